@@ -1,4 +1,4 @@
-//! Definitions loaded from folders.
+//! Definitions loaded from directories.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -8,9 +8,9 @@ use worldwire_core::Diagnostic;
 use crate::Definitions;
 
 impl Definitions {
-    /// Adds all definitions from a folder and its subfolders, in the order of their paths. Returns
-    /// warnings and errors about them, or `None` if no file contains definitions; see
-    /// [`add`](Self::add). Links to other folders are not followed.
+    /// Adds all definitions from a directory and its subdirectories, in the order of their paths.
+    /// Returns warnings and errors about them, or `None` if no file contains definitions; see
+    /// [`add`](Self::add). Links to other directories are not followed.
     ///
     /// ```no_run
     /// use worldwire_dissect::Definitions;
@@ -23,7 +23,7 @@ impl Definitions {
     /// ```
     ///
     /// # Errors
-    /// If a folder or file cannot be read; the error names it.
+    /// If a directory or file cannot be read; the error names it.
     pub fn add_folder(&mut self, folder: impl AsRef<Path>) -> io::Result<Option<Vec<Diagnostic>>> {
         let mut files = Vec::new();
         for path in paths(folder.as_ref())? {
@@ -36,7 +36,7 @@ impl Definitions {
     }
 }
 
-/// All files in a folder and its subfolders, sorted.
+/// All files in a directory and its subdirectories, sorted.
 fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {

@@ -1,6 +1,6 @@
 //! Saves over SQLite: how long each takes at a steady rate, and how many there can be.
 //!
-//! `cargo bench -p worldwire-server --bench vault`, optionally with a folder on the disk to
+//! `cargo bench -p worldwire-server --bench vault`, optionally with a directory on the disk to
 //! measure: `WORLDWIRE_BENCH_FOLDER=/srv`.
 
 use std::time::{Duration, Instant};

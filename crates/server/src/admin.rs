@@ -1,8 +1,8 @@
-//! Administering a server from its folder, whether it is running or not.
+//! Administering a server from its directory, whether it is running or not.
 //!
-//! [`Admin::open`] checks which it is. A running server has locked its folder and listens on a
-//! [local socket](crate::operators) there. Otherwise the database is opened directly, for as long as
-//! the [`Admin`] lives. Requests and answers are the same either way.
+//! [`Admin::open`] checks which it is. A running server has locked its directory and listens on a
+//! [local socket](crate::operators) there. Otherwise the database is opened directly, for as long
+//! as the [`Admin`] lives. Requests and answers are the same either way.
 
 use std::error::Error;
 use std::io;
@@ -16,7 +16,7 @@ use crate::store::StoreError;
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::KeyError;
 
-/// A kind of server that [`Admin`] can find in a folder.
+/// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
     /// What operators call it: `shard`.
     const NAME: &'static str;
@@ -32,13 +32,13 @@ pub trait Administered: Operated {
         false
     }
 
-    /// Checks that a folder belongs to a server of this kind, without locking it.
+    /// Checks that a directory belongs to a server of this kind, without locking it.
     ///
     /// # Errors
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
-    /// Opens the database of a server that is not running. The caller holds the folder's lock.
+    /// Opens the database of a server that is not running. The caller holds the directory's lock.
     fn open_stopped(
         folder: &Path,
     ) -> impl Future<Output = Result<Self, AdminError<Self::LoadError>>> + Send;
@@ -54,10 +54,10 @@ pub enum AdminError<E> {
     /// The server's answer: why it did not do what was asked.
     #[error("{0}")]
     Refused(String),
-    /// The folder does not belong to such a server.
-    #[error("{}: not the folder of a {name}; `{command}` creates one", folder.display())]
+    /// The directory does not belong to such a server.
+    #[error("{}: not the directory of a {name}; `{command}` creates one", folder.display())]
     NoServer {
-        /// The folder.
+        /// The directory.
         folder: PathBuf,
         /// What operators call the server.
         name: &'static str,
@@ -70,17 +70,17 @@ pub enum AdminError<E> {
     /// The request needs a running server.
     #[error("{}: the server is not running", .0.display())]
     NotRunning(PathBuf),
-    /// A server has locked the folder but does not answer.
+    /// A server has locked the directory but does not answer.
     #[error("{}: a {name} is running here but does not answer: {source}", folder.display())]
     Silent {
-        /// The folder.
+        /// The directory.
         folder: PathBuf,
         /// What operators call the server.
         name: &'static str,
         /// The error of its socket.
         source: io::Error,
     },
-    /// A file in the folder cannot be used.
+    /// A file in the directory cannot be used.
     #[error("{}: {source}", file.display())]
     File {
         /// The file.
@@ -121,7 +121,7 @@ impl<E> AdminError<E> {
 #[derive(Debug)]
 pub struct Admin<S> {
     folder: PathBuf,
-    /// The server's data and the folder's lock, if the server is not running.
+    /// The server's data and the directory's lock, if the server is not running.
     stopped: Option<(S, FolderLock)>,
 }
 

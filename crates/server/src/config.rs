@@ -1,4 +1,4 @@
-//! What the configuration files of all servers share: a TOML file in the server's folder.
+//! What the configuration files of all servers share: a TOML file in the server's directory.
 
 use std::fs;
 use std::io;
@@ -100,7 +100,7 @@ impl SettingError {
 
 /// The configuration of one kind of server.
 pub(crate) trait ServerConfig: Default + DeserializeOwned {
-    /// The name of its file in the server's folder.
+    /// The name of its file in the server's directory.
     const FILE: &'static str;
 
     /// Refuses values that cannot be used, and combinations that make no sense.
@@ -109,7 +109,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned {
     /// The commented text that the first start writes.
     fn to_text(&self) -> String;
 
-    /// The URL of a PostgreSQL database; empty for SQLite in the server's folder.
+    /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
     fn database(&self) -> &str;
 
     /// Reads a configuration from its text. Missing settings get their defaults.
@@ -119,7 +119,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned {
         Ok(config)
     }
 
-    /// Reads the file in a folder; `None` before the first start.
+    /// Reads the file in a directory; `None` before the first start.
     fn read(folder: &Path) -> Result<Option<Self>, ConfigError> {
         match fs::read_to_string(folder.join(Self::FILE)) {
             Ok(text) => Self::from_text(&text).map(Some),
@@ -128,7 +128,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned {
         }
     }
 
-    /// The URL of the database, if it is not SQLite in the server's folder.
+    /// The URL of the database, if it is not SQLite in the server's directory.
     fn database_url(&self) -> Option<&str> {
         Some(self.database()).filter(|url| !url.is_empty())
     }

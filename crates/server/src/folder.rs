@@ -1,4 +1,4 @@
-//! Files that the first start writes to a server's folder.
+//! Files that the first start writes to a server's directory.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

@@ -7,7 +7,7 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     // The first start creates the folder, its keys and a commented shard.toml.
+//!     // The first start creates the directory, its keys and a commented shard.toml.
 //!     let shard = Shard::open(Path::new("shard")).await?;
 //!     println!("clients connect to {}", shard.address()?);
 //!     let stop = Stop::new();
@@ -21,9 +21,10 @@
 //! }
 //! ```
 //!
-//! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: a world of The
-//!   Matrix Online;
-//! * [`store`]: databases; [`admin`] and [`operators`]: administration of servers from their folders.
+//! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: a world of
+//!   The Matrix Online;
+//! * [`store`]: databases; [`admin`] and [`operators`]: administration of servers from their
+//!   directories.
 
 pub mod admin;
 mod config;

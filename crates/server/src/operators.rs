@@ -1,8 +1,8 @@
 //! The local socket through which operators control a running server.
 //!
-//! On Unix it is a socket in the server's folder that only its owner can use. Elsewhere it is a port
-//! on the loopback address; a file in the folder holds the port and a token, which clients send
-//! first.
+//! On Unix it is a socket in the server's directory that only its owner can use. Elsewhere it is a
+//! port on the loopback address; a file in the directory holds the port and a token, which clients
+//! send first.
 //!
 //! Client and server exchange JSON, one value per line, at most [`MAX_LINE`] bytes each. The client
 //! sends a request. If the request [has lines](Operated::has_lines), they follow, and then an empty
@@ -72,7 +72,7 @@ pub struct Listener<O> {
 }
 
 impl<O: Operated> Listener<O> {
-    /// Listens in a server's folder. The caller must hold the folder's lock.
+    /// Listens in a server's directory. The caller must hold the directory's lock.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -112,13 +112,13 @@ impl<O: Operated> Listener<O> {
     }
 }
 
-/// The socket in a server's folder, or the file that says where it is.
+/// The socket in a server's directory, or the file that says where it is.
 pub(crate) fn file(folder: &Path) -> PathBuf {
     folder.join(platform::FILE)
 }
 
-/// Sends a request to the server running in a folder. The outer error is the connection's, the inner
-/// one the server's answer.
+/// Sends a request to the server running in a directory. The outer error is the connection's, the
+/// inner one the server's answer.
 pub(crate) async fn ask<O: Operated>(
     folder: &Path,
     request: &O::Request,

@@ -1,4 +1,4 @@
-//! What starting a server of any family has in common: its folder, configuration, key and ports.
+//! What starting a server of any family has in common: its directory, configuration, key and ports.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use crate::store::{Ledger, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A file or folder cannot be used.
+    /// A file or directory cannot be used.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -34,7 +34,7 @@ pub enum StartError {
         /// What is wrong with it.
         error: ConfigError,
     },
-    /// Another process has locked the folder.
+    /// Another process has locked the directory.
     #[error("{}: a server is already running here", .0.display())]
     Taken(PathBuf),
     /// The key that passwords are sealed with is missing.
@@ -71,15 +71,15 @@ pub(crate) fn in_config<C: ServerConfig>(folder: &Path) -> impl FnOnce(ConfigErr
     |error| StartError::Config { path, error }
 }
 
-/// Creates a server's folder if it is missing, and locks it.
+/// Creates a server's directory if it is missing, and locks it.
 pub(crate) fn lock_folder(folder: &Path) -> Result<FolderLock, StartError> {
     std::fs::create_dir_all(folder).map_err(at(folder))?;
     let lock = FolderLock::take(folder).map_err(at(folder))?;
     lock.ok_or_else(|| StartError::Taken(folder.to_owned()))
 }
 
-/// Reads the configuration, changes it, and checks the result. Also returns whether this is the first
-/// start.
+/// Reads the configuration, changes it, and checks the result. Also returns whether this is the
+/// first start.
 pub(crate) fn configuration<C: ServerConfig>(
     folder: &Path,
     change: impl FnOnce(&mut C),
@@ -92,8 +92,8 @@ pub(crate) fn configuration<C: ServerConfig>(
     Ok((config, is_new))
 }
 
-/// Writes the configuration on the first start. Only its owner can read the file, because the URL of
-/// a database may contain a password.
+/// Writes the configuration on the first start. Only its owner can read the file, because the URL
+/// of a database may contain a password.
 pub(crate) fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StartError> {
     let file = folder.join(C::FILE);
     write_secret(&file, config.to_text().as_bytes()).map_err(at(&file))

@@ -1,8 +1,8 @@
 //! Compares our performance with that of tera-toolbox's parser under node, in one run.
 //!
 //! `cargo bench -p worldwire-tera --bench toolbox -- PARSER`, where PARSER is the parser, or a
-//! folder with `node_modules/tera-data-parser`; without it only our figures are measured. If
-//! `WORLDWIRE_TERA_DATA` names a folder with `toolbox-2022/definitions` and
+//! directory with `node_modules/tera-data-parser`; without it only our figures are measured. If
+//! `WORLDWIRE_TERA_DATA` names a directory with `toolbox-2022/definitions` and
 //! `real-definition-vectors/real_definitions.jsonl`, five messages of real definitions and the mix
 //! of all vectors are measured; otherwise synthetic messages.
 //!

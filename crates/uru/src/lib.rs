@@ -23,7 +23,7 @@
 //! | [`vault`] | vault nodes |
 //! | [`net_message`] | the contents of `PropagateBuffer`, and patches for forwarding |
 //! | [`plasma_message`] | messages between game objects, inside net messages |
-//! | [`walk`], [`safety`] | walking messages; what a server must not forward |
+//! | [`walk`], [`safety`] | traversing messages; detecting those that a server must not forward |
 //! | [`inflate`] | compressed data inside messages |
 //! | [`schema`] | SDL descriptors |
 //! | [`sdl`] | SDL states: encoding, and how updates change them |

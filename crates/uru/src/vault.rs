@@ -15,7 +15,7 @@ wire_enum! {
         Player = 2,
         /// An age instance, and the root of its tree.
         Age = 3,
-        /// A general-purpose folder.
+        /// A general-purpose directory.
         Folder = 22,
         /// Public information about a player.
         PlayerInfo = 23,
@@ -43,8 +43,8 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// The purpose of a folder or of a list of players or ages, stored in its `Int32_1`. Except for
-    /// the first, a node has at most one child of each. Numbers that clients do not use have no
+    /// The purpose of a directory or of a list of players or ages, stored in its `Int32_1`. Except
+    /// for the first, a node has at most one child of each. Numbers that clients do not use have no
     /// name.
     pub enum StandardFolder(i32) {
         /// Created by a player.
@@ -158,7 +158,7 @@ pub const MAX_TEXT_UNITS: usize = 1023;
 
 impl VaultNode<'_> {
     /// What distinguishes the node from others of its type: an age's instance and file name, a
-    /// player's name, a folder's purpose. `None` if it has no name.
+    /// player's name, a directory's purpose. `None` if it has no name.
     #[must_use]
     pub fn title(&self) -> Option<String> {
         let text = |field: &Option<TermStr<'_>>| {

@@ -1,4 +1,4 @@
-//! How long everyday modding jobs take from the command line: decoding a folder of 21,000 BINd
+//! How long everyday modding jobs take from the command line: decoding a directory of 21,000 BINd
 //! files to JSON, and extracting archives of 9,800 files and of 173,000 small ones, on one thread
 //! and on two.
 //!
@@ -11,9 +11,9 @@
 //! --decode 'PROGRAM ... {types} ... {in} ... {out}' --extract 'PROGRAM ... {in} ... {out}'
 //! ```
 //!
-//! The words of a command are separated by spaces. `{in}` is the folder or the archive, `{out}` a
-//! new folder, `{types}` the type list, `{threads}` the number of threads. `RAYON_NUM_THREADS` is
-//! set to that number, too, and no more cores than threads are used.
+//! The words of a command are separated by spaces. `{in}` is the directory or the archive, `{out}`
+//! a new directory, `{types}` the type list, `{threads}` the number of threads. `RAYON_NUM_THREADS`
+//! is set to that number, too, and no more cores than threads are used.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 
@@ -115,7 +115,7 @@ impl Job<'_> {
     }
 }
 
-/// Objects in files, 500 to a folder.
+/// Objects in files, 500 to a directory.
 fn write_objects(folder: &Path, types: &Path, count: usize) {
     let mut lists = TypeLists::new();
     lists.add("types.json", &fs::read(types).unwrap()).unwrap();

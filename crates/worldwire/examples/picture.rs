@@ -1,7 +1,7 @@
 //! Writes `docs/dissect.svg`: the program's output for a login, in colour.
 //!
-//! `cargo build && cargo run --example picture` runs the program from the same target folder on a
-//! sample and draws its output; the bytes are always the same.
+//! `cargo build && cargo run --example picture` runs the program from the same target directory on
+//! a sample and draws its output; the bytes are always the same.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -41,8 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The program of the same build as this example: one folder up. Building it from here would take
-/// another cargo, and with the features of one package alone.
+/// The program of the same build as this example: one directory up. Building it from here would
+/// take another cargo, and with the features of one package alone.
 fn program() -> Result<PathBuf, Box<dyn Error>> {
     let example = std::env::current_exe()?;
     let folder = example.parent().and_then(Path::parent).ok_or("an example without a folder")?;

@@ -19,10 +19,10 @@ use crate::input::{files, read};
 use crate::output::{Failure, complain};
 use crate::{report, types};
 
-/// What is mostly wanted.
+/// The definitions that most commands load.
 const DEFINITIONS: &str = "definitions of messages";
 
-/// Reads definitions, and takes in what else people know of messages.
+/// Reads definitions, hints and other descriptions of messages.
 pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure> {
     let Data { revision, patch, pin, .. } = data;
     let mut definitions = Definitions::built_in();
@@ -39,12 +39,13 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
     Ok(definitions)
 }
 
-/// Reads definitions from files and folders, over what is built in.
+/// Reads definitions from files and directories; they override the built-in ones.
 pub(crate) fn load_from(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
     load_kind(paths, DEFINITIONS, common)
 }
 
-/// The same; `kind` is what is wanted, for who finds none in a path.
+/// Like the function above; `kind` names the expected definitions in the error for a path without
+/// any.
 pub(crate) fn load_kind(
     paths: &[PathBuf],
     kind: &str,
@@ -55,7 +56,7 @@ pub(crate) fn load_kind(
     Ok(definitions)
 }
 
-/// Reads definitions from files and folders, over what is known.
+/// Reads definitions from files and directories; they override those already loaded.
 pub(crate) fn add(
     definitions: &mut Definitions,
     paths: &[PathBuf],
@@ -64,7 +65,7 @@ pub(crate) fn add(
     add_kind(definitions, paths, (DEFINITIONS, None), common)
 }
 
-/// Reads what is wanted, for a revision of TERA's client if one is named.
+/// Reads the requested definitions, for one revision of the TERA client if given.
 fn add_kind(
     definitions: &mut Definitions,
     paths: &[PathBuf],
@@ -72,7 +73,7 @@ fn add_kind(
     common: &Common,
 ) -> Result<(), Failure> {
     let mut lists = Vec::new();
-    // Tables of MxO are about each other, whatever their order.
+    // MxO tables refer to each other, in any order.
     let mut tables = Vec::new();
     for path in paths {
         let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
@@ -84,7 +85,8 @@ fn add_kind(
         let has_lists = !of_path.is_empty();
         lists.extend(of_path);
         let files = files.into_iter().map(|file| (file.display().to_string(), file));
-        // Folders may hold anything, at any size; a file that is named is looked into.
+        // Directories may contain unrelated files of any size. A file named on the command line is
+        // always read.
         let is_named = !path.is_dir();
         let files = files.filter(|(name, _)| is_named || definitions.may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
@@ -106,7 +108,7 @@ fn add_kind(
         };
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
         report::diagnostics(shown);
-        // A file of hints is somebody's own, and says what the built-in ones say wrong.
+        // The user's hints correct the built-in ones.
         let of_hints = |one: &&Diagnostic| one.file().ends_with(".toml");
         if said.iter().filter(of_hints).any(|one| one.severity() == Severity::Error) {
             return Err(Failure::Input);
@@ -134,7 +136,7 @@ fn add_kind(
     Ok(())
 }
 
-/// What to do with a file that is a map of TERA, and not called as one.
+/// The advice for a TERA map whose file name does not mark it as one.
 fn help_on_maps(path: &Path, revision: Option<u32>) -> Option<String> {
     if !path.is_file() {
         return None;
@@ -158,13 +160,13 @@ fn help_on_maps(path: &Path, revision: Option<u32>) -> Option<String> {
     ))
 }
 
-/// The message XML in an archive of KI, which mostly has other files.
+/// The message XML in a KI archive, which contains mostly other files.
 fn messages_of(
     path: &Path,
     definitions: &Definitions,
     common: &Common,
 ) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    /// What message XML has, and no other XML.
+    /// Only message XML contains this.
     const MARK: &[u8] = b"_ProtocolInfo";
     inputs::with(&[path.to_owned()], &Limits::DEFAULT, |inputs| {
         let mut loader = Loader::alone();
@@ -202,14 +204,14 @@ pub(crate) fn pins(data: &Data) -> String {
     data.pin.iter().map(|pin| format!(" --pin {}.{}", pin.name, pin.version)).collect()
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 pub(crate) fn shell(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=~".contains(c);
     if !path.is_empty() && path.chars().all(plain) && !path.starts_with('~') {
         path
     } else if path.contains(char::is_control) {
-        // A command is one line.
+        // The command must fit on one line.
         let escaped = path.chars().map(|c| match c {
             '\'' | '\\' => format!("\\{c}"),
             c if c.is_control() => c.to_string().bytes().map(|it| format!("\\x{it:02x}")).collect(),

@@ -16,8 +16,8 @@ const WORTH_A_CACHE: usize = 1 << 20;
 /// How much of a file is looked at to tell whether it is a type list.
 const LOOK: u64 = 64 << 10;
 
-/// Whether a file looks like a type list: one of a folder by its name, too, since a folder may hold
-/// any JSON.
+/// Whether a file looks like a type list: one of a directory by its name, too, since a directory
+/// may hold any JSON.
 pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
     let named = || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
     let mut head = Vec::new();

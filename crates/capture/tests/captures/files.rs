@@ -241,7 +241,7 @@ fn impossible_lengths_are_refused_before_allocating() {
     assert!(read(&classic).1.is_some());
 }
 
-/// Reads every capture in a given folder to its end.
+/// Reads every capture in a given directory to its end.
 #[test]
 fn captures_in_a_folder() {
     let Some(folder) = std::env::var_os("WORLDWIRE_CAPTURES") else {

@@ -1,4 +1,4 @@
-//! Downloads into a folder, as a patcher does.
+//! Downloads into a directory, as a patcher does.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek as _, Write as _};
@@ -29,17 +29,17 @@ pub struct Summary {
 /// A file of a manifest that is up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledFile {
-    /// Its path, relative to the folder.
+    /// Its path, relative to the directory.
     pub path: PathBuf,
     /// The bytes downloaded; `None` if the file was already up to date.
     pub downloaded: Option<u32>,
 }
 
-/// Brings a folder up to date with a manifest. Keeps files whose MD5 matches; downloads, unpacks
+/// Brings a directory up to date with a manifest. Keeps files whose MD5 matches; downloads, unpacks
 /// and verifies the others, and replaces each one atomically. Deletes nothing.
 ///
 /// # Errors
-/// Refusals, names that lead out of the folder, files that do not match the manifest, and IO
+/// Refusals, names that lead out of the directory, files that do not match the manifest, and IO
 /// errors. Files installed before the error stay.
 pub async fn update(
     files: &Files,
@@ -67,10 +67,10 @@ pub async fn update(
     Ok(summary)
 }
 
-/// Writes a file inside a folder atomically.
+/// Writes a file inside a directory atomically.
 ///
 /// # Errors
-/// A name that leads out of the folder, and IO errors.
+/// A name that leads out of the directory, and IO errors.
 pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = relative(name)?;
     fs::create_dir_all(folder).map_err(at(folder))?;
@@ -81,12 +81,12 @@ pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The path of a downloaded file, relative to the folder.
+/// The path of a downloaded file, relative to the directory.
 fn relative(name: &str) -> Result<PathBuf> {
     let path = SafePath::parse_str(name, PathRules::DOWNLOAD);
     let path = path.map_err(|error| ClientError::Download {
         name: name.to_owned(),
-        wanted: "a name inside the folder".to_owned(),
+        wanted: "a name inside the directory".to_owned(),
         found: format!("{name:?}, which {error}"),
     })?;
     Ok(path.to_path_buf())
@@ -205,8 +205,8 @@ fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Resul
     Ok(found)
 }
 
-/// Creates a temporary file next to its target, with missing folders. Refuses symbolic links that
-/// lead out of the root.
+/// Creates a temporary file next to its target, with missing directories. Refuses symbolic links
+/// that lead out of the root.
 fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     let mut parent = root.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -218,7 +218,7 @@ fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
         }
         let real = fs::canonicalize(&parent).map_err(at(&parent))?;
         if !real.starts_with(root) {
-            return Err(at(&parent)(io::Error::other("a symbolic link leads out of the folder")));
+            return Err(at(&parent)(io::Error::other("a symbolic link leads out of the directory")));
         }
     }
     let target = root.join(path);

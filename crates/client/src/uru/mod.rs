@@ -32,7 +32,7 @@
 //!   age;
 //! * [`Notification`]: what the server sends unprompted; [`VaultMirror`]: a local copy of a part of
 //!   the vault; [`Scene`]: a local copy of an age's state; both follow notifications;
-//! * [`folder`]: downloads into a folder; [`ClientError`]: why a request failed.
+//! * [`folder`]: downloads into a directory; [`ClientError`]: why a request failed.
 
 mod auth;
 mod error;

@@ -50,7 +50,7 @@ async fn k_03_ids_are_set_in_an_opaque_blob() {
     }
 }
 
-/// A folder whose `ki.toml` names type lists.
+/// A directory whose `ki.toml` names type lists.
 fn folder_with(lists: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let server = folder.path().join("login");

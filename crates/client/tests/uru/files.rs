@@ -80,7 +80,7 @@ async fn files_that_differ_from_their_manifest_are_not_installed() {
         ("WrongSum", "x.txt: wanted 1 bytes with MD5 9dd4e461268c8034f5c8564e155c67a7, found 1"),
         ("WrongSize", "x.txt: wanted 2 bytes"),
         ("Short", "x.txt: wanted at most 0 bytes, found 1"),
-        ("Out", "..\\x.txt: wanted a name inside the folder, found"),
+        ("Out", "..\\x.txt: wanted a name inside the directory, found"),
         ("Nothing", "ManifestRequest: refused with FileNotFound (7)"),
     ] {
         let error = update(group).await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! A shard in its own folder.
+//! A shard in its own directory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Running {
         Self { folder, shard, stop, serving }
     }
 
-    /// Stops the shard, and returns its folder.
+    /// Stops the shard, and returns its directory.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.stop();
         timeout(Duration::from_secs(30), self.serving).await.unwrap().unwrap().unwrap();
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// A shard in a folder, with its accounts, not yet serving.
+/// A shard in a directory, with its accounts, not yet serving.
 pub(crate) async fn open(folder: &Path, change: impl FnOnce(&mut ShardConfig)) -> Server {
     let server = Server::open_with(folder, PrimeKind::Plain, |config| {
         config.listen = "127.0.0.1:0".parse().unwrap();

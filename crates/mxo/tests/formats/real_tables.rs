@@ -1,5 +1,5 @@
 //! Tests with tables in real use. Their licences do not allow including them: `WORLDWIRE_MXO_DATA`
-//! names the folder with `attribute_classes.csv`, `gameobjects.csv` and `goobj_tables.json`.
+//! names the directory with `attribute_classes.csv`, `gameobjects.csv` and `goobj_tables.json`.
 
 use std::path::PathBuf;
 

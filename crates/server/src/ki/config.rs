@@ -13,7 +13,7 @@ use crate::config::{
     ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, quoted,
 };
 
-/// The name of the configuration in a server's folder.
+/// The name of the configuration in a server's directory.
 pub const CONFIG: &str = "ki.toml";
 
 /// The standard port of login servers.
@@ -23,7 +23,7 @@ pub const SLOTS: u32 = 6;
 /// The maximum number of open sessions: their IDs have 16 bits, and 0 is reserved.
 const MAX_CONNECTIONS: usize = 65_535;
 
-/// The configuration of a login server. Paths are relative to the server's folder.
+/// The configuration of a login server. Paths are relative to the server's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KiConfig {
@@ -39,11 +39,11 @@ pub struct KiConfig {
     pub name: String,
     /// Whether players can log in.
     pub open: bool,
-    /// The clients' message XML: a file or a folder; empty for the built-in definitions.
+    /// The clients' message XML: a file or a directory; empty for the built-in definitions.
     pub messages: PathBuf,
     /// Type lists for decoding characters.
     pub types: Vec<PathBuf>,
-    /// The URL of a PostgreSQL database; empty for SQLite in the server's folder.
+    /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
     pub database: String,
     /// Limits on connections and players.
     pub limits: Limits,
@@ -119,9 +119,9 @@ pub struct ZoneSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PatchSettings {
-    /// The folder with the client's files. If it does not exist, patching is disabled.
+    /// The directory with the client's files. If it does not exist, patching is disabled.
     pub folder: PathBuf,
-    /// The URL at which a web server offers that folder; empty for `/patch` on the host that
+    /// The URL at which a web server offers that directory; empty for `/patch` on the host that
     /// clients are told to connect to.
     pub url_prefix: String,
     /// The version number.

@@ -1,4 +1,5 @@
-//! A login server for KI's worlds: sessions, accounts, characters, the queue, and the way to a zone.
+//! A login server for KI's worlds: sessions, accounts, characters, the queue, and the way to a
+//! zone.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -6,7 +7,7 @@
 //! use worldwire_server::ki::{LoginServer, Start};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // Creates the folder, its key and ki.toml if they are missing.
+//! // Creates the directory, its key and ki.toml if they are missing.
 //! let server = LoginServer::open(Path::new("login"), Start::default()).await?;
 //! println!("clients connect to {}", server.address()?);
 //! let stop = Stop::new();
@@ -70,14 +71,14 @@ use crate::start::{
 use crate::store::lock::FolderLock;
 use crate::store::{self, StoreError};
 
-/// The SQLite database in a server's folder.
+/// The SQLite database in a server's directory.
 pub const SQLITE_FILE: &str = "login.sqlite";
 
 /// Why a login server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The folder, configuration, key, database or ports.
+    /// The directory, configuration, key, database or ports.
     #[error(transparent)]
     Start(#[from] StartError),
     /// Definitions or type lists cannot be used: the file, and what is wrong with it.
@@ -127,8 +128,8 @@ pub struct LoginServer {
 }
 
 impl LoginServer {
-    /// Opens the server in a folder and binds its ports. Missing files are created: the folder, the
-    /// key, and a commented `ki.toml`.
+    /// Opens the server in a directory and binds its ports. Missing files are created: the
+    /// directory, the key, and a commented `ki.toml`.
     ///
     /// # Errors
     /// [`ServerError`]; nothing is left open.

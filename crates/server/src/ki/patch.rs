@@ -1,4 +1,4 @@
-//! The list of files for patch clients, created from a folder.
+//! The list of files for patch clients, created from a directory.
 //!
 //! The operator's own web server offers the files; this server only tells clients the URL. The list
 //! has one table, `Base`, with the columns of real lists. Unverified: the `FileType` of files other
@@ -22,7 +22,7 @@ pub const LIST_FILE: &str = "LatestFileList.bin";
 
 /// The maximum number of files.
 const MAX_FILES: usize = 100_000;
-/// The maximum depth of folders.
+/// The maximum depth of directories.
 const MAX_DEPTH: usize = 32;
 /// `FileType` of archives, and of everything else.
 const ARCHIVE: u32 = 3;
@@ -39,8 +39,8 @@ const COLUMNS: [(&str, FieldType); 8] = [
     ("HeaderCRC", FieldType::Uint),
 ];
 
-/// Writes the list of the files in a folder, and returns the answer for patch clients. An error names
-/// the file or folder that cannot be read or written.
+/// Writes the list of the files in a directory, and returns the answer for patch clients. An error
+/// names the file or directory that cannot be read or written.
 pub(super) fn publish(
     folder: &Path,
     prefix: &str,
@@ -84,7 +84,7 @@ pub(super) fn publish(
     })
 }
 
-/// Finds all files except the list itself: their names relative to the folder, and their paths.
+/// Finds all files except the list itself: their names relative to the directory, and their paths.
 fn find(
     folder: &Path,
     name: &str,
@@ -94,7 +94,7 @@ fn find(
     let at = |error: io::Error| (folder.to_owned(), error);
     let refuse = |text: String| at(io::Error::new(io::ErrorKind::InvalidData, text));
     if depth > MAX_DEPTH {
-        return Err(refuse(format!("folders are nested more than {MAX_DEPTH} deep")));
+        return Err(refuse(format!("directories are nested more than {MAX_DEPTH} deep")));
     }
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;

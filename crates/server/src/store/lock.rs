@@ -1,20 +1,20 @@
-//! The lock on a server's folder.
+//! The lock on a server's directory.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// The name of the lock's file in a server's folder.
+/// The name of the lock's file in a server's directory.
 pub const LOCK_FILE: &str = "server.lock";
 
-/// The lock on a server's folder. It is released when dropped, or when the process ends.
+/// The lock on a server's directory. It is released when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
-    /// Locks the folder. Returns `None` if another process holds the lock.
+    /// Locks the directory. Returns `None` if another process holds the lock.
     ///
     /// # Errors
     /// Those of the file system.

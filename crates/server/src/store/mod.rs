@@ -1,30 +1,30 @@
 //! Databases for the persistent data of servers: accounts, characters, vault nodes, scores.
 //!
-//! All access to the database goes through [`Ledger`], or through [`Store`] for a world with a vault.
-//! The caller keeps its own index in memory and is the only writer. It stages [`Change`]s and commits
-//! them in *batches*, one transaction each: a committed batch survives any later failure, and a failed
-//! one leaves nothing behind.
+//! All access to the database goes through [`Ledger`], or through [`Store`] for a world with a
+//! vault. The caller keeps its own index in memory and is the only writer. It stages [`Change`]s
+//! and commits them in *batches*, one transaction each: a committed batch survives any later
+//! failure, and a failed one leaves nothing behind.
 //!
 //! # One writer at a time
 //!
-//! A writer first [claims](Ledger::claim) the database. Each claim gets a new *epoch*, and every batch
-//! has a number. The database stores both and accepts only the next batch of the latest epoch.
-//! So a writer whose commit was interrupted can ask whether it took effect ([`Ledger::position`]), and a
-//! writer that lost the database to another process learns it from its next commit, before it
-//! acknowledges anything: [`StoreError::Overtaken`] is final. The number of the batch alone would not
-//! suffice, because another process may have committed exactly one.
+//! A writer first [claims](Ledger::claim) the database. Each claim gets a new *epoch*, and every
+//! batch has a number. The database stores both and accepts only the next batch of the latest
+//! epoch. So a writer whose commit was interrupted can ask whether it took effect
+//! ([`Ledger::position`]), and a writer that lost the database to another process learns it from
+//! its next commit, before it acknowledges anything: [`StoreError::Overtaken`] is final. The number
+//! of the batch alone would not suffice, because another process may have committed exactly one.
 //!
 //! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
 //! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
-//! [lock](lock) on the folder does this.
+//! [lock](lock) on the directory does this.
 //!
 //! | module | content |
 //! | --- | --- |
-//! | [`lock`] | the lock on a server's folder |
+//! | [`lock`] | the lock on a server's directory |
 //! | [`seal`] | the server's key, with which secrets are sealed |
 //!
-//! A server without a vault uses only settings, accounts and characters. A character is a blob that only
-//! its own server can decode.
+//! A server without a vault uses only settings, accounts and characters. A character is a blob that
+//! only its own server can decode.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,7 +45,8 @@ pub type Pending<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// The parts of a database that every server needs: settings, accounts and characters.
 pub trait Ledger: Send + Sync + 'static {
-    /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now on.
+    /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now
+    /// on.
     ///
     /// Claim before reading: afterwards nobody else can change the data.
     ///
@@ -55,8 +56,8 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Commits the batch that follows `after`: all of its changes, durably, or none.
     ///
-    /// After any error except [`StoreError::Overtaken`], and after the future was dropped, the batch
-    /// may have taken effect: ask [`Ledger::position`].
+    /// After any error except [`StoreError::Overtaken`], and after the future was dropped, the
+    /// batch may have taken effect: ask [`Ledger::position`].
     ///
     /// # Errors
     /// [`StoreError::Overtaken`] when the database is no longer at `after`. Nothing was committed
@@ -118,11 +119,11 @@ impl fmt::Display for Position {
     }
 }
 
-/// The SQLite database in a shard's folder.
+/// The SQLite database in a shard's directory.
 pub const SQLITE_FILE: &str = "shard.sqlite";
 
 /// Opens a shard's database and migrates its tables: PostgreSQL if there is a `postgres://` URL, or
-/// else SQLite in the folder.
+/// else SQLite in the directory.
 ///
 /// # Errors
 /// [`StoreError::Url`] for any other URL, and those of the database.
@@ -130,8 +131,8 @@ pub async fn open(folder: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, St
     open_file(&folder.join(SQLITE_FILE), url).await
 }
 
-/// Opens a database as [`open`] does, with another file for SQLite. All servers have the same tables;
-/// unused ones stay empty.
+/// Opens a database as [`open`] does, with another file for SQLite. All servers have the same
+/// tables; unused ones stay empty.
 ///
 /// # Errors
 /// Those of [`open`].

@@ -1,8 +1,9 @@
 //! The server's key, with which secrets are sealed.
 //!
-//! Some clients send passwords in a form that cannot be salted or stretched, so the server needs the
-//! digests themselves. They are stored encrypted (AES-256-GCM). The key is in a separate file, so a
-//! stolen copy of the database alone is useless. With both files, an attacker has the passwords.
+//! Some clients send passwords in a form that cannot be salted or stretched, so the server needs
+//! the digests themselves. They are stored encrypted (AES-256-GCM). The key is in a separate file,
+//! so a stolen copy of the database alone is useless. With both files, an attacker has the
+//! passwords.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -13,7 +14,7 @@ use aes_gcm::aead::{Aead as _, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit as _};
 use zeroize::Zeroizing;
 
-/// The name of the key's file in a server's folder.
+/// The name of the key's file in a server's directory.
 pub const KEY_FILE: &str = "server.key";
 
 const KEY_BYTES: usize = 32;
@@ -59,8 +60,8 @@ pub enum KeyError {
 pub struct Unsealable;
 
 impl ServerKey {
-    /// Reads the key from a file, or creates the file with a new key. On Unix, only the file's owner
-    /// may be able to read it.
+    /// Reads the key from a file, or creates the file with a new key. On Unix, only the file's
+    /// owner may be able to read it.
     ///
     /// # Errors
     /// [`KeyError`]: the file cannot be read or created.
@@ -97,8 +98,8 @@ impl ServerKey {
         Self(Aes256Gcm::new(&(*key).into()))
     }
 
-    /// Encrypts a secret. `nonce` must be random and never be reused. `holder` identifies the owner, so
-    /// that a secret cannot be moved to another account in the database.
+    /// Encrypts a secret. `nonce` must be random and never be reused. `holder` identifies the
+    /// owner, so that a secret cannot be moved to another account in the database.
     #[must_use]
     pub fn seal(&self, holder: &[u8], secret: &[u8], nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
         let mut sealed = nonce.to_vec();
@@ -168,7 +169,7 @@ fn check_mode(open: &File, file: &Path) -> Result<(), KeyError> {
     Err(KeyError::Open { file: file.to_owned(), mode })
 }
 
-/// On other systems, users' folders are private by default.
+/// On other systems, users' directories are private by default.
 #[cfg(not(unix))]
 fn check_mode(_open: &File, _file: &Path) -> Result<(), KeyError> {
     Ok(())

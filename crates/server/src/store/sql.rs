@@ -1,5 +1,5 @@
-//! The store on SQL databases. Both databases use the same statements; they differ in how a transaction
-//! begins and how the position is read.
+//! The store on SQL databases. Both databases use the same statements; they differ in how a
+//! transaction begins and how the position is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,14 +63,15 @@ impl SqliteStore {
     }
 
     async fn take_lock(&self) -> Result<(), StoreError> {
-        // The lock on the folder keeps other processes out.
+        // The lock on the directory keeps other processes out.
         Ok(())
     }
 
     async fn release_lock(&self) {}
 }
 
-/// Creates the file for its owner only, if it is missing. SQLite gives its other files the same mode.
+/// Creates the file for its owner only, if it is missing. SQLite gives its other files the same
+/// mode.
 fn make_private(file: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -139,8 +140,8 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
     (2, "writer epoch", include_str!("migrations/0002_writer_epoch.sql")),
 ];
 
-/// The words of a dialect. SQLite has one integer type, and only `INTEGER` makes a primary key the row
-/// ID.
+/// The words of a dialect. SQLite has one integer type, and only `INTEGER` makes a primary key the
+/// row ID.
 type Dialect = [(&'static str, &'static str); 4];
 
 const SQLITE: Dialect = [
@@ -264,7 +265,8 @@ fn position(epoch: i64, batch: i64) -> Position {
     Position { epoch: epoch.cast_unsigned(), batch: batch.cast_unsigned() }
 }
 
-/// The code of both stores. It is a macro because the types of their statements have nothing in common.
+/// The code of both stores. It is a macro because the types of their statements have nothing in
+/// common.
 macro_rules! sql_store {
     ($store:ident, $database:ty, begin $begin:literal, read the position with $position:literal) => {
         impl $store {

@@ -6,7 +6,7 @@
 //! use worldwire_server::uru::Shard;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // Creates the folder, keys and shard.toml if they are missing.
+//! // Creates the directory, keys and shard.toml if they are missing.
 //! let shard = Shard::open(Path::new("shard")).await?;
 //! println!("{}", shard.server_ini());
 //! let stop = Stop::new();
@@ -80,7 +80,7 @@ use crate::store::{self, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// The folder, configuration, key, database or ports.
+    /// The directory, configuration, key, database or ports.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The servers' keys cannot be used.
@@ -91,7 +91,7 @@ pub enum ShardError {
         /// What is wrong with it.
         error: KeysError,
     },
-    /// The folder with files for clients.
+    /// The directory with files for clients.
     #[error(transparent)]
     Library(#[from] file::LibraryError),
     /// The servers' keys are missing, and this is not the first start.
@@ -136,8 +136,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens the shard in a folder and binds its ports. Missing files are created: the folder, keys,
-    /// a commented `shard.toml`, and folders for clients' files.
+    /// Opens the shard in a directory and binds its ports. Missing files are created: the
+    /// directory, keys, a commented `shard.toml`, and directories for clients' files.
     ///
     /// # Errors
     /// [`ShardError`]; nothing is left open.
@@ -145,8 +145,8 @@ impl Shard {
         Self::open_with(folder, PrimeKind::Safe, |_| ()).await
     }
 
-    /// Opens a shard as [`open`](Self::open) does, with changes to the configuration, which the first
-    /// start writes to `shard.toml`. `primes` is the kind of primes for new keys.
+    /// Opens a shard as [`open`](Self::open) does, with changes to the configuration, which the
+    /// first start writes to `shard.toml`. `primes` is the kind of primes for new keys.
     ///
     /// # Errors
     /// [`ShardError`]; nothing is left open.

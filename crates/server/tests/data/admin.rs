@@ -97,7 +97,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
         let (connection, _notices, _) = play(&vault, "Bob").await;
         let lock = FolderLock::take(folder).unwrap().unwrap();
         let admin = Admin::open(folder).await.unwrap();
-        // It has the folder, and does not listen yet.
+        // It has the directory, and does not listen yet.
         let silent = admin.ask(Request::Check).await.unwrap_err();
         assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
         let listener = Listener::bind(folder, vault.clone()).unwrap();

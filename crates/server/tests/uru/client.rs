@@ -1,4 +1,4 @@
-//! A shard in a temporary folder, and a client that sends one request after another.
+//! A shard in a temporary directory, and a client that sends one request after another.
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ fn local(config: &mut ShardConfig) {
 }
 
 impl Running {
-    /// Starts a shard in a new folder, after `prepare` has put something there.
+    /// Starts a shard in a new directory, after `prepare` has put something there.
     pub(crate) async fn start(
         prepare: impl FnOnce(&Path),
         change: impl FnOnce(&mut ShardConfig),
@@ -80,7 +80,7 @@ impl Running {
         Self { folder, address, status, keys, vault, stop, serving }
     }
 
-    /// Stops it, and hands its folder back.
+    /// Stops it, and hands its directory back.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.stop();
         timeout(PATIENCE, self.serving).await.unwrap().unwrap().unwrap();

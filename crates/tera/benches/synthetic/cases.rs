@@ -14,7 +14,7 @@ type Kind = (String, Vec<(String, Vec<u8>)>);
 /// Number of messages per named definition; they differ in a number.
 const MESSAGES: u32 = 16;
 
-/// All definition files of a folder.
+/// All definition files of a directory.
 pub(crate) fn files(folder: &Path) -> BTreeMap<String, String> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = entries.filter(|path| path.extension().is_some_and(|ending| ending == "def"));

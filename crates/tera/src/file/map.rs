@@ -28,7 +28,8 @@ pub struct MapName {
 }
 
 impl MapName {
-    /// Splits a file name, given without its folder, into its parts; `None` if it is not a map's.
+    /// Splits a file name, given without its directory, into its parts; `None` if it is not a
+    /// map's.
     #[must_use]
     pub fn parse(file: &str) -> Option<Self> {
         let (kind, version) = file.strip_suffix(".map")?.split_once('.')?;

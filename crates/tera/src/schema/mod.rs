@@ -2,7 +2,7 @@
 //!
 //! A text is [parsed](parse) into lines, checked against its [dialect], and [compiled](compile)
 //! once into a flat [`Plan`], which [`message`](crate::message) runs. A [`Set`] holds the
-//! definitions of a folder.
+//! definitions of a directory.
 //!
 //! ```
 //! use worldwire_tera::schema::{ParseOptions, Set};

@@ -1,4 +1,4 @@
-//! The definitions of a folder.
+//! The definitions of a directory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,7 +33,7 @@ struct Entry {
     dialect: Dialect,
 }
 
-/// The definitions of a folder.
+/// The definitions of a directory.
 ///
 /// A bad file does not affect the others: it is left out, and [`Set::problems`] says why.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +59,8 @@ pub struct Update {
 }
 
 impl Set {
-    /// Reads the files of a folder, given as names without the folder, and texts. Files that are
-    /// not definitions are ignored.
+    /// Reads the files of a directory, given as names without the directory, and texts. Files that
+    /// are not definitions are ignored.
     #[must_use]
     pub fn load<N: AsRef<str>, T: AsRef<str>>(
         files: impl IntoIterator<Item = (N, T)>,
@@ -71,8 +71,8 @@ impl Set {
         set
     }
 
-    /// Reads a folder again; only files that changed, and those that depend on them, are parsed and
-    /// compiled.
+    /// Reads a directory again; only files that changed, and those that depend on them, are parsed
+    /// and compiled.
     pub fn update<N: AsRef<str>, T: AsRef<str>>(
         &mut self,
         files: impl IntoIterator<Item = (N, T)>,

@@ -146,7 +146,7 @@ pub enum NotADefinition {
 }
 
 impl FileName {
-    /// Splits a file name, given without its folder, into its parts.
+    /// Splits a file name, given without its directory, into its parts.
     pub fn parse(file: &str) -> Result<Self, NotADefinition> {
         let Some(stem) = file.strip_suffix(".def") else {
             let program = file.strip_suffix(".js").is_some_and(|stem| Self::parts(stem).is_some());

@@ -1,6 +1,6 @@
 //! Definitions in real use, and messages encoded with them. They have no licence, so they are not
-//! part of the project. `WORLDWIRE_TERA_DATA` names the folder with the definition sets; the
-//! messages are in `$WORLDWIRE_VECTORS/tera`, or in `real-definition-vectors` of that folder.
+//! part of the project. `WORLDWIRE_TERA_DATA` names the directory with the definition sets; the
+//! messages are in `$WORLDWIRE_VECTORS/tera`, or in `real-definition-vectors` of that directory.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Round trips of random values through every definition in real use, at every patch where one of
-//! them changes. `$WORLDWIRE_TERA_DATA` names the folder with the definitions; without it the tests
-//! do nothing.
+//! them changes. `$WORLDWIRE_TERA_DATA` names the directory with the definitions; without it the
+//! tests do nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn data() -> Option<PathBuf> {
     std::env::var_os("WORLDWIRE_TERA_DATA").map(PathBuf::from)
 }
 
-/// All files below a folder.
+/// All files below a directory.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -6,7 +6,7 @@
 //! cargo run --release -p worldwire --example evening -- target/release/worldwire
 //! ```
 //!
-//! More arguments: how many files the archive has, and a folder to work in, which is kept.
+//! More arguments: how many files the archive has, and a directory to work in, which is kept.
 
 mod play;
 

@@ -16,7 +16,7 @@ use worldwire_ki::schema::classes::{Classes, TypeLists};
 /// The object that is changed.
 const CHOSEN: usize = 1230;
 
-/// Runs the steps with a program, in a folder, on an archive of this many files.
+/// Runs the steps with a program, in a directory, on an archive of this many files.
 pub(crate) fn evening(
     program: &Path,
     home: &Path,
@@ -75,7 +75,7 @@ pub(crate) fn evening(
     let level = format!("    <m_level>{CHOSEN}</m_level>");
     check(lines == [(&*level, "    <m_level>99</m_level>")], &format!("{lines:?}"))?;
 
-    // The same with a folder of the encoded objects in between: it gets the changed one only.
+    // The same with a directory of the encoded objects in between: it gets the changed one only.
     let told = run(&["ki", "op", "encode", "root", "-o", "back", "--types", "types.json"])?;
     check(told == format!("~ {chosen}\n"), &format!("one object was encoded:\n{told}"))?;
     let told = run(&["ki", "wad", "update", "Root.wad", "--from", "back", "-o", "Root.2.wad"])?;

@@ -121,7 +121,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientUru {
-    /// A client's server.ini, or a shard's folder
+    /// A client's server.ini, or a shard's directory
     pub(crate) shard: PathBuf,
     /// Steps to run, separated by + [default: login + players]
     #[arg(value_name = "STEP", conflicts_with = "script")]

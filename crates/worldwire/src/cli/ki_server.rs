@@ -12,7 +12,7 @@ use super::NewPassword;
 /// Selects a login server.
 #[derive(Debug, Args)]
 pub(crate) struct KiServer {
-    /// The login server's folder
+    /// The login server's directory
     #[arg(short, long, value_name = "FOLDER", default_value = "login")]
     pub(crate) server: PathBuf,
     /// Write JSON, one value per line
@@ -113,7 +113,7 @@ pub(crate) struct KiRefresh {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeKi {
-    /// The login server's folder
+    /// The login server's directory
     #[arg(default_value = "login")]
     pub(crate) folder: PathBuf,
     /// Address to listen on [default: 127.0.0.1:12000]
@@ -170,7 +170,7 @@ fn at_least_one() -> RangedU64ValueParser<usize> {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientKi {
-    /// Login server: HOST, HOST:PORT, or its folder, whose ki.toml has the address
+    /// Login server: HOST, HOST:PORT, or its directory, whose ki.toml has the address
     pub(crate) server: String,
     /// Steps to run, separated by + [default: login + validate + list + args]
     #[arg(value_name = "STEP")]

@@ -54,7 +54,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeUru {
-    /// The shard's folder
+    /// The shard's directory
     #[arg(default_value = "shard")]
     pub(crate) folder: PathBuf,
     /// Address to listen on; except on loopback, unencrypted connections are refused [default:
@@ -67,7 +67,7 @@ pub(crate) struct ServeUru {
     /// Address of the status page [default: 127.0.0.1:14680]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
-    /// Folder with files for clients [default: data, in the shard's folder]
+    /// Directory with files for clients [default: data, in the shard's directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
     /// Log every connection

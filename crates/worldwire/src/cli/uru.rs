@@ -40,8 +40,8 @@ pub(crate) enum UruCommand {
     Keys(UruKeys),
     /// Kick a player, who can log in again at once
     ///
-    /// The client is notified, and its connections to the shard and to the age are closed. To keep an
-    /// account out, use `worldwire uru account ban`.
+    /// The client is notified, and its connections to the shard and to the age are closed. To keep
+    /// an account out, use `worldwire uru account ban`.
     #[command(after_help = "Examples:
   worldwire uru kick Yeesha
   worldwire uru kick 10023
@@ -67,7 +67,7 @@ pub(crate) enum UruCommand {
 /// Selects a shard.
 #[derive(Debug, Args)]
 pub(crate) struct UruShard {
-    /// The shard's folder
+    /// The shard's directory
     #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
     pub(crate) shard: PathBuf,
     /// Write JSON, one value per line
@@ -230,7 +230,7 @@ Examples:
         /// Export for another server
         #[arg(long, value_name = "SERVER")]
         to: Option<OtherServer>,
-        /// The shard's folder
+        /// The shard's directory
         #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
         shard: PathBuf,
         #[command(flatten)]
@@ -380,8 +380,8 @@ pub(crate) enum UruSdl {
     },
     /// Set variables for all instances of an age on a shard
     ///
-    /// The values apply to every instance that has not changed the variable since. Players in the age
-    /// see the change at once.
+    /// The values apply to every instance that has not changed the variable since. Players in the
+    /// age see the change at once.
     #[command(after_help = "Examples:
   worldwire uru sdl set Fernhollow fhGateOpen=true
   worldwire uru sdl set city islmFireworks=1 --shard /srv/uru")]

@@ -1,4 +1,4 @@
-//! Reading a capture from beginning to end.
+//! Reads a capture from beginning to end.
 
 use std::io::IsTerminal;
 
@@ -32,17 +32,17 @@ pub(crate) fn read<S: Sink>(
 /// Additional information to collect about conversations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extras {
-    /// What was captured of this one.
+    /// The captured bytes of this conversation.
     pub(crate) wire: Option<u64>,
-    /// The keys of all of them.
+    /// The keys of all conversations.
     pub(crate) secrets: bool,
 }
 
-/// Starts the threads that read, as many as wanted or, for 0, as there are cores. This thread is one
-/// of them: a single one waits for nobody, and keeps its memory.
+/// Starts the reader threads: the requested number or, for 0, one per core. This thread is one of
+/// them, so a single thread never waits and keeps its caches.
 pub(crate) fn start_threads(count: usize) {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(count).use_current_thread();
-    // Fails only when they are running already.
+    // Fails only if the threads are already running.
     let _ = threads.build_global();
 }
 
@@ -90,7 +90,8 @@ pub(crate) fn read_with<S: Sink>(
         }
         out.truncate(0);
         let next = dissection.run(&show, &mut out, |feed| {
-            // The next batch is taken in while this one is read, as far as it is there.
+            // Collects the packets of the next batch that have already arrived while this one is
+            // read.
             if last { Filled::End(None) } else { packets.fill(true, |packet| feed.push(packet)) }
         });
         if !out.is_empty() {
@@ -130,9 +131,9 @@ fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<
     }
 }
 
-/// Says what became of packets that no conversation is made of, and of conversations whose beginning
-/// is missing. True when something could not be read for what the capture is: of a link that is not
-/// known, with broken blocks, or begun too late.
+/// Reports packets that belong to no conversation, and conversations whose beginning is missing.
+/// Returns true if the capture itself is to blame: an unknown link type, broken blocks, or a late
+/// start.
 fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
     use worldwire_capture::Unusable::{Block, Interface, Link};
     let (refused, others): (Vec<_>, Vec<_>) = dissection
@@ -162,16 +163,16 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
     !refused.is_empty() || account_late(dissection, common)
 }
 
-/// Says which conversations nobody recognised whose beginning is missing. True when there are some,
-/// and no others were recognised.
+/// Reports unrecognised conversations whose beginning is missing. Returns true if there are any and
+/// no other conversation was recognised.
 fn account_late(dissection: &Dissection, common: &Common) -> bool {
-    /// How many are named.
+    /// The maximum number of conversations listed.
     const MAX: usize = 3;
     let overviews = dissection.overviews();
     let is_late = |it: &&&Overview| it.family.is_none() && (it.midstream || it.gaps > 0);
     let late: Vec<&Overview> = overviews.iter().filter(is_late).copied().collect();
     if dissection.summary().recognised > 0 && late.iter().all(|it| it.gaps == 0) {
-        // Others were talking when the capture began.
+        // The other connections were already open when the capture began.
         return false;
     }
     for Overview { stream, client, server, .. } in late.iter().take(MAX) {
@@ -193,10 +194,10 @@ fn packets(count: u64) -> String {
     format!("{count} packet{}", if count == 1 { "" } else { "s" })
 }
 
-/// The conversation of that number.
+/// The conversation with this number.
 ///
 /// # Errors
-/// That there is none, and how many there are.
+/// If the number is out of range; the error states how many conversations there are.
 pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Overview, Failure> {
     let overviews = dissection.overviews();
     let found = overviews.iter().copied().find(|overview| overview.stream == stream);
@@ -208,9 +209,9 @@ pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Over
     })
 }
 
-/// A bar for people who wait for a large file.
+/// A progress bar for large files.
 fn progress(arguments: &Capture, common: &Common) -> ProgressBar {
-    /// Smaller captures are read before anybody could look.
+    /// Smaller captures are read before a bar would be noticed.
     const WORTH_A_BAR: u64 = 64 << 20;
     let size = std::fs::metadata(&arguments.file).map_or(0, |file| file.len());
     let watched = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();

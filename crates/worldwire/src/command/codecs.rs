@@ -49,7 +49,7 @@ fn list_codecs<'c>(codecs: impl Iterator<Item = &'c Codec>, out: &mut String) {
     }
 }
 
-/// Describes the messages or classes of a name; a class also by its number.
+/// Describes the messages or classes with a name; a class can also be given by number.
 fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
     let messages: Vec<&MessageInfo> = codec.tables().into_iter().flatten().collect();
     let classes = codec.classes();
@@ -124,7 +124,7 @@ fn describe_rest(doc: &str, fields: Vec<FieldInfo>, out: &mut String) {
     }
 }
 
-/// Fields that stand for themselves, in columns as wide as they need.
+/// Fields without further structure, in columns of the necessary width.
 fn lay_out(fields: &[FieldInfo], out: &mut String) {
     if !fields.is_empty() {
         out.push('\n');
@@ -151,7 +151,7 @@ fn name_values(codec: &Codec, fields: &[FieldInfo], out: &mut String) {
     }
 }
 
-/// Documentation without its links: ``[`gap`](Connection::gap)`` is "gap". Addresses stay.
+/// Documentation without its links: ``[`gap`](Connection::gap)`` becomes "gap". URLs are kept.
 fn plain(doc: &str) -> String {
     let mut out = String::with_capacity(doc.len());
     let mut rest = doc;
@@ -177,7 +177,7 @@ fn plain(doc: &str) -> String {
                 behind
             }
             (None, None) => {
-                // Brackets that mean themselves.
+                // Literal brackets.
                 out.push('[');
                 link
             }

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
             };
             let parts = chosen.iter().map(|one| (one.name(), one.version(), one.plan()));
             write_all(target, worldwire_tera::codegen::rust(parts).as_bytes())?;
-            // Definitions with errors are left out, and were reported.
+            // Definitions with errors have been reported and are omitted.
             let clean = !set.problems().any(Problem::is_error);
             if clean { Ok(()) } else { Err(Failure::Input) }
         }

@@ -43,7 +43,7 @@ fn guarded(
     })
 }
 
-/// Decodes the bytes and prints what they say.
+/// Decodes the bytes and prints the result.
 fn show(
     arguments: &Decode,
     common: &Common,
@@ -69,7 +69,7 @@ fn show(
     print(&out)?;
     let remarks = codec.remarks(data, options);
     if !common.quiet {
-        // An error says as much already.
+        // An error already implies this.
         for remark in tree.remarks().iter().filter(|_| tree.error().is_none()) {
             complain(subject, &format!("shown as bytes: {remark}"));
         }
@@ -81,7 +81,7 @@ fn show(
         None if remarks.iter().any(|remark| remark.is_problem) => Err(Failure::Input),
         None => Ok(()),
         Some(error) => {
-            // The text shows the error in its place; JSON has no place for it.
+            // Text output shows the error inline; JSON cannot.
             if arguments.json || arguments.json_safe {
                 complain(subject, &error.to_string());
             }
@@ -90,7 +90,7 @@ fn show(
     }
 }
 
-/// The side that a word of the command line names.
+/// The side named on the command line.
 pub(crate) fn side(from: SideArg) -> Side {
     match from {
         SideArg::Client => Side::Client,

@@ -39,9 +39,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         return write_packets(&reading, definitions);
     }
     let mut output = Output::open(&arguments.target)?;
-    // What would show more, and of how many messages.
+    // Options that would reveal more, each with the number of messages affected.
     let advice: Mutex<BTreeMap<Cow<'static, str>, u64>> = Mutex::default();
-    // Messages that nobody gave a definition for. A program that reads JSON sees that in each line.
+    // Messages without a definition. JSON output already marks each of them.
     let undefined = AtomicU64::new(0);
     let counts = !matches!(format, Format::Json(_));
     let advise = |item: &Item<'_>| {
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         if let Some(text) = item.advice()
             && let Ok(mut advice) = advice.lock()
         {
-            // A hostile capture names as many descriptors as it has messages.
+            // A hostile capture can name a different descriptor in every message.
             if advice.len() < MAX_ADVICE || advice.contains_key(&text) {
                 *advice.entry(text).or_default() += 1;
             }
@@ -120,9 +120,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The command that looks for what is missing in the same capture.
+/// The command that diagnoses missing definitions in the same capture.
 fn doctor(capture: &Capture) -> String {
-    // What came another way than from a file is there only if it was kept.
+    // Input other than a file exists afterwards only if it was saved.
     let file = match &capture.tcpdump {
         Some(tcpdump) => tcpdump.write.as_deref(),
         None => Some(&*capture.file).filter(|file| *file != Path::new("-")),
@@ -138,10 +138,10 @@ fn doctor(capture: &Capture) -> String {
     command + &definitions::options(&capture.data) + &definitions::pins(&capture.data)
 }
 
-/// Limits the kinds of advice.
+/// The maximum number of kinds of advice.
 const MAX_ADVICE: usize = 40;
 
-/// What is asked for.
+/// The user's selection.
 struct Reading<'r> {
     arguments: &'r Dissect,
     common: &'r Common,
@@ -149,17 +149,17 @@ struct Reading<'r> {
     format: Format,
 }
 
-/// An item that is asked for, with its name and its fields.
+/// A selected item, with its name and fields.
 struct Shown<'s, 'i> {
     item: &'s Item<'i>,
     name: &'s str,
     tree: &'s Tree<'i>,
-    /// Whether it is asked for, rather than a problem that is never left out.
+    /// Whether it was selected, rather than a problem, which is always shown.
     fits: bool,
 }
 
 impl Reading<'_> {
-    /// Reads the capture and shows what is asked for.
+    /// Reads the capture and shows the selected items.
     fn read<S: Sink>(
         &self,
         definitions: Definitions,
@@ -175,14 +175,14 @@ impl Reading<'_> {
                 return;
             }
             let name = &*scratch.name;
-            // Only fields are shown, and asked for, from it.
+            // The output and the filter use only its fields.
             let tree = match needs_fields {
                 true => item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits),
                 false => Tree::new(),
             };
             let matches = |filter: &Filter| filter.matches(&Subject::of(item, name, &tree));
             let fits = filter.as_ref().is_none_or(matches);
-            // What cannot be read is never filtered away.
+            // Unreadable items are never filtered out.
             if fits || item.note().is_some_and(|note| note.kind == NoteKind::Problem) {
                 show(&Shown { item, name, tree: &tree, fits }, out);
             }
@@ -194,7 +194,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether the result is a capture: by the name of the file it goes to.
+/// Whether the result is a capture, judging by the name of the output file.
 fn writes_packets(arguments: &Dissect) -> Result<bool, Failure> {
     let output = arguments.target.output.as_deref();
     let is_capture = output.is_some_and(|path| path.extension().is_some_and(|it| it == "pcapng"));
@@ -230,7 +230,7 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
         streams.extend(found);
         Ok(())
     })?;
-    // One that nobody recognised has no messages, and may be asked for by its number.
+    // An unrecognised conversation has no messages, but can be selected by number.
     if let Some(stream) = arguments.stream.filter(|_| reading.filter.is_none()) {
         streams.insert(capture::conversation(&dissection, stream)?.stream);
     }
@@ -248,7 +248,7 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The columns that are asked for.
+/// The requested columns.
 fn columns(
     arguments: &Dissect,
     definitions: &Definitions,
@@ -276,7 +276,8 @@ fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
     is_there.then_some(cells)
 }
 
-/// A line of a table. CSV has every text as it is; otherwise what would steer a terminal is escaped.
+/// A line of a table. CSV keeps text verbatim; other output has terminal control characters
+/// escaped.
 fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> Result<Vec<u8>, Failure> {
     let delimiter = if is_csv { b',' } else { b'\t' };
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
@@ -289,7 +290,7 @@ fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> Result<Vec<u8>
     writer.into_inner().map_err(|error| failed(&error))
 }
 
-/// Writes one of the messages that match, and no more of the capture is read.
+/// Writes one matching message, and stops reading the capture.
 fn cut(
     reading: &Reading<'_>,
     definitions: Definitions,
@@ -320,7 +321,7 @@ fn cut(
                     reading.common.note("dissect", &format!("`worldwire {decode}` reads it"));
                 }
                 found = true;
-                // Enough was read.
+                // The message was found.
                 return Err(Failure::Pipe);
             }
         }
@@ -337,7 +338,7 @@ fn cut(
     Err(Failure::Run(format!("no message {wanted}: only {count} {plural}")))
 }
 
-/// The command that decodes the bytes of the message that a line shows, if a codec does.
+/// The command that decodes the bytes of the message on a line, if there is a codec for it.
 fn codec(line: &str, families: Families) -> Option<String> {
     let json = json::parse(line).ok()?;
     let line = Line::parse(&json).ok()??;
@@ -348,7 +349,7 @@ fn codec(line: &str, families: Families) -> Option<String> {
     })
 }
 
-/// Whether two paths lead to one regular file.
+/// Whether two paths lead to the same regular file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
     file(one).is_some_and(|one| file(other) == Some(one))
@@ -365,7 +366,7 @@ pub(super) fn read_filter(
     Ok(filter)
 }
 
-/// Reports names that no message and no field has.
+/// Reports unknown names of messages and fields.
 fn check_filter(
     filter: &Filter,
     definitions: &Definitions,
@@ -426,7 +427,7 @@ fn format(arguments: &Dissect, common: &Common) -> Format {
 }
 
 impl Dissect {
-    /// The number of the message that is to be cut out.
+    /// The number of the message to extract.
     fn message(&self) -> Option<u64> {
         self.message.or_else(|| self.first.then_some(1))
     }

@@ -67,7 +67,7 @@ fn lines_of<'p>(word: Option<&'p str>, lines: &'p Path) -> Result<&'p Path, Fail
     Err(Failure::Run(problem))
 }
 
-/// What was encoded so far.
+/// The messages encoded so far.
 struct Encoded {
     bytes: Vec<u8>,
     /// Whether each message is a line of digits.
@@ -82,7 +82,7 @@ impl Encoded {
             line.push('\n');
             self.bytes.extend_from_slice(line.as_bytes());
         } else if self.bytes.is_empty() {
-            // The only one may be large.
+            // A single message may be large.
             self.bytes = message;
         } else {
             self.bytes.extend_from_slice(&message);
@@ -106,7 +106,7 @@ fn one(
     if codec.name == "tera.packet" {
         said.extend(options.definitions.part::<TeraDefinitions>().remarks_to_encode(&json));
     }
-    // Such a line has keys that no codec has.
+    // A dissection line has keys that no codec uses.
     let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
     codec.encode(json, options).map_err(|error| {
         let hint = if is_line { "; for lines of `dissect --json`, use --lines" } else { "" };
@@ -149,7 +149,7 @@ fn lines(
     if is_whole { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The bytes of the message in a line; none for notes, and lines with nothing in them.
+/// The bytes of the message on a line; `None` for notes and blank lines.
 fn encoded_line(
     line: &[u8],
     parser: &mut Parser,

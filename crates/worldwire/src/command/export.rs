@@ -23,9 +23,9 @@ pub(crate) fn run(command: &Export, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// The most bytes of files that are not complete.
+/// The maximum total size of incomplete files.
 const MAX_BYTES: usize = 1 << 30;
-/// The most downloads that are not complete.
+/// The maximum number of incomplete downloads.
 const MAX_DOWNLOADS: usize = 65_536;
 
 fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
@@ -76,13 +76,13 @@ fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
 struct Part {
     /// The conversation and the transaction.
     key: (u64, u32),
-    /// Whether it is asked for.
+    /// Whether it was selected.
     fits: bool,
     what: What,
 }
 
 enum What {
-    /// A client asks for a file of this name.
+    /// A client requests the file with this name.
     Request(String),
     /// A part of a file with this total size; its offset, if the message states one.
     Piece { total: u32, offset: Option<u32>, bytes: Vec<u8> },
@@ -91,7 +91,7 @@ enum What {
 }
 
 impl Part {
-    /// The step that an item is, if it is one.
+    /// The step that an item represents, if any.
     fn of(item: &Item<'_>) -> Option<Self> {
         let said = item.message().filter(|_| item.family == "uru")?;
         if !said.is_message() {
@@ -137,15 +137,15 @@ struct Downloads {
     folder: NewFolder,
     last: LastFolder,
     open: HashMap<(u64, u32), Download>,
-    /// How many bytes wait for the rest of their files.
+    /// The number of bytes in incomplete files.
     bytes: usize,
-    /// What was written: the lower-case name, with the sum of the bytes.
+    /// The files written: the lower-case name, with a hash of the content.
     stored: HashMap<String, [u8; 16]>,
     files: u64,
     faults: u64,
 }
 
-/// A file on its way.
+/// An incomplete file.
 struct Download {
     name: String,
     fits: bool,
@@ -189,7 +189,7 @@ impl Downloads {
         offset: Option<u32>,
         bytes: &[u8],
     ) -> Result<(), Failure> {
-        // What was asked for before the capture began has no name.
+        // The name is unknown for requests made before the capture began.
         let Some(download) = self.open.get_mut(&part.key) else { return Ok(()) };
         download.fits |= part.fits;
         let have = download.bytes.len();
@@ -217,7 +217,7 @@ impl Downloads {
         }
     }
 
-    /// Writes a file that is complete.
+    /// Writes a complete file.
     fn store(&mut self, key: (u64, u32), download: &Download) -> Result<(), Failure> {
         let path = match SafePath::parse_str(&download.name, PathRules::DOWNLOAD) {
             Ok(path) => path.to_path_buf(),
@@ -243,7 +243,7 @@ impl Downloads {
         Ok(())
     }
 
-    /// The capture is over.
+    /// Handles the end of the capture.
     fn end(&mut self) {
         let mut open: Vec<_> = core::mem::take(&mut self.open).into_iter().collect();
         open.sort_unstable_by_key(|(key, _)| *key);

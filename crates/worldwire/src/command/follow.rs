@@ -12,7 +12,7 @@ use crate::cli::{Common, Follow};
 use crate::definitions;
 use crate::output::{Failure, Output, say};
 
-/// The most bytes that wait for somebody to make something of them: more than any message has.
+/// The maximum number of bytes waiting to be decoded: more than the largest message.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
@@ -69,9 +69,9 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     if clean && is_read && dump.missing == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// What there is to show of a conversation.
+/// An element of a conversation to show.
 enum Piece {
-    /// A line about it.
+    /// A note about it.
     Note(Side, NoteKind, String),
     /// A message or a step of setup, decrypted.
     Message(Side, Range<u64>, Vec<u8>),
@@ -96,7 +96,7 @@ impl Piece {
     }
 }
 
-/// What was captured of a side and is not shown yet.
+/// Captured bytes of one side that have not been shown yet.
 #[derive(Default)]
 struct Waiting {
     /// The stream position of its first byte.
@@ -106,9 +106,9 @@ struct Waiting {
 
 /// Shows every byte of a conversation once.
 struct Dump {
-    /// Only the bytes of this side.
+    /// Show only the bytes of this side.
     raw: Option<Side>,
-    /// As they were captured.
+    /// Show the bytes as captured.
     is_wire: bool,
     colour: bool,
     /// The output for a datagram follows it directly.
@@ -117,7 +117,7 @@ struct Dump {
     waiting: [Waiting; 2],
     /// How many bytes could not be decoded.
     sealed: u64,
-    /// How many are missing.
+    /// How many bytes are missing.
     missing: u64,
     out: Vec<u8>,
 }
@@ -148,7 +148,7 @@ impl Dump {
                 self.mark(*side, *length);
             }
             Piece::Message(side, range, bytes) if self.is_datagrams && !self.is_wire => {
-                // One that comes again takes up no place among the messages.
+                // A repeated datagram does not count as a message.
                 let waiting = &mut self.waiting[side.index()];
                 waiting.at += waiting.bytes.len() as u64;
                 waiting.bytes.clear();
@@ -170,7 +170,7 @@ impl Dump {
         }
     }
 
-    /// Nothing more comes.
+    /// Handles the end of the conversation.
     fn end(&mut self) {
         for side in Side::BOTH {
             self.give_up(side, usize::MAX);
@@ -195,7 +195,7 @@ impl Dump {
         self.show(side, at, &bytes, "?");
     }
 
-    /// Bytes are missing; the mark is the one that Wireshark sets.
+    /// Marks missing bytes, in the same way as Wireshark.
     fn mark(&mut self, side: Side, length: u64) {
         let _ = match self.raw {
             None => writeln!(self.out, "{}! gap: {length} bytes are missing", indent(side)),
@@ -207,7 +207,7 @@ impl Dump {
     }
 
     fn note(&mut self, side: Side, kind: NoteKind, text: &str) {
-        // What was captured tells of gaps, also on conversations that nobody recognised.
+        // Captured bytes reveal gaps even in unrecognised conversations.
         if self.raw.is_some() || kind == NoteKind::Gap {
             return;
         }
@@ -218,8 +218,8 @@ impl Dump {
         };
     }
 
-    /// Sixteen bytes a line, with their place in the sender's stream and as text; the server's side
-    /// is set in.
+    /// Sixteen bytes per line, as hex and as text, with their offset in the sender's stream. The
+    /// server's side is indented.
     fn show(&mut self, side: Side, at: u64, bytes: &[u8], mark: &str) {
         if let Some(raw) = self.raw {
             if raw == side {

@@ -6,7 +6,7 @@ use super::dissect;
 use crate::cli::{Capture, Common, Dissect, LiveCapture, Target, Tcpdump};
 use crate::output::Failure;
 
-/// Captures with tcpdump, and dissects what it captures.
+/// Captures with tcpdump and dissects the packets.
 pub(crate) fn run(arguments: &LiveCapture, common: &Common) -> Result<(), Failure> {
     let LiveCapture { interface, packets, write, force, .. } = arguments;
     let tcpdump = Tcpdump {

@@ -11,14 +11,14 @@ pub(crate) struct Memory {
     freed: Condvar,
 }
 
-/// A part of the memory, which is given back when this goes.
+/// A share of the memory, released on drop.
 #[derive(Debug)]
 pub(crate) struct Share<'m> {
     memory: &'m Memory,
     bytes: u64,
 }
 
-/// What is smaller is not waited for: threads are too few for that to become much.
+/// Smaller requests never wait: there are too few threads for the total to matter.
 const SMALL: u64 = 1 << 20;
 
 impl Memory {

@@ -1,4 +1,4 @@
-//! The verbs.
+//! The subcommands.
 
 pub(crate) mod capture;
 pub(crate) mod client;

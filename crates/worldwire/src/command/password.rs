@@ -1,4 +1,4 @@
-//! Passwords: from files, the environment, or a person.
+//! Passwords: from files, the environment, or a prompt.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -7,10 +7,10 @@ use crate::cli::NewPassword;
 use crate::input;
 use crate::output::Failure;
 
-/// The variable that holds a password.
+/// The environment variable for a password.
 const PASSWORD: &str = "WORLDWIRE_PASSWORD";
 
-/// A new password: from a file, from a person who types it twice, or from standard input.
+/// Reads a new password from a file, a prompt that asks twice, or standard input.
 pub(crate) fn fresh(from: &NewPassword) -> Result<String, Failure> {
     let password = match &from.password_file {
         Some(file) => first_line(&input::read_text(file)?),
@@ -31,7 +31,7 @@ pub(crate) fn fresh(from: &NewPassword) -> Result<String, Failure> {
     Ok(password)
 }
 
-/// The password of an account: from a file, the environment, or a person.
+/// Reads an account's password from a file, the environment, or a prompt.
 pub(crate) fn known(file: Option<&Path>) -> Result<String, Failure> {
     let password = match (file, std::env::var(PASSWORD)) {
         (Some(file), _) => first_line(&input::read_text(file)?),

@@ -16,7 +16,7 @@ pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// Writes the keys of conversations that could be read, as a key file that opens these alone.
+/// Writes the keys of the decrypted conversations as a key file that decrypts only these.
 fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};

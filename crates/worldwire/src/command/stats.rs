@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// A line for each conversation, in columns.
+/// One line per conversation, in columns.
 fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
     let bytes = |overview: &Overview| overview.bytes.iter().sum::<u64>();
     let sent = |overview: &Overview| overview.messages.total();
@@ -79,14 +79,14 @@ fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
     }
 }
 
-/// Messages by name, with how many each side sent.
+/// Messages by name, with the number sent by each side.
 fn sorted(counts: &Counts) -> Vec<(&str, [u64; 2])> {
     let mut all: Vec<_> = counts.iter().collect();
     all.sort_unstable();
     all
 }
 
-/// What is inside messages of a name.
+/// The contents of messages with one name.
 fn inside<'c>(
     counts: &'c [(&str, [u64; 2])],
     name: &str,

@@ -1,4 +1,4 @@
-//! How lines show the time.
+//! Timestamps of output lines.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -7,10 +7,10 @@ use worldwire_dissect::Time;
 use crate::cli::TimeForm;
 use crate::output::Failure;
 
-/// Writes the time in front of lines, where the library does not.
+/// Writes the time at the start of lines, unless the library already does.
 #[derive(Debug)]
 pub(crate) enum Times {
-    /// The library does, or somebody else.
+    /// The library or another program writes the time.
     Elsewhere,
     /// The date and time in a zone.
     In(TimeZone),
@@ -30,9 +30,9 @@ impl Times {
     /// Writes the prefix of a line.
     pub(crate) fn write(&self, time: Time, out: &mut String) {
         let Self::In(zone) = self else { return };
-        // Every moment of a capture is one.
+        // Every time in a capture is representable.
         let Ok(moment) = Timestamp::from_nanosecond(time.0.into()) else { return };
-        // A filter takes it as it is shown, so no digit may be lost.
+        // Filters accept the displayed time, so no digit may be lost.
         let is_fine = time.0 % 1000 != 0;
         let form = match (zone == &TimeZone::UTC, is_fine) {
             (true, false) => "%Y-%m-%d %H:%M:%S.%6f",
@@ -44,7 +44,7 @@ impl Times {
     }
 }
 
-/// Seconds since the line before, as wide as those since the first packet.
+/// Seconds since the previous line, in the same width as those since the first packet.
 pub(crate) fn delta(last: Option<Time>, time: Time) -> String {
     let since = time.since(last.unwrap_or(time));
     format!("{:5}.{:06}", since.as_secs(), since.subsec_micros())

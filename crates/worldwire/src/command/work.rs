@@ -1,4 +1,4 @@
-//! Work on many files, shared between threads.
+//! Distributes work on many files among threads.
 
 use std::cmp::Reverse;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::cli::Common;
 use crate::output::Failure;
 
-/// A bar for people who wait: only on a terminal, and only after a second.
+/// A progress bar, shown only on a terminal and only after a second.
 pub(crate) fn progress(count: usize, common: &Common) -> ProgressBar {
     let bar = ProgressBar::hidden();
     if common.quiet || !std::io::stderr().is_terminal() {
@@ -28,18 +28,18 @@ pub(crate) fn progress(count: usize, common: &Common) -> ProgressBar {
     bar
 }
 
-/// The threads that work, as many as wanted or, for 0, as there are cores.
+/// The worker threads: the requested number or, for 0, one per core.
 pub(crate) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// Does the same to all items, and gives the results in their order. Every thread makes itself
-/// what it needs, and takes one load of work after the other.
+/// Processes all items and returns the results in order. Every thread creates its own working
+/// state, then takes one batch of items after another.
 ///
-/// Large items go first, one by one, so that all threads end together. The others follow in their
-/// order, many at a time: neighbours have their data beside each other, and go to the same folder,
-/// where two threads would wait for each other.
+/// Large items go first, one by one, so that all threads finish at about the same time. The others
+/// follow in order, many at a time: neighbouring items have adjacent data and share an output
+/// directory, where two threads would block each other.
 pub(crate) fn share<'i, T: Sync, N, R: Send>(
     pool: &ThreadPool,
     items: &'i [T],
@@ -62,9 +62,9 @@ pub(crate) fn share<'i, T: Sync, N, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Items with their indices, in the loads in which threads take them.
+/// Items with their indices, in the batches that threads take.
 fn loads<T>(items: &[T], size: impl Fn(&T) -> u64) -> Vec<Vec<(usize, &T)>> {
-    /// What takes a thread about a millisecond.
+    /// The amount of work that takes a thread about a millisecond.
     const LOAD_BYTES: u64 = 256 << 10;
     const LOAD_ITEMS: usize = 64;
     let (mut large, mut small) = (Vec::new(), Vec::new());

@@ -26,30 +26,30 @@ use crate::output::{Failure, Interruption, reason};
 /// The packets of a capture that is being written.
 pub(super) struct Live {
     messages: Receiver<Message>,
-    /// Whether the user asked for the end.
+    /// Whether the user has requested a stop.
     interrupted: Arc<AtomicBool>,
     _interruption: Interruption,
-    /// When to stop, once the user asked for it.
+    /// When to stop, once the user has requested it.
     last_moment: Option<Instant>,
-    /// The program that captures, if this one started it.
+    /// The capturing program, if this program started it.
     child: Option<Child>,
 }
 
 /// Where packets come from.
 enum Origin {
-    /// A file, standard input, a FIFO; one that grows has no end.
+    /// A file, standard input or a FIFO. A growing file has no end.
     Path { path: PathBuf, grows: bool },
-    /// A program that captures, and where its packets are written as well.
+    /// A capturing program, and the file that also receives its packets.
     Child { stdout: ChildStdout, copy: Option<PacketCopy> },
 }
 
-/// What comes next.
+/// A message from the reading thread.
 enum Next {
     /// Packets.
     Block(Block),
-    /// Nothing has come in time.
+    /// Nothing arrived in time.
     Pause,
-    /// The capture is over. The fault is reported when it ended in the middle.
+    /// The capture has ended; with an error if it was truncated.
     End(Option<CaptureError>),
 }
 
@@ -58,35 +58,36 @@ enum Message {
     Refused(Refusal),
     Block(Block),
     End(Option<CaptureError>),
-    /// The user asks for the end.
+    /// The user requests a stop.
     Interrupted,
 }
 
-/// Packets with their bytes in one piece.
+/// Packets whose bytes share one buffer.
 #[derive(Default)]
 struct Block {
     bytes: Vec<u8>,
-    /// The packets without their bytes, and where these are.
+    /// The packets without their bytes, and the position of these in the buffer.
     packets: Vec<(Packet<'static>, Range<usize>)>,
 }
 
-/// A block of this size is handed over at once.
+/// A block of this many bytes is passed on immediately.
 const BLOCK_BYTES: usize = 256 << 10;
-/// So is one with this many packets.
+/// A block with this many packets is passed on immediately.
 const BLOCK_PACKETS: usize = 4096;
-/// The most blocks that wait to be taken.
+/// The maximum number of blocks waiting for the receiver.
 const BLOCKS: usize = 16;
-/// How long a program that writes the capture has to end it when the user interrupts both: it may
-/// have packets left in its buffers.
+/// How long the capturing program has to finish after the user interrupts both programs: it may
+/// still have packets in its buffers.
 const GRACE: Duration = Duration::from_millis(300);
 
 impl Live {
-    /// Opens a capture, and waits for its header. With `grows`, the end of the file is waited at.
+    /// Opens a capture and waits for its header. With `grows`, waits for more data at the end of
+    /// the file.
     pub(super) fn open(path: &Path, limits: &Limits, grows: bool) -> Result<Self, Refusal> {
         Self::begin(Origin::Path { path: path.to_owned(), grows }, None, limits)
     }
 
-    /// Reads what a program captures, and waits for the header.
+    /// Reads a program's capture and waits for the header.
     pub(super) fn of_child(
         child: Child,
         (stdout, copy): (ChildStdout, Option<PacketCopy>),
@@ -131,8 +132,8 @@ impl Live {
         }
     }
 
-    /// Takes in packets until a batch is full, or no more come within [`PATIENCE`]. Waits for the
-    /// first packets as long as it takes, unless `is_brief`.
+    /// Collects packets until the batch is full or no more arrive within [`PATIENCE`]. Waits
+    /// indefinitely for the first packets, unless `is_brief`.
     pub(super) fn fill(
         &mut self,
         is_brief: bool,
@@ -157,7 +158,7 @@ impl Live {
         }
     }
 
-    /// Waits for packets, but not longer than to the given moment.
+    /// Waits for packets until the given time.
     fn next(&mut self, until: Option<Instant>) -> Next {
         match self.receive(until) {
             None => Next::Pause,
@@ -167,8 +168,8 @@ impl Live {
         }
     }
 
-    /// The next message, or none if there is none in time. Once the user asked for the end there
-    /// is one more moment for what is on its way.
+    /// The next message, or `None` if none arrives in time. After the user requests a stop, waits a
+    /// moment longer for packets in transit.
     fn receive(&mut self, until: Option<Instant>) -> Option<Message> {
         loop {
             if self.interrupted.load(Ordering::SeqCst) && self.last_moment.is_none() {
@@ -227,14 +228,14 @@ impl Block {
     }
 }
 
-/// What was read since the last block, and who waits for it.
+/// Packets read since the last block, and their receiver.
 struct Outbox {
     block: Block,
     sender: SyncSender<Message>,
 }
 
 impl Outbox {
-    /// Hands over what there is; an error when nobody wants it.
+    /// Passes on the pending packets; an error if the receiver is gone.
     fn send(&mut self) -> io::Result<()> {
         if self.block.packets.is_empty() {
             return Ok(());
@@ -247,7 +248,7 @@ impl Outbox {
     }
 }
 
-/// An input before whose every read all packets are handed over.
+/// An input that passes on all pending packets before every read.
 struct Punctual<R> {
     input: R,
     outbox: Rc<RefCell<Outbox>>,
@@ -263,7 +264,7 @@ impl<R: Read> Read for Punctual<R> {
 /// A file that is still being written.
 struct Growing<R>(R);
 
-/// How long the end of a growing file is left alone.
+/// How often the end of a growing file is checked.
 const NAP: Duration = Duration::from_millis(100);
 
 impl<R: Read> Read for Growing<R> {
@@ -277,7 +278,7 @@ impl<R: Read> Read for Growing<R> {
     }
 }
 
-/// Reads a capture to its end, or until the reader is gone.
+/// Reads a capture to its end, or until the receiver is gone.
 fn read(origin: Origin, limits: &Limits, sender: &SyncSender<Message>) {
     let tell = |message| sender.send(message).is_ok();
     let mut copy = None;

@@ -1,4 +1,4 @@
-//! Large files as bytes: mapped into memory, or read where that is not possible.
+//! Large files as bytes: mapped into memory, or read if mapping is not possible.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,11 +15,11 @@ pub(crate) enum Bytes {
     Read(Vec<u8>),
 }
 
-/// The most bytes of a file: archives are bounded by their format only, 4 GiB and a table.
+/// The maximum size of a file. Only the format bounds archives: 4 GiB plus a table.
 const MAX: u64 = 8 << 30;
-/// What archives begin with.
+/// The first bytes of an archive.
 const ARCHIVE: &[u8] = b"KIWAD";
-/// Reading less than this takes less time than mapping it.
+/// Below this size, reading is faster than mapping.
 const LARGE: u64 = 128 << 10;
 
 /// Opens a large file, or standard input for `-`.
@@ -44,7 +44,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
         )]
         let mapped = unsafe { Mmap::map(&file) };
         if let Ok(mapped) = mapped {
-            // Advice may be refused without harm.
+            // Refused advice does no harm.
             #[cfg(unix)]
             let _ = mapped.advise(memmap2::Advice::Sequential);
             return Ok(Bytes::Mapped(mapped));

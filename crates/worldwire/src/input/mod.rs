@@ -18,7 +18,7 @@ use worldwire_dissect::Keys;
 use crate::output::{Failure, complain, shown};
 pub(crate) use walk::{all, files};
 
-/// What an input is called.
+/// The name of an input in messages.
 pub(crate) fn title(path: &Path) -> String {
     match path.to_str() {
         Some("-") => "standard input".to_owned(),
@@ -64,7 +64,7 @@ pub(crate) fn read_if(
     is_wanted: impl Fn(&[u8]) -> bool,
     make_room: impl FnOnce(u64),
 ) -> Result<Option<Vec<u8>>, Failure> {
-    /// Most files are smaller, and read at once.
+    /// Most files are smaller, so one read suffices.
     const FIRST: u64 = 64 << 10;
     let most = Limits::DEFAULT.file_bytes;
     let fail = |error| Failure::io(path, &error);
@@ -77,7 +77,8 @@ pub(crate) fn read_if(
         if about.is_dir() {
             return Err(Failure::Run(format!("{}: is a directory, not a file", shown(path))));
         }
-        // A file is mostly as long as it says. One byte more shows that it ends there.
+        // The reported size is usually right. Reading one extra byte confirms that the file ends
+        // there.
         let size = if about.is_file() { about.len().min(most) } else { 0 };
         let mut make_room = Some(make_room);
         for part in [size.min(FIRST), size] {
@@ -115,7 +116,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The keys that somebody put into a capture, in front of its packets.
+/// The keys that the capture itself contains, before its packets.
 pub(crate) fn keys_inside(path: &Path) -> Keys {
     let mut text = String::new();
     if path.is_file()

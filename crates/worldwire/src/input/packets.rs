@@ -1,4 +1,4 @@
-//! Packets of a capture as they come in: from a file, or from a program that is still capturing.
+//! Packets of a capture as they arrive, from a file or from a program that is still capturing.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -15,8 +15,8 @@ use super::tcpdump::Child;
 use crate::cli::Tcpdump;
 use crate::output::{Failure, Interruption};
 
-/// How long packets wait for others that could be read together with them. Short enough that
-/// nobody notices, long enough to fill batches when there is much to read.
+/// How long a partial batch waits for more packets: short enough to go unnoticed, long enough to
+/// fill batches under load.
 pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The packets of a capture.
@@ -27,33 +27,33 @@ enum Source {
     Live(Live),
 }
 
-/// Why no more packets were taken in for now.
+/// Why a batch ended.
 pub(crate) enum Filled {
-    /// A batch is full, or nothing has come in time.
+    /// The batch is full, or no packet arrived in time.
     More,
-    /// The capture is over. The fault is reported when it ended in the middle.
+    /// The capture has ended; with an error if it was truncated.
     End(Option<CaptureError>),
-    /// A signal came before the end of a file, with this exit code. One that ends a live capture is
-    /// its [`Self::End`]: nothing else ends it.
+    /// A signal with this exit code arrived before the end of the file. A signal that stops a live
+    /// capture is reported as [`Self::End`], because nothing else ends one.
     Interrupted(i32),
 }
 
 /// Why a capture cannot be read at all.
 pub(crate) enum Refusal {
-    /// It cannot be opened, or the program fails.
+    /// It cannot be opened, or the capturing program failed.
     Failed(Failure),
     /// The file is not a capture.
     NoCapture(CaptureError),
 }
 
 impl Packets {
-    /// Opens a capture, and waits for its header.
+    /// Opens a capture and waits for its header.
     pub(crate) fn open(
         path: &Path,
         limits: &Limits,
         progress: &ProgressBar,
     ) -> Result<Self, Refusal> {
-        // Only the input of other programs makes a reader wait.
+        // Only input from other programs can block.
         let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
         Ok(Self(if is_file {
             Source::Stored(Stored::open(path, limits, progress)?)
@@ -62,20 +62,20 @@ impl Packets {
         }))
     }
 
-    /// Opens a file that is still being written: its end is not that of the capture.
+    /// Opens a file that is still being written, so the capture may continue after the current end.
     pub(crate) fn open_growing(path: &Path, limits: &Limits) -> Result<Self, Refusal> {
         Live::open(path, limits, true).map(|live| Self(Source::Live(live)))
     }
 
-    /// Starts tcpdump, and waits until it captures.
+    /// Starts tcpdump and waits until it is capturing.
     pub(crate) fn capture(tcpdump: &Tcpdump, limits: &Limits) -> Result<Self, Refusal> {
         let (child, output) = Child::start(tcpdump)?;
         let live = Live::of_child(child, output, limits)?;
         Ok(Self(Source::Live(live)))
     }
 
-    /// Hands packets to `push` until it answers that a batch is full. Those of a live capture are
-    /// not waited for when some are there; with `is_brief`, they are not waited for at all.
+    /// Passes packets to `push` until it reports a full batch. On a live capture, does not wait for
+    /// more once some packets have arrived; with `is_brief`, never waits.
     pub(crate) fn fill(
         &mut self,
         is_brief: bool,
@@ -91,9 +91,9 @@ impl Packets {
 /// Packets of a capture file, borrowed from the reader's buffer.
 struct Stored {
     capture: CaptureReader<Box<dyn Read + Send>>,
-    /// The exit code of the signal that came.
+    /// The exit code of the received signal.
     signal: Arc<OnceLock<i32>>,
-    /// Dropped at the end of the file: from there on the result is complete, and Ctrl-C ends the
+    /// Dropped at the end of the file. From then on the result is complete and Ctrl-C ends the
     /// program.
     interruption: Option<Interruption>,
 }
@@ -130,7 +130,7 @@ impl Stored {
             }
         };
         self.interruption = None;
-        // One that came before that has nobody else to be heard by.
+        // Nothing else would handle a signal that arrived earlier.
         self.signal.get().map_or(Filled::End(fault), |code| Filled::Interrupted(*code))
     }
 }

@@ -1,8 +1,8 @@
 //! Captures with tcpdump.
 //!
-//! It is a child process rather than a library: users who may capture on a system may run tcpdump,
-//! so this program needs no privileges, and parses untrusted packets without them. Its filter
-//! language is also the best known one.
+//! It is a child process rather than a library: users who can capture can run tcpdump, so this
+//! program needs no privileges and parses untrusted packets without any. tcpdump's filter language
+//! is also the best known.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,12 +14,12 @@ use super::packets::Refusal;
 use crate::cli::Tcpdump;
 use crate::output::{Failure, occupied, reason};
 
-/// A tcpdump that runs. It ends with this.
+/// A running tcpdump, stopped on drop.
 pub(super) struct Child(process::Child);
 
 impl Child {
-    /// Starts tcpdump. Its packets are passed on as they arrive, and also written to a file on
-    /// request; its messages go to standard error.
+    /// Starts tcpdump. Its packets are forwarded as they arrive, and optionally also written to a
+    /// file; its messages go to standard error.
     pub(super) fn start(
         asked: &Tcpdump,
     ) -> Result<(Self, (ChildStdout, Option<PacketCopy>)), Refusal> {
@@ -34,7 +34,7 @@ impl Child {
         });
         let copy = copy.transpose().map_err(Refusal::Failed)?;
         let mut command = Command::new("tcpdump");
-        // Whole packets, each as soon as it is there, to standard output.
+        // Whole packets to standard output, each as soon as it is captured.
         command.args(["-U", "-s", "0", "-w", "-", "-i", &asked.interface, "--"]);
         command.args(&asked.filter).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
@@ -59,14 +59,14 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It has ended already where both were interrupted.
+        // If both were interrupted, it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A pcapng file that packets are written to as they come: whatever ends the program, all of them
-/// up to then are in it.
+/// A pcapng file that receives packets as they arrive. However the program ends, the file contains
+/// every packet up to then.
 pub(super) struct PacketCopy {
     writer: CaptureWriter<File>,
     /// The number of the interface with each link type.

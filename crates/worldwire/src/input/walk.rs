@@ -1,4 +1,4 @@
-//! Folders, and all that is in them.
+//! Directories and their contents.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use crate::output::{Failure, reason, shown, unfinished};
 
-/// The most files and folders in a folder. Links may lead to the same folders over and over, along
-/// ever more ways, without any that leads back.
+/// The maximum number of entries below a directory. Links can reach the same directories along a
+/// growing number of paths without ever forming a loop.
 const MAX_FOUND: usize = 1 << 21;
-/// The most links to folders that are followed: to learn where one leads takes a while.
+/// The maximum number of links to directories that are followed, because resolving each takes time.
 const MAX_LINKS: usize = 1 << 14;
 
-/// A file, or all files in a folder and its subfolders, sorted by name. Links are followed. Skipped
-/// entries are reported: loops, dangling links, leftovers of interrupted runs, and special files,
-/// such as FIFOs that would block.
+/// A file, or all files in a directory and its subdirectories, sorted by name. Links are followed.
+/// Skipped entries are reported: loops, dangling links, leftovers of interrupted runs, and special
+/// files, such as FIFOs that would block.
 pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -39,7 +39,7 @@ pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBu
     Ok(files.into_iter().map(|(file, _)| file).collect())
 }
 
-/// Everything in a folder that is not a folder itself. Loops and leftovers of interrupted runs are
+/// Everything in a directory except subdirectories. Loops and leftovers of interrupted runs are
 /// skipped and reported.
 pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
@@ -56,24 +56,24 @@ fn found(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<Found>, Failure> 
     Ok(files)
 }
 
-/// What is to be done next.
+/// A pending step of the walk.
 enum Step {
-    /// Look into a folder; the second path has no links in it.
+    /// List a directory; the second path has its links resolved.
     Enter(PathBuf, PathBuf),
-    /// All that is in this folder was seen.
+    /// Leave a directory that has been listed completely.
     Leave(PathBuf),
 }
 
-/// What is in a folder, and whether it is a regular file and no link.
+/// An entry of a directory, and whether it is a regular file rather than a link.
 type Found = (PathBuf, bool);
-/// What is passed over, and why.
+/// A skipped entry, and why.
 type Passed = (PathBuf, String);
 
 fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| Failure::io(path, &error));
     let (mut files, mut passed) = (Vec::new(), Vec::new());
     let (mut count, mut links) = (0, 0);
-    // The folders that the one at hand is in.
+    // The parents of the current directory.
     let mut above = HashSet::new();
     let mut steps = vec![Step::Enter(path.to_owned(), real(path)?)];
     while let Some(step) = steps.pop() {
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn nothing_is_too_deep() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let deep = home.path().join("a/".repeat(60));
-        fs::create_dir_all(&deep).expect("folders");
+        fs::create_dir_all(&deep).expect("directories");
         fs::write(deep.join("file"), "").expect("a file");
         let (files, loops) = walk(home.path(), 100).expect("files");
         assert_eq!(below(home.path(), &paths(&files)), ["a/".repeat(60) + "file"]);
@@ -156,10 +156,10 @@ mod tests {
     fn loops_are_passed_over_and_webs_end() {
         use std::os::unix::fs::symlink;
 
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let home = fs::canonicalize(home.path()).expect("a path");
         for folder in ["r/a/b", "r/c"] {
-            fs::create_dir_all(home.join(folder)).expect("folders");
+            fs::create_dir_all(home.join(folder)).expect("directories");
         }
         fs::write(home.join("r/a/b/file"), "").expect("a file");
         for (to, link) in
@@ -167,7 +167,7 @@ mod tests {
         {
             symlink(to, home.join(link)).expect("a link");
         }
-        // No loop: another way to the same folder.
+        // Not a loop: another path to the same directory.
         symlink("../a/b", home.join("r/c/again")).expect("a link");
         let (files, loops) = walk(&home.join("r"), 100).expect("files");
         assert_eq!(below(&home, &paths(&files)), ["r/a/b/file", "r/c/again/file"]);
@@ -175,10 +175,10 @@ mod tests {
         assert_eq!(below(&home, &folders), ["r/a/up", "r/c/out/r", "r/self", "r/self2"]);
 
         let web = home.join("web");
-        fs::create_dir_all(web.join("0")).expect("folders");
+        fs::create_dir_all(web.join("0")).expect("directories");
         for number in 1..20 {
             let folder = web.join(number.to_string());
-            fs::create_dir(&folder).expect("a folder");
+            fs::create_dir(&folder).expect("a directory");
             for way in ["x", "y"] {
                 symlink(format!("../{}", number - 1), folder.join(way)).expect("a link");
             }

@@ -1,4 +1,4 @@
-//! A folder that many files are written to.
+//! Writing many files to one directory.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,32 +8,32 @@ use std::sync::{PoisonError, RwLock};
 
 use super::{Failure, Stages, Taken, WholeFile, occupied, shown};
 
-/// A folder that many threads write files to atomically. Subfolders are created with their first
-/// file; the contents of new ones appear with [`Self::finish`].
+/// A directory that many threads write files to atomically. Subdirectories are created with their
+/// first file; the contents of new ones appear with [`Self::finish`].
 #[derive(Debug)]
 pub(crate) struct NewFolder {
     home: PathBuf,
     force: bool,
     stages: Stages,
-    /// The subfolders that exist.
+    /// The subdirectories that exist.
     made: RwLock<HashSet<PathBuf>>,
 }
 
-/// The folder that a thread wrote to last: neighbours mostly go to the same.
+/// The directory that a thread wrote to last; consecutive files usually share one.
 #[derive(Debug, Default)]
 pub(crate) struct LastFolder(Option<Known>);
 
 #[derive(Debug)]
 struct Known {
     folder: PathBuf,
-    /// Where it is meanwhile, if this run made it.
+    /// Its temporary location, if this run created it.
     place: Option<PathBuf>,
-    /// It is open, where the system has such handles.
+    /// An open handle, on systems that have such handles.
     open: Option<File>,
 }
 
 impl LastFolder {
-    /// Writes a file in an existing folder, like [`WholeFile::store`].
+    /// Writes a file in an existing directory, like [`WholeFile::store`].
     pub(crate) fn store(
         &mut self,
         stages: &Stages,
@@ -64,7 +64,7 @@ impl LastFolder {
         #[cfg(target_os = "linux")]
         if let Some(open) = open {
             return match WholeFile::store_at(open, path, name, bytes, force) {
-                // Another run replaced this folder with its own.
+                // Another run replaced this directory with its own.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     WholeFile::store(path, bytes, force)
                 }
@@ -76,20 +76,20 @@ impl LastFolder {
 }
 
 impl NewFolder {
-    /// The folder of this path, which need not be there yet.
+    /// The directory at this path, which need not exist yet.
     pub(crate) fn new(home: &Path, force: bool) -> Self {
         let taken = if force { Taken::Replace } else { Taken::Refuse };
         let (home, stages) = (home.to_owned(), Stages::new(taken));
         Self { home, force, stages, made: RwLock::default() }
     }
 
-    /// Whether there is a file, or a link, of this name.
+    /// Whether a file or link with this name exists.
     pub(crate) fn has(&self, name: &Path) -> bool {
         let place = self.stages.at(&self.home.join(name));
         std::fs::symlink_metadata(place).is_ok_and(|about| !about.is_dir())
     }
 
-    /// Writes a file whose name is a path in the folder.
+    /// Writes a file whose name is a path in the directory.
     pub(crate) fn store(
         &self,
         last: &mut LastFolder,
@@ -107,17 +107,18 @@ impl NewFolder {
         })
     }
 
-    /// What was written appears.
+    /// Moves everything written to its final location.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         self.stages.finish()
     }
 
-    /// Creates a subfolder. Below a link, it would be created at the link's target.
+    /// Creates a subdirectory. Below a link, it would be created at the link's target.
     fn make(&self, folder: &Path) -> Result<(), Failure> {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());
         }
-        // One at a time: another thread could take what this one makes for another's.
+        // One at a time: otherwise a thread could mistake this thread's directory for a foreign
+        // one.
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         self.stages.make_all(&self.home).map_err(|error| Failure::io(&self.home, &error))?;
         let mut path = self.home.clone();

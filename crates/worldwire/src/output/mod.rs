@@ -19,16 +19,16 @@ pub(crate) use stages::{Stages, Taken};
 pub(crate) use talk::{complain, counted, indented, printable, say, shown, spent};
 pub(crate) use whole::{WholeFile, unfinished};
 
-/// How a command ends when it does not end well.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The input had problems; they were reported.
+    /// The input had problems, which were reported.
     Input,
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     Pipe,
-    /// The command could not run, and this is why.
+    /// The command could not run, for this reason.
     Run(String),
-    /// Interrupted by a signal before the end of the input, which was reported; with the exit code.
+    /// Interrupted by a signal before the end of the input, and reported; with the exit code.
     Interrupted(i32),
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn occupied(path: &Path) -> String {
     format!("{}: already exists; use --force to overwrite it", shown(path))
 }
 
-/// The folder that a path is in.
+/// The parent directory of a path.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     parent.unwrap_or_else(|| Path::new("."))
@@ -75,8 +75,8 @@ impl Common {
 }
 
 impl Target {
-    /// The target of a single result: a directory, or a path that ends with `/`, is where a file
-    /// of this name goes, and is made if missing.
+    /// The target of a single result. If `-o` names a directory, or a path that ends with `/`, the
+    /// result becomes a file with this name in it; the directory is created if missing.
     pub(crate) fn of_file(&self, name: impl FnOnce() -> PathBuf) -> Result<Self, Failure> {
         let Some(folder) = self.folder() else {
             return Ok(Self { output: self.output.clone(), force: self.force });
@@ -93,7 +93,8 @@ impl Target {
         self.output.as_deref().filter(|path| ends(path) || path.is_dir())
     }
 
-    /// Refuses a file that is named as one of another kind. A name without an ending may be any.
+    /// Refuses a file name with the extension of another kind of file. A name without an extension
+    /// is accepted.
     pub(crate) fn ends_in(&self, what: &str, endings: &[&str]) -> Result<(), Failure> {
         let Some((output, end)) =
             self.output.as_deref().and_then(|path| Some((path, path.extension()?)))
@@ -115,8 +116,8 @@ impl Target {
     }
 }
 
-/// A result on its way to standard output, into a device, or to a file that appears under its name
-/// only when it is complete.
+/// A result that is written to standard output, to a device, or to a file that gets its name only
+/// when it is complete.
 #[derive(Debug)]
 pub(crate) enum Output {
     Stdout(BufWriter<io::Stdout>),
@@ -124,7 +125,7 @@ pub(crate) enum Output {
     File(NewFile),
 }
 
-/// How much is written at a time.
+/// The number of bytes written at a time.
 const BUFFER: usize = 1 << 16;
 
 impl Output {
@@ -145,16 +146,16 @@ impl Output {
         Write::write_all(self, bytes).map_err(|error| self.failed(&error))
     }
 
-    /// Hands on what was written so far, for readers that wait for it.
+    /// Flushes the output, for readers that are waiting for it.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         match self {
-            // Nobody reads it before it has its name.
+            // Nobody can read the file before it has its name.
             Self::File(_) => Ok(()),
             _ => Write::flush(self).map_err(|error| self.failed(&error)),
         }
     }
 
-    /// The result is complete.
+    /// Completes the result.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         match self {
@@ -174,7 +175,7 @@ impl Output {
     }
 }
 
-/// For what writes piece by piece.
+/// An output for code that writes in small pieces.
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -258,17 +259,17 @@ fn pipe(error: &io::Error) -> Failure {
     }
 }
 
-/// A result that is not written from front to back: always a file, as [`Output`] makes them.
+/// A result that is not written sequentially: always a file, created as by [`Output`].
 #[derive(Debug)]
 pub(crate) struct SeekableOutput(NewFile);
 
 impl SeekableOutput {
-    /// Begins the file of a place.
+    /// Starts the file for a target.
     pub(crate) fn open(place: FilePlace) -> Result<Self, Failure> {
         NewFile::create(place).map(Self)
     }
 
-    /// Does something with the file.
+    /// Runs an action on the file.
     pub(crate) fn with<R>(
         &mut self,
         act: impl FnOnce(&mut BufWriter<WholeFile>) -> io::Result<R>,
@@ -277,7 +278,7 @@ impl SeekableOutput {
         act(writer).map_err(|error| Failure::io(target, &error))
     }
 
-    /// The result is complete.
+    /// Completes the result.
     pub(crate) fn keep(self) -> Result<(), Failure> {
         self.0.finish()
     }

@@ -1,4 +1,4 @@
-//! Where a result is to go: what `-o` may name.
+//! Output targets that `-o` accepts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Failure, occupied, shown};
 use crate::cli::Target;
 
-/// Where a result is to go.
+/// The target of a result.
 #[derive(Debug)]
 pub(crate) enum Place {
     /// Standard output.
@@ -18,8 +18,8 @@ pub(crate) enum Place {
     File(FilePlace),
 }
 
-/// A new file, or a replacement. A link to the replaced file stays valid: the path has its links
-/// resolved.
+/// A new file, or a replacement. Links in the path are resolved, so a link to the replaced file
+/// stays valid.
 #[derive(Debug)]
 pub(crate) struct FilePlace {
     pub(super) path: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct FilePlace {
 }
 
 impl Place {
-    /// The place that somebody chose for a result.
+    /// The target that the user chose for a result.
     pub(crate) fn of(target: &Target) -> Result<Self, Failure> {
         match &target.output {
             None => Ok(Self::Stdout),
@@ -35,8 +35,8 @@ impl Place {
         }
     }
 
-    /// The place of this name; `-` is standard output. Only a file is overwritten, so only a file
-    /// wants force for it.
+    /// The target with this name; `-` is standard output. Only files can be overwritten, so only
+    /// files need `force`.
     pub(crate) fn at(path: &Path, force: bool) -> Result<Self, Failure> {
         let refuse = |why: &str| Err(Failure::Run(format!("{}: {why}", shown(path))));
         if path == Path::new("-") {
@@ -73,7 +73,7 @@ impl Place {
         Ok(Self::File(FilePlace { path, force }))
     }
 
-    /// The place for a result that is not written from front to back: that of a file.
+    /// The target for a result that is not written sequentially, which must be a file.
     pub(crate) fn file_at(path: &Path, force: bool) -> Result<FilePlace, Failure> {
         match Self::at(path, force)? {
             Self::File(place) => Ok(place),
@@ -85,8 +85,8 @@ impl Place {
     }
 }
 
-/// Whether it is what standard output goes to: `/dev/stdout` is a link to that, and others may be
-/// writing to it before and behind.
+/// Whether standard output goes to this file. `/dev/stdout` is a link to it, and other programs may
+/// be writing to it too.
 #[cfg(target_os = "linux")]
 fn is_stdout(about: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -101,13 +101,13 @@ fn is_stdout(_: &fs::Metadata) -> bool {
 }
 
 impl FilePlace {
-    /// The file that would be overwritten, by its one path without links, and its size.
+    /// The file that would be overwritten: its path with links resolved, and its size.
     pub(crate) fn overwritten(&self) -> Option<(PathBuf, u64)> {
         Some((fs::canonicalize(&self.path).ok()?, fs::metadata(&self.path).ok()?.len()))
     }
 }
 
-/// Opens what stays what it is: nothing is made, and nothing cut off.
+/// Opens an existing target without creating or truncating anything.
 pub(super) fn open_through(path: &Path) -> Result<File, Failure> {
     OpenOptions::new().write(true).open(path).map_err(|error| Failure::io(path, &error))
 }

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::stages::settle_all;
 use super::whole::{hold_still, remove_unfinished};
 
-/// What the first signal does instead of ending the program. It takes the exit code of that signal.
+/// The action of the first signal, instead of ending the program. Its argument is the signal's exit
+/// code.
 type First = Box<dyn FnOnce(i32) + Send>;
 
 static FIRST: Mutex<Option<First>> = Mutex::new(None);
 
-/// As long as this lives, the first signal is for whoever asked for it; the second one ends the
+/// While this value exists, the first signal runs the requested action; the second one ends the
 /// program.
 #[derive(Debug)]
 pub(crate) struct Interruption(());
@@ -22,12 +23,13 @@ impl Interruption {
         Self(())
     }
 
-    /// Keeps the exit code of the first signal, for who ends the program with it when that is safe.
+    /// Keeps the exit code of the first signal, so that the caller can end the program with it when
+    /// that is safe.
     pub(crate) fn keep_first() -> (Self, Arc<OnceLock<i32>>) {
         let code = Arc::new(OnceLock::new());
         let kept = Arc::clone(&code);
         *first() = Some(Box::new(move |code| {
-            // It is heard once.
+            // The action runs only once.
             let _ = kept.set(code);
         }));
         (Self(()), code)
@@ -44,7 +46,7 @@ fn first() -> std::sync::MutexGuard<'static, Option<First>> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A signal came.
+/// Handles a signal.
 fn interrupted(code: i32) {
     let act = first().take();
     match act {
@@ -53,7 +55,7 @@ fn interrupted(code: i32) {
     }
 }
 
-/// Takes the temporary files away, leaves what is whole, and ends the program.
+/// Deletes temporary files, keeps complete ones, and ends the program.
 fn give_up(code: i32) -> ! {
     let _still = hold_still();
     remove_unfinished();
@@ -63,25 +65,25 @@ fn give_up(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// The signal of a thread that read bytes of a mapped file that somebody made shorter meanwhile. It
-/// is heard as the others are; the thread gets it again and again until the program ends.
+/// Raised in a thread that reads a mapped file after somebody truncated it. It is handled like the
+/// other signals; the thread receives it repeatedly until the program ends.
 #[cfg(target_os = "linux")]
 fn of_cut_files() -> i32 {
-    // What Rust does about this signal by itself ends the program at once; on Linux it is of no use
-    // there, since a stack that is too deep gives another one.
+    // Rust's own handler ends the program immediately. Linux does not need it: a stack overflow
+    // raises a different signal there.
     #[expect(unsafe_code, reason = "there is no safe way to the default action of a signal")]
     let _ = unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     libc::SIGBUS
 }
 
-/// Says that a file was cut.
+/// Reports that a file was truncated.
 #[cfg(target_os = "linux")]
 fn cut() -> ! {
     tell(b"worldwire: a file was truncated while it was being read\n");
     give_up(2)
 }
 
-/// Says something without the lock of standard error, which a thread that stopped may have.
+/// Prints without locking standard error, because a stopped thread may hold the lock.
 #[cfg(unix)]
 fn tell(text: &[u8]) {
     use std::io::Write as _;
@@ -92,7 +94,7 @@ fn tell(text: &[u8]) {
     }
 }
 
-/// Writes a message; here, threads that hold the lock of standard error continue.
+/// Prints a message. Here, threads that hold the lock on standard error keep running.
 #[cfg(not(unix))]
 fn tell(text: &[u8]) {
     use std::io::Write as _;
@@ -100,17 +102,16 @@ fn tell(text: &[u8]) {
     let _ = std::io::stderr().write_all(text);
 }
 
-/// Ctrl-C, a closed terminal and a polite kill leave no half-written file behind. The exit code is
-/// 128 and the number of the signal, as shells have it; unless the signal was asked for, see
-/// [`Interruption`].
+/// Makes Ctrl-C, a closed terminal and SIGTERM leave no half-written file. The exit code is 128
+/// plus the signal number, as in shells, unless an [`Interruption`] handles the signal.
 ///
-/// So does a mapped file that somebody shortens meanwhile, with the exit code 2.
+/// A mapped file that is truncated while in use is handled the same way, with exit code 2.
 #[cfg(unix)]
 pub(crate) fn clean_up_when_interrupted() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
-    // Where the system does not tell, it is better not to listen for what `nohup` keeps away.
+    // If the system does not report ignored signals, do not handle those that `nohup` blocks.
     let ignored = ignored();
     let is_heard = |signal: &i32| match ignored {
         Some(set) => set & (1 << (signal - 1)) == 0,
@@ -143,8 +144,8 @@ fn ignored() -> Option<u64> {
     u64::from_str_radix(ignored.trim(), 16).ok()
 }
 
-/// Ctrl-C leaves no half-written file behind. The exit code is 130, unless it was asked for, see
-/// [`Interruption`].
+/// Makes Ctrl-C leave no half-written file. The exit code is 130, unless an [`Interruption`]
+/// handles it.
 #[cfg(not(unix))]
 pub(crate) fn clean_up_when_interrupted() {
     // Without a handler the default action ends the program, which is nearly as good.

@@ -1,10 +1,10 @@
-//! New folders whose files get their names all at once.
+//! New directories whose files all appear at the same time.
 //!
 //! Giving a file its name only when it is complete takes twice as long as simply writing it,
-//! because the system keeps track of files without names. Files in a folder that this run created
-//! are therefore written to another folder beside it, under their final names. At the end, that
-//! folder replaces the empty one. Until then the folder is empty, so its files are complete or
-//! absent, however the program ends.
+//! because the system keeps track of files without names. Files in a directory that this run
+//! created are therefore written to another directory beside it, under their final names. At the
+//! end, that directory replaces the empty one. Until then the directory is empty, so its files are
+//! complete or absent, however the program ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -15,31 +15,31 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use super::whole::{unfinished_folder, uninterrupted};
 use super::{Failure, reason, shown};
 
-/// The folders that a run made, and where that which goes into them is meanwhile.
+/// The directories that this run created, with the temporary locations of their contents.
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
     made: RwLock<HashMap<PathBuf, PathBuf>>,
     taken: Taken,
 }
 
-/// What becomes of a file whose name somebody else took meanwhile. Two files that are alike are one.
+/// How to treat a file whose name was taken in the meantime. Identical files are never a conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It stays where it is, and that is an error.
+    /// Leave the new file in its temporary location, and report an error.
     #[default]
     Refuse,
-    /// The other one stays; this one goes.
+    /// Keep the other file and delete the new one.
     Skip,
-    /// It takes the place of the other.
+    /// Replace the other file.
     Replace,
 }
 
-/// Where a folder will be whose files have no place yet.
+/// The final location of a directory whose files have not been moved yet.
 type Settling = (PathBuf, Taken);
 
-/// The folders with files that have no place yet, for when the program is interrupted.
+/// The directories whose files have not been moved yet, in case the program is interrupted.
 static STAGED: Mutex<BTreeMap<PathBuf, Settling>> = Mutex::new(BTreeMap::new());
-/// Limits how many folders with unplaced files are named.
+/// The maximum number of directories with unmoved files that are named.
 const MAX_NAMED: usize = 10;
 
 impl Stages {
@@ -48,8 +48,8 @@ impl Stages {
         Self { made: RwLock::default(), taken }
     }
 
-    /// Makes a folder whose parent is there. `false` if a link or a file has its place: a link may
-    /// lead elsewhere.
+    /// Creates a directory whose parent exists. `false` if a link or a file has its name: a link
+    /// may lead elsewhere.
     pub(crate) fn make(&self, folder: &Path) -> io::Result<bool> {
         let place = self.place(folder);
         match fs::create_dir(place.as_deref().unwrap_or(folder)) {
@@ -61,7 +61,7 @@ impl Stages {
         }
     }
 
-    /// Creates a folder and its parents. A link to a folder is accepted.
+    /// Creates a directory and its parents. A link to a directory is accepted.
     pub(crate) fn make_all(&self, folder: &Path) -> io::Result<()> {
         let mut missing: Vec<&Path> = folder
             .ancestors()
@@ -76,12 +76,12 @@ impl Stages {
         }
     }
 
-    /// Where something is meanwhile.
+    /// The temporary location of a path.
     pub(crate) fn at(&self, path: &Path) -> PathBuf {
         self.place(path).unwrap_or_else(|| path.to_owned())
     }
 
-    /// Where something is meanwhile, if it is inside a folder that was made.
+    /// The temporary location of a path, if it is inside a directory that this run created.
     pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
         let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
         if made.is_empty() {
@@ -92,7 +92,7 @@ impl Stages {
         Some(stage.join(path.strip_prefix(folder).ok()?))
     }
 
-    /// What goes into this folder, which is empty, is to have another place meanwhile.
+    /// Gives the contents of this empty directory a temporary location.
     fn begin(&self, folder: &Path) -> io::Result<()> {
         uninterrupted(|| {
             let stage = unfinished_folder(super::parent(folder))?;
@@ -103,7 +103,7 @@ impl Stages {
         })
     }
 
-    /// Everything gets its place, as far as nothing else has it.
+    /// Moves everything to its final location, unless something else is there.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         let made: BTreeMap<PathBuf, PathBuf> = core::mem::take(&mut *made).into_iter().collect();
@@ -120,7 +120,7 @@ impl Stages {
         }
         if faults.len() > MAX_NAMED {
             let more = faults.split_off(MAX_NAMED).len();
-            faults.push(format!("and {more} more folders"));
+            faults.push(format!("and {more} more directories"));
         }
         if faults.is_empty() { Ok(()) } else { Err(Failure::Run(faults.join("\n"))) }
     }
@@ -128,7 +128,7 @@ impl Stages {
 
 impl Drop for Stages {
     fn drop(&mut self) {
-        // Whoever did not get this far has an error to tell already.
+        // A run that did not reach `finish` has already reported an error.
         let _ = self.finish();
     }
 }
@@ -137,7 +137,8 @@ fn staged() -> std::sync::MutexGuard<'static, BTreeMap<PathBuf, Settling>> {
     STAGED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is whole gets its place before the program ends. Whether there was any.
+/// Moves complete files to their final location before the program ends. Returns whether there were
+/// any.
 pub(super) fn settle_all() -> bool {
     let staged = staged();
     for (stage, (folder, taken)) in &*staged {
@@ -146,8 +147,8 @@ pub(super) fn settle_all() -> bool {
     !staged.is_empty()
 }
 
-/// Puts a folder in the place of another one, which is empty; or what is in it, if somebody put
-/// something there meanwhile.
+/// Replaces an empty directory with another one. If the directory is no longer empty, moves the
+/// contents instead.
 fn settle(stage: &Path, folder: &Path, taken: Taken) -> io::Result<()> {
     if fs::rename(stage, folder).is_ok() {
         return Ok(());
@@ -171,14 +172,14 @@ fn settle(stage: &Path, folder: &Path, taken: Taken) -> io::Result<()> {
             }
         }
     }
-    // One that is not empty holds what found no place.
+    // If it is not empty, it holds files that could not be moved.
     for (from, _) in folders.iter().rev() {
         let _ = fs::remove_dir(from);
     }
     outcome
 }
 
-/// Another name for a file. Something may have it.
+/// Gives a file a second name, which may be taken.
 fn give_name(from: &Path, to: &Path, taken: Taken) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
@@ -189,7 +190,7 @@ fn give_name(from: &Path, to: &Path, taken: Taken) -> io::Result<()> {
             Taken::Refuse if are_alike(from, to).unwrap_or(false) => fs::remove_file(from),
             Taken::Refuse => Err(error),
         },
-        // Not every file system gives files two names.
+        // Not every file system supports hard links.
         Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
         Err(error) => Err(error),
     }
@@ -227,14 +228,14 @@ mod tests {
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.expect("an entry").file_name().to_string_lossy().into_owned()
         };
-        let mut names: Vec<String> = fs::read_dir(folder).expect("a folder").map(name).collect();
+        let mut names: Vec<String> = fs::read_dir(folder).expect("a directory").map(name).collect();
         names.sort();
         names
     }
 
     #[test]
     fn a_new_folder_is_empty_until_all_is_in_it() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a").join("b");
         let stages = Stages::default();
         stages.make_all(&folder).expect("made");
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_others_put_there_stays() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a");
         let stages = Stages::default();
         assert!(stages.make(&folder).expect("made"));
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn what_others_put_there_may_be_replaced_or_kept() {
         for (taken, wanted) in [(Taken::Skip, "theirs"), (Taken::Replace, "ours")] {
-            let home = tempfile::tempdir().expect("a folder");
+            let home = tempfile::tempdir().expect("a directory");
             let folder = home.path().join("a");
             let stages = Stages::new(taken);
             assert!(stages.make(&folder).expect("made"));
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn files_that_are_alike_are_one() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let stages = Stages::default();
         let long = "x".repeat(100_000);
         for (name, theirs) in [("a", long.clone()), ("b", long.clone() + "y"), ("c", String::new())]
@@ -303,13 +304,13 @@ mod tests {
         let lines: Vec<&str> = error.lines().collect();
         assert_eq!(lines.len(), 2, "{error}");
         assert!(lines[0].contains("/b: file exists") && lines[1].contains("/c: "), "{error}");
-        // The three folders, and the files that could not be placed.
+        // The three directories, and the files that could not be moved.
         assert_eq!(names(home.path()).len(), 5);
     }
 
     #[test]
     fn whoever_gives_up_leaves_what_is_whole() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a");
         let stages = Stages::default();
         stages.make_all(&folder).expect("made");
@@ -323,7 +324,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn links_and_files_are_in_the_way() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let stages = Stages::default();
         let [file, link] = ["file", "link"].map(|name| home.path().join(name));
         fs::write(&file, "").expect("written");

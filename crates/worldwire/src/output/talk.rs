@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use crate::cli::Common;
 
-/// Says a line on standard error, as it is.
+/// Prints a line to standard error verbatim.
 pub(crate) fn say(text: impl Display) {
-    // In one piece, so that nothing of another thread comes between.
+    // In one write, so that output of other threads cannot interleave.
     let line = format!("{text}\n");
     let _ = anstream::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Says on standard error what is wrong with an input.
+/// Reports a problem with an input on standard error.
 pub(crate) fn complain(subject: &str, problem: &str) {
     say(format_args!("worldwire: {}: {}", printable(subject), printable(problem)));
 }
@@ -41,8 +41,8 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
-/// The spaces in front of a line of a tree. From some depth on they say how deep the line is
-/// instead, so that a chain of nodes is not written in the square of its length.
+/// The indentation of a line in a tree. Beyond some depth, a number replaces the spaces, so that
+/// the output for a chain of nodes does not grow quadratically.
 pub(crate) fn indented(depth: u64) -> String {
     const DEEPEST: u64 = 40;
     match usize::try_from(depth) {
@@ -58,12 +58,12 @@ pub(crate) fn counted(count: impl TryInto<u64> + Display, what: &str) -> String 
     format!("{shown} {what}{plural}")
 }
 
-/// How long something took, for people.
+/// A duration in readable form.
 pub(crate) fn spent(since: Instant) -> String {
     format!("{:.2} s", since.elapsed().as_secs_f64())
 }
 
-/// A path for people.
+/// A path in readable form.
 pub(crate) fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }

@@ -15,15 +15,15 @@ use tempfile::{Builder, TempPath};
 /// The permissions are those of any new file.
 #[derive(Debug)]
 pub(crate) enum WholeFile {
-    /// It has no name at all, so nothing is left of it however the program ends.
+    /// It has no name, so nothing is left of it however the program ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// On systems where files need names, it has another name in the same folder.
+    /// On systems where files need names, it has another name in the same directory.
     Temporary(File, TempPath, Listed),
 }
 
 impl WholeFile {
-    /// Starts a file that will be placed in a folder.
+    /// Starts a file that will be placed in a directory.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Ok(file) = nameless::create_in(folder) {
@@ -32,7 +32,7 @@ impl WholeFile {
         Self::temporary_in(folder)
     }
 
-    /// As [`Self::store`], into a folder that is open already, where the system has such handles.
+    /// Like [`Self::store`], into an open directory, on systems that have such handles.
     #[cfg(target_os = "linux")]
     pub(super) fn store_at(
         folder: &File,
@@ -41,7 +41,7 @@ impl WholeFile {
         bytes: &[u8],
         force: bool,
     ) -> io::Result<()> {
-        // What takes the place of another file takes its permissions, too.
+        // A replacement inherits the permissions of the old file.
         if force {
             return Self::store(path, bytes, force);
         }
@@ -52,10 +52,10 @@ impl WholeFile {
         nameless::link_at(&file, folder, Path::new(name))
     }
 
-    /// Writes a new file where nobody looks before all is written, in a folder that is open already
-    /// if the system has such handles.
+    /// Writes a new file in a temporary directory that nobody reads before everything is written,
+    /// through a directory handle on systems that have such handles.
     pub(super) fn store_new(folder: Option<&File>, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // Whoever interrupts the program does not wait for more than this.
+        // An interrupted program never waits for longer than this takes.
         const AT_ONCE: usize = 16 << 20;
 
         if bytes.len() > AT_ONCE {
@@ -71,8 +71,8 @@ impl WholeFile {
         })
     }
 
-    /// Writes a file inside a folder that somebody chose. A link that has its name is not what was
-    /// chosen, so it is not followed, other than one that `-o` names.
+    /// Writes a file inside a directory that the user chose. A link with the file's name is not
+    /// followed, because the user did not choose it; only a link that `-o` itself names is.
     pub(crate) fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut file = Self::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
@@ -91,7 +91,7 @@ impl WholeFile {
         })
     }
 
-    /// Names the complete file, in the folder that it was created in. Without `force`, no other
+    /// Names the complete file in the directory in which it was created. Without `force`, no other
     /// file is replaced; with it, the new file gets the old one's permissions.
     pub(crate) fn keep(self, path: &Path, force: bool) -> io::Result<()> {
         if force
@@ -113,7 +113,7 @@ impl WholeFile {
                 linked => linked,
             },
             Self::Temporary(file, name, _listed) => {
-                // Some systems rename no open files.
+                // Some systems cannot rename open files.
                 drop(file);
                 let keep = || if force { name.persist(path) } else { name.persist_noclobber(path) };
                 Ok(uninterrupted(keep)?)
@@ -121,7 +121,7 @@ impl WholeFile {
         }
     }
 
-    /// Nobody but its owner may read it: it holds secrets.
+    /// Restricts reading to the owner, because the file holds secrets.
     #[cfg_attr(not(unix), expect(clippy::unused_self, reason = "other systems have other ways"))]
     pub(crate) fn hide(&self) -> io::Result<()> {
         #[cfg(unix)]
@@ -132,7 +132,7 @@ impl WholeFile {
         Ok(())
     }
 
-    /// What was written so far outlasts a loss of power.
+    /// Syncs the file, so that its content survives a power failure.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file().sync_all()
     }
@@ -162,7 +162,7 @@ impl Seek for WholeFile {
     }
 }
 
-/// How files are named that have no right to a name yet.
+/// The prefix of temporary file names.
 const UNFINISHED_NAME: (&str, &str) = (".worldwire-", ".part");
 
 fn builder() -> Builder<'static, 'static> {
@@ -171,7 +171,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// Makes a folder that has no right to a name yet.
+/// Creates a temporary directory.
 pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
     let mut builder = builder();
     #[cfg(unix)]
@@ -179,18 +179,17 @@ pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
     Ok(builder.tempdir_in(parent)?.keep())
 }
 
-/// Why a file or folder of this name is passed over, if it was never finished: a run that was killed
-/// left it behind.
+/// Why a file or directory with this name is skipped: a killed run left it unfinished.
 pub(crate) fn unfinished(name: &OsStr, is_folder: bool) -> Option<&'static str> {
     let (start, end) = UNFINISHED_NAME;
     let rest = name.to_str()?.strip_prefix(start)?;
     rest.ends_with(end).then_some(match is_folder {
-        true => "is a folder left by an interrupted run; skipped",
+        true => "is a directory left by an interrupted run; skipped",
         false => "is an incomplete file left by an interrupted run; skipped",
     })
 }
 
-/// Files without names, and in open folders.
+/// Unnamed files, and files in open directories.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::File;
@@ -200,17 +199,17 @@ mod nameless {
 
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open, openat};
 
-    /// Not every file system has them.
+    /// Not every file system supports unnamed files.
     pub(super) fn create_in(folder: &Path) -> io::Result<File> {
         Ok(open(folder, flags(), Mode::from_raw_mode(0o666))?.into())
     }
 
-    /// The same in a folder that is open.
+    /// Like the function above, in an open directory.
     pub(super) fn create_at(folder: &File) -> io::Result<File> {
         Ok(openat(folder, ".", flags(), Mode::from_raw_mode(0o666))?.into())
     }
 
-    /// A file with a name that nothing has.
+    /// Creates a file with an unused name.
     pub(super) fn create_new_at(folder: &File, name: &Path) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())
@@ -220,15 +219,15 @@ mod nameless {
         OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC
     }
 
-    /// Gives a file its name, unless something has it.
+    /// Gives a file its name, unless it is taken.
     pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
         link_at(file, CWD, path)
     }
 
-    /// The same in a folder that is open.
+    /// Like the function above, in an open directory.
     pub(super) fn link_at(file: &File, folder: impl AsFd, name: &Path) -> io::Result<()> {
         match linkat(file, "", &folder, name, AtFlags::EMPTY_PATH) {
-            // Before Linux 6.10 this is how users name their files.
+            // Before Linux 6.10, unprivileged users must link files this way.
             Err(rustix::io::Errno::NOENT) => {
                 let file = format!("/proc/self/fd/{}", file.as_raw_fd());
                 Ok(linkat(CWD, file, &folder, name, AtFlags::SYMLINK_FOLLOW)?)
@@ -238,10 +237,10 @@ mod nameless {
     }
 }
 
-/// The temporary files there are, to be taken away when the program is interrupted.
+/// The existing temporary files, to be deleted if the program is interrupted.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Whoever holds it for reading is not interrupted.
+/// A reader of this lock cannot be interrupted.
 static CALM: RwLock<()> = RwLock::new(());
 
 /// Runs a short action that no signal may interrupt: the program ends before it or after it. Must
@@ -256,7 +255,7 @@ pub(super) fn hold_still() -> RwLockWriteGuard<'static, ()> {
     CALM.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes the temporary files away.
+/// Deletes the temporary files.
 pub(super) fn remove_unfinished() {
     for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
         let _ = std::fs::remove_file(path);
@@ -291,9 +290,9 @@ mod tests {
     #[test]
     fn a_file_has_its_name_when_it_is_whole() {
         for create in [WholeFile::create_in, WholeFile::temporary_in] {
-            let folder = tempfile::tempdir().expect("a folder");
+            let folder = tempfile::tempdir().expect("a directory");
             let names = || -> Vec<_> {
-                let entries = fs::read_dir(folder.path()).expect("a folder");
+                let entries = fs::read_dir(folder.path()).expect("a directory");
                 let mut names: Vec<_> =
                     entries.map(|entry| entry.expect("an entry").file_name()).collect();
                 names.sort();
@@ -321,14 +320,14 @@ mod tests {
 
     #[test]
     fn a_temporary_file_is_listed_as_long_as_it_is_there() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let listed = || -> Vec<PathBuf> {
             let list = UNFINISHED.lock().expect("a list");
             list.iter().filter(|path| path.starts_with(folder.path())).cloned().collect()
         };
         let file = WholeFile::temporary_in(folder.path()).expect("a file");
         let there =
-            fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.map(|it| it.path()));
+            fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.map(|it| it.path()));
         assert_eq!(listed(), there.collect::<Result<Vec<_>, _>>().expect("entries"));
         file.keep(&folder.path().join("name"), false).expect("its name");
         assert!(listed().is_empty());
@@ -340,7 +339,7 @@ mod tests {
         use std::os::unix::fs::symlink;
 
         for create in [WholeFile::create_in, WholeFile::temporary_in] {
-            let folder = tempfile::tempdir().expect("a folder");
+            let folder = tempfile::tempdir().expect("a directory");
             let [far, link] = ["far", "link"].map(|name| folder.path().join(name));
             symlink(&far, &link).expect("a link");
             let file = create(folder.path()).expect("a file");

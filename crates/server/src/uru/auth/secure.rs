@@ -22,7 +22,7 @@ const MAX_CACHED: usize = 128 << 20;
 /// The maximum number of files in a list.
 const MAX_FILES: usize = 10_000;
 
-/// The folder with secure files. Plain files are encrypted before they are sent.
+/// The directory with secure files. Plain files are encrypted before they are sent.
 pub struct SecureFiles {
     root: PathBuf,
     key: SecureKey,
@@ -42,7 +42,7 @@ impl fmt::Debug for SecureFiles {
 }
 
 impl SecureFiles {
-    /// Opens a folder, and creates `Python` and `SDL` in it if they are missing.
+    /// Opens a directory, and creates `Python` and `SDL` in it if they are missing.
     ///
     /// # Errors
     /// Those of the file system.

@@ -20,7 +20,7 @@ mod ages;
 
 pub use ages::{Ages, FixedAge};
 
-/// The name of the configuration in a shard's folder.
+/// The name of the configuration in a shard's directory.
 pub const CONFIG: &str = "shard.toml";
 
 /// The standard port of Uru servers.
@@ -28,7 +28,7 @@ pub const PORT: u16 = 14_617;
 /// The longest address the gatekeeper can send: its field holds 24 UTF-16 units with a terminator.
 const MAX_ADDRESS_UNITS: usize = 23;
 
-/// The configuration of a shard. Paths are relative to the shard's folder.
+/// The configuration of a shard. Paths are relative to the shard's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShardConfig {
@@ -48,9 +48,9 @@ pub struct ShardConfig {
     pub any_build: bool,
     /// The file with the servers' secret keys.
     pub keys: PathBuf,
-    /// The folder with files for clients.
+    /// The directory with files for clients.
     pub data: PathBuf,
-    /// The URL of a PostgreSQL database; empty for SQLite in the shard's folder.
+    /// The URL of a PostgreSQL database; empty for SQLite in the shard's directory.
     pub database: String,
     /// Limits on connections and on the vault.
     pub limits: Limits,
@@ -323,8 +323,8 @@ impl ServerConfig for ShardConfig {
     }
 }
 
-/// Checks the host that clients are told to connect to: an IPv4 address or a name, with or without a
-/// port.
+/// Checks the host that clients are told to connect to: an IPv4 address or a name, with or without
+/// a port.
 ///
 /// # Errors
 /// [`SettingError::Length`] or [`SettingError::NotAHost`].

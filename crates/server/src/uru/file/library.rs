@@ -13,15 +13,15 @@ use super::blocking;
 use super::manifest::{self, Group};
 use super::packed::Packed;
 
-/// A folder of files for clients, and their manifests.
+/// A directory of files for clients, and their manifests.
 ///
-/// | in the folder | what clients see |
+/// | in the directory | what clients see |
 /// | --- | --- |
-/// | `NAME.mfs` | the manifest `NAME`, unchanged; file names are relative to the folder |
+/// | `NAME.mfs` | the manifest `NAME`, unchanged; file names are relative to the directory |
 /// | `NAME/`, without `NAME.mfs` | the manifest `NAME`: every file in it, packed with gzip on demand |
 ///
-/// File names use backslashes or slashes. They cannot leave the folder: `..`, absolute paths, hidden
-/// files, and links to other places are refused.
+/// File names use backslashes or slashes. They cannot leave the folder: `..`, absolute paths,
+/// hidden files, and links to other places are refused.
 #[derive(Debug)]
 pub struct Library {
     root: PathBuf,
@@ -29,7 +29,7 @@ pub struct Library {
     groups: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Group>>>>,
 }
 
-/// A folder that cannot be opened or created.
+/// A directory that cannot be opened or created.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {error}")]
 pub struct LibraryError {
@@ -44,11 +44,11 @@ enum Source {
 }
 
 impl Library {
-    /// Opens a folder of files, and a cache folder for packed ones. Both are created if they are
-    /// missing.
+    /// Opens a directory of files, and a cache directory for packed ones. Both are created if they
+    /// are missing.
     ///
     /// # Errors
-    /// Those of the file system, with the folder.
+    /// Those of the file system, with the directory.
     pub fn open(root: &Path, cache: &Path) -> Result<Self, LibraryError> {
         let made = |path: &Path| {
             fs::create_dir_all(path)
@@ -59,8 +59,8 @@ impl Library {
         Ok(Self { root, packed: Packed::new(cache), groups: Mutex::default() })
     }
 
-    /// The manifest of a group. It is rebuilt when files have changed; further requests wait for that.
-    /// Fails with `NotFound` for an unknown group or an invalid name.
+    /// The manifest of a group. It is rebuilt when files have changed; further requests wait for
+    /// that. Fails with `NotFound` for an unknown group or an invalid name.
     pub(super) async fn manifest(
         self: &Arc<Self>,
         group: &str,
@@ -104,8 +104,8 @@ impl Library {
         found
     }
 
-    /// The path of a file that a client requests. Fails with `NotFound` if the name leaves the folder.
-    /// Blocks.
+    /// The path of a file that a client requests. Fails with `NotFound` if the name leaves the
+    /// directory. Blocks.
     pub(super) fn find(&self, name: &str) -> io::Result<PathBuf> {
         let path = SafePath::parse_str(name, PathRules::DOWNLOAD);
         let relative = path.map_err(|_| io::ErrorKind::NotFound)?.to_path_buf();

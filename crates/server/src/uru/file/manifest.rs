@@ -1,4 +1,4 @@
-//! Manifests, read from lists or created from folders.
+//! Manifests, read from lists or created from directories.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -20,7 +20,7 @@ pub(super) struct Group {
     manifest: Option<Arc<Manifest<'static>>>,
     /// The stamp of the list when the manifest was read.
     list: Option<Stamp>,
-    /// The files of a folder, by relative path.
+    /// The files of a directory, by relative path.
     files: Files,
 }
 
@@ -43,8 +43,8 @@ impl Stamp {
     }
 }
 
-/// The maximum depth of folders, and the maximum number of files in a manifest: a reply holds about a
-/// million UTF-16 units, and an entry needs at least a hundred.
+/// The maximum depth of directories, and the maximum number of files in a manifest: a reply holds
+/// about a million UTF-16 units, and an entry needs at least a hundred.
 const DEEPEST: usize = 16;
 const MAX_FILES: usize = 10_000;
 
@@ -139,7 +139,7 @@ fn find_files(
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     };
     if depth > DEEPEST {
-        return too_many("folders are too deep");
+        return too_many("directories are nested too deeply");
     }
     for entry in fs::read_dir(root.join(below))? {
         let entry = entry?;

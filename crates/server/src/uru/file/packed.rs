@@ -9,7 +9,7 @@ use md5::{Digest as _, Md5};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The cache folder with packed files.
+/// The cache directory with packed files.
 #[derive(Debug)]
 pub(super) struct Packed {
     folder: PathBuf,

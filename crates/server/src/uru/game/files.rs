@@ -31,7 +31,7 @@ pub(in crate::uru) struct AgeFiles {
 type Stamps = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
 impl AgeFiles {
-    /// Opens the files below a shard's data folder, and creates missing folders.
+    /// Opens the files below a shard's data directory, and creates missing directories.
     pub(in crate::uru) fn open(data: &Path, droid: SecureKey) -> io::Result<Self> {
         let (ages, sdl) = (data.join("ages"), data.join("secure").join("SDL"));
         fs::create_dir_all(&ages)?;
@@ -148,7 +148,7 @@ mod tests {
         fs::write(folder.path().join("ages/Fern.age"), "LingerTime=7\nSequencePrefix=9\n").unwrap();
         let age = files.age("Fern");
         assert_eq!((age.linger_time, age.sequence_prefix), (7, 9));
-        // Names cannot leave the folder.
+        // Names cannot leave the directory.
         fs::write(folder.path().join("Out.age"), "LingerTime=7\n").unwrap();
         assert_eq!(files.age("../Out"), AgeFile::default());
     }

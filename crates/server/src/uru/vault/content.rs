@@ -12,7 +12,7 @@ use super::tables::players::folded_player;
 /// All fields of a node, encoded as on the wire.
 pub(crate) type Content = Arc<[u8]>;
 
-/// The kinds of lists and folders.
+/// The kinds of lists and directories.
 pub(crate) mod folder {
     pub(crate) const INBOX: i32 = 1;
     pub(crate) const BUDDIES: i32 = 2;
@@ -90,9 +90,9 @@ pub(crate) fn has_inner_zero(node: &VaultNode<'_>) -> bool {
     texts.into_iter().flatten().any(TermStr::has_inner_zero)
 }
 
-/// Hashes fields and their values for the index by which nodes are found. The hash has a random key in
-/// every process, so nobody can construct collisions. Accidental collisions (one in 2^64 pairs) are
-/// accepted.
+/// Hashes fields and their values for the index by which nodes are found. The hash has a random key
+/// in every process, so nobody can construct collisions. Accidental collisions (one in 2^64 pairs)
+/// are accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys(RandomState);
 
@@ -227,7 +227,7 @@ impl Entry {
         matches!(self.facts, Facts::PlayerInfo { player: own, .. } if own == player)
     }
 
-    /// The kind of a folder or list.
+    /// The kind of a directory or list.
     pub(crate) fn list(&self) -> Option<i32> {
         match self.facts {
             Facts::List { kind } => Some(kind),

@@ -37,7 +37,7 @@ impl Database {
     }
 }
 
-/// A PostgreSQL server in a folder of its own, on a socket there and no port. It ends with the
+/// A PostgreSQL server in a directory of its own, on a socket there and no port. It ends with the
 /// test: whoever starts it dies with its parent.
 struct Postgres {
     folder: PathBuf,
@@ -70,7 +70,8 @@ impl Postgres {
         );
         let log = server.folder.join("log");
         server.run("pg_ctl", &["-D", path(&data), "-l", path(&log), "-w", "-o", &options, "start"]);
-        // Ends the server and removes its folder when this process is gone, and the pipe with it.
+        // Ends the server and removes its directory when this process is gone, and the pipe with
+        // it.
         let watch = format!(
             "read nothing; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
             path(&server.bin.join("pg_ctl")),

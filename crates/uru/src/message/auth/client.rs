@@ -420,7 +420,7 @@ messages! {
         owner_id "ownerId": u32,
         /// Unverified: the group to rank.
         score_group "scoreGroup": u32,
-        /// Unverified: a folder that limits the ranking.
+        /// Unverified: a directory that limits the ranking.
         parent_folder_id "parentFolderId": u32,
         /// The score's name.
         game_name "gameName": Str<'a, 64>,

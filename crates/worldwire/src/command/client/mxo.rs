@@ -24,9 +24,9 @@ use crate::output::{Failure, complain, print, say};
 
 /// The default port of a status page.
 const STATUS_PORT: u16 = 10_080;
-/// How long to wait before it is compared again.
+/// The pause before comparing again.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Limits the listed differences per client.
+/// The maximum number of differences listed per client.
 const MAX_LISTED: usize = 5;
 
 pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     let mut first = [0; 8];
     getrandom::fill(&mut first)
         .map_err(|error| Failure::Run(format!("cannot get random numbers: {error}")))?;
-    // JSON of other programs keeps 53 bits of a number.
+    // Other programs keep only 53 bits of a number in JSON.
     let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
     let mut config = Settings::new(first);
     config.objects = Arc::clone(objects.objects());
@@ -127,13 +127,13 @@ async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
-/// What a client could not read.
+/// Operations that a client could not decode.
 fn unread((count, why): (u64, &Error)) -> String {
     let sections = if count == 1 { "1 section" } else { &format!("{count} sections") };
     format!("{sections} could not be read; the first: {why}; does --data name the server's tables?")
 }
 
-/// The network that was asked for, if it is a bad one.
+/// The requested network impairments, if any.
 fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -148,7 +148,7 @@ fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
     is_bad.then_some(Conditions { delay, loss, duplication, reordering, seed })
 }
 
-/// Waits until everything is at rest, and says whether all clients see what they should.
+/// Waits until nothing changes any more, and reports whether all clients see what they should.
 async fn at_rest(
     arguments: &ClientMxo,
     address: SocketAddr,
@@ -198,7 +198,7 @@ async fn at_rest(
     Ok(is_equal)
 }
 
-/// Whether the server knows where the character is, and what a client sees otherwise.
+/// Whether the server knows the character's position, and the client's view of the other objects.
 fn differences(visit: &Client, truth: &ExpectedViews) -> Result<(bool, Vec<Difference>), Failure> {
     let mut text = String::new();
     let is_told = visit.with_view(|view| {

@@ -1,15 +1,15 @@
-//! What there is to say about the logins of KI.
+//! Findings about KI logins.
 
 use worldwire_core::{Tree, Value};
 use worldwire_dissect::Item;
 
-/// The messages with the secret of a login.
+/// The messages that contain a login's secret.
 const SECRETS: [&str; 2] = ["LOGIN.MSG_USER_AUTHEN_V3", "LOGIN.MSG_USER_AUTHEN_RSP"];
-/// Their field with it.
+/// The field that contains the secret.
 const SECRET: &str = "Rec1";
 
-/// Why the secret of a login stays closed, if it does; `has_logins` if there are accounts in the key
-/// file.
+/// Why a login's secret could not be decrypted, if so; `has_logins` tells whether the key file has
+/// accounts.
 pub(super) fn closed(item: &Item<'_>, tree: &Tree<'_>, has_logins: bool) -> Option<String> {
     if item.family != "ki" || item.note().is_some() {
         return None;

@@ -18,7 +18,7 @@ use crate::cli::{Common, Doctor};
 use crate::output::{Failure, print, say};
 use crate::{definitions, input};
 
-/// The most findings of one kind that are listed.
+/// The maximum number of findings of one kind that are listed.
 const MAX_LISTED: usize = 50;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
@@ -31,13 +31,13 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let tera = tera::Builds::default();
     // By finding: its count, and the first conversation it occurred in.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    // Notes of what may well be right do not make a capture a bad one, as for `dissect`.
+    // As in `dissect`, notes about possibly valid data do not count as problems of the capture.
     let mut is_harmed = false;
     let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<Finding>| {
         if tera.look(item) {
             return;
         }
-        // That a build is not known is among the findings of its messages.
+        // An unknown build is already among the findings for its messages.
         let is_reported = |note: &Note| item.family == "tera" && note.kind == NoteKind::Warning;
         if item.note().is_some_and(is_reported) {
             return;
@@ -60,8 +60,8 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         };
         let mut findings: Vec<String> =
             finding.into_iter().chain(uru::remarks(item, &limits)).collect();
-        // What is odd about a message often says why something in it stays bytes. A note of MxO
-        // says it with the packet.
+        // A remark about a message often explains why part of it was left undecoded. In MxO, the
+        // packet's note explains it.
         if findings.is_empty() && item.family != "mxo" {
             findings.extend(tree.remarks().iter().map(|remark| closed(item, remark)));
         }
@@ -150,15 +150,15 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     if well { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// What there is to say of an item.
+/// The finding for an item.
 struct Finding {
     text: String,
     stream: u64,
-    /// Whether something could not be read.
+    /// Whether something could not be decoded.
     is_harm: bool,
 }
 
-/// The order of texts with numbers in them: packet 7 comes before packet 10.
+/// Natural order for texts with numbers: packet 7 sorts before packet 10.
 fn in_order(one: &str, other: &str) -> Ordering {
     fn number(text: &str) -> (&str, &str) {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -182,7 +182,7 @@ fn in_order(one: &str, other: &str) -> Ordering {
     by_number.then_with(|| one.cmp(other))
 }
 
-/// Why a field of a message stays bytes.
+/// Why a field of a message was left undecoded.
 fn closed(item: &Item<'_>, remark: &Error) -> String {
     let mut text = String::new();
     item.push_name(&mut text);
@@ -190,7 +190,7 @@ fn closed(item: &Item<'_>, remark: &Error) -> String {
     text
 }
 
-/// Whether a message is known by its number only.
+/// Whether only a message's number is known.
 fn has_no_name(name: &str) -> bool {
     name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -1,4 +1,4 @@
-//! What there is to say about the messages of TERA.
+//! Findings about TERA messages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,12 +16,12 @@ use crate::cli::Capture;
 use crate::definitions::{options, shell};
 use crate::output::counted;
 
-/// A diagnosis for each build that speaks in the capture.
+/// A diagnosis for each build in the capture.
 #[derive(Default)]
 pub(super) struct Builds(Mutex<BTreeMap<Option<u32>, Diagnosis>>);
 
 impl Builds {
-    /// Looks at an item; true when it is TERA's.
+    /// Examines an item; returns true if it belongs to TERA.
     pub(super) fn look(&self, item: &Item<'_>) -> bool {
         let Some(packets) = item.knowledge::<Arc<Packets>>() else {
             return false;
@@ -36,7 +36,7 @@ impl Builds {
         true
     }
 
-    /// Writes all findings; true when there are none.
+    /// Writes all findings; returns true if there are none.
     pub(super) fn report(
         self,
         capture: &Capture,
@@ -86,7 +86,7 @@ fn write_findings(findings: &[Finding], advice: &Advice<'_>, out: &mut String) {
     }
 }
 
-/// What can be done about findings.
+/// Remedies for findings.
 struct Advice<'a> {
     capture: &'a Capture,
     definitions: &'a TeraDefinitions,
@@ -123,7 +123,7 @@ impl Advice<'_> {
         }
     }
 
-    /// In place of further findings of one kind.
+    /// The summary that replaces further findings of one kind.
     fn on_more(&self, like: &Finding, more: usize) -> String {
         let (what, help) = match like {
             Finding::Unmapped { .. } => ("without a name", format!("; {}", self.rank(None))),
@@ -143,13 +143,13 @@ impl Advice<'_> {
         format!("worldwire tera def rank{opcode} --from {}{}", shell(file), options(data))
     }
 
-    /// The command that writes an integrity list to where it is found.
+    /// The command that writes an integrity list where it will be found.
     fn integrity(&self) -> String {
         let Capture { file, data, .. } = self.capture;
         let folder = data.paths.iter().find(|path| path.is_dir());
         let folder =
             folder.map_or_else(|| PathBuf::from("integrity"), |path| path.join("integrity"));
-        // The list is called by the patch.
+        // The list is named after the patch.
         let patch = if self.packets.patch().is_some() { "" } else { " --patch VERSION" };
         let (file, folder) = (shell(file), shell(&folder.join("")));
         format!("worldwire tera integrity {file}{}{patch} -o {folder}", options(data))
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::cli::Data;
 
-    /// What is written of findings in `a.pcap`, for a build of a patch.
+    /// The output for findings in `a.pcap`, for a build with this patch.
     fn written(findings: &[Finding], data: &Path, patch: Option<Patch>) -> String {
         let paths = vec![data.to_owned()];
         let capture = Capture {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn every_finding_says_what_to_do() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let data = folder.path();
         let given = shell(data);
         let sealed = [Finding::UnlistedIntegrity { names: vec!["C_A".into()] }];
@@ -215,7 +215,7 @@ mod tests {
         assert!(out.ends_with(&command), "{out}");
         let out = written(&sealed, data, None);
         assert!(out.ends_with(&format!(" --data {given} --patch VERSION {list}")), "{out}");
-        // Where definitions are in a file, the list goes beside it.
+        // If the definitions are in a single file, the list goes beside it.
         let out = written(&sealed, Path::new("data.json"), Some(Patch::major(98)));
         assert!(out.ends_with(" --data data.json -o integrity/\n"), "{out}");
         let rank = "worldwire tera def rank 5 --from a.pcap --data x\n";

@@ -1,4 +1,4 @@
-//! What there is to say about the net messages of Uru.
+//! Findings about Uru net messages.
 
 use worldwire_core::{Limits, Reader, Side};
 use worldwire_dissect::Item;
@@ -7,7 +7,7 @@ use worldwire_uru::message::game::{client, server};
 use worldwire_uru::safety::lint::lint;
 use worldwire_uru::types::ClassIndex;
 
-/// What is odd about the net message of an item, if it has one.
+/// Remarks about an item's net message, if it has one.
 pub(super) fn remarks(item: &Item<'_>, limits: &Limits) -> Vec<String> {
     if item.family != "uru" || !item.message().is_some_and(|message| message.is_message()) {
         return Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn remarks(item: &Item<'_>, limits: &Limits) -> Vec<String> {
     remarks.map(named).collect()
 }
 
-/// The class in front of a net message, and the message.
+/// The class that precedes a net message, and the message.
 fn net_message(bytes: &[u8], from: Side) -> Option<(ClassIndex, Vec<u8>)> {
     match Message::decode(Service::Game, from, &mut Reader::new(bytes)).ok()? {
         Message::GameClient(client::ClientMessage::PropagateBuffer(message)) => {

@@ -68,7 +68,7 @@ fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
     Ok(list)
 }
 
-/// What a folder has of a file.
+/// The state of a file in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Current,
@@ -77,7 +77,7 @@ enum State {
 }
 
 impl State {
-    /// Looks at the file: its size first, its CRC if that is right.
+    /// Checks the file: first its size and, if that matches, its CRC.
     fn of(file: &ListedFile, folder: &Path) -> Result<Self, Failure> {
         let path = match SafePath::parse_str(file.path(), PathRules::default()) {
             Ok(path) => path.below(folder),

@@ -19,7 +19,7 @@ pub(super) fn check(paths: &[PathBuf], common: &Common) -> Result<(), Failure> {
     let mut objects = built_in.clone();
     let clean = add(&mut objects, paths, common)?;
     let (before, known) = (counts(&built_in), counts(&objects));
-    // A table may also take the class of a built-in goobj away.
+    // A table may also remove the class of a built-in goobj.
     let [classes, goobjs, names] = [0, 1, 2].map(|at| known[at].saturating_sub(before[at]));
     let mut out = format!(
         "{}, {} with a class and {} in addition to the built-in ones\n",
@@ -49,7 +49,7 @@ pub(super) fn show(
     let mut objects = MxoObjects::built_in();
     let clean = add(&mut objects, data, common)?;
     let known = objects.objects();
-    // Classes out of numbered tables have numbers as their names.
+    // Classes from numbered tables have numbers as names.
     let named = known.class_named(object).map(|(_, class)| class);
     let number = match number_of(object) {
         Some(number) => Some(number),
@@ -91,7 +91,7 @@ fn number_of(object: &str) -> Option<u16> {
     }
 }
 
-/// The goobj of a name, in any case.
+/// The goobj with a name, ignoring case.
 fn goobj_named(object: &str, objects: &MxoObjects) -> Result<Option<u16>, Failure> {
     const MAX_LISTED: usize = 10;
     let wanted = object.to_lowercase();
@@ -118,20 +118,21 @@ pub(super) fn convert(
     common: &Common,
 ) -> Result<(), Failure> {
     let mut objects = if built_in { MxoObjects::built_in() } else { MxoObjects::default() };
-    // A part of the tables would pass for all of them.
+    // Incomplete tables would look complete.
     if !add(&mut objects, paths, common)? {
         return Err(Failure::Input);
     }
     write_all(target, objects.tables().print().as_bytes())
 }
 
-/// Adds tables to the known ones and reports their problems. False if there were errors.
+/// Adds tables to those already loaded and reports their problems. Returns false if there were
+/// errors.
 fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<bool, Failure> {
     let mut texts = Vec::new();
     for path in paths {
         for file in files(path, &|subject, text| common.note(subject, text))? {
             let (name, bytes) = (file.display().to_string(), read(&file)?);
-            // A directory may hold anything.
+            // A directory may contain unrelated files.
             if !path.is_dir() && !MxoObjects::are_in(&bytes) {
                 let message = format!("{name}: contains no tables of game objects");
                 return Err(Failure::Run(message));
@@ -155,7 +156,7 @@ fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<b
     Ok(said.iter().all(|one| one.severity() != Severity::Error))
 }
 
-/// How many classes, goobjs with a class, and names there are.
+/// The numbers of classes, goobjs with a class, and names.
 fn counts(objects: &MxoObjects) -> [usize; 3] {
     let tables = objects.tables();
     let with_class = tables.goobjs().filter(|(_, goobj)| goobj.class.is_some()).count();
@@ -163,7 +164,7 @@ fn counts(objects: &MxoObjects) -> [usize; 3] {
     [tables.classes().len(), with_class, with_name]
 }
 
-/// How many classes and goobjs that are built in have become others.
+/// The numbers of built-in classes and goobjs that were changed.
 fn replaced(built_in: &MxoObjects, objects: &MxoObjects) -> [usize; 2] {
     let (before, now) = (built_in.tables(), objects.tables());
     let layout = |class: &Class| (class.create().clone(), class.updates().clone());
@@ -201,7 +202,7 @@ fn to_json(goid: Option<u16>, name: Option<&str>, class: &Class) -> String {
     format!("{line}\n")
 }
 
-/// The orders of a class, with what each is for.
+/// The property orders of a class, with the purpose of each.
 fn orders(class: &Class, mut each: impl FnMut(&str, &Order)) {
     each("create", class.create());
     match class.updates() {

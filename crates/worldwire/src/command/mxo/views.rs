@@ -12,17 +12,17 @@ use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, complain, print, say};
 
-/// The family whose conversations have views.
+/// The only family with views.
 const FAMILY: &str = "mxo";
 
-/// What a conversation has for its views.
+/// The view-related part of a conversation.
 enum Part {
     Hello(Vec<u8>),
     Packet { from: Side, bytes: Vec<u8>, number: Option<u64> },
     Note { is_problem: bool, text: String },
 }
 
-/// What is known of a conversation.
+/// The state of a conversation.
 struct Conversation {
     views: MxoViews,
     hello: Vec<u8>,
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
                     hello.clone_from(bytes);
                 }
                 Part::Hello(_) => {}
-                // What there is to say of it comes as notes.
+                // Problems with it are reported as notes.
                 Part::Packet { from, bytes, number } => {
                     drop(views.take(*from, bytes, None));
                     *last = *number;
@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// What there is of an item for the views.
+/// The view-related part of an item.
 fn part(item: &Item<'_>, scratch: &Scratch) -> Option<Part> {
     if let Some(note) = item.note() {
         let is_problem = note.kind == NoteKind::Problem;
@@ -115,7 +115,7 @@ fn part(item: &Item<'_>, scratch: &Scratch) -> Option<Part> {
     }
 }
 
-/// Whether the capture has what was asked for.
+/// Checks that the capture contains what the user requested.
 fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Failure> {
     let overviews = dissection.overviews();
     let is_ours = |family: Option<&'static dyn worldwire_dissect::Family>| {

@@ -43,7 +43,7 @@ async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the options say.
+/// The configuration given by the options.
 fn changes(arguments: &ServeKi) -> impl FnOnce(&mut KiConfig) + Send + use<> {
     let ServeKi { listen, status, players, per_address, accept_time, keep_alive, .. } = *arguments;
     let ServeKi { afk, ck2_life, no_status, .. } = *arguments;
@@ -74,7 +74,7 @@ fn set<T>(value: &mut T, option: Option<T>) {
     }
 }
 
-/// Makes all sessions stale whenever SIGUSR1 comes.
+/// Makes all sessions stale whenever SIGUSR1 arrives.
 #[cfg(unix)]
 async fn refresh_on_signal(realm: Realm) {
     use tokio::signal::unix::{SignalKind, signal};
@@ -90,7 +90,7 @@ async fn refresh_on_signal(realm: Realm) {
 #[cfg(not(unix))]
 async fn refresh_on_signal(_: Realm) {}
 
-/// Says where the server is, and on the first start what to do next.
+/// Prints the server's addresses and, on the first start, what to do next.
 fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
     if common.quiet {
         return;

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// Begins the log of a server, on standard error.
+/// Starts a server's log on standard error.
 fn begin_log(verbose: bool, common: &Common) {
     let level = match (verbose, common.quiet) {
         (true, _) => LevelFilter::DEBUG,

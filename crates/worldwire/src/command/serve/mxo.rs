@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> 
     runtime.block_on(serve(arguments, config, &scene, &key, common))
 }
 
-/// What the options say, and the key.
+/// The configuration given by the options, and the key.
 fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16]), Failure> {
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
     let key = match arguments.key.as_deref() {
@@ -79,7 +79,7 @@ fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16
     Ok((config, key))
 }
 
-/// Says what others could do with a world that they can reach.
+/// Warns about what others could do to a world that they can reach.
 fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
     if !arguments.listen.ip().is_loopback() && *key == OPEN_KEY {
         complain("--key", "this key is well known: anyone can read the traffic");
@@ -122,7 +122,8 @@ async fn serve(
 ) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let world = OpenWorld::open(config, scene).await.map_err(|error| failed(&error))?;
-    // Ctrl-C has its say before anything is printed: a script may take that for the start.
+    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // continue.
     let stop = Stop::new();
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());

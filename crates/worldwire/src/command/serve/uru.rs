@@ -24,7 +24,8 @@ async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let change = changes(arguments)?;
     let shard = Shard::open_with(&arguments.folder, PrimeKind::Safe, change).await;
     let shard = shard.map_err(|error| failed(&error))?;
-    // Ctrl-C has its say before anything is printed: a script may take that for the start.
+    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // continue.
     let stop = Stop::new();
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());
@@ -38,9 +39,9 @@ async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the options say.
+/// The configuration given by the options.
 fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>, Failure> {
-    // The configuration's own paths are relative to the shard's folder, not to the present one.
+    // The configuration's own paths are relative to the shard's directory, not to the current one.
     let data = arguments
         .data
         .as_ref()
@@ -64,7 +65,7 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
     })
 }
 
-/// Says where the shard is, and on the first start what to do next.
+/// Prints the shard's addresses and, on the first start, what to do next.
 fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let folder = shown(&arguments.folder);
     if shard.is_new() {

@@ -19,7 +19,7 @@ use crate::definitions::{options, shell};
 use crate::output::{Failure, complain, counted, printable, shown, write_all};
 use crate::{command, definitions};
 
-/// What is carried over, and with what.
+/// The inputs of a carry-over.
 pub(super) struct Of<'a> {
     pub(super) old: &'a Path,
     pub(super) old_map: &'a Path,
@@ -28,7 +28,7 @@ pub(super) struct Of<'a> {
     pub(super) patch: Option<Patch>,
 }
 
-/// A message of TERA.
+/// A TERA message.
 #[derive(Clone)]
 pub(super) struct Said {
     pub(super) stream: u64,
@@ -37,7 +37,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// The message of an item; nothing for steps of the handshake, and what is of no TERA.
+    /// The message of an item; `None` for handshake steps and other families.
     pub(super) fn of(item: &Item<'_>) -> Option<Self> {
         let is_message = item.message().is_some_and(|message| message.is_message());
         (item.family == "tera" && is_message).then(|| Self {
@@ -48,12 +48,12 @@ impl Said {
     }
 }
 
-/// What a capture says of its build.
+/// What a capture reveals about its build.
 #[derive(Default)]
 struct Build {
-    /// How many messages there are.
+    /// The number of messages.
     messages: u64,
-    /// The opcodes that are not the same in every build.
+    /// The opcodes that vary between builds.
     opcodes: BTreeSet<u16>,
     /// The revisions that clients name.
     revisions: BTreeSet<u32>,
@@ -73,7 +73,7 @@ impl Build {
         }
     }
 
-    /// Why conversations of several builds cannot be looked at together.
+    /// Why conversations of several builds cannot be analysed together.
     fn mixed(&self) -> Option<String> {
         (self.revisions.len() > 1).then(|| {
             format!(
@@ -89,7 +89,7 @@ impl Build {
         self.revisions.first().copied()
     }
 
-    /// Why a map of this name cannot be that of the build, if it has none of its opcodes.
+    /// Why a map with this name cannot belong to the build, if it contains none of its opcodes.
     fn other_than(&self, map: &CodeMap, name: &str, of_map: Option<u32>) -> Option<String> {
         let is_there = |opcode: &u16| map.name(u32::from(*opcode)).is_some();
         if self.opcodes.is_empty() || self.opcodes.iter().any(is_there) {
@@ -167,8 +167,8 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The map, with what its comments mean and what to do about opcodes that stay open: commands that
-/// add to the map, if it goes to a file.
+/// The map, with an explanation of its comments and advice for unresolved opcodes: if the map is
+/// written to a file, commands that add to it.
 fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) -> String {
     let sure = carried.iter().filter(|one| one.is_sure).count();
     let mut text = String::new();
@@ -261,7 +261,7 @@ mod tests {
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", &text);
         assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 5)]);
         assert!(problems.is_empty(), "{problems:?}");
-        // Without open opcodes, the comments do not mention them.
+        // Without unresolved opcodes, the comments do not mention them.
         let text = written(&[one], "m", &of, None);
         assert!(!text.contains('?'), "{text}");
         // The percentage is always explained.

@@ -26,7 +26,7 @@ pub(super) fn run(
     watch: bool,
     common: &Common,
 ) -> Result<(), Failure> {
-    // The watch begins before the first look, so that nothing is missed between them.
+    // Start watching before the first check, so that no change is missed in between.
     let changes = if watch { Some(Changes::of(paths)?) } else { None };
     let mut texts = folder::texts(paths, common)?;
     let mut set = Set::load(take(&mut texts.files), options);
@@ -36,8 +36,8 @@ pub(super) fn run(
     };
     loop {
         changes.wait()?;
-        // A file can vanish between the list of a folder and the look into it: then it is read
-        // again with the next change, which is on its way.
+        // A file can vanish after its directory was listed. The next change event, which is then
+        // imminent, triggers another check.
         let mut texts = match folder::texts(paths, common) {
             Ok(texts) => texts,
             Err(Failure::Run(message)) => {
@@ -57,7 +57,7 @@ pub(super) fn run(
     }
 }
 
-/// Says what is wrong with files and definitions, and what there is. True when there are no errors.
+/// Reports problems in files and definitions, and a summary. Returns true if there are no errors.
 fn tell(set: &Set, texts: &Texts, json: bool, common: &Common) -> Result<bool, Failure> {
     let mut out = String::new();
     let of_set: Vec<Problem> = texts.places.problems(set).collect();
@@ -103,7 +103,7 @@ fn tell(set: &Set, texts: &Texts, json: bool, common: &Common) -> Result<bool, F
     Ok(errors == 0)
 }
 
-/// What changes in some files and folders.
+/// Watches files and directories for changes.
 struct Changes {
     _watcher: notify::RecommendedWatcher,
     events: mpsc::Receiver<notify::Result<notify::Event>>,
@@ -115,7 +115,7 @@ impl Changes {
         let failed = |error: notify::Error| Failure::Run(format!("--watch: {error}"));
         let mut watcher = notify::recommended_watcher(send).map_err(failed)?;
         for path in paths {
-            // Editors put a new file in the place of an old one: only its folder sees that.
+            // Editors replace files, which only a watch on the directory notices.
             let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
             let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or_else(|| std::path::Path::new("."));
@@ -124,13 +124,13 @@ impl Changes {
         Ok(Self { _watcher: watcher, events })
     }
 
-    /// Waits for a change, and for the ones that come with it.
+    /// Waits for a change and for those that follow it closely.
     fn wait(&self) -> Result<(), Failure> {
         let stopped = |_| Failure::Run("--watch: the system no longer reports changes".to_owned());
         loop {
             let event = self.events.recv().map_err(stopped)?;
             let event = event.map_err(|error| Failure::Run(format!("--watch: {error}")))?;
-            // Reading a file does not change it.
+            // Read access is not a change.
             if !event.kind.is_access() {
                 break;
             }

@@ -36,7 +36,7 @@ pub(super) fn run(
     match (side(old, known.as_ref(), &set)?, side(new, known.as_ref(), &set)?) {
         (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
         (Side::Folder(old), Side::Folder(new)) => {
-            // What cannot be read looks as if it was not there.
+            // Unreadable definitions would look missing.
             broken = [&old, &new].iter().any(|set| set.problems().any(|one| one.is_error()));
             folders(&old, &new, json, &mut out);
         }
@@ -60,7 +60,7 @@ fn side(
     }
     if path.is_file() {
         let set = load(&[path.to_owned()])?;
-        // A file with errors was complained about.
+        // Files with errors have been reported.
         let definition = set.definitions().next().ok_or(Failure::Input)?;
         return Ok(Side::One(Box::new(definition.clone())));
     }
@@ -87,7 +87,7 @@ fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) {
     }
 }
 
-/// Compares all versions that both have, and names those that only one has.
+/// Compares all versions that both sides have, and lists those that only one has.
 fn folders(old: &Set, new: &Set, json: bool, out: &mut String) {
     let keys = |set: &Set| {
         let keys = set.definitions().map(|one| (one.name().to_owned(), one.version()));

@@ -16,17 +16,17 @@ use super::folder;
 use crate::cli::Common;
 use crate::output::{Failure, complain, print};
 
-/// The most bytes of the paths of all fields of a definition. Of known ones they have 4,182 at most.
+/// The maximum total length of a definition's field paths, in bytes. The longest known is 4,182.
 const MAX_PATHS: usize = 1 << 24;
-/// What is held before it is printed.
+/// The number of bytes buffered before printing.
 const MAX_HELD: usize = 1 << 16;
 
-/// What is wanted of a definition.
+/// The search criteria for definitions.
 #[derive(Default)]
 pub(super) struct Wanted {
     /// A part of the name of a field, in lower case.
     pub(super) field: Option<String>,
-    /// How long a message is, with a header of 4 bytes.
+    /// The length of a message, including its header of 4 bytes.
     pub(super) length: Option<usize>,
     pub(super) from: Option<Side>,
 }
@@ -99,15 +99,15 @@ pub(super) fn run(
     if is_found && clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The fewest bytes of a message, with a header of 4: that of zeros and empty lists. `None` when
-/// that is too long for any message.
+/// The minimum length of a message, including its header of 4 bytes: all zeros and empty lists.
+/// `None` if that exceeds the maximum message length.
 fn least(definition: &Definition) -> Option<usize> {
     let mut shortest = Vec::with_capacity(HEADER_BYTES);
     definition.plan().encode(Head::plain(0), &Value::Absent, &mut shortest).ok()?;
     Some(shortest.len())
 }
 
-/// The paths of all fields; `None` when there is no room for them.
+/// The paths of all fields; `None` if they exceed the limit.
 fn paths(
     plan: &Plan,
     fields: &[Field],

@@ -27,7 +27,7 @@ pub(super) fn run(paths: &[PathBuf], check: bool, common: &Common) -> Result<(),
             }
             let text = match folder::read(&file, common) {
                 Ok(text) => text,
-                // The others are formatted all the same.
+                // The others are still formatted.
                 Err(Failure::Input) => {
                     broken = true;
                     continue;

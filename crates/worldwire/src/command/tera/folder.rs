@@ -1,4 +1,4 @@
-//! Definitions in files and folders.
+//! Definitions in files and directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::input;
 use crate::output::{Failure, complain, shown};
 use crate::report;
 
-/// The names and texts of all definitions of some paths, those in a `data.json` too. Of two files
-/// of one name the later one counts.
+/// The names and texts of all definitions in some paths, including those in a `data.json`. Of two
+/// files with the same name, the later one wins.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) files: Vec<(String, String)>,
-    /// What is wrong with the files themselves.
+    /// Problems with the files themselves.
     pub(super) problems: Vec<Problem>,
     pub(super) places: Places,
 }
 
-/// Where definitions are from, by the names of their files.
+/// The origin of definitions, by file name.
 #[derive(Default)]
 pub(super) struct Places(BTreeMap<String, PathBuf>);
 
 impl Places {
-    /// What is wrong with the definitions of a set, each with the path of its file as it was given.
+    /// The problems of a set of definitions, each with the path of its file as given.
     pub(super) fn problems<'p>(&'p self, set: &'p Set) -> impl Iterator<Item = Problem> {
         set.problems().map(|Problem { kind, diagnostic }| {
             let diagnostic = diagnostic.clone();
@@ -42,12 +42,12 @@ impl Places {
 }
 
 impl Texts {
-    /// Says what is wrong with the files themselves.
+    /// Reports problems with the files themselves.
     pub(super) fn tell(&self, common: &Common) {
         for problem in self.problems.iter().filter(|one| !common.quiet || one.is_error()) {
             let Problem { kind, diagnostic } = problem;
             match kind {
-                // There is no line to be shown.
+                // There is no line to show.
                 ProblemKind::NotText | ProblemKind::NotUtf8 | ProblemKind::DuplicateFile => {
                     complain(diagnostic.file(), diagnostic.message());
                 }
@@ -56,7 +56,7 @@ impl Texts {
         }
     }
 
-    /// Notes what is wrong with a whole file; gives its text if it has one.
+    /// Records problems with a whole file; returns its text, if it has any.
     fn checked(&mut self, file: &Path, read: Result<(String, bool), NotText>) -> Option<String> {
         let name = shown(file);
         let source = Source::new(&name, "");
@@ -72,7 +72,7 @@ impl Texts {
     }
 }
 
-/// Reads the definitions of some paths, as far as they can be read.
+/// Reads the readable definitions in some paths.
 pub(super) fn texts(paths: &[PathBuf], common: &Common) -> Result<Texts, Failure> {
     let mut texts = Texts::default();
     for path in paths {
@@ -108,7 +108,7 @@ pub(super) fn texts(paths: &[PathBuf], common: &Common) -> Result<Texts, Failure
     Ok(texts)
 }
 
-/// The text of a file; oddities are reported.
+/// The text of a file; irregularities are reported.
 pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
     let mut texts = Texts::default();
     let read = text::read(input::read(file)?);
@@ -117,7 +117,8 @@ pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
     text.ok_or(Failure::Input)
 }
 
-/// Whether the files of a folder are one set: several have definitions of the same names.
+/// Whether the files of a directory form one set. If several files define the same names, they do
+/// not.
 pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
     let mut folders: BTreeMap<String, &Path> = BTreeMap::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "def")) {
@@ -139,11 +140,11 @@ pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The definition files of a path; the path itself when it is a file, whatever it is called.
+/// The definition files in a path, or the path itself if it is a file, regardless of its name.
 pub(super) fn files(path: &Path, common: &Common) -> Result<Vec<PathBuf>, Failure> {
     let mut files = input::files(path, &|subject, text| common.note(subject, text))?;
     if path.is_dir() {
-        // Definitions written as programs are named, too.
+        // Definitions written as programs are listed, too.
         files.retain(|file| {
             let name = name(file);
             name.ends_with(".def") || name.ends_with(".js") || name == "data.json"
@@ -170,7 +171,7 @@ pub(in crate::command) fn set(
     Ok(set)
 }
 
-/// The definition that a word names: NAME or NAME.VERSION.
+/// The definition given as NAME or NAME.VERSION.
 pub(crate) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Failure> {
     let (name, version) = match word.rsplit_once('.') {
         Some((name, version)) => match version.parse::<u32>() {

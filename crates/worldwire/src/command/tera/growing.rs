@@ -1,4 +1,4 @@
-//! A map of opcodes that names are added to.
+//! An opcode map to which names are added.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::input;
 use crate::output::{Failure, Place, shown, write_all};
 use crate::report;
 
-/// The file of a map, and what was in it when it was read.
+/// The file of a map, with its content when it was read.
 #[derive(Default)]
 pub(super) struct GrowingMap {
     file: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct GrowingMap {
 }
 
 impl GrowingMap {
-    /// Reads a map of lines from a file, which may be missing. Problems in single lines are
+    /// Reads a line-based map from a file, which may be missing. Problems in single lines are
     /// reported; the lines are kept.
     pub(super) fn open(file: &Path, common: &Common) -> Result<Self, Failure> {
         let file = Place::file_at(file, true).map(|_| file.to_owned())?;
@@ -39,12 +39,12 @@ impl GrowingMap {
         Ok(Self { file, bytes, map })
     }
 
-    /// The names that are in it.
+    /// The names in the map.
     pub(super) fn map(&self) -> &CodeMap {
         &self.map
     }
 
-    /// Writes the map with further lines at its end; not those that are in it.
+    /// Appends lines to the map, except those that it already contains.
     pub(super) fn add<'l>(&self, lines: impl Iterator<Item = &'l str>) -> Result<(), Failure> {
         let known = self.bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         let known: HashSet<&[u8]> = known.collect();
@@ -57,7 +57,7 @@ impl GrowingMap {
             bytes.extend_from_slice(line.trim_ascii_end().as_bytes());
             bytes.extend_from_slice(end.as_bytes());
         }
-        // It takes a while to find names, and somebody may have edited the file in the meantime.
+        // Finding names takes a while, and the file may have been edited in the meantime.
         if content(&self.file)? != self.bytes {
             let problem = "was changed in the meantime and not overwritten; run the command again";
             return Err(Failure::Run(format!("{}: {problem}", shown(&self.file))));
@@ -66,7 +66,7 @@ impl GrowingMap {
     }
 }
 
-/// What is in a file; nothing in one that is missing.
+/// The content of a file; empty if the file is missing.
 fn content(file: &Path) -> Result<Vec<u8>, Failure> {
     if file.exists() { input::read(file) } else { Ok(Vec::new()) }
 }
@@ -80,9 +80,9 @@ mod tests {
 
     const COMMON: Common = Common { color: Color::Never, quiet: false };
 
-    /// A file of this content, opened, and with lines added.
+    /// A file with this content after lines are added.
     fn grown(content: &[u8], lines: &[&str]) -> Result<Vec<u8>, Failure> {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let file = folder.path().join("a.map");
         fs::write(&file, content).expect("it is written");
         GrowingMap::open(&file, &COMMON)?.add(lines.iter().copied())?;
@@ -100,7 +100,7 @@ mod tests {
                 b"\xef\xbb\xbfC_X 1\r\nS_A = 5 # new\r\n# S_B = 6 # a tie\r\n",
             ),
             (b"# caf\xe9\nC_X  1\n", b"# caf\xe9\nC_X  1\nS_A = 5 # new\n# S_B = 6 # a tie\n"),
-            // What a run before said is not said again.
+            // Problems reported by an earlier run are not repeated.
             (b"# S_B = 6 # a tie\n", b"# S_B = 6 # a tie\nS_A = 5 # new\n"),
         ] {
             assert_eq!(grown(before, &lines).expect("it is a map"), after);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_somebody_wrote_in_the_meantime_stays() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let file = folder.path().join("a.map");
         let map = GrowingMap::open(&file, &COMMON).expect("a file that is missing has no names");
         fs::write(&file, "S_A = 5\n").expect("it is written");

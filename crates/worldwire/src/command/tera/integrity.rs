@@ -83,7 +83,7 @@ pub(super) fn run(
     if clean && unnamed.is_empty() { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The target; in a folder the file that the list is found in, which is called by the patch.
+/// The target. In a directory, it is the file in which the list is found, named after the patch.
 fn in_folder<'d>(
     target: &Target,
     builds: impl Iterator<Item = &'d Diagnosis>,
@@ -103,7 +103,7 @@ fn in_folder<'d>(
     target.of_file(|| PathBuf::from(format!("{}.json", patch.unwrap_or_default())))
 }
 
-/// The message about opcodes that have counter and checksum, but no name to list.
+/// The message about opcodes that carry a counter and a checksum but have no name to list.
 fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
     let opcodes =
         unnamed.iter().map(|(opcode, count)| format!("{opcode} ({})", counted(*count, "message")));
@@ -112,7 +112,7 @@ fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
         1 => format!("opcode {opcodes} has counter and checksum, but no name for the list"),
         _ => format!("opcodes {opcodes} have counter and checksum, but no names for the list"),
     };
-    // Without an opcode, all that have no name are tried.
+    // Without an opcode, all unnamed ones are tried.
     let one = unnamed.keys().next().filter(|_| unnamed.len() == 1);
     let one = one.map_or(String::new(), |opcode| format!(" {opcode}"));
     let _ = write!(problem, "; worldwire tera def rank{one} --from {}{given}", shell(file));

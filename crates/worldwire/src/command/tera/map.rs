@@ -56,7 +56,7 @@ pub(super) fn show(
     if clean && !missing { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// A code, in decimal digits or in hexadecimal ones behind `0x`.
+/// A code, decimal or hexadecimal with the prefix `0x`.
 fn code_of(word: &str) -> Option<u32> {
     match word.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -119,14 +119,14 @@ pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool),
     })
 }
 
-/// The same, where `--revision` tells which of several is meant.
+/// Like the function above, but `--revision` selects one of several maps.
 fn read(file: &Path, revision: Option<u32>, common: &Common) -> Result<(CodeMap, bool), Failure> {
     read_choosing(file, revision, common, |revisions| {
         format!("needs --revision with one of {}", listed(revisions))
     })
 }
 
-/// The same; `help` says how to choose.
+/// Like the function above; `help` explains how to choose.
 fn read_choosing(
     file: &Path,
     revision: Option<u32>,
@@ -146,7 +146,7 @@ fn read_choosing(
         let (map, problems) = CodeMap::parse(kind, &path, &text);
         return Ok((map, report(problems)));
     }
-    // An object of names and codes, or a data.json.
+    // An object with names and codes, or a data.json.
     if let Ok(Pairs(pairs)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         let (map, said) = CodeMap::from_pairs_noting(pairs);
         for text in said {
@@ -169,7 +169,7 @@ fn read_choosing(
     }
 }
 
-/// Refuses a map of system messages: by the name of its file, or where no name is that of a message.
+/// Refuses a system message map, recognised by its file name or by having no message names.
 pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let kind = MapName::parse(&name).map(|name| name.kind);
@@ -181,7 +181,7 @@ pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says how the file of a new map is to be called, if `--data` would not find it for its build.
+/// Suggests a file name for a new map, if `--data` would not find it for its build.
 pub(super) fn tell_name(target: &Target, revision: Option<u32>, common: &Common) {
     let Some(file) = target.output.as_deref().filter(|file| file.is_file()) else { return };
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

@@ -27,13 +27,13 @@ use crate::output::{Failure, Place, complain, counted, occupied, print, shown, w
 
 /// Scores that differ by less are ties.
 const SAME: f64 = 0.05;
-/// Messages of one opcode that are tried; more would not tell more.
+/// The maximum number of messages tried per opcode; more would not help.
 const MAX_MESSAGES: usize = 1000;
 
-/// Opcodes that are tried when none is given.
+/// The number of opcodes tried if none is given.
 const MAX_OPCODES: usize = 2_048;
 
-/// The messages of an opcode, in the order of the capture, and the build that they are of.
+/// The messages of an opcode, in capture order, and their build.
 struct Found {
     packets: Arc<Packets>,
     messages: Vec<Said>,
@@ -43,7 +43,7 @@ struct Found {
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
     let TeraRank { opcode, from, data, revision, patch, write, add, force, top, json } = arguments;
     let target = write.clone().map(|file| Target { output: Some(file), force: *force });
-    // Before the work is done, and its results are shown.
+    // Fail before doing the work and showing its results.
     let growing = match &write {
         Some(file) if *add => Some(GrowingMap::open(file, common)?),
         _ => None,
@@ -154,7 +154,7 @@ fn keep_most<F>(found: &mut Vec<(u16, F)>, most: usize, count: impl Fn(&F) -> u6
     more
 }
 
-/// Says of a file that is in the way that it can grow.
+/// Adds a hint to the error for an existing file: names can be added to it.
 fn or_add(failure: Failure, target: &Target) -> Failure {
     match (failure, &target.output) {
         (Failure::Run(problem), Some(file)) if problem == occupied(file) => {
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-/// The lines of a map. Where one name fits several opcodes, it stands for the one that it clearly
+/// The lines of a map. If a name fits several opcodes, it is assigned to the one that it clearly
 /// fits best.
 fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
     let mut best: BTreeMap<&str, Vec<(f64, u16)>> = BTreeMap::new();
@@ -194,7 +194,7 @@ fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
         let Line { opcode, text, named } = line;
         let scores = named.as_ref().and_then(|(name, score)| Some((best.get(&**name)?, score)));
         let Some((scores, score)) = scores else { return Cow::from(text) };
-        // The best of the others.
+        // The best of the other candidates.
         match scores.iter().find(|(_, other)| other != opcode) {
             Some((other, rival)) if other + SAME > *score => {
                 Cow::Owned(format!("# {}; fits {rival}, too\n", text.trim_end()))
@@ -205,7 +205,8 @@ fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
     lines.iter().map(text).collect()
 }
 
-/// Writes what fits an opcode; gives its line of a map. Names that are kept are not for it.
+/// Prints the definitions that fit an opcode; returns its map line. Reserved names are not
+/// candidates.
 fn one(
     opcode: u16,
     found: &Found,
@@ -299,7 +300,7 @@ fn one(
     }
 }
 
-/// A score as it is shown, the same in text and JSON: with one digit, and no zero below zero.
+/// A score as displayed in both text and JSON: one decimal digit, and never negative zero.
 fn tenths(score: f64) -> f64 {
     (score * 10.0).round() / 10.0 + 0.0
 }

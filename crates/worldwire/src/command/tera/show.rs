@@ -24,7 +24,7 @@ pub(super) fn run(
     let definition = folder::named(&set, word)?;
     let plan = definition.plan();
     let rows = plan.rows(header);
-    // A message of zeros and empty lists is the shortest there is.
+    // The shortest message has only zeros and empty lists.
     let mut shortest = Vec::new();
     plan.encode(Head::plain(0), &Value::Absent, &mut shortest)
         .map_err(|error| Failure::Run(error.to_string()))?;

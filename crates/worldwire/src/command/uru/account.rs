@@ -47,7 +47,7 @@ pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> 
     }
 }
 
-/// Throws out a player, or who is logged in to an account.
+/// Kicks a player, or every player logged in to an account.
 pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let thrown_out = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
     for one in &thrown_out {
@@ -60,7 +60,7 @@ pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), F
     if shard.json { print_lines(&thrown_out) } else { Ok(()) }
 }
 
-/// Asks the shard in a folder, and reports refusals.
+/// Asks the shard in a directory, and reports refusals.
 pub(crate) fn ask(
     folder: &Path,
     request: Request,
@@ -72,7 +72,7 @@ pub(crate) fn ask(
     })
 }
 
-/// Asks the shard in a folder. The inner result is its answer.
+/// Asks the shard in a directory. The inner result is its answer.
 pub(crate) fn answer(
     folder: &Path,
     request: Request,
@@ -103,7 +103,7 @@ pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
     print(&out)
 }
 
-/// Makes an account or changes its password.
+/// Creates an account or changes its password.
 fn set(
     name: &str,
     done: &str,

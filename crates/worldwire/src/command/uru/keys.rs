@@ -27,7 +27,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             let keys = input::keys(slice::from_ref(file))?;
             let spelling = spelling(*to);
             let text = keys.part::<KeyRing>().format(spelling);
-            // A file of comments contains no keys.
+            // A file of nothing but comments contains no keys.
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {
                 return Err(Failure::Run(format!(
@@ -59,7 +59,7 @@ fn spelling(format: KeyFormat) -> KeyFileFormat {
 struct SystemRandom;
 
 impl SystemRandom {
-    /// Makes sure that there are any.
+    /// Checks that random numbers are available.
     fn new() -> Result<Self, Failure> {
         let mut probe = [0; 8];
         match getrandom::fill(&mut probe) {
@@ -86,7 +86,7 @@ impl TryRng for SystemRandom {
 
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
         if let Err(error) = getrandom::fill(bytes) {
-            // It worked a moment ago; a weak key must not come of it now.
+            // It worked a moment ago; never generate a weak key.
             say(format_args!("worldwire: cannot get random numbers: {error}"));
             std::process::exit(2);
         }

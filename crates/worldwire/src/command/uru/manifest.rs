@@ -37,7 +37,7 @@ fn make(
     common: &Common,
 ) -> Result<(), Failure> {
     let mut files = files_below(folder)?;
-    // What is made here is none of what it is made of.
+    // Skip files created by this command.
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let own = [target.output.as_deref(), gzip_to].into_iter().flatten().filter_map(real);
     let own: Vec<PathBuf> = own.filter(|own| Some(own) != real(folder).as_ref()).collect();
@@ -178,7 +178,7 @@ fn load(file: &Path) -> Result<Manifest<'static>, Failure> {
     })
 }
 
-/// All files below a folder with their names from there, sorted. Links are not followed.
+/// All files below a directory with their relative names, sorted. Links are not followed.
 fn files_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>, Failure> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

@@ -64,7 +64,7 @@ pub(super) fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Fa
     Ok(uru.map(|uru| uru.descriptors().clone()).unwrap_or_default())
 }
 
-/// The same; there must be some.
+/// Like the function above, but there must be at least one descriptor.
 fn load_some(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
     let descriptors = load(paths, common)?;
     if descriptors.is_empty() {
@@ -194,7 +194,7 @@ fn show(word: Option<&str>, paths: &[PathBuf], json: bool, common: &Common) -> R
     print(&out)
 }
 
-/// The descriptors that a word names: NAME or NAME.VERSION.
+/// The descriptors given as NAME or NAME.VERSION.
 fn named(set: &Descriptors, word: &str) -> Result<Vec<Descriptor>, Failure> {
     let all: Vec<_> = set.versions(word).collect();
     if !all.is_empty() {

@@ -7,7 +7,7 @@ use super::account::{ask, print_lines};
 use crate::cli::{Common, UruShard};
 use crate::output::Failure;
 
-/// Clears what is stored of an age.
+/// Clears the stored states of an age.
 pub(crate) fn clear(
     age: &str,
     with_age: bool,

@@ -47,7 +47,7 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             if problems == 0 { Ok(()) } else { Err(Failure::Input) }
         }
         UruVault::Export { to: None, shard, target } => {
-            // What cannot be written is found out before the shard is kept busy.
+            // Check that the file can be written before putting load on the shard.
             let mut output = Output::open(target)?;
             for line in ask(shard, Request::Export { passwords: false }, Vec::new())? {
                 output.write(line.as_str().unwrap_or_default().as_bytes())?;
@@ -67,7 +67,7 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             };
             let answer = answer(&shard.shard, Request::Import { replace: *replace }, &lines)?;
             let done = answer.map_err(|problem| {
-                // It is the file that is at fault, unless nothing is wrong with it.
+                // Blame the file, unless it is valid.
                 match Dump::read(lines.iter().map(String::as_str)) {
                     Err(error) => complain(&input::title(file), &error.to_string()),
                     Ok(_) => complain(&shard.shard.to_string_lossy(), &problem),
@@ -82,7 +82,7 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// The descriptors of a shard, as far as it has some.
+/// The descriptors of a shard, if it has any.
 fn own_descriptors(shard: &Path) -> Vec<PathBuf> {
     let folder = shard.join("data").join("secure").join("SDL");
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -121,7 +121,7 @@ fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failur
             (departure.statements.into_bytes(), departure.skipped)
         }
         OtherServer::Moulars => {
-            // Nobody else may look into it.
+            // The file must be private.
             let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
             let file = folder.path().join("vault.db");
             let left = runtime()?.block_on(migration::export_moulars(&dump, &file));
@@ -145,7 +145,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     runtime.map_err(|error| Failure::Run(format!("cannot start: {error}")))
 }
 
-/// The fields that FIELD=VALUE gives. A text is taken as it is, anything else as JSON.
+/// The fields given as FIELD=VALUE. Text is taken verbatim, anything else as JSON.
 pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
     let known = VaultNode::fields();
     let mut fields = Map::new();

@@ -1,4 +1,4 @@
-//! Many clients that take the same steps at the same time.
+//! Many clients that run the same steps at the same time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -20,7 +20,7 @@ use crate::output::{Failure, complain, print, printable, shown};
 use session::Session;
 use step::Step;
 
-/// What all clients have in common.
+/// Settings shared by all clients.
 #[derive(Debug)]
 struct Setup {
     /// The server: host and port.
@@ -73,7 +73,7 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientKi) -> Result<(
     Ok(())
 }
 
-/// What a server refuses is a matter of the input; without a server nothing can be done.
+/// A refusal by the server is a problem of the input; a missing server is a failure to run.
 fn failure(step: &Step, error: &session::Problem) -> Failure {
     let said = printable(&error.to_string());
     match error {
@@ -89,14 +89,14 @@ fn failure(step: &Step, error: &session::Problem) -> Failure {
     }
 }
 
-/// The words of the steps, of one of many clients or of the only one.
+/// The words of the steps, for one of many clients or for a single one.
 fn words(arguments: &ClientKi, number: Option<u32>) -> Vec<String> {
     let usual = ["login", "+", "validate", "+", "list", "+", "args"].map(str::to_owned);
     let words = if arguments.steps.is_empty() { &usual[..] } else { &arguments.steps };
     words.iter().map(|word| numbered(word, number)).collect()
 }
 
-/// A text with the number of a client in it.
+/// A text with the number of a client inserted.
 fn numbered(text: &str, number: Option<u32>) -> String {
     number.map_or_else(|| text.to_owned(), |number| text.replace("{}", &number.to_string()))
 }
@@ -105,7 +105,7 @@ fn wrong(problem: String) -> Failure {
     Failure::Run(printable(&problem))
 }
 
-/// The server's address: as given, or from the configuration in its folder.
+/// The server's address, as given or from the configuration in its directory.
 fn place(server: &str) -> Result<(String, u16), Failure> {
     let folder = Path::new(server);
     if folder.is_dir() {

@@ -16,11 +16,11 @@ use super::{Setup, numbered};
 use crate::command::client::ki::step::Step;
 use crate::output::{printable, say};
 
-/// Why a step was not taken.
+/// Why a step failed.
 #[derive(Debug)]
 pub(super) enum Problem {
     Client(ClientError),
-    /// A matter of the steps before, or of a file.
+    /// A problem with earlier steps or with a file.
     Said(String),
 }
 
@@ -53,7 +53,7 @@ impl<'s> Session<'s> {
         Self { setup, number, client: None, pass: None, selected: None }
     }
 
-    /// Takes a step, and returns what it yields.
+    /// Runs a step and returns its results.
     pub(super) async fn take(&mut self, step: &Step) -> Result<Vec<Json>, Problem> {
         match step {
             Step::Ping => self.client().await?.ping().await?,
@@ -73,7 +73,7 @@ impl<'s> Session<'s> {
             Step::Validate => {
                 let pass = self.pass.clone().ok_or_else(|| said("needs a login first"))?;
                 self.close().await;
-                // Many clients would all say where they are.
+                // With many clients, the positions would flood the output.
                 let tells = self.number.is_none() && !self.setup.quiet;
                 let client = self.client().await?;
                 client.validate(&pass).await?;
@@ -111,7 +111,7 @@ impl<'s> Session<'s> {
                     "ip": to.ip, "tcpPort": to.tcp_port, "udpPort": to.udp_port, "zone": to.zone,
                     "zoneId": to.zone_id, "location": to.location,
                 });
-                // The server ends it.
+                // The server closes the connection.
                 self.client = None;
                 self.selected = Some(to);
                 return Ok(vec![shown]);
@@ -141,7 +141,7 @@ impl<'s> Session<'s> {
         Ok(Vec::new())
     }
 
-    /// Says goodbye.
+    /// Closes the connection in an orderly way.
     pub(super) async fn close(&mut self) {
         if let Some(client) = self.client.take() {
             client.close().await;
@@ -160,7 +160,7 @@ impl<'s> Session<'s> {
         Ok(self.client.insert(client))
     }
 
-    /// A character, by its number or name.
+    /// Finds a character by number or name.
     async fn character(&mut self, text: &str) -> Result<u64, Problem> {
         if let Ok(id) = text.parse() {
             return Ok(id);
@@ -198,7 +198,7 @@ impl<'s> Session<'s> {
         Ok(format!("{login} {}", with("-U", &[&user, pass.ck2.as_str(), &account])?))
     }
 
-    /// What the server says unasked.
+    /// Notifications from the server.
     async fn wait(&mut self, time: Duration) -> Result<Vec<Json>, Problem> {
         let end = Instant::now() + time;
         let client = self.client().await?;
@@ -214,7 +214,7 @@ fn said(text: &str) -> Problem {
     Problem::Said(text.to_owned())
 }
 
-/// What a server says unasked.
+/// A notification from the server.
 fn told_json(told: &ServerMessage) -> Json {
     match told {
         ServerMessage::Admit(0) => json!({ "told": "let in" }),
@@ -242,7 +242,7 @@ fn character_json(character: &Character) -> Json {
     })
 }
 
-/// What a step yields, as people or programs read it.
+/// The results of a step, as text or JSON.
 pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
     let mut out = String::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! The steps that a client takes.
+//! The steps of a client.
 
 use worldwire_ki::SCHOOLS;
 use worldwire_ki::crypt::login::Secret;
@@ -8,13 +8,13 @@ use worldwire_ki::crypt::login::Secret;
 pub(super) enum Step {
     Ping,
     Login,
-    /// What another login yielded: the account's number and a CK2.
+    /// The result of another login: the account's number and a CK2.
     Token(u64, Secret),
     Validate,
     List,
     /// A name and a school.
     Create(String, &'static str),
-    /// The file of a blob.
+    /// A file with a blob.
     CreateFrom(String),
     Delete(String),
     Select(String),
@@ -26,7 +26,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Its word.
+    /// Its name on the command line.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Ping => "ping",
@@ -47,15 +47,15 @@ impl Step {
     }
 }
 
-/// The steps of a command line, with + between them.
+/// The steps on a command line, separated by +.
 ///
 /// # Errors
-/// What is wrong, for people.
+/// A readable description of the problem.
 pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
     words.split(|word| word == "+").map(step).collect()
 }
 
-/// The words of the step may be secrets.
+/// Do not repeat the words of the step: they may be secret.
 fn token_misfit() -> String {
     "token: needs a user number and a CK2, as in -U".to_owned()
 }

@@ -29,16 +29,16 @@ pub(super) struct InAge {
     steps: u32,
 }
 
-/// Who takes what comes.
+/// The receiver of notifications.
 #[derive(Debug)]
 enum Ears {
-    /// The steps do, and show it.
+    /// The steps receive and print them.
     Open(Box<Scene>, Notifications),
-    /// A task does, and measures how long it was under way.
+    /// A task receives them and measures their latency.
     Measuring(JoinHandle<()>, Arc<Mutex<Vec<u64>>>),
 }
 
-/// How far from the middle an avatar walks, in feet, and how many steps its round has.
+/// The radius of an avatar's circle in feet, and the number of steps around it.
 const RADIUS: f32 = 10.0;
 const ROUND: u16 = 24;
 const SECOND: Duration = Duration::from_secs(1);
@@ -68,16 +68,16 @@ impl InAge {
         Ok((Self { game, player, descriptors, ears, steps: 0 }, values))
     }
 
-    /// Says something to everybody.
+    /// Sends chat to everyone in the age.
     pub(super) async fn say(&self, text: &str) -> Result<()> {
         self.game.say(&self.player.name, text).await
     }
 
-    /// Walks in a circle, a step a second. Avatars take their steps at different moments of a
-    /// second, as people do.
+    /// Walks in a circle, one step per second. Avatars step at different times within a second, as
+    /// real players would.
     pub(super) async fn walk(&mut self, seconds: u64) -> Result<Vec<Json>> {
         let mut values = Vec::new();
-        // The golden section spreads what is numbered.
+        // The golden ratio spreads consecutive numbers evenly.
         let phase = f64::from(self.player.id) * 0.618_033_988_749_895;
         let phase = Duration::from_secs_f64(phase.fract());
         for _ in 0..seconds {
@@ -106,7 +106,7 @@ impl InAge {
         Ok(values)
     }
 
-    /// Under load, says when a message was sent; servers hand this on as it is.
+    /// Under load, carries the time at which a message was sent; servers forward it unchanged.
     fn stamp(&self, header: &mut NetHeader) {
         if let Ears::Measuring(..) = self.ears {
             header.flags = header.flags | NetFlags::HasTransactionID;
@@ -114,7 +114,7 @@ impl InAge {
         }
     }
 
-    /// Asks for a lock, and waits for the answer.
+    /// Requests a lock and waits for the answer.
     pub(super) async fn lock(&mut self, thing: &Thing) -> Result<Vec<Json>> {
         let object = object(thing);
         self.game.lock(object.clone(), true).await?;
@@ -135,7 +135,7 @@ impl InAge {
         self.game.lock(object(thing), false).await
     }
 
-    /// Changes variables of the state of an object.
+    /// Changes variables in an object's state.
     pub(super) async fn set_state(
         &self,
         thing: &Thing,
@@ -166,7 +166,7 @@ impl InAge {
         self.game.change(object(thing), &update).await
     }
 
-    /// Takes in what happens until a moment.
+    /// Processes notifications until the given time.
     pub(super) async fn hear_until(&mut self, end: Instant) -> Result<Vec<Json>> {
         let Ears::Open(scene, notifications) = &mut self.ears else {
             sleep_until(end).await;
@@ -184,7 +184,7 @@ impl InAge {
         }
     }
 
-    /// Why there is nothing more to hear.
+    /// Why no more notifications will arrive.
     async fn over(&self) -> ClientError {
         match self.game.link().ping().await {
             Err(error) => error,
@@ -199,7 +199,7 @@ impl InAge {
         self.game.leave().await;
     }
 
-    /// How long messages were under way that came since the last look, in microseconds.
+    /// The latencies of messages received since the last call, in microseconds.
     pub(super) fn delays(&self) -> Vec<u64> {
         match &self.ears {
             Ears::Open(..) => Vec::new(),
@@ -210,14 +210,14 @@ impl InAge {
     }
 }
 
-/// Notes how long messages were under way, as their senders on this machine stamped them.
+/// Records the latency of messages, from the timestamps of senders on this machine.
 async fn measure(mut notifications: Notifications, delays: Arc<Mutex<Vec<u64>>>) {
     while let Some(notification) = notifications.next().await {
         let now = micros();
         let Notification::NetMessage(buffer) = notification else { continue };
         let header = buffer.decode().ok().and_then(|message| header(&message));
         if let Some(sent) = header.and_then(|header| header.transaction_id) {
-            // Clocks of two processes may differ by less than a message takes.
+            // The clocks of two processes differ by less than a message takes.
             let delay = now.wrapping_sub(sent).cast_signed().max(0).unsigned_abs().into();
             delays.lock().unwrap_or_else(PoisonError::into_inner).push(delay);
         }
@@ -228,7 +228,7 @@ fn header(message: &NetMessage<'_>) -> Option<NetHeader> {
     message.header().cloned()
 }
 
-/// When this process began to count.
+/// The start of this process's clock.
 fn epoch() -> Instant {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
     *EPOCH.get_or_init(Instant::now)

@@ -1,4 +1,4 @@
-//! Many clients at once, and how long the server takes to answer.
+//! Load generation with many clients, and the server's response times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,29 +18,29 @@ use super::{Setup, Source};
 use crate::cli::{ClientUru, Common};
 use crate::output::{Failure, complain, print, printable};
 
-/// How many clients come in at the same time; more of them would measure their own crowd.
+/// How many clients connect at the same time; with more, they would measure their own congestion.
 const COMING: usize = 16;
 
-/// The first and the longest pause of a client after a failed step.
+/// The initial and the maximum pause of a client after a failed step.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long messages of avatars that walk are under way to others.
+/// The latency of messages from walking avatars to other clients.
 const DELIVERY: &str = "delivery";
 
-/// The clients that have tried to come in, and those that did.
+/// The number of clients that have tried to connect, and of those that succeeded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
     all: u32,
     there: u32,
 }
 
-/// What one client, or all of them, measured.
+/// The measurements of one client or of all clients.
 #[derive(Debug, Default)]
 struct Measured {
-    /// By step: how long each took, in microseconds.
+    /// Per step: the duration of each run, in microseconds.
     times: BTreeMap<&'static str, Vec<u64>>,
-    /// By step: how many failed, and how the first one did.
+    /// Per step: the number of failures, and the first error.
     failures: BTreeMap<&'static str, (u64, String)>,
 }
 
@@ -51,7 +51,7 @@ impl Measured {
         self.times.entry(DELIVERY).or_default().append(&mut session.delays());
         let time = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         match outcome {
-            // Its duration is an argument.
+            // The duration of this step is an argument, so it is not measured.
             Ok(_) if matches!(step, Step::Walk(_)) => true,
             Ok(_) => {
                 self.times.entry(step.name()).or_default().push(time);
@@ -59,7 +59,7 @@ impl Measured {
             }
             Err(error) => {
                 self.fail(step.name(), &error);
-                // A refusal is an answer; without a connection there is none.
+                // A refusal is an answer; a lost connection is not.
                 matches!(error, ClientError::Refused { .. })
             }
         }
@@ -69,7 +69,7 @@ impl Measured {
         self.failures.entry(step).or_insert_with(|| (0, error.to_string())).0 += 1;
     }
 
-    /// How many steps failed.
+    /// The number of failed steps.
     fn failed(&self) -> u64 {
         self.failures.values().map(|(count, _)| count).sum()
     }
@@ -92,7 +92,7 @@ pub(super) async fn run(
     common: &Common,
 ) -> Result<(), Failure> {
     let coming = Arc::new(Semaphore::new(COMING));
-    // When to stop; unknown until all clients are there.
+    // When to stop; unknown until all clients are connected.
     let (stop, _) = watch::channel(None);
     let (here, mut arrived) = watch::channel(Arrived::default());
     let here = Arc::new(here);
@@ -108,7 +108,7 @@ pub(super) async fn run(
         let stop = stop.subscribe();
         clients.spawn(async move { client(&setup, &steps, &coming, &here, stop).await });
     }
-    // It cannot fail: this function holds the other end.
+    // This cannot fail: this function holds the other end.
     let _ = arrived.wait_for(|arrived| arrived.all == count).await;
     let begun = Instant::now();
     let there = arrived.borrow().there;
@@ -145,11 +145,11 @@ async fn client(
     let (once, again) = parts(steps);
     let mut goes_on = true;
     {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = coming.acquire().await;
         for step in once {
             goes_on = goes_on && measured.take(&mut session, step).await;
-            // What is asked of a client that is not logged in measures nothing.
+            // Requests from a client that is not logged in would measure nothing.
             goes_on &= *step != Step::Login || !measured.failures.contains_key(step.name());
         }
     }
@@ -163,7 +163,7 @@ async fn client(
     };
     if again.is_empty() && goes_on {
         sleep_until(end).await;
-        // Whoever was thrown out meanwhile learns it now.
+        // Detects that the client was kicked in the meantime.
         measured.take(&mut session, &Step::Ping).await;
     }
     let mut pause = Pause::default();
@@ -181,13 +181,13 @@ async fn client(
     measured
 }
 
-/// How long a client waits before it repeats its steps: steps that fail may take no time at all, and
-/// would only measure how fast they do.
+/// The pause before a client repeats its steps. Steps that fail immediately would otherwise only
+/// measure how fast they fail.
 #[derive(Debug, Default)]
 struct Pause(Duration);
 
 impl Pause {
-    /// No time if no step failed; otherwise twice as long as the time before.
+    /// Zero if no step failed; otherwise twice the previous pause.
     fn after(&mut self, failed: bool) -> Duration {
         self.0 = match failed {
             false => Duration::ZERO,
@@ -197,7 +197,7 @@ impl Pause {
     }
 }
 
-/// The steps that are done once, and those that are done again and again.
+/// The steps that run once, and those that repeat.
 fn parts(steps: &[Step]) -> (&[Step], &[Step]) {
     let at = |wanted: &Step| steps.iter().position(|step| step == wanted);
     match at(&Step::Again) {
@@ -216,7 +216,7 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
         let times = all.times.remove(name).filter(|times| !times.is_empty());
         let Some(mut times) = times else { continue };
         times.sort_unstable();
-        // The least time that this share did not exceed.
+        // The percentile: the shortest time that this share did not exceed.
         let percentile = |hundredths: usize| {
             let rank = (times.len() * hundredths).div_ceil(100).max(1) - 1;
             times.get(rank).map_or(0.0, |micros| *micros as f64 / 1000.0)

@@ -16,7 +16,7 @@ use crate::output::{Failure, complain, print, printable};
 use session::Session;
 use step::Step;
 
-/// What all clients have in common.
+/// Settings shared by all clients.
 #[derive(Debug)]
 struct Setup {
     shard: Shard,
@@ -25,7 +25,7 @@ struct Setup {
 
 pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure> {
     let source = Source::read(arguments)?;
-    // Those of the first client stand for all.
+    // Checking the steps of the first client is enough.
     let steps = source.steps(arguments.count.map(|_| 1))?;
     if arguments.count.is_none() && steps.contains(&Step::Again) {
         return Err(Failure::Run("step `again` needs --count NUMBER".into()));
@@ -58,7 +58,7 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<
     let mut session = Session::new(setup);
     for step in steps {
         let (mut rest, mut silent) = (Some(step.clone()), true);
-        // What happens is shown while it does.
+        // Events are shown as they happen.
         while let Some(now) = rest {
             let (first, then) = now.split();
             let values = session.take(&first).await.map_err(|error| failure(step, &error))?;
@@ -77,7 +77,7 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<
     Ok(())
 }
 
-/// What a server refuses is a matter of the input; without a server nothing can be done.
+/// A refusal by the server is a problem of the input; a missing server is a failure to run.
 fn failure(step: &Step, error: &ClientError) -> Failure {
     let said = printable(&error.to_string());
     match error {
@@ -91,7 +91,7 @@ fn failure(step: &Step, error: &ClientError) -> Failure {
     }
 }
 
-/// Where the steps come from.
+/// The source of the steps.
 #[derive(Debug)]
 enum Source {
     /// A script, with its title.
@@ -109,7 +109,7 @@ impl Source {
         })
     }
 
-    /// The steps of one of many clients, by its number, or of the only one.
+    /// The steps of one of many clients, by number, or of a single one.
     fn steps(&self, number: Option<u32>) -> Result<Vec<Step>, Failure> {
         let own = |text: &str| match number {
             Some(number) => text.replace("{}", &number.to_string()),

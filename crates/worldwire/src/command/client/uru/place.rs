@@ -1,4 +1,4 @@
-//! Which shard: by the `server.ini` of a client, or by the shard's own folder.
+//! Selects the shard, by a client's `server.ini` or by the shard's own directory.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     Ok(shard)
 }
 
-/// The lines that clients of the shard in a folder need.
+/// The `server.ini` lines for clients of the shard in a directory.
 fn of_folder(folder: &Path) -> Result<String, Failure> {
     let file = folder.join(CONFIG);
     let text = input::read_text(&file)?;
@@ -50,7 +50,7 @@ fn of_folder(folder: &Path) -> Result<String, Failure> {
     Ok(keys::server_ini(&ring, &config))
 }
 
-/// Whoever reads a plain connection can log in. On this machine nobody does.
+/// An eavesdropper on an unencrypted connection could log in. On the local machine there is none.
 fn check_encryption(shard: &Shard, arguments: &ClientUru) -> Result<(), Failure> {
     if arguments.plain {
         return Ok(());

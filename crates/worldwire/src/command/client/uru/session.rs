@@ -1,4 +1,4 @@
-//! A client that takes steps.
+//! A client that runs steps.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,10 +23,10 @@ use super::age::InAge;
 use super::shown::{self, node_fields};
 use super::step::{Node, Step};
 
-/// The largest secure file that is downloaded. Real ones have a few megabytes.
+/// The maximum size of a downloaded secure file. Real ones have a few megabytes.
 const MAX_SECURE: u32 = 256 << 20;
 
-/// A client with the connections that its steps needed so far.
+/// A client with the connections that its steps have needed so far.
 #[derive(Debug)]
 pub(super) struct Session<'s> {
     setup: &'s Setup,
@@ -37,7 +37,7 @@ pub(super) struct Session<'s> {
     player: u32,
     made: Option<u32>,
     age: Option<InAge>,
-    /// Nobody wants to know what the server says unasked.
+    /// Discard notifications from the server.
     is_deaf: bool,
 }
 
@@ -61,13 +61,13 @@ impl<'s> Session<'s> {
         Self { is_deaf: true, ..Self::new(setup) }
     }
 
-    /// Takes a step; the values it yields.
+    /// Runs a step and returns its results.
     pub(super) async fn take(&mut self, step: &Step) -> Result<Vec<Json>> {
         if *step != Step::Logout {
             self.kicked().map_or(Ok(()), Err)?;
         }
         let taken = self.perform(step).await;
-        // Whoever is thrown out loses the age, too; only the auth server says why.
+        // A kicked client also loses the age connection, but only the auth server gives the reason.
         taken.map_err(|error| self.kicked().unwrap_or(error))
     }
 
@@ -260,7 +260,7 @@ impl<'s> Session<'s> {
         number.ok_or(ClientError::Refused { request: what, error })
     }
 
-    /// Ends all connections, so that the server hears of it in order.
+    /// Closes all connections in order, so that the server processes them in order.
     pub(super) async fn close(self) {
         if let Some(age) = self.age {
             age.leave().await;
@@ -324,7 +324,7 @@ impl<'s> Session<'s> {
         self.login.as_ref().map(|login| &*login.players).ok_or(refused)
     }
 
-    /// A player by number, or by the name that an own one has.
+    /// A player by number, or one of the account's players by name.
     fn player_named(&self, request: &'static str, player: &str) -> Result<u32> {
         if let Ok(id) = player.parse() {
             return Ok(id);
@@ -336,13 +336,14 @@ impl<'s> Session<'s> {
             .ok_or(ClientError::Refused { request, error: NetError::PlayerNotFound })
     }
 
-    /// The age that the player is in.
+    /// The player's current age.
     fn age(&mut self) -> Result<&mut InAge> {
         let refused = ClientError::Refused { request: "enter", error: NetError::AgeNotFound };
         self.age.as_mut().ok_or(refused)
     }
 
-    /// Goes to an age as a client does: asks the way, leaves the age before, joins.
+    /// Links to an age as the game client does: requests the age, leaves the previous one, and
+    /// joins.
     async fn enter(&mut self, filename: &str, instance: Option<Uuid>) -> Result<Vec<Json>> {
         let refused = |error| ClientError::Refused { request: "enter", error };
         let id = self.player;
@@ -369,7 +370,7 @@ impl<'s> Session<'s> {
         Ok(values)
     }
 
-    /// The descriptors that the shard hands out; none if it has no such files.
+    /// The descriptors that the shard distributes; empty if it has no such files.
     async fn descriptors(&mut self) -> Result<Arc<Descriptors>> {
         let listed = match self.auth().await?.secure_files("SDL", "sdl").await {
             Ok(listed) => listed,
@@ -384,7 +385,7 @@ impl<'s> Session<'s> {
         Ok(Arc::new(Descriptors::load(texts)))
     }
 
-    /// How long messages in the age were under way that came since the last look, in microseconds.
+    /// The latencies of age messages received since the last call, in microseconds.
     pub(super) fn delays(&self) -> Vec<u64> {
         self.age.as_ref().map(InAge::delays).unwrap_or_default()
     }
@@ -430,7 +431,7 @@ impl<'s> Session<'s> {
         Ok(values)
     }
 
-    /// Downloads a secure file, and decrypts it.
+    /// Downloads a secure file and decrypts it.
     async fn secure_plain(&mut self, name: &str) -> Result<Vec<u8>> {
         let bytes = self.auth().await?.secure_file(name, MAX_SECURE).await?;
         let key = self.login.as_ref().map(|login| &login.file_key);
@@ -446,7 +447,7 @@ impl<'s> Session<'s> {
         })
     }
 
-    /// What the server says until the time is over: of the age, and of the vault.
+    /// Notifications about the age and the vault until the time is up.
     async fn wait(&mut self, time: Duration) -> Result<Vec<Json>> {
         let end = Instant::now() + time;
         let notified = async {
@@ -474,10 +475,10 @@ impl<'s> Session<'s> {
     }
 }
 
-/// Names a change; a revision must not be zero.
+/// Generates a revision for a change; it must not be zero.
 fn revision() -> Uuid {
     let mut bytes = [1; 16];
-    // The name of a change need not be unique for the change to be made.
+    // The change succeeds even if the revision is not unique.
     let _ = getrandom::fill(&mut bytes);
     Uuid(bytes)
 }
@@ -495,7 +496,7 @@ fn player_shown(player: &Player) -> Json {
     json!({"id": player.id, "name": player.name, "shape": player.shape})
 }
 
-/// The nodes of a picture as a tree; a repeated node is expanded only once.
+/// The nodes of a vault mirror as a tree; a repeated node is expanded only once.
 fn tree(picture: &VaultMirror) -> Vec<Json> {
     let mut values = Vec::new();
     let mut seen = BTreeSet::new();

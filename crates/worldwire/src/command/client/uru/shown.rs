@@ -1,4 +1,4 @@
-//! What steps yield, as people and programs read it.
+//! Results of steps, as text and JSON.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use worldwire_uru::vault::VaultNode;
 use super::step::Step;
 use crate::output::{indented, printable};
 
-/// A JSON object per line, with the step in front.
+/// One JSON object per line, starting with the step.
 pub(super) fn lines(step: &str, values: &[Json]) -> String {
     let mut out = String::new();
     for value in values {
@@ -26,7 +26,7 @@ pub(super) fn lines(step: &str, values: &[Json]) -> String {
     out
 }
 
-/// For people: a line for each value.
+/// As text: one line per value.
 pub(super) fn text(step: &Step, values: &[Json]) -> String {
     let mut out = String::new();
     for value in values {
@@ -52,7 +52,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
     }
     if values.is_empty() {
         let outcome = match step {
-            // No server answers.
+            // The error does not come from a server.
             Step::SendNode(..) | Step::SetPublic(..) => "sent",
             step if is_silent(step) => "ok",
             _ => "none",
@@ -62,7 +62,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
     out
 }
 
-/// Whether a step yields nothing when all is well.
+/// Whether a successful step prints nothing.
 fn is_silent(step: &Step) -> bool {
     matches!(
         step,
@@ -78,10 +78,10 @@ fn is_silent(step: &Step) -> bool {
     )
 }
 
-/// The fields of a node that are set.
+/// The fields that a node has.
 pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     let mut writer = Writer::new();
-    // What was read can be written.
+    // Anything that was decoded can be encoded.
     if node.encode(&mut writer).is_err() {
         return json!({});
     }
@@ -94,7 +94,7 @@ pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     from_str(&out).unwrap_or_default()
 }
 
-/// What the server said unasked.
+/// A notification from the server.
 pub(super) fn notification(notification: &Notification) -> Json {
     match notification {
         Notification::NodeChanged { node_id, revision_id } => {
@@ -119,7 +119,7 @@ pub(super) fn notification(notification: &Notification) -> Json {
     }
 }
 
-/// What a player saw in an age.
+/// An event in an age, as seen by the player.
 pub(super) fn seen(seen: &SceneEvent) -> Json {
     match seen {
         SceneEvent::Joined { player, name } => {
@@ -178,7 +178,7 @@ fn class_name(class: ClassIndex) -> String {
     name.map_or_else(|| class.0.to_string(), str::to_owned)
 }
 
-/// The name of an object, as steps take it.
+/// The name of an object, in the syntax of steps.
 fn object_shown(object: &Uoid<'_>) -> String {
     let mut shown = format!("{}@{:08x}", object.name.to_text(), object.location.sequence_number.0);
     if object.location.flags.0 != 0 {

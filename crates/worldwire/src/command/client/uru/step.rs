@@ -56,17 +56,17 @@ pub(super) enum Step {
     Again,
 }
 
-/// A node as a step names it.
+/// A node as named in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Number(u32),
-    /// That of the player.
+    /// The player's node.
     Player,
-    /// The one that was made last.
+    /// The node that was created last.
     Made,
 }
 
-/// How late a client that waits shows what it sees.
+/// The maximum delay before a waiting client prints an event.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, and page
@@ -90,7 +90,7 @@ impl Thing {
     }
 }
 
-/// The steps with what follows each.
+/// The steps with the arguments of each.
 const STEPS: &[(&str, &str)] = &[
     ("gatekeeper", ""),
     ("build", ""),
@@ -134,7 +134,7 @@ const STEPS: &[(&str, &str)] = &[
 ];
 
 impl Step {
-    /// The word that begins it.
+    /// The word that starts it.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Gatekeeper => "gatekeeper",
@@ -223,7 +223,7 @@ impl Step {
                 .map_err(|_| format!("{name}: {word} is not a node: use an ID, player or made")),
         };
         let uuid = |word: &String| {
-            // A number stands for the instance that ends with it.
+            // A number selects the instance whose UUID ends with it.
             if let Ok(number) = word.parse::<u32>() {
                 let mut bytes = [0; 16];
                 bytes[12..].copy_from_slice(&number.to_be_bytes());
@@ -322,12 +322,12 @@ fn fields_in(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, S
     node.map(Box::new).map_err(|error| format!("{step}: {error}"))
 }
 
-/// The steps of a command line, with `+` between them.
+/// The steps on a command line, separated by `+`.
 pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
     words.split(|word| word == "+").map(Step::parse).collect()
 }
 
-/// The steps of a file, one in a line. Words with spaces stand between double quotes.
+/// The steps in a file, one per line. Words with spaces must be in double quotes.
 pub(super) fn script(text: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -25,7 +25,7 @@ use crate::output::{
 };
 use crate::types;
 
-/// Files that are decoded at the same time; their results wait for each other.
+/// The maximum number of files decoded at the same time; their results are kept in order.
 const BATCH: usize = 64;
 /// Inputs decoded at the same time have at most this many bytes in total, or are a single one.
 const BATCH_BYTES: u64 = 64 << 20;
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         choices: &choices,
         form: arguments.to,
         ranges: arguments.bytes,
-        // Codes are found in plain text.
+        // String codes are located in text without colours.
         colour: arguments.lang.is_empty() && common.colour(Some(&arguments.target)),
         quiet: common.quiet,
         limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },
@@ -97,21 +97,21 @@ enum Outcome {
     /// Not an object.
     Passed,
     Failed(Vec<String>),
-    /// What could be read, with what is wrong at its end.
+    /// The readable part, with the error that ended it.
     Partly(Vec<u8>),
     Done(Vec<u8>),
 }
 
-/// What became of the result of an input.
+/// The outcome for one input.
 enum Stored {
     Passed,
-    /// There was one before.
+    /// The output file already existed.
     Existing,
     Failed,
     /// An incompletely decoded object was written in this many bytes.
     Partly(usize),
     Done(usize),
-    /// Nothing more can be written.
+    /// No further output is possible.
     Over(Failure),
 }
 
@@ -121,7 +121,7 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// The only input: its result goes where the user says.
+    /// Decodes a single input; its result goes to the target that the user chose.
     fn one(&self, input: &Input<'_>) -> Result<(), Failure> {
         let mut loader = Loader::alone();
         let bytes = input.open(&mut loader)?;
@@ -135,7 +135,7 @@ impl Work<'_> {
             return Ok(());
         }
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
-            // Standard output cannot be taken back, so it gets nothing of an object with an error.
+            // Standard output cannot be undone, so an object with an error writes nothing there.
             if target.is_stdout() {
                 self.show.check(&bytes).map_err(|message| {
                     complain(&subject, &message);
@@ -164,7 +164,7 @@ impl Work<'_> {
         if clean { Ok(()) } else { Err(Failure::Input) }
     }
 
-    /// Several inputs, to standard output in their order.
+    /// Decodes several inputs to standard output, in order.
     fn as_lines(&self, inputs: &[Input<'_>]) -> Result<Counts, Failure> {
         if self.arguments.to == KiObjectForm::Xml {
             let message = "XML of several files needs --output with a directory".to_owned();
@@ -293,7 +293,7 @@ impl Work<'_> {
             tell(input, &[fault]);
             return Stored::Failed;
         }
-        // What has the name of another file of the archive would be taken for that one.
+        // A result named like another file in the archive would be mistaken for that file.
         let name = target.to_string_lossy();
         if input.entry_name().is_some_and(|own| own != name) && taken.contains(&name.to_lowercase())
         {
@@ -307,7 +307,7 @@ impl Work<'_> {
         }
     }
 
-    /// One of several inputs.
+    /// Decodes one of several inputs.
     fn several(&self, input: &Input<'_>, loader: &mut Loader<'_>, is_line: bool) -> Outcome {
         let bytes = match input.read_if(loader, |head| !self.passes(input, head)) {
             Ok(Some(bytes)) => bytes,
@@ -329,7 +329,7 @@ impl Work<'_> {
     }
 }
 
-/// How many of the inputs are decoded at the same time.
+/// The number of inputs to decode at the same time.
 fn batch(inputs: &[Input<'_>]) -> usize {
     let mut bytes = 0;
     let fits = inputs.iter().take(BATCH).take_while(|input| {

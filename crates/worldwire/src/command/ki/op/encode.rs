@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
     })
 }
 
-/// The name of what `decode` called `pet.xml.json`.
+/// The original name of a file that `decode` called `pet.xml.json`.
 pub(in crate::command::ki) fn encoded_name(name: &Path) -> PathBuf {
     match name.extension() {
         Some(end) if end == "json" => name.with_extension(""),
@@ -48,14 +48,14 @@ pub(in crate::command::ki) fn encoded_name(name: &Path) -> PathBuf {
     }
 }
 
-/// What an object is called, as in archives.
+/// The name of an object, as in archives.
 fn name_of(input: &Input<'_>) -> String {
     let name = encoded_name(&input.name);
     let parts = name.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The only input: its result goes where the user says.
+/// Encodes a single input; its result goes to the target that the user chose.
 fn one(
     encoder: &Encoder<'_>,
     choices: &Choices<'_>,
@@ -87,14 +87,14 @@ fn one(
     write_all(&target, digits.as_bytes())
 }
 
-/// Whether a text is what `decode` writes of several objects: a line of JSON for each.
+/// Whether a text is `decode` output for several objects: one line of JSON each.
 fn is_of_several(text: &[u8]) -> bool {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
     let is_line = |value: Option<_>| matches!(value, Some(Ok(_)));
     text.starts_with(b"{") && is_line(values.next()) && is_line(values.next())
 }
 
-/// What became of an input.
+/// The outcome for one input.
 enum Outcome {
     Passed,
     Unchanged,
@@ -180,7 +180,7 @@ fn several(
             Outcome::Over(failure) => return Err(failure),
         }
     }
-    // Where some are as they were, it is of interest which are not.
+    // If some objects are unchanged, list those that changed.
     if unchanged > 0 {
         print(&written)?;
     }

@@ -1,4 +1,4 @@
-//! Objects from text: what `decode` wrote, and what people wrote themselves.
+//! Objects from text, written by `decode` or by hand.
 
 use std::collections::HashMap;
 
@@ -16,31 +16,32 @@ use crate::report;
 
 /// The error for JSON that names a class but is not in our format.
 const NO_OBJECT: &str = "not an object in the format of `ki op decode`";
-/// The most odd things of one kind in one text that are reported one by one.
+/// The maximum number of remarks of one kind per text that are listed individually.
 const MAX_TOLD: usize = 10;
 
-/// Makes objects of text.
+/// Encodes text as objects.
 pub(in crate::command::ki) struct Encoder<'e> {
     classes: Option<&'e Classes>,
     choices: &'e Choices<'e>,
-    /// What an object lacks is put in.
+    /// Fill in missing properties.
     complete: bool,
-    /// What nobody changed is encoded, too.
+    /// Encode unchanged objects, too.
     all: bool,
 }
 
-/// What a file in a folder is.
+/// The kind of a file in a directory.
 #[derive(Debug)]
 pub(in crate::command::ki) enum Found {
-    /// No object as `decode` writes them.
+    /// Not an object in the format of `decode`.
     Other,
-    /// An object that nobody changed since it was extracted, with a hash of what it was.
+    /// An object that has not been changed since it was extracted, with a hash of its original
+    /// bytes.
     Unchanged(String),
     /// The bytes of an object.
     Object(Vec<u8>),
 }
 
-/// What `decode` writes as JSON.
+/// The JSON that `decode` writes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wrapped<'j> {
@@ -51,38 +52,38 @@ struct Wrapped<'j> {
     stream: Stream,
 }
 
-/// What a text is.
+/// The kind of a text.
 enum Text<'t> {
     Json {
         object: &'t str,
         stream: Option<Stream>,
     },
-    /// The text behind the comment that says the stream, if there is one.
+    /// The text after the comment with the stream format, if there is one.
     Xml {
         text: &'t str,
         stream: Option<Stream>,
     },
-    /// Something else; why it is not what `decode` writes, if it looks like that.
+    /// Something else; with the reason, if it resembles `decode` output.
     Other(Option<String>),
 }
 
 impl<'e> Encoder<'e> {
-    /// Encodes with these classes, if there are any, and by what the command line says.
+    /// Encodes with these classes, if any, and with the command line's options.
     pub(in crate::command::ki) fn new(
         classes: Option<&'e Classes>,
         choices: &'e Choices<'e>,
         complete: bool,
         all: bool,
     ) -> Self {
-        // Another form, or other flags, are a change.
+        // A different form or different flags count as a change.
         let all = all || complete || choices.say_something();
         Self { classes, choices, complete, all }
     }
 
-    /// The bytes of a text that somebody says is an object.
+    /// The bytes of a text that the user declared to be an object.
     ///
     /// # Errors
-    /// What is wrong with it; nothing, if that was reported already.
+    /// The problem, or `None` if it has been reported.
     pub(in crate::command::ki) fn named(
         &self,
         subject: &str,
@@ -103,9 +104,9 @@ impl<'e> Encoder<'e> {
         }
     }
 
-    /// What a file in a folder is: as it may be anything, only objects as `decode` writes them are
-    /// encoded, XML of other origin only if the command line says how. `name` is what the object is
-    /// called.
+    /// What a file in a directory is: as it may be anything, only objects as `decode` writes them
+    /// are encoded, XML of other origin only if the command line says how. `name` is what the
+    /// object is called.
     ///
     /// # Errors
     /// Those of [`Self::named`].
@@ -121,8 +122,8 @@ impl<'e> Encoder<'e> {
                 if let Some(stream) = &stream
                     && let Some(source) = self.unchanged(stream, object, name, |classes| {
                         let object = Object::parse_json(classes, object).ok()?;
-                        // In the same words or with safe numbers, in this order of properties or
-                        // another: it is the same object.
+                        // Formatting, safe numbers and the order of properties do not matter: it is
+                        // the same object.
                         let sorted = object.in_class_order(classes).ok();
                         let safe = [false, true].into_iter();
                         let texts =
@@ -152,7 +153,7 @@ impl<'e> Encoder<'e> {
                 }
                 self.xml(subject, text, stream)
             }
-            // Only our objects name their classes this way.
+            // Only objects in this program's format name their classes this way.
             Text::Other(error) if utf8.contains("\"$class\"") => {
                 return Err(error.unwrap_or_else(|| NO_OBJECT.to_owned()));
             }
@@ -162,7 +163,7 @@ impl<'e> Encoder<'e> {
     }
 
     /// The source hash of an extracted object that has not been changed, even if it was
-    /// reformatted: `again` restores our formatting.
+    /// reformatted: `again` restores the original formatting.
     fn unchanged(
         &self,
         stream: &Stream,
@@ -170,10 +171,10 @@ impl<'e> Encoder<'e> {
         name: &str,
         again: impl FnOnce(&'e Classes) -> Option<Vec<String>>,
     ) -> Result<Option<String>, String> {
-        // What was rounded on the way says nothing of the rest.
+        // Rounded numbers would hide other changes.
         stream.is_exact()?;
         let Some(source) = stream.source().filter(|_| !self.all) else { return Ok(None) };
-        // `extract` adds `.xml` to objects that are called otherwise.
+        // `extract` adds `.xml` to objects with other extensions.
         let names = [Some(name), name.strip_suffix(".xml")];
         let is_same = |text: &str| {
             names.into_iter().flatten().any(|name| stream.is_of(text.as_bytes(), name))
@@ -183,14 +184,14 @@ impl<'e> Encoder<'e> {
         Ok(is_unchanged.then(|| source.to_owned()))
     }
 
-    /// Whether two files hold the same object, however they are compressed and whatever the order of
-    /// its properties.
+    /// Whether two files hold the same object, however they are compressed and whatever the order
+    /// of its properties.
     pub(in crate::command::ki) fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(classes) = self.classes else { return false };
         if !one.starts_with(MAGIC) || !other.starts_with(MAGIC) {
             return false;
         }
-        // What strict reading refuses is never the same.
+        // An object that strict reading refuses never counts as equal.
         let codec = ObjectCodec::new(classes, ObjectOptions::file());
         let read = |bytes: &[u8]| {
             let mut object = Object::new();
@@ -244,7 +245,7 @@ impl<'e> Encoder<'e> {
         self.write(subject, classes, object, stream)
     }
 
-    /// An object alone is written as the command line says: as a file, unless it says more.
+    /// A bare object is written as the command line specifies; by default, as a file.
     fn write(
         &self,
         subject: &str,
@@ -275,7 +276,7 @@ impl<'e> Encoder<'e> {
     }
 }
 
-/// What a text is, by how it begins and by its keys.
+/// Determines the kind of a text by its beginning and its keys.
 fn understood(text: &str) -> Result<Text<'_>, String> {
     let trimmed = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
     if trimmed.starts_with('<') {
@@ -295,7 +296,7 @@ fn understood(text: &str) -> Result<Text<'_>, String> {
             let keys: HashMap<String, IgnoredAny> =
                 serde_json::from_str(trimmed).unwrap_or_default();
             match ["$class", "object", "stream"].map(|key| keys.contains_key(key)) {
-                // An object alone names its class.
+                // A bare object names its class.
                 [true, ..] => Ok(Text::Json { object: trimmed, stream: None }),
                 [_, true, true] => Err(error.to_string()),
                 [_, false, false] => Ok(Text::Other(None)),

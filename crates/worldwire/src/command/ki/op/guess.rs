@@ -21,7 +21,7 @@ use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say};
 use crate::{input, types};
 
-/// A way of reading that works.
+/// A combination of options that can decode the input.
 struct Way {
     options: ObjectOptions,
     object: Object,
@@ -53,7 +53,7 @@ struct Guess<'g> {
 }
 
 impl Guess<'_> {
-    /// All ways in which these bytes can be read.
+    /// All combinations that can decode these bytes.
     fn one(&self, subject: &str, bytes: &[u8]) -> Result<(), Failure> {
         let ways = self.ways(bytes);
         if ways.is_empty() {
@@ -68,7 +68,7 @@ impl Guess<'_> {
         print(&out)
     }
 
-    /// The likeliest way for each input that can be read at all.
+    /// The most likely combination for each decodable input.
     fn several(
         &self,
         inputs: &[Input<'_>],
@@ -113,7 +113,7 @@ impl Guess<'_> {
         if failed == 0 { Ok(()) } else { Err(Failure::Input) }
     }
 
-    /// The ways that lead to different objects, the likeliest first.
+    /// The combinations with distinct results, most likely first.
     fn ways(&self, bytes: &[u8]) -> Vec<Way> {
         let mut ways: Vec<Way> = Vec::new();
         for options in all(bytes, self.core) {
@@ -127,7 +127,7 @@ impl Guess<'_> {
                 ways.push(Way { options, object });
             }
         }
-        // What is read by accident is small.
+        // Accidental matches are small.
         ways.sort_by_key(|way| core::cmp::Reverse(way.object.len()));
         ways
     }
@@ -155,7 +155,7 @@ impl Guess<'_> {
     }
 }
 
-/// Every way of reading, the plainest first.
+/// Every combination, simplest first.
 fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<ObjectOptions> {
     if bytes.starts_with(MAGIC) {
         return vec![ObjectOptions::file()];
@@ -165,7 +165,7 @@ fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<ObjectOptions> {
         for core in [None, Some(core)] {
             for deep in [false, true] {
                 for flags in flags() {
-                    // What is deep says itself what there is.
+                    // Deep streams are self-describing.
                     let masks: &[u32] = if deep { &[0x18] } else { &[0x18, 0x1c, 1, 7, 0x1f, 0] };
                     for mask in masks {
                         for skip_deprecated in [false, true] {

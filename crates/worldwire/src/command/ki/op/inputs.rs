@@ -1,4 +1,4 @@
-//! What a command is to work on: files, all files of folders, and all files of archives.
+//! Inputs of a command: files, and all files in directories and archives.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,15 +16,15 @@ use crate::input::map::{self, Bytes};
 use crate::input::{self, title};
 use crate::output::{Failure, complain, shown};
 
-/// A file to read, and what its result is called below the output folder.
+/// A file to read, and the name of its result below the output directory.
 pub(crate) struct Input<'a> {
     place: Place<'a>,
     pub(crate) name: PathBuf,
-    /// It was found in a folder or an archive, so it is skipped if it is not an object.
+    /// It was found in a directory or an archive, so it is skipped if it is not an object.
     pub(crate) is_found: bool,
 }
 
-/// Where an input is.
+/// The location of an input.
 enum Place<'a> {
     File(PathBuf),
     /// It came from standard input.
@@ -37,7 +37,7 @@ enum Place<'a> {
 }
 
 impl Input<'_> {
-    /// What it is called in messages, and in what is written of it.
+    /// Its name in messages and in output.
     pub(crate) fn subject(&self) -> String {
         match &self.place {
             Place::File(path) => path.display().to_string(),
@@ -46,7 +46,7 @@ impl Input<'_> {
         }
     }
 
-    /// The name that it has in an archive in which it was found.
+    /// Its name in the archive that contains it.
     pub(crate) fn entry_name(&self) -> Option<&str> {
         match &self.place {
             Place::Entry { entry, .. } if self.is_found => str::from_utf8(&entry.name).ok(),
@@ -54,7 +54,7 @@ impl Input<'_> {
         }
     }
 
-    /// Whether both were found in one archive, under one name.
+    /// Whether both have the same name in the same archive.
     fn is_twin(&self, other: &Self) -> bool {
         match (&self.place, &other.place) {
             (Place::Entry { archive, .. }, Place::Entry { archive: others, .. }) => {
@@ -64,9 +64,9 @@ impl Input<'_> {
         }
     }
 
-    /// How much there is to do, as far as that is known without a look.
+    /// The amount of work, as far as it is known without reading the file.
     pub(crate) fn size(&self) -> u64 {
-        /// So that a thread takes many of them at a time.
+        /// The assumed size of a file, so that a thread takes many at a time.
         const OF_A_FILE: u64 = 4 << 10;
         match &self.place {
             Place::File(_) => OF_A_FILE,
@@ -108,7 +108,7 @@ impl Input<'_> {
         }
     }
 
-    /// The bytes of the only input, without which there is nothing to do.
+    /// The bytes of a single required input.
     pub(crate) fn open<'b>(&'b self, loader: &'b mut Loader<'_>) -> Result<Cow<'b, [u8]>, Failure> {
         if let Place::File(path) = &self.place {
             return input::read(path).map(Cow::Owned);
@@ -123,7 +123,7 @@ impl Input<'_> {
     }
 }
 
-/// What was named.
+/// The inputs named on the command line.
 #[derive(Default)]
 struct Sources {
     parts: Vec<Part>,
@@ -136,15 +136,15 @@ enum Part {
     Files(Vec<(PathBuf, PathBuf, bool)>),
     /// Standard input.
     Held(Bytes),
-    /// All files of the archive at this place.
+    /// All files of the archive with this index.
     Archive(usize),
     /// The file of this name in it.
     Entry(usize, String),
 }
 
-/// Calls `act` with all inputs of the paths: files, all files in folders and archives, single files
-/// in archives, and files that match patterns. Files that were found keep their path relative to
-/// the folder that was named.
+/// Calls `act` with all inputs of the paths: files, all files in directories and archives, single
+/// files in archives, and files that match patterns. Files that were found keep their path relative
+/// to the directory that was named.
 pub(crate) fn with<R>(
     paths: &[PathBuf],
     limits: &Limits,
@@ -157,7 +157,7 @@ pub(crate) fn with<R>(
     if let ([path], [Part::Files(files)]) = (paths, &sources.parts[..])
         && let [(_, _, false)] = files[..]
     {
-        // Of several inputs, one that is missing ends no other.
+        // A missing input does not stop the others.
         path.metadata().map_err(|error| Failure::io(path, &error))?;
     }
     let mut archives = Vec::new();
@@ -202,7 +202,7 @@ pub(crate) fn with<R>(
 }
 
 impl Sources {
-    /// What one path stands for.
+    /// Expands one path.
     fn add(&mut self, path: &Path) -> Result<(), Failure> {
         if path == Path::new("-") {
             return self.add_standard_input();
@@ -260,7 +260,7 @@ impl Sources {
     }
 }
 
-/// Whether a path is a pattern for others.
+/// Whether a path is a pattern.
 pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[', '{']) && !path.exists()
 }
@@ -271,7 +271,7 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     let glob = GlobBuilder::new(&text).literal_separator(true).build();
     let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
     let mut files = input::files(&fixed_part(pattern), &complain)?;
-    // `*.xml` is in this folder.
+    // `*.xml` is in this directory.
     files.retain(|found| {
         glob.is_match(found.strip_prefix(".").unwrap_or(found)) || glob.is_match(found)
     });
@@ -281,7 +281,7 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Where the result of an input goes: `None` if it has none, or why it has no place.
+/// The output path of an input: `None` if it has no result, or the reason why it cannot be written.
 pub(crate) type Target = Result<Option<PathBuf>, &'static str>;
 
 /// A separate output path for each input. If several inputs map to the same path, `is_wanted` tells
@@ -295,7 +295,7 @@ pub(crate) fn targets(
 ) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = inputs.iter().map(|it| Ok(Some(name(&it.name)))).collect();
     let mut taken: HashMap<PathBuf, usize> = HashMap::with_capacity(inputs.len());
-    // Names in folders are as this system has them; those in archives may not fit beside each other.
+    // File names in directories are valid on this system; names in archives may conflict.
     let mut spelled: HashMap<String, usize> = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
         let Some(Ok(Some(target))) = targets.get(index).cloned() else { continue };
@@ -345,8 +345,7 @@ fn set(targets: &mut [Target], index: usize, to: Target) {
     }
 }
 
-/// Why a result does not go to the place of this name, if it came out of an archive: it could lead
-/// elsewhere.
+/// Why the result of an archived file cannot have this name: it could lead outside the directory.
 pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     match &input.place {
         Place::File(_) | Place::Held(_) => None,
@@ -357,7 +356,7 @@ pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     }
 }
 
-/// What is wrong with one of several inputs, which ends no more than that one.
+/// A problem with one of several inputs; the others continue.
 fn fault(path: &Path, failure: Failure) -> String {
     match failure {
         Failure::Run(message) => {
@@ -368,7 +367,7 @@ fn fault(path: &Path, failure: Failure) -> String {
     }
 }
 
-/// The folder in front of the first part with a pattern in it.
+/// The directory before the first component that contains a pattern.
 fn fixed_part(pattern: &Path) -> PathBuf {
     let is_plain =
         |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);

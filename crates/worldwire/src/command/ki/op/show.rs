@@ -15,7 +15,7 @@ use crate::cli::KiObjectForm;
 use crate::command::ki::lang;
 use crate::output::complain;
 
-/// How objects are shown.
+/// Output options for objects.
 pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) classes: &'s Classes,
     pub(in crate::command::ki) choices: &'s Choices<'s>,
@@ -23,7 +23,7 @@ pub(in crate::command::ki) struct Show<'s> {
     /// In text, show the position of every value.
     pub(in crate::command::ki) ranges: bool,
     pub(in crate::command::ki) colour: bool,
-    /// Do not tell what was odd.
+    /// Suppress remarks.
     pub(in crate::command::ki) quiet: bool,
     pub(in crate::command::ki) limits: Limits,
     /// How numbers are written in JSON.
@@ -36,8 +36,8 @@ pub(in crate::command::ki) struct Show<'s> {
 }
 
 impl Show<'_> {
-    /// What the result of a file of this name is called: `pet.xml.json`. XML keeps the name that
-    /// objects in binary form have, too.
+    /// The name of the result for a file with this name, such as `pet.xml.json`. XML keeps the name
+    /// of the binary object.
     pub(in crate::command::ki) fn name(&self, name: &Path) -> PathBuf {
         let end = match self.form {
             KiObjectForm::Json => ".json",
@@ -50,7 +50,7 @@ impl Show<'_> {
         name.into()
     }
 
-    /// The text of an object, and whether all of it could be read; or what is wrong.
+    /// The text of an object and whether it was decoded completely, or the error.
     pub(in crate::command::ki) fn form(
         &self,
         bytes: &[u8],
@@ -152,7 +152,8 @@ impl Show<'_> {
         decoded.map(drop).map_err(|error| explained(error).to_string())
     }
 
-    /// The object alone, written while it is read; and whether doubles do not hold its integers.
+    /// The bare object, written while it is read; returns whether it has integers that doubles
+    /// cannot hold.
     fn object(
         &self,
         codec: &ObjectCodec<'_>,
@@ -168,7 +169,7 @@ impl Show<'_> {
         Ok((decoded, is_wide))
     }
 
-    /// What was odd.
+    /// Remarks about irregularities.
     fn notes(&self, decoded: &Decoded, subject: &str) {
         if !self.quiet {
             for note in &decoded.notes {
@@ -178,7 +179,7 @@ impl Show<'_> {
     }
 }
 
-/// An error with what may help.
+/// An error with a hint.
 fn explained(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Limit { name: "object values", .. } => {

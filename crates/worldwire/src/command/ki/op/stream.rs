@@ -1,4 +1,4 @@
-//! How a stream is read and written, on the command line and beside objects in JSON and XML.
+//! The format of a stream, from the command line or stored beside objects in JSON and XML.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,15 +41,14 @@ pub(super) struct Stream {
     /// Whether the object is compressed, and whether its envelope is.
     compressed: bool,
     packed: bool,
-    /// [`CANARY`], beside integers that a double would not hold: they came back as they were if
-    /// it did.
+    /// [`CANARY`], stored beside integers that a double cannot hold: if it is intact, so are they.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<Number>,
     /// A hash of the bytes that the object was read from.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// A hash of the text of the object, of all this, and of its name, as they were written: who
-    /// changed nothing need not encode it.
+    /// A hash of the written text, stream format and name of the object: an unchanged object need
+    /// not be encoded again.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
@@ -79,7 +78,7 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// What options and a header say.
+    /// The format given by options and a header.
     pub(super) fn new(options: &ObjectOptions, header: Header) -> Self {
         Self {
             bind: options.magic,
@@ -99,12 +98,12 @@ impl Stream {
         }
     }
 
-    /// The text of the object has integers that a double does not hold.
+    /// Records that the text contains integers that a double cannot hold.
     pub(super) fn watch(&mut self) {
         self.exact = Some(CANARY.into());
     }
 
-    /// Whether integers came back that doubles do not hold; `None` where nothing says so.
+    /// Whether large integers survived editing; `None` if that was not recorded.
     pub(super) fn is_exact(&self) -> Result<Option<()>, String> {
         match &self.exact {
             None => Ok(None),
@@ -116,18 +115,18 @@ impl Stream {
         }
     }
 
-    /// Notes what the text of the object is, what it is called, and what it was read from.
+    /// Records hashes of the object's text and name, and of the bytes it was read from.
     pub(super) fn seal(&mut self, text: &[u8], name: &str, source: &[u8]) {
         self.source = Some(hash(&[source]));
         self.digest = Some(self.digest_of(text, name));
     }
 
-    /// A hash of the bytes that the object was read from, if it was noted what its text is.
+    /// The hash of the bytes that the object was read from, if its text was recorded.
     pub(super) fn source(&self) -> Option<&str> {
         self.source.as_deref().filter(|_| self.digest.is_some())
     }
 
-    /// Whether it was noted that the text of the object of this name is this one.
+    /// Whether the recorded text of the object with this name is this one.
     pub(super) fn is_of(&self, text: &[u8], name: &str) -> bool {
         self.digest.as_ref().is_some_and(|digest| *digest == self.digest_of(text, name))
     }
@@ -139,7 +138,7 @@ impl Stream {
     }
 
     pub(super) fn to_json(&self) -> String {
-        // It has no maps whose keys could be anything but texts.
+        // All map keys are strings.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -163,7 +162,7 @@ impl Stream {
         Some((stream, rest))
     }
 
-    /// What the command line says otherwise.
+    /// Applies overrides from the command line.
     pub(super) fn changed_by(mut self, choices: &Choices<'_>) -> Self {
         let KiStream {
             deep, shallow, flags, mask, envelope, core, skip_deprecated, lenient, ..
@@ -214,7 +213,7 @@ pub(in crate::command::ki) fn hash(parts: &[&[u8]]) -> String {
     digits
 }
 
-/// What is known of itself, and what files say.
+/// The built-in pairs, and those from files.
 pub(super) fn hints(files: &[PathBuf]) -> Result<Hints, Failure> {
     let mut hints = Hints::built_in();
     for file in files {
@@ -234,7 +233,7 @@ pub(super) fn tell_unknown(hints: &Hints, classes: &Classes, common: &Common) {
     }
 }
 
-/// What the command line says about streams.
+/// Options about streams from the command line.
 pub(in crate::command::ki) struct Choices<'c> {
     arguments: &'c KiStream,
     /// Whether objects are written as files, if specified.
@@ -261,7 +260,7 @@ impl<'c> Choices<'c> {
         self.form.is_some() || !self.is_file() || *skip_deprecated || *lenient
     }
 
-    /// How an object is written that does not say it itself.
+    /// The format for objects that do not record their own.
     pub(super) fn of_text(&self) -> ObjectOptions {
         self.options(match self.form {
             Some(form) => form == KiStreamForm::Bind,
@@ -269,7 +268,7 @@ impl<'c> Choices<'c> {
         })
     }
 
-    /// Whether objects lose `BINd` by options that files can have, too.
+    /// Whether objects lose `BINd` through options that are also valid for files.
     pub(super) fn drop_bind(&self) -> bool {
         let KiStream { shallow, envelope, core, .. } = self.arguments;
         self.form.is_none() && !self.is_file() && !(*shallow || *envelope || *core)
@@ -280,18 +279,19 @@ impl<'c> Choices<'c> {
         tell_unknown(&self.hints, classes, common);
     }
 
-    /// How these bytes are to be read.
+    /// The format in which to read these bytes.
     pub(super) fn of(&self, bytes: &[u8]) -> ObjectOptions {
         self.options(bytes.starts_with(MAGIC))
     }
 
-    /// Whether objects are written as files: unless something is said that files do not have.
+    /// Whether objects are written as files, which is the case unless an option is invalid for
+    /// files.
     pub(in crate::command::ki) fn is_file(&self) -> bool {
         let KiStream { deep, shallow, flags, mask, envelope, core, .. } = self.arguments;
         !(*deep || *shallow || *envelope || *core || flags.is_some() || mask.is_some())
     }
 
-    /// How an object is to be read or written, that is a file or is none.
+    /// The format in which to read or write an object, as a file or as a bare stream.
     pub(super) fn options(&self, is_file: bool) -> ObjectOptions {
         let KiStream {
             deep, shallow, flags, mask, envelope, core, skip_deprecated, lenient, ..

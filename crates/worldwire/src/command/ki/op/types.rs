@@ -92,11 +92,11 @@ pub(super) fn run(
     if faults == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Tells whether a name is meant.
+/// Tells whether a name matches.
 type Fits = Box<dyn Fn(&str) -> bool>;
 
-/// Which names a word stands for that is none itself: those that match it as a pattern, else those
-/// that it is in, without regard to case.
+/// The names selected by a word that is not itself a name: those that match it as a pattern, or
+/// else those that contain it, ignoring case.
 fn search(word: &str) -> Result<Fits, Failure> {
     let lower = word.to_lowercase();
     if !word.contains(['*', '?', '[', '{']) {
@@ -117,7 +117,7 @@ fn count(
     paths: &[PathBuf],
     common: &Common,
 ) -> Result<(HashMap<u32, u64>, usize), Failure> {
-    /// Counts what it hears of.
+    /// Counts the objects of each class.
     #[derive(Default)]
     struct Count(HashMap<u32, u64>);
 

@@ -11,7 +11,7 @@ use crate::command::ki::op::show::Show;
 use crate::input::title;
 use crate::output::{Failure, Output, complain};
 
-/// Writes files behind each other, objects in another form if that is wanted.
+/// Concatenates files, converting objects to another form if requested.
 pub(super) fn run(
     path: &Path,
     archive: &Archive<'_>,

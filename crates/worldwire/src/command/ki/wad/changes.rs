@@ -1,4 +1,4 @@
-//! What of the files of a folder is new to an archive.
+//! Determines which files of a directory are new or changed compared with an archive.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::command::work;
 use crate::input::map;
 use crate::output::{Failure, complain, printable, shown};
 
-/// What became of a file of the archive.
+/// The change to a file of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
     Added,
@@ -28,7 +28,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The sign that `diff` has for it, too.
+    /// The symbol for it, as in `diff`.
     pub(super) fn sign(self) -> char {
         match self {
             Self::Added => '+',
@@ -38,20 +38,20 @@ impl Change {
     }
 }
 
-/// How objects begin that `extract --decode text` wrote.
+/// The first bytes of objects written by `extract --decode text`.
 const SHOWN: &[u8] = b"magic: 42494e64";
 
-/// What a file of the folder is to the archive.
+/// How a file of the directory relates to the archive.
 enum Verdict {
     Same,
     /// A new file with this name.
     New(String, Content<'static>),
-    /// It has a fault, which was reported if there is no text.
+    /// The file is invalid. Without a text, the problem has been reported.
     Failed(String),
 }
 
-/// The files of a folder that the archive does not have, or has with other content. Objects in text
-/// become what they were before.
+/// The files of a directory that the archive lacks or has with different content. Objects in text
+/// form are converted back to binary.
 pub(super) fn new(
     archive: &Archive<'_>,
     files: BTreeMap<String, (PathBuf, u64)>,
@@ -97,7 +97,7 @@ pub(super) fn new(
             }
         }
     }
-    // An archive without what somebody changed is worse than none.
+    // An archive that lacks a user's change is worse than none.
     if failed { Err(Failure::Input) } else { Ok(new) }
 }
 
@@ -117,7 +117,7 @@ impl Look<'_, '_> {
     ) -> Result<Verdict, Failure> {
         let entry = self.entries.get(name.as_bytes()).copied();
         let may_be_text = |end: &str| name.len() > end.len() && name.ends_with(end);
-        // JSON that the archive has itself is a file like any other.
+        // JSON files of the archive itself are ordinary files.
         if may_be_text(".json") && entry.is_none() || may_be_text(".xml") {
             let text = map::open(path)?;
             return Ok(self.text(name, path, &text, loader));
@@ -138,7 +138,7 @@ impl Look<'_, '_> {
         Ok(Verdict::New(name.to_owned(), Content::File(path.to_owned(), size)))
     }
 
-    /// A file that may be an object in text.
+    /// Handles a file that may be an object in text form.
     fn text(&self, name: &str, path: &Path, text: &[u8], loader: &mut Loader<'_>) -> Verdict {
         let subject = path.to_string_lossy();
         let own = self.name(name);
@@ -149,13 +149,13 @@ impl Look<'_, '_> {
             {
                 return Verdict::Same;
             }
-            // It is new here.
+            // The archive does not have this file.
             Ok(Found::Unchanged(_)) => match self.encoder.named(&subject, text) {
                 Ok(bytes) => (own, Some(bytes)),
                 Err(error) => return Verdict::Failed(error),
             },
             Ok(Found::Object(bytes)) => (own, Some(bytes)),
-            // A file that `extract` named so belongs to that object, even if it was edited; XML
+            // A file that `extract` gave this name belongs to that object even after editing; XML
             // without its first line is still an object.
             Ok(Found::Other)
                 if entry.is_some_and(|entry| self.is_meant(entry, name, text, loader)) =>
@@ -180,10 +180,10 @@ impl Look<'_, '_> {
         Verdict::New(name, content)
     }
 
-    /// The name that an object in text has in the archive.
+    /// The name in the archive of an object in text form.
     fn name(&self, name: &str) -> String {
         let plain = encoded_name(Path::new(name)).to_string_lossy().into_owned();
-        // `extract` adds `.xml` to objects that are called otherwise.
+        // `extract` adds `.xml` to objects with other extensions.
         match plain.strip_suffix(".xml") {
             Some(stem)
                 if !self.entries.contains_key(plain.as_bytes())
@@ -218,7 +218,7 @@ impl Look<'_, '_> {
     fn is_same(&self, entry: &Entry<'_>, content: &[u8], loader: &mut Loader<'_>) -> bool {
         match loader.read(self.archive, entry) {
             Ok(Some(old)) => old == content || self.encoder.is_same(old, content),
-            // What is damaged or not there yet is replaced.
+            // Damaged or missing content is replaced.
             _ => false,
         }
     }

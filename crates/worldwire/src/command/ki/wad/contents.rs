@@ -1,4 +1,4 @@
-//! What an archive is to be made of.
+//! The contents of a new archive.
 
 use std::collections::BTreeMap;
 use std::fs::{self, FileType};
@@ -17,13 +17,13 @@ use crate::output::{Failure, FilePlace, complain, counted, shown};
 pub(super) enum Content<'d> {
     /// A file, and its size.
     File(PathBuf, u64),
-    /// What an object became.
+    /// The bytes of an encoded object.
     Made(Vec<u8>),
     Kept(Packed<'d>),
 }
 
 impl Content<'_> {
-    /// How many bytes are to be compressed.
+    /// The number of bytes to compress.
     pub(super) fn work(&self) -> u64 {
         match self {
             Self::File(_, size) => *size,
@@ -36,7 +36,7 @@ impl Content<'_> {
 /// The new content of each name.
 pub(super) type Contents<'d> = BTreeMap<Vec<u8>, Content<'d>>;
 
-/// What is kept of an archive. Gives the names of what is not.
+/// Keeps the unchanged entries of an archive. Returns the names of the others.
 pub(super) fn keep<'d>(
     path: &Path,
     archive: &Archive<'d>,
@@ -68,8 +68,8 @@ pub(super) fn keep<'d>(
     Ok(removed)
 }
 
-/// All files below a folder with their sizes, by their names in the archive, but not the archive
-/// that is made itself. Links are followed. Names that could not be extracted again are refused.
+/// All files below a directory with their sizes, by their names in the archive, except the new
+/// archive itself. Links are followed. Names that could not be extracted again are refused.
 pub(super) fn files(
     folder: &Path,
     target: &FilePlace,
@@ -91,7 +91,7 @@ pub(super) fn files(
             return Err(Failure::Run(message));
         }
         let size = about.len();
-        // Few files have the same size, so few paths are looked at closely.
+        // Few files have the same size, so few paths are compared closely.
         if let Some((own, _)) = overwritten.as_ref().filter(|(_, own)| *own == size)
             && fs::canonicalize(&path).is_ok_and(|path| path == *own)
         {
@@ -119,7 +119,7 @@ pub(super) fn files(
     Ok(found)
 }
 
-/// Adds what is new. Names that could not be extracted beside the others are refused.
+/// Adds new entries. Names that conflict with others on extraction are refused.
 pub(super) fn add<'d>(
     new: BTreeMap<String, Content<'d>>,
     contents: &mut Contents<'d>,
@@ -130,7 +130,7 @@ pub(super) fn add<'d>(
     Ok(())
 }
 
-/// The name in the archive of a file in a folder.
+/// The archive name of a file in a directory.
 fn name(
     folder: &Path,
     path: &Path,
@@ -145,7 +145,7 @@ fn name(
     Ok(name)
 }
 
-/// What something is that is neither a file nor a folder.
+/// Describes an entry that is neither a file nor a directory.
 fn kind(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {

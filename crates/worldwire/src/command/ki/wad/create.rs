@@ -1,4 +1,4 @@
-//! `worldwire ki wad create`, and the writing of archives.
+//! `worldwire ki wad create`, and writing archives in general.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -24,7 +24,7 @@ use crate::output::{
     Failure, FilePlace, Place, SeekableOutput, counted, printable, say, shown, spent,
 };
 
-/// Larger files that are stored are copied piece by piece.
+/// Larger files are copied in pieces if they are stored uncompressed.
 const COPIED: u64 = 8 << 20;
 /// Files that are compressed at the same time have at most this many bytes in total, or are a
 /// single one.
@@ -59,7 +59,7 @@ pub(super) fn place(target: &KiWadTarget) -> Result<FilePlace, Failure> {
     Place::file_at(&target.output, target.force)
 }
 
-/// Writes an archive; gives its size.
+/// Writes an archive and returns its size.
 pub(super) fn write(
     options: &BuildOptions,
     contents: Contents<'_>,
@@ -80,7 +80,7 @@ pub(super) fn write(
     work.check_size(plan.table_size(), &contents)?;
     let mut output = SeekableOutput::open(target)?;
     output.skip(plan.table_size())?;
-    // A window is written while the next one is packed; no third one waits between them.
+    // One window is written while the next one is compressed; no third one is queued.
     let (sender, receiver) = sync_channel(0);
     let (packed, written) = thread::scope(|scope| {
         let writer = scope.spawn(move || write_windows(plan, output, &receiver));
@@ -89,7 +89,7 @@ pub(super) fn write(
         while !rest.is_empty() && packed.is_ok() {
             let (window, behind) = rest.split_at(window(rest));
             packed = work.pack(window).map(|window| {
-                // Without its reader the writer has failed, and says why.
+                // If the receiver is gone, the writer has failed and returns the reason.
                 rest = if sender.send(window).is_ok() { behind } else { &[] };
             });
         }
@@ -105,16 +105,16 @@ pub(super) fn write(
     Ok(size)
 }
 
-/// A file as it goes into the archive.
+/// A file prepared for the archive.
 enum Part<'c> {
     Packed(Packed<'c>),
-    /// It is stored, and too large to be held in memory for that.
+    /// Stored uncompressed, and too large to hold in memory.
     Copied(&'c Path, u64),
 }
 
 type Window<'c> = Vec<Part<'c>>;
 
-/// Writes all windows in their order, behind each other.
+/// Writes all windows in order.
 fn write_windows<'n>(
     mut plan: Plan<'n>,
     mut output: SeekableOutput,
@@ -135,9 +135,9 @@ fn write_windows<'n>(
     Ok((plan, output))
 }
 
-/// Copies a file piece by piece; gives its CRC.
+/// Copies a file in pieces and returns its CRC.
 fn copy(path: &Path, size: u64, output: &mut SeekableOutput) -> Result<u32, Failure> {
-    /// What is read at a time.
+    /// The number of bytes read at a time.
     const PIECE: usize = 1 << 20;
     let fail = |error| Failure::io(path, &error);
     let mut file = File::open(path).map_err(fail)?.take(size);
@@ -155,7 +155,7 @@ fn copy(path: &Path, size: u64, output: &mut SeekableOutput) -> Result<u32, Fail
     Ok(crc.finish())
 }
 
-/// How many of the files are packed at the same time.
+/// The number of files to compress at the same time.
 fn window(contents: &[(Vec<u8>, Content<'_>)]) -> usize {
     let mut bytes = 0_u64;
     let fits = contents.iter().take_while(|(_, content)| {
@@ -165,7 +165,7 @@ fn window(contents: &[(Vec<u8>, Content<'_>)]) -> usize {
     fits.count().max(1)
 }
 
-/// What packing takes.
+/// Shared state of the compressing threads.
 struct Work<'w> {
     pool: ThreadPool,
     level: u8,
@@ -174,7 +174,7 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Refuses what cannot fit into an archive whatever it is compressed to, before it is read.
+    /// Refuses files, before reading them, that cannot fit into an archive at any compression.
     fn check_size(&self, table: u64, contents: &[(Vec<u8>, Content<'_>)]) -> Result<(), Failure> {
         let mut end = table;
         for (name, content) in contents {
@@ -197,7 +197,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Whether a file is stored as it is, whatever it holds.
+    /// Whether a file is stored uncompressed regardless of its content.
     fn is_stored(&self, name: &[u8], size: u64) -> bool {
         size > MAX_COMPRESSED || self.is_chosen(name)
     }
@@ -253,7 +253,7 @@ fn failed(error: Error) -> Failure {
 }
 
 impl SeekableOutput {
-    /// Leaves a gap at the start.
+    /// Reserves space for the table at the start.
     fn skip(&mut self, size: u64) -> Result<(), Failure> {
         self.with(|file| file.seek(SeekFrom::Start(size)).map(drop))
     }
@@ -262,7 +262,7 @@ impl SeekableOutput {
         self.with(|file| file.write_all(bytes))
     }
 
-    /// Fills the gap; the archive is complete and gets its name.
+    /// Writes the table into the reserved space, and gives the complete archive its name.
     fn finish(mut self, head: &[u8]) -> Result<(), Failure> {
         self.with(|file| -> io::Result<()> {
             file.seek(SeekFrom::Start(0))?;

@@ -14,23 +14,23 @@ use crate::command::work;
 use crate::input::{map, title};
 use crate::output::{Failure, complain, print};
 
-/// A sign for people, a word for programs.
+/// A symbol for text output, and a word for JSON.
 type Kind = (char, &'static str);
 
 const ADDED: Kind = ('+', "added");
 const REMOVED: Kind = ('-', "removed");
 const CHANGED: Kind = ('~', "changed");
 const REPACKED: Kind = ('=', "repacked");
-/// The data has come.
+/// The data was added.
 const PATCHED: Kind = ('>', "patched");
-/// The data has gone.
+/// The data was removed.
 const UNPATCHED: Kind = ('<', "unpatched");
 
-/// What there is to report about a name.
+/// The difference to report for a name.
 #[derive(Default)]
 struct Finding {
     kind: Option<Kind>,
-    /// What is wrong in the first archive and in the second.
+    /// The problems in the first archive and in the second.
     problems: [Option<String>; 2],
 }
 
@@ -117,7 +117,7 @@ fn compare(
         (Some(before), Some(after)) if pair.change().is_none() => {
             let (one, other) = (old.verified(before), new.verified(after));
             let kind = match (&one, &other) {
-                // Bytes can differ though their CRC does not.
+                // Bytes can differ even if their CRCs match.
                 (Ok(Some(one)), Ok(Some(other))) => Some(CHANGED).filter(|_| one != other),
                 (Ok(None), Ok(Some(_))) => Some(PATCHED),
                 (Ok(Some(_)), Ok(None)) => Some(UNPATCHED),
@@ -129,7 +129,7 @@ fn compare(
             let [one, other] = inflaters;
             let (one, other) = (old.read(before, one), new.read(after, other));
             let kind = match (&one, &other) {
-                // The same file may be packed in another way.
+                // The same file may be compressed differently.
                 (Ok(Some(one)), Ok(Some(other))) if one == other => REPACKED,
                 _ => CHANGED,
             };

@@ -23,10 +23,10 @@ use crate::output::{
     spent,
 };
 
-/// The most files that are named because others have their names.
+/// The maximum number of files reported for name conflicts.
 const MAX_OCCUPIED: usize = 10;
 
-/// How files are written.
+/// Options for writing files.
 pub(super) struct How<'h> {
     pub(super) folder: &'h Path,
     pub(super) force: bool,
@@ -35,38 +35,38 @@ pub(super) struct How<'h> {
     pub(super) allow_overlaps: bool,
     /// Refuse names that only Windows forbids.
     pub(super) portable: bool,
-    /// How game objects are shown, if they are.
+    /// How to decode game objects, if requested.
     pub(super) show: Option<&'h Show<'h>>,
 }
 
 /// Why a file was not written.
 enum Fault {
-    /// It cannot be, because of the archive or of what has its name.
+    /// It cannot be written, because of the archive or because of a conflicting name.
     File(String),
-    /// There is one of its name.
+    /// A file with its name exists.
     Exists(String),
-    /// The system has no such name.
+    /// The system does not allow its name.
     Name(String),
-    /// Nothing can be: the disk is full, or the folder is read-only.
+    /// No file can be written: the disk is full, or the directory is read-only.
     Output(String),
 }
 
-/// What became of a file.
+/// The outcome for a file.
 enum Outcome {
     /// This many bytes were written, whether the object was decoded or not.
     Written {
         bytes: usize,
         is_decoded: bool,
     },
-    /// It was there before.
+    /// It already existed.
     Existing,
     Unpatched,
-    /// Others failed before it.
+    /// It was not attempted, because an earlier file failed.
     Left,
     Failed(Fault),
 }
 
-/// What was done.
+/// The result of an extraction.
 #[derive(Default)]
 struct Counts {
     files: u64,
@@ -75,7 +75,7 @@ struct Counts {
     unpatched: u64,
     bytes: u64,
     problems: usize,
-    /// The problems that are other files of the names.
+    /// The number of problems that are name conflicts.
     occupied: usize,
 }
 
@@ -132,7 +132,7 @@ pub(super) fn run(
     }
     match problems {
         0 => Ok(()),
-        // As with a single existing file.
+        // The exit code is that for a single existing file.
         _ if problems == occupied && files + existing == 0 => {
             let folder = shown(how.folder);
             Err(Failure::Run(format!("{folder}: nothing was extracted: all files already exist")))
@@ -236,14 +236,14 @@ fn one(
     }
 }
 
-/// What all threads need.
+/// State shared by all threads.
 struct Work<'w> {
     archive: &'w Archive<'w>,
     how: &'w How<'w>,
     stages: &'w Stages,
-    /// The names that no decoded file may have.
+    /// Names that decoded files must not use.
     taken: HashSet<String>,
-    /// The output failed, so the rest is left.
+    /// Writing failed, so the remaining files are skipped.
     is_over: AtomicBool,
 }
 
@@ -267,8 +267,8 @@ impl Work<'_> {
             Err(error) => return Outcome::Failed(Fault::File(super::explained(error))),
         };
         let written = match self.how.show {
-            // Streams without a mark could be anything, so whoever says how they are read means
-            // all of them.
+            // Streams without a magic number could be anything, so options about the stream format
+            // apply to all files.
             Some(show) if file.starts_with(MAGIC) || !show.choices.is_file() => {
                 self.decoded(show, name, file, last).map(|bytes| (bytes, true))
             }
@@ -276,7 +276,7 @@ impl Work<'_> {
         };
         match written {
             Ok((bytes, is_decoded)) => Outcome::Written { bytes, is_decoded },
-            // Another run was faster.
+            // Another run created the file first.
             Err(Fault::Exists(_)) if self.how.skip_existing => Outcome::Existing,
             Err(fault) => {
                 if matches!(fault, Fault::Output(_)) {
@@ -287,7 +287,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether there is a file of this name, or of that which a decoded object gets.
+    /// Whether a file exists with this name, or with the name of the decoded object.
     fn exists(&self, name: &str) -> bool {
         let exists =
             |name: &Path| fs::symlink_metadata(self.stages.at(&self.how.folder.join(name))).is_ok();
@@ -306,7 +306,7 @@ impl Work<'_> {
     ) -> Result<usize, Fault> {
         let path = show.name(Path::new(name));
         let new = path.to_string_lossy();
-        // Another file of the archive may be written at the same time, or by another run.
+        // Another thread or another run may be writing a file with the same name.
         if new != name && self.taken.contains(&new.to_lowercase()) {
             self.keep(name, file, last)?;
             let text = format!("{name}: not decoded: the archive also contains {new}");
@@ -347,12 +347,12 @@ impl Work<'_> {
     }
 }
 
-/// Whether it is a name that the system does not want, so that others may do.
+/// Whether the system rejects only this name, so that other files may succeed.
 fn is_of_name(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
-/// Makes the folders of all files, and gives those that cannot be used.
+/// Creates the directories of all files, and returns those that cannot be used.
 fn make_folders<'n>(
     stages: &Stages,
     home: &Path,
@@ -360,9 +360,9 @@ fn make_folders<'n>(
 ) -> Result<HashSet<&'n str>, Failure> {
     let folders: BTreeSet<&str> = wanted.iter().flat_map(|(_, name)| parents(name)).collect();
     let mut refused = HashSet::new();
-    // Parents sort before what is in them.
+    // Parents sort before their contents.
     for name in folders {
-        // What is below a link would be made where the link leads.
+        // Below a link, directories would be created at the link's target.
         if parents(name).any(|parent| refused.contains(parent)) {
             refused.insert(name);
             continue;
@@ -384,7 +384,7 @@ fn make_folders<'n>(
     Ok(refused)
 }
 
-/// Makes the folder that everything goes to, and those around it.
+/// Creates the output directory and its parents.
 fn make_home(stages: &Stages, folder: &Path) -> Result<(), Failure> {
     match stages.make_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -1,4 +1,4 @@
-//! Checks which file names can coexist in a folder.
+//! Checks which file names can coexist in a directory.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -11,25 +11,25 @@ use worldwire_ki::file::wad;
 use crate::cli::Common;
 use crate::output::{Failure, printable};
 
-/// No more parents of a name are looked at.
+/// The maximum number of parents of a name that are checked.
 const MAX_PARENTS: usize = 128;
-/// The most characters of the name of another file.
+/// The maximum number of characters quoted from another file's name.
 const MAX_SHOWN: usize = 200;
 
 /// Why a file is not written under its name.
 pub(super) enum Fault<'a> {
-    /// The name could lead elsewhere.
+    /// The name could lead outside the directory.
     Unsafe(PathError),
     /// An earlier file has the name.
     Twice,
-    /// An earlier file has the name in another spelling, and some file systems have only one.
+    /// An earlier file's name differs only in case, and some file systems ignore case.
     Case(&'a str),
-    /// The name is that of a folder with another file in it.
+    /// The name is that of a directory that contains another file.
     Folder(&'a str),
 }
 
 impl Fault<'_> {
-    /// A word for programs.
+    /// The name in JSON output.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Unsafe(_) => "name",
@@ -89,7 +89,7 @@ pub(super) fn judge<'a>(
     judged.collect()
 }
 
-/// The name of an entry as a path, if it is one on the present system.
+/// The name of an entry as a path, if it is valid on this system.
 pub(super) fn path<'a>(entry: &'a wad::Entry<'_>) -> Option<&'a str> {
     SafePath::parse(&entry.name, PathRules::default()).map(SafePath::as_str).ok()
 }
@@ -100,7 +100,7 @@ pub(super) struct PathCheck {
     windows_errors: usize,
 }
 
-/// The most names that are reported one by one because Windows forbids them.
+/// The maximum number of names reported individually because Windows forbids them.
 const MAX_WINDOWS_ERRORS: usize = 10;
 
 impl PathCheck {
@@ -124,7 +124,7 @@ impl PathCheck {
         }
     }
 
-    /// Says how many more such names there were.
+    /// Reports how many more such names there were.
     pub(super) fn finish(&self, title: &str, common: &Common) {
         if let Some(more) =
             self.windows_errors.checked_sub(MAX_WINDOWS_ERRORS).filter(|more| *more > 0)
@@ -171,7 +171,7 @@ pub(super) fn check_new<'a>(
     Ok(())
 }
 
-/// All names that a folder has when files of these names are in it, without regard to case.
+/// All names in a directory that contains files with these names, ignoring case.
 pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String> {
     let mut taken = HashSet::new();
     for name in names {
@@ -181,7 +181,7 @@ pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) ->
     taken
 }
 
-/// `a`, `a/b` for `a/b/c`. Names with more parents than this gives cannot be extracted; see
+/// `a`, `a/b` for `a/b/c`. Names with more parents than this returns cannot be extracted; see
 /// [`SafePath`].
 pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').take(MAX_PARENTS).filter_map(|(at, _)| name.get(..at))
@@ -211,7 +211,7 @@ mod tests {
         assert!(!fits(&["a"], &["a/b"]));
         assert!(!fits(&["A/b"], &["a"]));
         assert!(!fits(&[], &["File", "file/x"]));
-        // It was like that before.
+        // The conflict existed before.
         assert!(fits(&["a", "A", "A/x"], &["b"]));
         assert!(fits(&["a", "A"], &["A"]));
     }

@@ -125,7 +125,7 @@ fn hint(text: &str, names: &[String]) -> String {
     }
 }
 
-/// `*` and `?` stay within a folder, as in all shells.
+/// `*` and `?` stay within a directory, as in all shells.
 fn pattern(text: &str, in_any_case: bool) -> Result<Glob, globset::Error> {
     GlobBuilder::new(text).literal_separator(true).case_insensitive(in_any_case).build()
 }

@@ -27,7 +27,7 @@ pub(super) fn list(
     })
 }
 
-/// The files of one archive; with its title where there are several.
+/// Lists the files of one archive, under its title if there are several.
 fn listed(table: &Table<'_>, chosen: &[&Entry<'_>], title: Option<&str>, json: bool) -> String {
     let mut out = String::new();
     let (mut size, mut stored) = (0_u64, 0_u64);
@@ -75,7 +75,7 @@ fn listed(table: &Table<'_>, chosen: &[&Entry<'_>], title: Option<&str>, json: b
     out
 }
 
-/// The flags by their names, and those without one as a number.
+/// The flags by name, and unnamed ones as a number.
 fn flags(table: &Table<'_>) -> Vec<String> {
     let (names, rest) = FLAGS.flags(u64::from(table.flags));
     let rest = Some(rest).filter(|rest| *rest != 0).map(|rest| format!("0x{rest:x}"));

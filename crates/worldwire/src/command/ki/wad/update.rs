@@ -16,17 +16,17 @@ use crate::command::work;
 use crate::input::{map, title};
 use crate::output::{Failure, counted, print, printable, say, spent};
 
-/// Where changed files come from, and what it takes to encode objects.
+/// The source of changed files, and the settings for encoding objects.
 pub(super) struct ChangedFiles<'f> {
     pub(super) folder: &'f Path,
     pub(super) types: &'f [PathBuf],
     pub(super) hints: &'f [PathBuf],
 }
 
-/// What is done with the archive.
+/// The changes to the archive.
 pub(super) struct How<'h> {
     pub(super) remove: &'h [String],
-    /// Files that share their data get each their own.
+    /// Give files that share data a copy each.
     pub(super) allow_overlaps: bool,
     pub(super) packing: &'h KiWadPacking,
     pub(super) target: &'h KiWadTarget,
@@ -66,7 +66,7 @@ pub(super) fn run(
         let new = changes::new(&archive, files, &encoder, &pool, common)?;
         for name in new.keys() {
             let was_there = archive.entries().iter().any(|entry| *entry.name == *name.as_bytes());
-            // What is removed and comes again is changed.
+            // A file that is removed and added again counts as changed.
             changes.retain(|(other, _)| other != name);
             changes.push((name.clone(), if was_there { Change::Changed } else { Change::Added }));
         }
