@@ -1,4 +1,4 @@
-//! The relay: what goes on, and as what.
+//! What a relay forwards, and how.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ fn what_it_cannot_do_is_refused_by_name() {
     no piece waits for a decision
     ");
     assert_eq!(datagrams(&mut relay, Side::Server)[0], hello);
-    // What cannot be read goes on as it came.
+    // Unreadable datagrams are forwarded unchanged.
     let mut damaged = packet(3, vec![]);
     damaged[25] ^= 1;
     relay.input(now, Side::Client, Input::Datagram(&damaged));
