@@ -1,4 +1,5 @@
-//! All fuzz targets, by name, with what a coverage-guided fuzzer begins with: seeds and dictionaries.
+//! All fuzz targets, by name, with what a coverage-guided fuzzer begins with: seeds and
+//! dictionaries.
 //!
 //! The crates' lists of targets are the only ones: nothing here or in `fuzz/run` repeats them.
 

@@ -1,8 +1,8 @@
 //! Defines the protocol of a guessing game, then encodes, decodes and prints its messages.
 //!
-//! Run it with `cargo run -p worldwire-core --example guessing_game`. Each message is declared once,
-//! with the macros of this crate. The declaration yields a Rust type, its encoding in bytes and in
-//! JSON, and the labels of printed fields.
+//! Run it with `cargo run -p worldwire-core --example guessing_game`. Each message is declared
+//! once, with the macros of this crate. The declaration yields a Rust type, its encoding in bytes
+//! and in JSON, and the labels of printed fields.
 
 use worldwire_core::{Bytes32, Messages, Reader, Result, Tree, Writer, json, messages, text};
 use worldwire_core::{record, wire_enum};

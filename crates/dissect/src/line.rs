@@ -5,7 +5,8 @@ use worldwire_core::{Error, Result, Side};
 
 use crate::item::NoteKind;
 
-/// A message as a line of JSON shows it: `{"family":"uru","from":"client","name":...,"fields":...}`.
+/// A message as a line of JSON shows it:
+/// `{"family":"uru","from":"client","name":...,"fields":...}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'l> {
     /// The sender.

@@ -34,8 +34,8 @@
 //! | [`crypt`] | Twofish for datagrams, margin messages and the hello; the key file |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //!
-//! The example `world` joins a [`connection`] with a [`replicator`] and serves a world to one client:
-//! `cargo run -p worldwire-mxo --example world`.
+//! The example `world` joins a [`connection`] with a [`replicator`] and serves a world to one
+//! client: `cargo run -p worldwire-mxo --example world`.
 //!
 //! The facts come from recorded packets of the live service, and from emulators that the client
 //! accepts. Guesses are marked `Unverified:`.

@@ -1,4 +1,4 @@
-//! What listeners have in common.
+//! Shared parts of the listeners.
 
 use core::future::Future;
 use core::time::Duration;
@@ -17,19 +17,19 @@ use crate::drive::Settings;
 use crate::stop::{Signal, Stop};
 use crate::tally::Tally;
 
-/// What a server makes of a new peer.
+/// Creates connections for new peers.
 pub trait Accept: Send + Sync + 'static {
-    /// The machine.
+    /// The connection machine.
     type Connection: Connection<Sender: Send> + Send + 'static;
-    /// What is done with it.
+    /// The application that uses it.
     type Application: Application<Self::Connection> + 'static;
 
-    /// A connection for a new peer. Called in the connection's own task; must not block. `now` is
-    /// the time on the listener's clock.
+    /// Creates the connection for a new peer. Called in the connection's own task; must not block.
+    /// `now` is the time on the listener's clock.
     fn accept(&self, peer: Peer, now: Duration) -> (Self::Connection, Self::Application);
 }
 
-/// Who connects, and where.
+/// The two addresses of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The peer's address.
@@ -38,14 +38,14 @@ pub struct Peer {
     pub local: SocketAddr,
 }
 
-/// How a listener treats its connections.
+/// Settings of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many are let in.
+    /// Limits on open connections.
     pub capacity: Capacity,
-    /// Bounds and patience of each.
+    /// Queue limits and time limits of each connection.
     pub settings: Settings,
-    /// The time that machines are told.
+    /// The clock of all connections.
     pub clock: Clock,
     /// How long connections may take to end when the listener stops. Default 5 s.
     pub grace: Duration,
@@ -85,13 +85,13 @@ impl Counts {
         self.seats.taken()
     }
 
-    /// Connections that were let in.
+    /// Accepted connections.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Connections that were not let in, because there were too many.
+    /// Connections refused because too many were open.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
@@ -103,22 +103,22 @@ impl Counts {
         self.faults.load(Ordering::Relaxed)
     }
 
-    /// Connections that ended because of a defect of ours.
+    /// Connections that ended because of a worldwire defect.
     #[must_use]
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Connections that ended because the peer read nothing.
+    /// Connections that ended because the peer stopped reading.
     #[must_use]
     pub fn stalled(&self) -> u64 {
         self.stalled.load(Ordering::Relaxed)
     }
 }
 
-/// How often a listener logs what may happen often.
+/// The minimum interval between log lines about frequent events.
 pub(crate) const LOG_EVERY: Duration = Duration::from_secs(60);
-/// How long applications may take to hear that they were cut.
+/// How long applications may take to end after the cut.
 const AFTER_THE_CUT: Duration = Duration::from_secs(1);
 
 /// The connections of a listener.
@@ -132,7 +132,7 @@ pub(crate) struct Guests<T> {
     journal: Arc<Journal>,
 }
 
-/// Tallies of what is logged.
+/// Tallies for the log.
 #[derive(Debug)]
 struct Journal {
     refused: Tally,
@@ -154,7 +154,7 @@ impl<T: Send + 'static> Guests<T> {
         }
     }
 
-    /// A place for a peer, unless there are too many.
+    /// Takes a permit for a peer, unless too many connections are open.
     pub(crate) fn admit(&self, address: SocketAddr) -> Option<Seat> {
         match self.seats.take(address.ip()) {
             Ok(seat) => {
@@ -175,12 +175,12 @@ impl<T: Send + 'static> Guests<T> {
         }
     }
 
-    /// What connections listen to.
+    /// The stop signal for connections.
     pub(crate) fn signal(&self) -> Signal {
         self.stop.signal()
     }
 
-    /// Runs a connection in a task of its own. It keeps its seat until it has ended.
+    /// Runs a connection in its own task, which holds the permit until it ends.
     pub(crate) fn spawn(
         &mut self,
         address: SocketAddr,
@@ -197,7 +197,7 @@ impl<T: Send + 'static> Guests<T> {
         });
     }
 
-    /// Logs what was counted and is due.
+    /// Logs counts that are due.
     pub(crate) fn log_due(&self) {
         if let Some(count) = self.journal.refused.due() {
             tracing::warn!(count, "connections refused");
@@ -210,7 +210,7 @@ impl<T: Send + 'static> Guests<T> {
         }
     }
 
-    /// Lets all connections end, and cuts those that do not in time.
+    /// Waits for all connections to end, and cuts those that take too long.
     pub(crate) async fn shut_down(mut self) {
         self.stop.stop();
         if timeout(self.grace, all(&mut self.tasks)).await.is_err() {

@@ -1,4 +1,4 @@
-//! What a server or client does with a connection.
+//! Applications, which use connections.
 
 use core::fmt;
 use core::future::{Future, pending, ready};
@@ -7,33 +7,32 @@ use core::ops::ControlFlow;
 use worldwire_core::Error;
 use worldwire_core::connection::{CloseReason, Connection, EventOf};
 
-/// Whether a connection goes on. `Break` writes what is queued and closes.
+/// Whether a connection continues. `Break` sends queued data and closes.
 pub type Flow = ControlFlow<()>;
 
 /// What a server or client does with one connection.
 ///
-/// The driver calls one method at a time. While a method works, nothing is read from the peer; what
-/// was queued before is still written. A method's future is dropped where it stands when the
-/// connection is cut, so what must not stay half done belongs into a task of its own, or into
-/// [`ended`](Self::ended).
+/// The driver calls one method at a time. Meanwhile it reads nothing from the peer, but still
+/// writes queued data. Cutting a connection drops the running method's future, so work that must
+/// complete belongs in a separate task or in [`ended`](Self::ended).
 pub trait Application<C: Connection + 'static>: Send {
-    /// What other tasks tell this connection.
+    /// A notice from another task to this connection.
     type Notice: Send;
 
-    /// Something happened on the connection. The sender queues answers.
+    /// Handles an event. The sender queues answers.
     fn event(
         &mut self,
         event: EventOf<'_, C>,
         sender: &mut C::Sender,
     ) -> impl Future<Output = Flow> + Send;
 
-    /// Waits for a notice, usually at a [`Mailbox`](crate::Mailbox). The future is dropped and made
-    /// again whenever something else happens first, so it must not lose a notice then.
+    /// Waits for a notice, usually from a [`Mailbox`](crate::Mailbox). The future is dropped and
+    /// created again whenever something else happens first, so it must not lose notices.
     fn notified(&mut self) -> impl Future<Output = Self::Notice> + Send {
         pending()
     }
 
-    /// A notice came.
+    /// Handles a notice.
     fn notice(
         &mut self,
         notice: Self::Notice,
@@ -43,32 +42,32 @@ pub trait Application<C: Connection + 'static>: Send {
         ready(Flow::Continue(()))
     }
 
-    /// Whether there is more to send as soon as the queue is short: a download in progress.
+    /// Whether more data waits until the queue is short, as during a download.
     fn wants_room(&self) -> bool {
         false
     }
 
-    /// The queue is shorter than [`Settings::low_water`](crate::Settings): send the next part of
-    /// what is long. Called again and again while [`wants_room`](Self::wants_room) says so;
-    /// between two calls, what the peer sends is read.
+    /// Sends the next part of a long transfer, since the queue is below
+    /// [`Settings::low_water`](crate::Settings). Called repeatedly while
+    /// [`wants_room`](Self::wants_room) is true; input is read between calls.
     fn room(&mut self, sender: &mut C::Sender) -> impl Future<Output = Flow> + Send {
         let _ = sender;
         ready(Flow::Continue(()))
     }
 
-    /// The server stops, and this connection is about to be closed: the moment for a last message.
+    /// Sends a last message, because the server is stopping and will close this connection.
     fn stopping(&mut self, sender: &mut C::Sender) -> impl Future<Output = ()> + Send {
         let _ = sender;
         ready(())
     }
 
-    /// What the connection is for and how far it has come: for the log, when the peer has broken a
-    /// rule. Empty by default.
+    /// Describes the connection's purpose and progress, for the log entry about a fault. Empty by
+    /// default.
     fn state(&self) -> String {
         String::new()
     }
 
-    /// The connection is over. Always called, once and last, also after a panic.
+    /// The connection is over. Always the last call, made exactly once, even after a panic.
     fn ended(&mut self, end: &End) -> impl Future<Output = ()> + Send {
         let _ = end;
         ready(())
@@ -81,24 +80,24 @@ pub trait Application<C: Connection + 'static>: Send {
 pub enum End {
     /// The machine closed it: the peer hung up, or was silent for too long.
     Closed(CloseReason),
-    /// The network ended it, and not the peer by hanging up: the peer may come back.
+    /// The network failed, without the peer hanging up. The peer may reconnect.
     Lost,
     /// The peer broke a rule.
     Fault {
-        /// Which one, and where.
+        /// The broken rule, and the position.
         error: Box<Error>,
-        /// What [`Application::state`] said then.
+        /// The result of [`Application::state`].
         state: String,
     },
-    /// The application wanted no more.
+    /// The application closed it.
     Application,
     /// The server stopped.
     Stopped,
-    /// The server stopped, and the connection was not over in time.
+    /// The server stopped, and the connection did not end in time.
     Cut,
-    /// The peer took nothing of what it was sent for too long.
+    /// The peer read nothing for too long.
     Stalled,
-    /// A panic in the machine or the application: a defect of ours. The text is the panic's.
+    /// The connection machine or the application panicked, with this message. A worldwire defect.
     Panicked(String),
 }
 

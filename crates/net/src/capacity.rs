@@ -1,4 +1,4 @@
-//! How many connections are let in.
+//! Limits on open connections.
 
 use core::fmt;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many connections may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// In all. Default 10,000.
+    /// In total. Default 10,000.
     pub total: usize,
     /// From one address; all of an IPv6 network of 64 bits counts as one. Default 32.
     pub per_address: usize,
@@ -20,10 +20,10 @@ impl Default for Capacity {
     }
 }
 
-/// Why a connection is not let in.
+/// Why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Too many are open in all.
+    /// Too many are open in total.
     Full,
     /// Too many are open from this address.
     Address,
@@ -38,7 +38,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The places of a listener.
+/// A listener's permits, one for each open connection.
 #[derive(Clone, Debug)]
 pub struct Seats(Arc<Shared>);
 
@@ -54,7 +54,7 @@ struct Taken {
     by_network: HashMap<IpAddr, usize>,
 }
 
-/// A place; dropping it makes room for another connection.
+/// A permit for one connection. Dropping it frees it.
 #[derive(Debug)]
 pub struct Seat {
     shared: Arc<Shared>,
@@ -62,16 +62,16 @@ pub struct Seat {
 }
 
 impl Seats {
-    /// All are free.
+    /// All permits are free.
     #[must_use]
     pub fn new(capacity: Capacity) -> Self {
         Self(Arc::new(Shared { capacity, taken: Mutex::default() }))
     }
 
-    /// Takes a place for a peer at this address.
+    /// Takes a permit for a peer at this address.
     ///
     /// # Errors
-    /// When none is free, in all or for the address.
+    /// If none is free, in total or for the address.
     pub fn take(&self, address: IpAddr) -> Result<Seat, Refused> {
         let network = network(address);
         let Capacity { total, per_address } = self.0.capacity;
@@ -88,7 +88,7 @@ impl Seats {
         Ok(Seat { shared: Arc::clone(&self.0), network })
     }
 
-    /// How many are taken.
+    /// How many are in use.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.0.lock().total

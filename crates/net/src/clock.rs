@@ -1,4 +1,4 @@
-//! The time that machines are told.
+//! The clock of connection machines.
 
 use core::time::Duration;
 
@@ -21,7 +21,7 @@ impl Clock {
         Self(Instant::now())
     }
 
-    /// What it shows.
+    /// The time on this clock.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.0.elapsed()

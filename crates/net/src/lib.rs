@@ -1,10 +1,10 @@
-//! Sockets for connection machines: what stands between the operating system and any
-//! [`Connection`](worldwire_core::connection::Connection), written once for all families.
+//! Sockets for connection machines: the layer between the operating system and any
+//! [`Connection`](worldwire_core::connection::Connection), shared by all families.
 //!
 //! A connection machine does no IO. A [`Driver`] gives it a stream, the time and an
 //! [`Application`]: it reads and writes, keeps the machine's deadlines, and calls the application
-//! with every event. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each in a task of
-//! its own from its first byte on, so a slow or silent peer never delays another.
+//! with every event. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each in its own
+//! task from the first byte, so a slow or silent peer never delays another.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -41,7 +41,7 @@
 //! let stop = Stop::new();
 //! let listener = tcp::Listener::bind("127.0.0.1:14617", Options::default()).await?;
 //! let serving = tokio::spawn(listener.serve(Arc::new(Shard(config)), stop.signal()));
-//! // Later: no new connections, what is queued is written, then all of them are closed.
+//! // Later: accepts no more connections, writes queued data, and closes all connections.
 //! stop.stop();
 //! serving.await?;
 //! # Ok(())
@@ -50,16 +50,16 @@
 //!
 //! # Map
 //!
-//! * [`Application`]: what a server or client does with a connection; [`End`]: how it ended;
-//! * [`Driver`]: one connection over one stream; [`Settings`]: its bounds and patience;
-//! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: what they make of a new peer;
-//!   [`Options`], [`Capacity`]: how many are let in; [`Counts`]: figures for operators;
+//! * [`Application`]: how a server or client uses a connection; [`End`]: how it ended;
+//! * [`Driver`]: one connection over one stream; [`Settings`]: its queue and time limits;
+//! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: creates connections;
+//!   [`Options`], [`Capacity`]: limits on open connections; [`Counts`]: figures for operators;
 //! * [`Stop`]: graceful shutdown;
-//! * [`rough`]: a bad network, made on purpose;
+//! * [`rough`]: simulates a bad network;
 //! * [`mailbox()`]: bounded notices from other tasks;
-//! * [`Tally`]: log lines about what happens often, once in a while.
+//! * [`Tally`]: rate-limited log lines about frequent events.
 //!
-//! There is no game knowledge here.
+//! This crate knows nothing about games.
 
 mod accept;
 mod application;

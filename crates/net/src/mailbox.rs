@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc;
 
-/// A mailbox for this many notices, and the handle that other tasks put them in with.
+/// A mailbox for this many notices, and the handle with which other tasks fill it.
 ///
-/// Nobody waits for a connection that does not empty its mailbox: one more notice than there is room
-/// for is lost, the mailbox reports [`Overflow`], and the connection should end, since it no longer
-/// knows all it was told.
+/// Senders never wait. When the mailbox is full, the next notice is lost and the mailbox reports
+/// [`Overflow`]. The connection should then end, because it has missed a notice.
 #[must_use]
 pub fn mailbox<N>(capacity: usize) -> (Handle<N>, Mailbox<N>) {
     let (sender, receiver) = mpsc::channel(capacity.max(1));

@@ -1,7 +1,7 @@
-//! A rough stretch of network: datagrams get lost, come late, twice, or in another order.
+//! Simulates a bad network: datagrams are lost, delayed, duplicated or reordered.
 //!
-//! It stands between a client and a server that know nothing of it, so that people can see what a
-//! protocol makes of a bad network.
+//! It sits between a client and a server that are unaware of it, and shows how a protocol copes
+//! with a bad network.
 
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -37,7 +37,7 @@ pub struct Conditions {
 
 /// The longest that reordering adds, at least.
 const LEAST_LATENESS: Duration = Duration::from_millis(50);
-/// How many datagrams are under way at the most; what comes then is lost.
+/// Limit on datagrams in transit; beyond it, they are lost.
 const MAX_FLYING: usize = 16_384;
 /// The longest datagram there is.
 const LONGEST: usize = 65_535;
@@ -80,14 +80,14 @@ impl StretchCounts {
         self.again.load(Ordering::Relaxed)
     }
 
-    /// Those that came late.
+    /// Those that arrived late.
     #[must_use]
     pub fn late(&self) -> u64 {
         self.late.load(Ordering::Relaxed)
     }
 }
 
-/// A datagram under way: the earliest arrival comes first, and of two at once the older one.
+/// A datagram in transit, ordered by arrival time and then by age.
 type Flying = Reverse<(Instant, u64, bool, Vec<u8>)>;
 
 impl Stretch {

@@ -17,7 +17,7 @@ use crate::stop::Signal;
 use crate::tally::Tally;
 use crate::unwind::caught;
 
-/// Accepts connections, each in a task of its own from its first byte on.
+/// Accepts connections, each in its own task from the first byte.
 #[derive(Debug)]
 pub struct Listener {
     tcp: TcpListener,

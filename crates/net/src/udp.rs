@@ -198,7 +198,7 @@ impl Receive for Queue {
                 self.last = datagram;
                 Ok(Input::Datagram(&self.last))
             }
-            // Nothing more comes in once the listener stops; the connection ends by its signal.
+            // A stopped listener delivers nothing; the signal ends the connection.
             None => core::future::pending().await,
         }
     }
@@ -214,7 +214,7 @@ impl Receive for Reader {
     const LINGERS: bool = false;
 
     async fn receive(&mut self) -> io::Result<Input<'_>> {
-        // An error means that nobody listens there: as good as the end.
+        // An error means that nobody listens there, so the connection ends.
         let length = self.socket.recv(&mut self.buffer).await?;
         Ok(Input::Datagram(self.buffer.get(..length).unwrap_or_default()))
     }

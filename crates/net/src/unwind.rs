@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a future; a panic becomes its text.
 ///
-/// What the future borrows may be in any state afterwards; only the end of the connection may see it
-/// then.
+/// What the future borrows may be in any state afterwards; only the end of the connection may see
+/// it then.
 pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {

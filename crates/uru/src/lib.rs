@@ -31,8 +31,8 @@
 //! | [`connection`] | the connection state machine: client, server, observer, relay |
 //! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
 //!
-//! The example `register` joins a client and a server over an encrypted connection, without sockets:
-//! `cargo run -p worldwire-uru --example register`.
+//! The example `register` joins a client and a server over an encrypted connection, without
+//! sockets: `cargo run -p worldwire-uru --example register`.
 //!
 //! The facts come from the Uru community's protocol documentation and were checked against the
 //! H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.

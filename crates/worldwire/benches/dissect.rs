@@ -3,9 +3,9 @@
 //! The capture is generated: `WORLDWIRE_BENCH_MB` megabytes (200 unless set) of encrypted auth and
 //! game connections, 32 at a time. tshark runs only where it is installed.
 //!
-//! `WORLDWIRE_BENCH_LOGINS` names a directory with a capture of real logins over IPv4 and a key file
-//! (`.toml` or `.ini`). The largest capture there is repeated to 50 MB, each time with other addresses
-//! of its clients.
+//! `WORLDWIRE_BENCH_LOGINS` names a directory with a capture of real logins over IPv4 and a key
+//! file (`.toml` or `.ini`). The largest capture there is repeated to 50 MB, each time with other
+//! addresses of its clients.
 
 use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -265,7 +265,8 @@ impl Talk {
     }
 }
 
-/// What players say in an age, from the conformance vectors: notices, chat, states, a clone, a lock.
+/// What players say in an age, from the conformance vectors: notices, chat, states, a clone, a
+/// lock.
 static GAME_MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     const IDS: [&str; 8] = [
         "game-notify-dont",

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::tempdir;
 
-/// The most memory in bytes that the program takes while it encodes a document; its own code does not
-/// count.
+/// The most memory in bytes that the program takes while it encodes a document; its own code does
+/// not count.
 #[track_caller]
 fn cost(codec: &str, document: &str) -> usize {
     let folder = tempdir().unwrap();

@@ -3,9 +3,9 @@
 /// Declares the messages that one side sends on one kind of connection: a struct for each, an
 /// enum over them, and their table ([`Messages`](crate::Messages)).
 ///
-/// The head names the enum, the connection and the sender; `reserved`, which may be
-/// missing, lists numbers that have a name but no known layout. A message that borrows text or bytes
-/// carries the lifetime of the enum; where no message borrows anything, the enum has none either.
+/// The head names the enum, the connection and the sender; `reserved`, which may be missing, lists
+/// numbers that have a name but no known layout. A message that borrows text or bytes carries the
+/// lifetime of the enum; where no message borrows anything, the enum has none either.
 ///
 /// ```
 /// use worldwire_core::{Bytes32, Messages, Reader, messages};

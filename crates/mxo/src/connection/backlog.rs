@@ -1,20 +1,20 @@
-//! What a relay has received and not read yet.
+//! Input that a relay has received but not read yet.
 
 use std::collections::VecDeque;
 
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 
-/// The inputs of both sides, in the order in which they came.
+/// The inputs from both sides, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// By the side that sends, with the number of each input.
+    /// By sending side, with the number of each input.
     inputs: [VecDeque<(u64, Arrival)>; 2],
     bytes: [usize; 2],
     count: u64,
 }
 
-/// An [`Input`] with bytes of its own.
+/// An owned [`Input`].
 #[derive(Debug)]
 pub(super) enum Arrival {
     Bytes(Vec<u8>),
@@ -23,7 +23,7 @@ pub(super) enum Arrival {
     End,
 }
 
-/// What an input counts at least, since every one takes up memory.
+/// The minimum size counted for an input, since each one takes up memory.
 const MIN_COUNTED_BYTES: usize = 64;
 
 impl Backlog {
@@ -34,7 +34,7 @@ impl Backlog {
         self.inputs[from.index()].push_back((self.count, arrival));
     }
 
-    /// The oldest input of the sides that may be read.
+    /// The oldest input from a side that may be read.
     pub(super) fn pop(&mut self, may_read: impl Fn(Side) -> bool) -> Option<(Side, Arrival)> {
         let number = |side: &Side| self.inputs[side.index()].front().map(|(number, _)| *number);
         let readable = Side::BOTH.into_iter().filter(|side| may_read(*side));
@@ -44,7 +44,7 @@ impl Backlog {
         Some((side, arrival))
     }
 
-    /// How many bytes of a side wait, or a little more.
+    /// About how many bytes of a side wait; never too low.
     pub(super) fn bytes(&self, side: Side) -> usize {
         self.bytes[side.index()]
     }

@@ -1,4 +1,4 @@
-//! How the roles behave.
+//! The settings of each role.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use worldwire_core::connection::Bounds;
 
 use crate::crypt::{IvSource, KnownSession, SessionKey};
 
-/// What the margin server gave the client, and what this side encrypts with.
+/// The session that the margin server assigned, and this side's source of initial vectors.
 #[derive(Clone)]
 pub struct Session {
-    /// The id, which the hello carries.
+    /// The id, sent in the hello.
     pub id: u32,
     /// The key.
     pub key: SessionKey,
-    /// Where initial vectors come from.
+    /// The source of initial vectors.
     pub ivs: IvSource,
 }
 
 impl Session {
-    /// A session. `seed` are 16 random bytes for this connection and no other: see [`IvSource`].
+    /// Creates a session. `seed` is 16 random bytes, unique to this connection; see [`IvSource`].
     #[must_use]
     pub fn new(id: u32, key: SessionKey, seed: &[u8; 16]) -> Self {
         Self { id, key, ivs: IvSource::new(seed) }
@@ -33,16 +33,16 @@ impl fmt::Debug for Session {
     }
 }
 
-/// What clients and servers need.
+/// Settings shared by clients and servers.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The time since 1970 at the moment that the driver's clock counts from.
+    /// The time since 1970 at zero on the driver's clock.
     pub epoch: Duration,
-    /// How long a packet waits for its acknowledgement, so that it can go along with something
-    /// else. Seven packets do not wait. Default 50 ms.
+    /// How long an acknowledgement waits so that it can share a packet. Seven waiting packets are
+    /// acknowledged immediately. Default 50 ms.
     pub ack_delay: Duration,
-    /// How long a packet may be unacknowledged before it counts as lost, as long as nothing is
-    /// known of the way. Later that follows from how long acknowledgements take. Default 500 ms.
+    /// How long a packet may stay unacknowledged before it counts as lost, until a round-trip time
+    /// has been measured. Default 500 ms.
     pub first_resend: Duration,
     /// The shortest such time. Default 200 ms.
     pub least_resend: Duration,
@@ -50,16 +50,16 @@ pub struct Common {
     pub max_resend: Duration,
     /// How long the other side may be silent. Default 30 s.
     pub idle_time: Duration,
-    /// The most bytes of a packet behind its sequence word. Default 1300, as both emulators have
-    /// it; the live server went up to 1322.
+    /// The maximum number of bytes after a packet's sequence word. Default 1300, as in both
+    /// emulators; the live server sent up to 1322.
     pub max_payload: usize,
     /// How many packets with RPC messages may be unacknowledged. Default 64.
     pub max_in_flight: usize,
-    /// How many RPC messages ahead of a missing one are kept, and sent. Default 512.
+    /// How many RPC messages are kept, or sent, ahead of a missing one. Default 512.
     pub max_ahead: u16,
-    /// How many bytes of them are kept. Default 1 MiB.
+    /// How many of their bytes are kept. Default 1 MiB.
     pub max_ahead_bytes: usize,
-    /// How much may be queued for the other side, and how much may wait for acknowledgements.
+    /// Limits on data queued for the other side, and on unacknowledged data.
     pub bounds: Bounds,
 }
 
@@ -80,33 +80,33 @@ impl Common {
         }
     }
 
-    /// Seconds since 1970 at a moment of the driver's.
+    /// Seconds since 1970, from a time on the driver's clock.
     pub(super) fn clock(&self, now: Duration) -> u32 {
         u32::try_from(self.epoch.saturating_add(now).as_secs()).unwrap_or(u32::MAX)
     }
 }
 
-/// How a client treats a connection.
+/// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Clock, resending, bounds.
     pub common: Common,
-    /// The character, as the margin server named it.
+    /// The character's id from the margin server.
     pub character_uid: u64,
-    /// What stands behind it in the hello. Default 0x384, as the client sends it.
+    /// The unknown field after it in the hello. Default 0x384, as the client sends it.
     pub hello_unknown: u64,
-    /// What stands behind the session's id in the encrypted block. Random bytes do; default zeros.
+    /// The bytes after the session id in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
-    /// How often a hello or a ping is sent again until something comes. Default 1 s.
+    /// The interval at which a hello or ping is repeated until an answer arrives. Default 1 s.
     pub repeat_every: Duration,
-    /// How long the server may take to answer (`Timer::Setup`). Default 15 s.
+    /// The time limit for the server's answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,
     /// How long the server may be silent before a ping is sent. Default 10 s.
     pub ping_every: Duration,
 }
 
 impl ClientConfig {
-    /// The defaults. `epoch` is the time since 1970 at zero of the driver's clock.
+    /// The defaults. `epoch` is the time since 1970 at zero on the driver's clock.
     #[must_use]
     pub fn new(epoch: Duration, character_uid: u64) -> Self {
         Self {
@@ -121,29 +121,29 @@ impl ClientConfig {
     }
 }
 
-/// How a server treats a connection.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Clock, resending, bounds.
     pub common: Common,
-    /// How long the client may take to say hello (`Timer::Setup`). Default 30 s.
+    /// The time limit for the client's hello (`Timer::Setup`). Default 30 s.
     pub setup_time: Duration,
 }
 
 impl ServerConfig {
-    /// The defaults. `epoch` is the time since 1970 at zero of the driver's clock.
+    /// The defaults. `epoch` is the time since 1970 at zero on the driver's clock.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self { common: Common::new(epoch), setup_time: Duration::from_secs(30) }
     }
 }
 
-/// How a relay treats a connection; the [`relay`](super::Connection::relay) says what it does.
+/// Settings of a [relay](super::Connection::relay).
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// The sessions whose keys are known.
     pub sessions: Arc<[KnownSession]>,
-    /// How much may be queued for a side. More closes the connection with a fault.
+    /// Limits on data queued for each side. Exceeding them closes the connection with a fault.
     pub bounds: Bounds,
 }
 

@@ -1,4 +1,4 @@
-//! A client or a server: its session, its numbers, and what it sends.
+//! The client and server roles: session, sequence numbers and sending.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,43 +8,42 @@ use worldwire_core::{Error, Result, Side, Writer};
 
 use super::config::{ClientConfig, Common, ServerConfig, Session};
 use super::event::{News, PacketNumber};
-use super::flight::{Cargo, Fate, Flight, Outcome};
 use super::inbox::Inbox;
 use super::outbox::{Departure, Outbox, Unacknowledged};
+use super::sent_packets::{Cargo, Fate, Outcome, SentPackets};
 use crate::frame::{
     ACK_BITS, ANSWERS, Hello, Measure, PacketHead, Plain, RccFlags, ReceiveWindow, RpcMessage,
     SequenceNumber, SequenceWord, SimTime, encode_head,
 };
 
-/// Which side it plays.
+/// The role, with its settings.
 #[derive(Debug)]
 pub(super) enum Part {
     Client(ClientConfig),
     Server(ServerConfig),
 }
 
-/// How far the connection has come.
+/// The phase of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// No hello was answered yet.
     Setup,
     Established,
-    /// Server: the client has been asked to reset the sequence, in the packet with this number.
-    /// It is asked again at a time that is set when the driver next tells the time.
+    /// Server: the packet with this number asked the client to reset the sequence. The time of the
+    /// next attempt is set at the driver's next input.
     Resetting {
         number: u64,
         again_at: Option<Duration>,
     },
-    /// The connection is over: nobody asks any more what became of packets.
+    /// The connection is over, and packets are not tracked any more.
     Over,
 }
 
-/// What becomes of a packet of the other side.
+/// Whether to read a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is read.
     Read,
-    /// It takes up no bytes: it came before, or belongs to a sequence that was reset.
+    /// It is a repeat, or belongs to a sequence that was reset. It takes up no bytes.
     Ignore,
 }
 
@@ -54,9 +53,9 @@ pub(super) struct Endpoint {
     part: Part,
     pub(super) session: Session,
     phase: Phase,
-    /// What the other side sent.
+    /// The packets received.
     window: ReceiveWindow,
-    /// When what it sent is acknowledged at the latest.
+    /// The deadline for acknowledging them.
     ack_at: Option<Duration>,
     /// Client: the packet that reset the sequence last, and its initial vector.
     reset_by: Option<(SequenceNumber, [u8; 16])>,
@@ -64,7 +63,7 @@ pub(super) struct Endpoint {
     pub(super) measure: Box<dyn Measure>,
     outbox: Outbox,
     unacknowledged: Unacknowledged,
-    flight: Flight,
+    sent_packets: SentPackets,
     /// Plain packets to be sent.
     plain: VecDeque<Vec<u8>>,
     plain_bytes: usize,
@@ -73,15 +72,15 @@ pub(super) struct Endpoint {
     pub(super) news: VecDeque<News>,
 }
 
-/// How far packets may be ahead of the newest that was acknowledged. A quarter of all numbers, so
-/// that an acknowledgement can never be taken for one of another round.
+/// How far packets may be ahead of the newest acknowledged one. With a quarter of all numbers, an
+/// acknowledgement is never mistaken for one from another round.
 const MAX_AHEAD: u64 = 1024;
-/// How far behind the newest packet another may be for its acknowledgements to count: enough for
-/// one that is seconds late. Older ones may speak of packets of the round before.
+/// The acknowledgements of a packet older than this are ignored, because they may refer to the
+/// previous round. Enough for one that is seconds late.
 const MAX_WORD_AGE: u16 = 256;
-/// Plain packets that wait to be sent; more are not answered.
+/// Limit on plain packets that wait to be sent; beyond it, they are not answered.
 const MAX_PLAIN_BYTES: usize = 256;
-/// Acknowledgements that are planned at once.
+/// How many bare acknowledgements are planned together.
 const MAX_BARE: usize = 4;
 
 impl Endpoint {
@@ -98,7 +97,7 @@ impl Endpoint {
             measure,
             outbox: Outbox::new(max_payload),
             unacknowledged: Unacknowledged::default(),
-            flight: Flight::default(),
+            sent_packets: SentPackets::default(),
             plain: VecDeque::new(),
             plain_bytes: 0,
             ping: 0,
@@ -106,7 +105,7 @@ impl Endpoint {
         }
     }
 
-    /// The connection begins: a client says hello.
+    /// Starts the timers. A client sends its hello.
     pub(super) fn start(&mut self, timers: &mut Timers) {
         match &self.part {
             Part::Client(config) => timers.start(Timer::Setup, config.setup_time),
@@ -115,7 +114,6 @@ impl Endpoint {
         self.beat(timers);
     }
 
-    /// The side that it plays.
     pub(super) fn side(&self) -> Side {
         match self.part {
             Part::Client(_) => Side::Client,
@@ -179,9 +177,9 @@ impl Endpoint {
             let error = Error::limit("bytes of an object section", most as u64, length as u64);
             return Err(SendError::Encode(error));
         }
-        let ahead = self.outbox.next().saturating_sub(self.flight.highest());
-        // When nothing is on its way any more, one packet finds out whether any arrives.
-        let is_idle = self.flight.is_empty() && self.outbox.packets() == 0;
+        let ahead = self.outbox.next().saturating_sub(self.sent_packets.highest());
+        // With nothing in flight, one packet probes whether the network works.
+        let is_idle = self.sent_packets.is_empty() && self.outbox.packets() == 0;
         if ahead > MAX_AHEAD && !is_idle {
             let name = "packets that are not acknowledged";
             return Err(SendError::QueueFull(Error::limit(name, MAX_AHEAD, ahead)));
@@ -218,7 +216,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A plain packet came; what is wrong with it.
+    /// Handles a plain packet.
+    ///
+    /// # Errors
+    /// Malformed, for a hello with another session.
     pub(super) fn on_plain(&mut self, plain: &Plain<'_>, timers: &mut Timers) -> Result<()> {
         match (plain, &self.part) {
             (Plain::Hello(hello), Part::Server(_)) => {
@@ -228,8 +229,8 @@ impl Endpoint {
                     let found = format!("session {found:#x}, or one with another key");
                     return Err(Error::malformed(wanted, found).inside("encryptedSession"));
                 }
-                // A client whose packets came has heard the answer. This is an old hello, or another
-                // client's, whose packets would be taken for those of this one.
+                // A client that sends packets has received the answer. This hello is old, or from
+                // another client, whose packets would be mistaken for this client's.
                 if self.window.newest().is_some() {
                     return Ok(());
                 }
@@ -251,14 +252,14 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A packet of the other side was decrypted: decides whether it is read.
+    /// Decides whether a decrypted packet is read.
     pub(super) fn judge(&mut self, head: &PacketHead, iv: &[u8; 16], timers: &Timers) -> Verdict {
         let number = head.sequence.local;
         let resets = head.flags.contains(RccFlags::Reset);
         match (&self.part, self.phase) {
-            // A client says hello first.
+            // A client must send a hello first.
             (Part::Server(_), Phase::Setup) => return Verdict::Ignore,
-            // Without an answer, they are for a client that was at this address before.
+            // Before the answer, packets are for an earlier client at this address.
             (Part::Client(_), Phase::Setup) => return Verdict::Ignore,
             (Part::Server(_), Phase::Resetting { .. }) => {
                 return if resets { Verdict::Read } else { Verdict::Ignore };
@@ -266,7 +267,7 @@ impl Endpoint {
             (Part::Client(_), _) if resets => match self.reset_by {
                 Some((_, before)) if before == *iv => return Verdict::Ignore,
                 Some((before, _)) if before == number => {
-                    // It comes again because the answer was lost, or it is late.
+                    // The answer was lost, or this copy is late.
                     if self.window.newest() == Some(number) {
                         self.outbox.plan_bare(RccFlags::Always | RccFlags::Reset);
                     }
@@ -277,7 +278,7 @@ impl Endpoint {
             _ => {}
         }
         if self.window.contains(number) {
-            // The acknowledgement may be lost.
+            // The acknowledgement may have been lost.
             self.window.receive(number);
             self.ack_later(timers);
             return Verdict::Ignore;
@@ -285,7 +286,7 @@ impl Endpoint {
         Verdict::Read
     }
 
-    /// A packet is read: its number and its acknowledgements count. `false` when it is too old.
+    /// Takes the number and the acknowledgements of a packet. Returns false if it is too old.
     pub(super) fn accept(
         &mut self,
         head: &PacketHead,
@@ -306,7 +307,7 @@ impl Endpoint {
             }
             (Part::Server(_), Phase::Resetting { number: own, .. }) => {
                 self.window = ReceiveWindow::reset_by(number);
-                self.flight.restart(own);
+                self.sent_packets.restart(own);
                 self.phase = Phase::Established;
                 self.news.push_back(News::Reset);
             }
@@ -314,12 +315,12 @@ impl Endpoint {
                 if !self.window.receive(number) {
                     return false;
                 }
-                // Older words may speak of numbers of the round before.
+                // Older words may refer to numbers from the previous round.
                 let age = self.window.newest().map_or(0, |newest| newest.ahead_of(number));
                 if age <= MAX_WORD_AGE {
                     let mut fates = Vec::new();
                     let next = self.outbox.next_sent();
-                    self.flight.acknowledge(timers.now(), word, next, &mut fates);
+                    self.sent_packets.acknowledge(timers.now(), word, next, &mut fates);
                     self.settle(fates);
                 }
             }
@@ -331,19 +332,18 @@ impl Endpoint {
         true
     }
 
-    /// Time has passed.
     pub(super) fn on_timeout(&mut self, timers: &mut Timers) {
         let now = timers.now();
         if timers.get(Timer::Beat).is_some_and(|at| at <= now) {
             self.beat(timers);
         }
         let mut fates = Vec::new();
-        self.flight.time_out(now, self.part.common(), &mut fates);
+        self.sent_packets.time_out(now, self.part.common(), &mut fates);
         self.settle(fates);
         if let Phase::Resetting { number, again_at: Some(again_at) } = &mut self.phase
             && *again_at <= now
         {
-            *again_at = now.saturating_add(self.flight.patience(self.part.common()));
+            *again_at = now.saturating_add(self.sent_packets.patience(self.part.common()));
             if self.outbox.packets() == 0 {
                 self.outbox.plan_again(RccFlags::Always | RccFlags::Reset, *number);
             }
@@ -351,24 +351,24 @@ impl Endpoint {
         self.plan(now);
     }
 
-    /// The driver tells the time.
-    pub(super) fn tell(&mut self, now: Duration) {
-        self.flight.tell(now);
+    /// Takes the time from the driver.
+    pub(super) fn set_now(&mut self, now: Duration) {
+        self.sent_packets.set_now(now);
         if let Phase::Resetting { again_at: again_at @ None, .. } = &mut self.phase {
-            *again_at = Some(now.saturating_add(self.flight.patience(self.part.common())));
+            *again_at = Some(now.saturating_add(self.sent_packets.patience(self.part.common())));
         }
     }
 
-    /// When time matters next, apart from the timers. What was sent since the driver last told the
-    /// time asks for it at once: when it was sent decides when it is lost.
+    /// The next deadline, apart from the timers. It is `now` if the send time of a packet is still
+    /// unknown, because that time decides when the packet counts as lost.
     pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
         let asks = match self.phase {
             Phase::Resetting { again_at, .. } => Some(again_at.unwrap_or(now)),
             Phase::Setup | Phase::Established | Phase::Over => None,
         };
-        let lost_at = match self.flight.is_fresh() {
+        let lost_at = match self.sent_packets.is_fresh() {
             true => Some(now),
-            false => self.flight.deadline(self.common()),
+            false => self.sent_packets.deadline(self.common()),
         };
         [self.ack_at, asks, lost_at].into_iter().flatten().min()
     }
@@ -383,20 +383,19 @@ impl Endpoint {
         let (remote, acks) = self.window.acknowledge();
         self.ack_at = match self.window.waiting() {
             0 => None,
-            // It takes another word.
+            // One word could not acknowledge everything.
             _ if self.outbox.packets() == 0 => Some(now),
             _ => self.ack_at,
         };
         Some(self.seal(departure, remote, acks, now))
     }
 
-    /// How many bytes are queued as datagrams.
+    /// The bytes of all queued datagrams.
     pub(super) fn queued_bytes(&self) -> usize {
         self.plain_bytes + self.outbox.bytes()
     }
 
-    /// The connection is over: what is on its way counts as lost, and objects that are not are
-    /// not sent any more.
+    /// Ends the connection. Packets in flight count as lost, and queued objects are dropped.
     pub(super) fn finish(&mut self) {
         self.phase = Phase::Over;
         self.abandon();
@@ -406,7 +405,7 @@ impl Endpoint {
 
     fn abandon(&mut self) {
         let mut fates = Vec::new();
-        self.flight.abandon(&mut fates);
+        self.sent_packets.abandon(&mut fates);
         self.settle(fates);
     }
 
@@ -425,22 +424,22 @@ impl Endpoint {
         if let Some(cargo) = departure.cargo
             && self.phase != Phase::Over
         {
-            self.flight.send(departure.number, now, cargo);
+            self.sent_packets.send(departure.number, now, cargo);
         }
         self.session.key.seal_datagram(&self.session.ivs.draw(), packet.as_bytes())
     }
 
-    /// Puts into packets what can be sent now.
+    /// Plans packets for messages and acknowledgements that can be sent now.
     fn plan(&mut self, now: Duration) {
         if self.phase != Phase::Established {
             return;
         }
         let common = self.part.common();
         while let Some((number, message)) = self.unacknowledged.next(common.max_ahead.into()) {
-            let on_their_way = self.flight.rpc_packets() + self.outbox.packets();
-            let ahead = self.outbox.next().saturating_sub(self.flight.highest());
-            let is_close = ahead <= MAX_AHEAD || on_their_way == 0;
-            let may_begin = on_their_way < common.max_in_flight.max(1) && is_close;
+            let in_flight = self.sent_packets.rpc_packets() + self.outbox.packets();
+            let ahead = self.outbox.next().saturating_sub(self.sent_packets.highest());
+            let is_close = ahead <= MAX_AHEAD || in_flight == 0;
+            let may_begin = in_flight < common.max_in_flight.max(1) && is_close;
             let most = common.bounds.queued_bytes;
             if !self.outbox.plan_rpc(number, &message, most, may_begin) {
                 break;
@@ -478,18 +477,18 @@ impl Endpoint {
         }
     }
 
-    /// The sequence is reset: nothing of what was sent counts any more.
+    /// Resets the sequence and forgets everything sent.
     fn restart(&mut self) {
         self.abandon();
         let lost = self.outbox.clear().into_iter().map(|number| News::Lost(PacketNumber(number)));
         self.news.extend(lost);
         self.unacknowledged.restart();
         self.inbox.restart();
-        self.flight.restart(self.outbox.next().saturating_sub(1));
+        self.sent_packets.restart(self.outbox.next().saturating_sub(1));
         self.ack_at = None;
     }
 
-    /// The other side lives.
+    /// Restarts the idle timer, and completes setup.
     fn on_traffic(&mut self, timers: &mut Timers) {
         timers.start(Timer::Idle, self.common().idle_time);
         if let Part::Client(config) = &self.part {
@@ -504,10 +503,10 @@ impl Endpoint {
         self.plan(timers.now());
     }
 
-    /// Client: says hello, or sends a ping.
+    /// Client: sends a hello or a ping.
     fn beat(&mut self, timers: &mut Timers) {
         let Part::Client(config) = &self.part else { return timers.stop(Timer::Beat) };
-        // Until something comes.
+        // Repeats until an answer arrives.
         timers.start(Timer::Beat, config.repeat_every);
         if self.phase == Phase::Setup {
             let mut block = [0; 16];
@@ -525,7 +524,7 @@ impl Endpoint {
         self.ping = self.ping.wrapping_add(1);
     }
 
-    /// Plain packets are said again: one that finds no room is left out.
+    /// Queues a plain packet if there is room. The peer repeats those that get no answer.
     fn push_plain(&mut self, plain: &Plain<'_>) {
         let Ok(bytes) = plain.to_bytes() else { return };
         if self.plain_bytes + bytes.len() <= MAX_PLAIN_BYTES {

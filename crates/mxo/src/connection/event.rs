@@ -1,4 +1,4 @@
-//! What a connection reports.
+//! Events and pieces.
 
 use core::fmt;
 use core::ops::Range;
@@ -8,57 +8,56 @@ use worldwire_core::connection::Piece;
 
 use crate::frame::{Hello, RccFlags, SequenceNumber};
 
-/// What only connections of this family report.
+/// Events specific to MxO.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// The hello was answered: messages may be sent. Observers do not report it.
+    /// The server answered the hello, so messages may be sent. Observers do not report this.
     Established,
-    /// A packet with objects has arrived (clients and servers). Each packet is reported once,
-    /// as delivered or as lost; a lost one may be [late](Self::Late) afterwards.
+    /// An object packet arrived (clients and servers). Each packet is reported once, as delivered
+    /// or lost; a lost one can be [late](Self::Late) afterwards.
     Delivered(PacketNumber),
-    /// A packet with objects has not arrived, as far as can be known: later packets were
-    /// acknowledged, nothing was for too long, the sequence was reset, or the connection is over.
+    /// An object packet counts as lost: later packets were acknowledged, an acknowledgement took
+    /// too long, the sequence was reset, or the connection is over.
     Lost(PacketNumber),
-    /// A packet that was reported as lost has arrived all the same, at some time: its
-    /// acknowledgement has come. It may have overtaken none, or any that was sent after it. Each is
-    /// reported once at the most, as long as no 2,048 packets were sent since, and the sequence was
-    /// not reset.
+    /// The acknowledgement of a packet reported as lost arrived. It is unknown when the packet
+    /// itself arrived, before or after later ones. Reported at most once per packet, and not after
+    /// 2,048 later packets or a reset.
     Late(PacketNumber),
-    /// The sequence was reset, as a server asked for (clients and servers). RPC messages that were
-    /// not acknowledged are gone, and so are all views.
+    /// The sequence was reset at the server's request (clients and servers). Unacknowledged RPC
+    /// messages and all views are discarded.
     Reset,
-    /// A packet came again (observers and relays). It takes up no bytes of the stream.
+    /// A packet was repeated (observers and relays). It takes up no bytes of the stream.
     Repeated {
-        /// Who sent it.
+        /// The side that sent it.
         side: Side,
         /// Its number.
         number: SequenceNumber,
     },
-    /// Packets did not come, or could not be read (observers and relays). It is reported when later
-    /// ones show that they come no more, or at the end; each once.
+    /// Packets are missing or unreadable (observers and relays). Each is reported once, when it is
+    /// too old to be expected or the stream ends.
     Missing {
-        /// Who sent them.
+        /// The side that sent them.
         side: Side,
         /// The number of the first.
         first: SequenceNumber,
-        /// The number of the last, which comes behind the first or is the same.
+        /// The number of the last; equal to `first` for a single packet.
         last: SequenceNumber,
     },
-    /// The datagrams are encrypted and no key fits (observers). Reported once for each session.
-    /// They are passed over as long as none does.
+    /// No key opens the datagrams (observers). They are skipped. Reported once per session.
     KeysNeeded {
-        /// Who sent the first of them.
+        /// The side that sent the first of them.
         side: Side,
-        /// What there is instead of the key.
+        /// Why the key is missing.
         missing: MissingKey,
     },
-    /// The key that opens the datagrams was given for another session than the hello names (observers
-    /// and relays). It is used: the hello is damaged, or the id in the key file is wrong.
+    /// The key that opens the datagrams was given for a session other than the one in the hello
+    /// (observers and relays). It is used all the same: either the hello is damaged, or the id in
+    /// the key file is wrong.
     OtherSession {
-        /// The session that the key was given for.
+        /// The session given with the key.
         id: u32,
-        /// The session that the hello names.
+        /// The session in the hello.
         named: u32,
     },
 }
@@ -77,18 +76,17 @@ pub enum MissingKey {
 }
 
 impl fmt::Display for MissingKey {
-    /// What was found instead of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotGiven => f.write_str("no key"),
             Self::NoneFits { keys: 1 } => f.write_str("a key that does not open it"),
-            Self::NoneFits { keys } => write!(f, "{keys} keys, none of which opens it"),
+            Self::NoneFits { keys } => write!(f, "{keys} keys that do not open it"),
         }
     }
 }
 
-/// The number of a packet with objects: the replicator's handle for what it carried. It does not
-/// wrap; the number on the wire is [`sequence`](Self::sequence).
+/// The number of an object packet, by which the replicator identifies its contents. It does not
+/// wrap; [`sequence`](Self::sequence) is the number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketNumber(pub u64);
 
@@ -106,10 +104,10 @@ impl fmt::Display for PacketNumber {
     }
 }
 
-/// What a piece of a stream is.
+/// The kind of a piece.
 ///
-/// An observer and a relay report whole datagrams: `Hello`, `Plain`, `Packet`. A client and a
-/// server report what is in them, RPC messages once and in their order.
+/// Observers and relays report whole datagrams: `Hello`, `Plain`, `Packet`. Clients and servers
+/// report the contents of packets, with RPC messages once and in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// The client's hello.
@@ -123,7 +121,7 @@ pub enum Unit {
         /// Its flags.
         flags: RccFlags,
     },
-    /// A packet without anything to deliver: it acknowledges others, or repeats RPC messages.
+    /// A packet with nothing to deliver: it only acknowledges others, or repeats RPC messages.
     Upkeep {
         /// Its number.
         number: SequenceNumber,
@@ -135,7 +133,7 @@ pub enum Unit {
         /// Its number.
         number: u16,
     },
-    /// A section with its id: 3 for objects, or one that is not known.
+    /// A section, starting with its id: 3 for objects, or an unknown one.
     Section {
         /// The id.
         id: u8,
@@ -144,17 +142,17 @@ pub enum Unit {
     },
 }
 
-/// A complete piece of a side's stream. Head and padding of a datagram belong to the first and
-/// the last piece that comes of it.
+/// A complete piece of a side's stream. A datagram's header belongs to its first piece, and its
+/// padding to the last.
 #[derive(Clone, Debug)]
 pub struct Received<'c> {
-    /// Who sent it.
+    /// The side that sent it.
     pub side: Side,
-    /// What it is.
+    /// Its kind.
     pub unit: Unit,
     /// Its bytes, decrypted.
     pub bytes: &'c [u8],
-    /// The bytes of its side's datagrams that it takes up.
+    /// Its range in the stream of its side's datagrams.
     pub range: Range<u64>,
 }
 

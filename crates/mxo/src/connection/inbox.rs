@@ -1,4 +1,4 @@
-//! RPC messages of the other side, brought into their order.
+//! Puts received RPC messages in order.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use super::config::Common;
 use super::event::Unreported;
 use crate::frame::{Packet, RpcList, Section};
 
-/// The RPC messages that came too early, and the number of the next one.
+/// The RPC messages that arrived early, and the number of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     next: u64,
     early: BTreeMap<u64, Unreported>,
-    /// Bytes of the messages that came too early.
+    /// Their bytes.
     bytes: usize,
-    /// Where messages were that a restart forgot, since nothing else reports them.
+    /// The ranges of messages that a restart discarded, since nothing else reports them.
     #[cfg(feature = "fuzzing")]
     forgotten: Vec<(Side, core::ops::Range<u64>)>,
 }
 
-/// Where a message stands in the order.
+/// The position of a message in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It came before.
+    /// It was received before.
     Repeated,
-    /// It is the next, or a later one: the number, which does not wrap.
+    /// It is the next or a later one. The number does not wrap.
     At(u64),
 }
 
 impl Inbox {
-    /// Where the message with this number on the wire stands.
+    /// The position of the message with this number on the wire.
     pub(super) fn turn(&self, number: u16) -> Turn {
         let ahead = number.wrapping_sub(super::outbox::on_wire(self.next));
         let turn = self.next.saturating_add(ahead.into());
@@ -59,7 +59,7 @@ impl Inbox {
                     return Err(Error::limit(name, max_ahead.into(), ahead + 1));
                 }
                 bytes += message.body.len();
-                // The next one does not wait, whatever its length.
+                // The next message is delivered immediately, whatever its length.
                 if ahead > 0 && bytes > max_bytes {
                     let name = "bytes of RPC messages ahead of a missing one";
                     return Err(Error::limit(name, max_bytes as u64, bytes as u64));
@@ -69,18 +69,18 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes a message in; it may come out of [`next`](Self::next) at once.
+    /// Stores a message until [`next`](Self::next) returns it.
     pub(super) fn put(&mut self, turn: u64, message: Unreported) {
         self.bytes += message.bytes.len();
         self.early.insert(turn, message);
     }
 
-    /// A message that was put in.
+    /// A stored message.
     pub(super) fn get_mut(&mut self, turn: u64) -> Option<&mut Unreported> {
         self.early.get_mut(&turn)
     }
 
-    /// The next message in the order, if it has come.
+    /// The next message in order, if it has arrived.
     pub(super) fn next(&mut self) -> Option<Unreported> {
         let message = self.early.remove(&self.next)?;
         self.next += 1;
@@ -88,14 +88,14 @@ impl Inbox {
         Some(message)
     }
 
-    /// The bytes of the stream that messages take up which are kept or were forgotten.
+    /// The stream ranges of messages that are kept or were discarded.
     #[cfg(feature = "fuzzing")]
     pub(super) fn ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
         let early = self.early.values().map(|message| (message.side, message.range.clone()));
         self.forgotten.iter().cloned().chain(early).collect()
     }
 
-    /// Forgets everything; numbers begin at 0 again.
+    /// Discards everything; numbers restart at 0.
     pub(super) fn restart(&mut self) {
         *self = Self {
             #[cfg(feature = "fuzzing")]

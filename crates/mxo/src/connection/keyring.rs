@@ -1,4 +1,4 @@
-//! The key of a connection that is watched.
+//! Finds the key of a connection, for observers and relays.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use super::event::MissingKey;
 use crate::crypt::{KnownSession, SessionKey, Unopened};
 use crate::frame::Hello;
 
-/// The keys that are known, and the one that fits.
+/// The known keys, and the one in use.
 #[derive(Debug)]
 pub(super) struct Keyring {
     known: Arc<[KnownSession]>,
-    /// Its place among those that are known.
+    /// The index of the key in use.
     chosen: Option<usize>,
-    /// The places of those that opened something, and the sessions that were named then.
+    /// The keys that opened a datagram, by index, and the sessions named at that time.
     opened: Vec<(usize, Option<u32>)>,
     /// The last hello.
     hello: Option<Hello>,
-    /// The session of the chosen key, and the one that the hello names instead.
+    /// The session of the chosen key, and the different one in the hello.
     contradiction: Option<(u32, u32)>,
 }
 
 /// Why a datagram was not decrypted.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// There is no key for it.
+    /// No key opens it.
     NoKey(MissingKey),
     /// It is damaged.
     Damaged(Error),
@@ -39,8 +39,8 @@ impl Keyring {
         Self { known, chosen: None, opened: Vec::new(), hello: None, contradiction: None }
     }
 
-    /// A hello names its session to those who have its key. Returns whether it is of another
-    /// session than the one before.
+    /// Handles a hello: chooses the key whose session it names. Returns whether the hello starts a
+    /// different session.
     pub(super) fn on_hello(&mut self, hello: &Hello) -> bool {
         let is_other = self.hello.replace(hello.clone()).is_some_and(|before| before != *hello);
         if is_other {
@@ -60,7 +60,7 @@ impl Keyring {
         self.chosen.and_then(|place| self.known.get(place)).map(|session| &session.key)
     }
 
-    /// What opened datagrams, with the ids of their sessions as far as they are known.
+    /// The keys that opened datagrams, with their session ids if known.
     pub(super) fn opened(&self) -> impl Iterator<Item = KnownSession> {
         self.opened.iter().filter_map(|(place, named)| {
             let KnownSession { id, key } = self.known.get(*place)?;
@@ -68,7 +68,7 @@ impl Keyring {
         })
     }
 
-    /// A key opened a datagram.
+    /// Records that a key opened a datagram.
     fn note(&mut self, place: usize) {
         if self.opened.iter().any(|(other, _)| *other == place) {
             return;
@@ -79,18 +79,18 @@ impl Keyring {
         self.opened.push((place, named));
     }
 
-    /// The id that the chosen key was given for and the one that the hello names, where they differ.
-    /// Told once: the hello is damaged, or the id is wrong.
+    /// The session id given with the chosen key and the one in the hello, if they differ. Returned
+    /// once. Either the hello is damaged, or the id is wrong.
     pub(super) fn contradiction(&mut self) -> Option<(u32, u32)> {
         self.contradiction.take()
     }
 
-    /// Decrypts a datagram, with the key or, as long as none has fitted, with any. One that was
-    /// given for another session than the hello names is the last choice.
+    /// Decrypts a datagram with the chosen key, or tries all until one is chosen. Keys given for a
+    /// session other than the one in the hello are the last choice.
     pub(super) fn open(&mut self, iv: &[u8; 16], cipher: &[u8]) -> Result<Vec<u8>, Refused> {
         if let Some((place, key)) = self.chosen.zip(self.key()) {
             let plain = key.open(iv, cipher).map_err(|why| match why {
-                // It is the key of this session, so the datagram is wrong.
+                // The key belongs to this session, so the datagram is damaged.
                 Unopened::OtherKey => {
                     let wanted = "a datagram that the key of the session opens";
                     Refused::Damaged(Error::malformed(wanted, "a damaged one"))
@@ -113,7 +113,7 @@ impl Keyring {
                     self.note(place);
                     return Ok(plain);
                 }
-                // A length and padding that fit may be chance: only a CRC proves a key.
+                // A valid length and padding may be a coincidence. Only the CRC proves a key.
                 (Err(Unopened::OtherKey | Unopened::Damaged), _) => {}
                 (Err(why), _) => damaged = Some(why),
             }

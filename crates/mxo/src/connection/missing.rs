@@ -1,23 +1,23 @@
-//! Packets of a side that an observer did not see.
+//! Packets that an observer or relay did not see.
 
 use std::collections::VecDeque;
 
 use crate::frame::{MAX_ACK_AGE, MAX_NEWER, PacketCount, SequenceNumber};
 
-/// The numbers that were passed over. Those that come late are taken out again, until later
-/// packets show that they come no more.
+/// The packet numbers that were skipped. Late packets are removed again, until a number is too old
+/// to be expected.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     packets: PacketCount,
-    /// The first and the last of each run, the oldest in front.
+    /// The first and last number of each run, oldest first.
     runs: VecDeque<(u64, u64)>,
 }
 
 const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else a late packet counts as a newer one");
 
 impl Missing {
-    /// Whether a packet is behind a hole that is too long for its number to say so.
-    pub(super) fn is_behind_a_hole(&self, number: SequenceNumber, time: u32) -> bool {
+    /// Whether a packet follows a hole too long to detect from its number.
+    pub(super) fn is_after_long_hole(&self, number: SequenceNumber, time: u32) -> bool {
         let ahead = |newest| self.packets.of(number, time).saturating_sub(newest);
         self.packets.newest().is_some_and(|newest| ahead(newest) > u64::from(MAX_NEWER))
     }
@@ -27,18 +27,18 @@ impl Missing {
         self.packets.is_later(time)
     }
 
-    /// A packet came, sent at this time.
+    /// Notes a received packet, sent at this time.
     pub(super) fn note(&mut self, number: SequenceNumber, time: u32) {
         let before = self.packets.newest();
         let count = self.packets.take(number, time);
         match before {
             Some(newest) if count > newest + 1 => self.runs.push_back((newest + 1, count - 1)),
-            Some(newest) if count <= newest => self.found(count),
+            Some(newest) if count <= newest => self.remove(count),
             _ => {}
         }
     }
 
-    fn found(&mut self, count: u64) {
+    fn remove(&mut self, count: u64) {
         let Some(at) = self.runs.iter().position(|run| (run.0..=run.1).contains(&count)) else {
             return;
         };
@@ -51,8 +51,8 @@ impl Missing {
         }
     }
 
-    /// The first and the last of a run that comes no more: it is so far behind that nobody would
-    /// acknowledge it. With `is_over`, any run.
+    /// Removes a run that is too old to be acknowledged, or any run with `is_over`. Returns its
+    /// first and last number.
     pub(super) fn lost(&mut self, is_over: bool) -> Option<(SequenceNumber, SequenceNumber)> {
         let newest = self.packets.newest()?;
         let is_lost = |run: &(u64, u64)| is_over || run.1 + u64::from(MAX_ACK_AGE) < newest;

@@ -1,38 +1,36 @@
 //! The game channel as a state machine, without any IO: sessions, acknowledgements, RPC messages.
 //!
-//! A [`Connection`] fulfils the contract of [`worldwire_core::connection`], which says how to drive
-//! it, in all four roles, over datagrams. What is particular to MxO:
+//! A [`Connection`] implements the contract of [`worldwire_core::connection`], which explains how
+//! to drive it, in all four roles, over datagrams. Specific to MxO:
 //!
-//! * Key and id of the session come from the margin channel: [`Session`]. The client says hello
-//!   until the server answers. What is sent before waits.
-//! * A server does not answer a hello once packets of the client came: another client at the same
-//!   address needs another connection. A client reads no packets before the answer.
-//! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive once and in their
-//!   order. Those of a lost packet are sent again in other packets.
-//! * Object sections ([`Sender::send_objects`]) are not sent again. [`News::Delivered`] and
-//!   [`News::Lost`] say what became of their packets, each once. "Delivered" is certain; a packet
-//!   that is reported lost may arrive all the same: [`News::Late`] tells of it, if its
-//!   acknowledgement arrives.
-//! * Object sections have no length. What a [`Measure`] takes for one is delivered as one, and what
-//!   is behind it is read on. A client or server without a measure takes everything behind the id.
-//!   The machines themselves never put anything behind objects.
-//! * A packet that cannot be read is a fault of its own: it closes nothing and is not
-//!   acknowledged, so that its RPC messages come again.
-//! * Every packet is acknowledged in some packet: after [`Common::ack_delay`] if it carries
-//!   something, with the next packet or when seven wait if not.
-//! * An observer reports datagrams in the order in which they came. It needs the session's key;
-//!   without it there is [`News::KeysNeeded`]. A key with the session id that the hello names is
-//!   the first choice; one with another id is taken only if no other opens the datagrams.
-//! * A relay forwards each datagram as it came, or another packet with the same sequence word, or
-//!   nothing. It cannot [`Inject`](worldwire_core::connection::Inject) packets: they would need
-//!   numbers, by which the peers acknowledge each other's packets. Plain packets and packets that
-//!   only acknowledge overtake [held](worldwire_core::connection::Forward::hold) ones, so that both
-//!   ends stay connected.
-//! * Only inputs tell the time. After something was sent,
-//!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for a
-//!   [`timeout`](connection::Connection::timeout) at once: when a packet left decides when it
-//!   counts as lost.
-//! * UDP has no end. [`Input::End`] is for the driver to say, as after an error of the socket.
+//! * The margin channel assigns the [`Session`], with its key and id. The client repeats its hello
+//!   until the server answers. Messages sent earlier wait.
+//! * A server ignores a hello once it has received packets from the client: a second client at the
+//!   same address needs another connection. A client reads no packets before the answer.
+//! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
+//!   order. If a packet is lost, its messages are sent again in new packets.
+//! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or
+//!   [`News::Lost`] reports the fate of each packet once. A packet reported as lost may still
+//!   arrive; [`News::Late`] reports this if its acknowledgement arrives.
+//! * Object sections carry no length. A [`Measure`] finds where each ends, so that later sections
+//!   can be read. Without a measure, a client or server treats the rest of the packet as one
+//!   section. The connections themselves never put anything after objects.
+//! * An unreadable packet is a fault, but closes nothing. It is not acknowledged, so its RPC
+//!   messages are sent again.
+//! * Every packet is acknowledged: after [`Common::ack_delay`] if it carries sections, otherwise
+//!   with the next packet or once seven are waiting.
+//! * An observer reports datagrams in order of arrival. It needs the session's key, and reports
+//!   [`News::KeysNeeded`] without it. It prefers a key with the session id from the hello, and uses
+//!   another only if that one opens the datagrams.
+//! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
+//!   word, or drops it. It cannot [`Inject`](worldwire_core::connection::Inject) packets, because
+//!   they would need sequence numbers of their own. Plain packets and bare acknowledgements
+//!   overtake [held](worldwire_core::connection::Forward::hold) packets, so both peers stay
+//!   connected.
+//! * The connection learns the time only from inputs. After sending,
+//!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
+//!   [`timeout`](connection::Connection::timeout), which records when the packet left.
+//! * UDP has no end of stream. The driver reports [`Input::End`], for example after a socket error.
 //!
 //! ```
 //! use std::time::Duration;
@@ -49,8 +47,8 @@
 //! let mut client = Connection::client(ClientConfig::new(epoch, 2), session([2; 16]), now);
 //! client.send(&RpcMessage::new(0x28, b"hello"))?;
 //!
-//! // A driver with no network: what one side sends, the other receives.
-//! let mut heard = Vec::new();
+//! // A driver without a network: each side receives the other's datagrams.
+//! let mut received_bytes = Vec::new();
 //! for _ in 0..4 {
 //!     while client.poll_event().is_some() {}
 //!     while let Some(datagram) = client.poll_transmit(Side::Server) {
@@ -58,14 +56,14 @@
 //!     }
 //!     while let Some(event) = server.poll_event() {
 //!         if let Event::Received(received) = event {
-//!             heard.push(received.bytes.to_vec());
+//!             received_bytes.push(received.bytes.to_vec());
 //!         }
 //!     }
 //!     while let Some(datagram) = server.poll_transmit(Side::Client) {
 //!         client.input(now, Side::Server, Input::Datagram(&datagram));
 //!     }
 //! }
-//! assert!(heard.contains(&b"\x28hello".to_vec()));
+//! assert!(received_bytes.contains(&b"\x28hello".to_vec()));
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
@@ -73,13 +71,13 @@ mod backlog;
 mod config;
 mod endpoint;
 mod event;
-mod flight;
 mod inbox;
 mod keyring;
 mod missing;
 mod outbox;
 mod relay;
 mod sender;
+mod sent_packets;
 mod units;
 
 use std::collections::VecDeque;
@@ -107,50 +105,50 @@ use missing::Missing;
 use relay::Relaying;
 use sender::Role;
 
-/// The furthest offset behind a gap from which reading goes on.
+/// The highest stream offset at which reading can continue after a gap.
 const MAX_OFFSET: u64 = 1 << 62;
 
-/// A connection, seen from one of four roles; the [module](self) says what is particular to it.
+/// A connection in one of the four roles; see the [module](self) for what is specific to MxO.
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// What each side sent, by [`Side::index`].
+    /// The stream of each side, by [`Side::index`].
     streams: [Stream; 2],
-    /// Observers and relays: the keys, and whether it was told that none fits.
+    /// Observers and relays: the keys, and whether their lack was reported.
     keys: Keyring,
-    told_keys_needed: bool,
-    /// Observers and relays: a packet was read.
+    has_reported_keys: bool,
+    /// Observers and relays: whether a packet was read.
     is_read: bool,
-    /// Relays: what has come and was not read yet.
+    /// Relays: input that is not read yet.
     backlog: Backlog,
     events: VecDeque<Event<Unreported, News>>,
-    /// The bytes of the piece that was reported last.
+    /// The bytes of the last reported piece.
     current: Vec<u8>,
 }
 
-/// The datagrams of a side.
+/// The stream of one side's datagrams.
 #[derive(Debug, Default)]
 struct Stream {
-    /// How many bytes came, without packets that came again.
+    /// The bytes received so far, without repeated packets.
     end: u64,
     ended: bool,
-    /// Observers and relays: which packets came, and the vector of the last that reset them.
+    /// Observers and relays: the received packets, and the initial vector of the last reset.
     window: ReceiveWindow,
     reset_by: Option<[u8; 16]>,
-    /// Observers and relays: which packets did not.
+    /// Observers and relays: the missing packets.
     missing: Missing,
-    /// Observers: from where on nothing could be read for want of a key.
+    /// Observers: the start of the part that could not be read without a key.
     unread: Option<u64>,
 }
 
 impl Connection {
-    /// Plays a client: says hello.
+    /// Plays a client, which sends the first hello.
     #[must_use]
     pub fn client(config: ClientConfig, session: Session, now: Duration) -> Self {
         Self::endpoint(Part::Client(config), session, now)
     }
 
-    /// Plays a server: waits for the client's hello.
+    /// Plays a server, which waits for the client's hello.
     #[must_use]
     pub fn server(config: ServerConfig, session: Session, now: Duration) -> Self {
         Self::endpoint(Part::Server(config), session, now)
@@ -162,9 +160,9 @@ impl Connection {
         Self::new(Role::Observer, sessions, Duration::ZERO)
     }
 
-    /// Stands between a client and a server whose key is one of these. It passes on datagrams in
-    /// the order in which they came, and those that came again as it did the first time. It has no
-    /// time-outs. A datagram that needs a key which is not known closes it.
+    /// Stands between a client and a server whose key is one of these. It forwards datagrams in
+    /// order of arrival, and repeated ones the same way as the first time. It has no time-outs. A
+    /// datagram that no known key opens closes the connection.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
         let relay = Role::Relay(Box::new(Relaying::new(config)));
@@ -177,7 +175,7 @@ impl Connection {
         self.keys.opened().collect()
     }
 
-    /// The same client or server with something that finds the end of object sections.
+    /// Lets a client or server find the end of object sections.
     #[must_use]
     pub fn measuring(mut self, measure: Box<dyn Measure>) -> Self {
         if let Role::Endpoint(endpoint) = &mut self.sender.role {
@@ -186,7 +184,7 @@ impl Connection {
         self
     }
 
-    /// The bytes of the stream whose messages came too early and are kept (clients and servers).
+    /// The ranges of messages that arrived early and are kept (clients and servers).
     #[cfg(feature = "fuzzing")]
     pub(crate) fn early_ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
         match &self.sender.role {
@@ -209,7 +207,7 @@ impl Connection {
             sender: Sender::new(role, now),
             streams: Default::default(),
             keys: Keyring::new(sessions),
-            told_keys_needed: false,
+            has_reported_keys: false,
             is_read: false,
             backlog: Backlog::default(),
             events: VecDeque::new(),
@@ -221,7 +219,7 @@ impl Connection {
         self.events.push_back(event);
     }
 
-    /// What is wrong with a datagram, which goes on if this is a relay.
+    /// Reports a bad datagram. A relay forwards it all the same.
     fn fault(&mut self, side: Side, error: Error, at: u64, wire: &[u8]) {
         self.event(Event::Fault { side, error: error.based(at).at(at) });
         self.pass(side, wire, None);
@@ -234,13 +232,12 @@ impl Connection {
         }
     }
 
-    /// What is wrong ends the connection.
+    /// Reports a fault and closes the connection.
     fn refuse(&mut self, side: Side, error: Error) {
         self.event(Event::Fault { side, error });
         self.sender.closing.close(CloseReason::Fault);
     }
 
-    /// A datagram came.
     fn on_datagram(&mut self, side: Side, wire: &[u8]) {
         match Datagram::decode(&mut Reader::new(wire)).map_err(Error::closed) {
             Err(error) => {
@@ -255,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// The datagram takes up its bytes of the stream; returns where it begins.
+    /// Adds a datagram to the stream. Returns its start offset.
     fn take(&mut self, side: Side, length: usize) -> u64 {
         let end = &mut self.streams[side.index()].end;
         let start = *end;
@@ -269,10 +266,10 @@ impl Connection {
         let unit = match plain {
             Plain::Hello(hello) => {
                 if self.keys.on_hello(hello) {
-                    // Another session: its numbers begin anew.
-                    Side::BOTH.into_iter().for_each(|side| self.tell_missing(side, true));
+                    // A new session restarts the sequence numbers.
+                    Side::BOTH.into_iter().for_each(|side| self.report_missing(side, true));
                     self.streams.iter_mut().for_each(Stream::forget_packets);
-                    self.told_keys_needed = false;
+                    self.has_reported_keys = false;
                 }
                 Unit::Hello(hello.clone())
             }
@@ -293,7 +290,7 @@ impl Connection {
         });
     }
 
-    /// A relay keeps datagrams until they are decided about.
+    /// The datagram itself, which only a relay keeps.
     fn wire(&self, wire: &[u8]) -> Vec<u8> {
         if matches!(self.sender.role, Role::Relay(_)) { wire.to_vec() } else { Vec::new() }
     }
@@ -302,7 +299,7 @@ impl Connection {
         self.event(Event::Received(piece));
     }
 
-    /// A packet for this client or server.
+    /// Handles a packet addressed to this client or server.
     fn on_own_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
         let Role::Endpoint(endpoint) = &mut self.sender.role else { return };
         let timers = &mut self.sender.timers;
@@ -324,10 +321,10 @@ impl Connection {
             measure.objects(side, bytes)
         });
         let checked = read.map_err(Error::closed).and_then(|packet| {
-            // A client begins anew with the packet that says so.
-            let begins_anew = side == Side::Server && head.flags.contains(RccFlags::Reset);
+            // A reset from the server restarts the client's inbox.
+            let restarts = side == Side::Server && head.flags.contains(RccFlags::Reset);
             let (own, new) = (&endpoint.inbox, Inbox::default());
-            let inbox = if begins_anew { &new } else { own };
+            let inbox = if restarts { &new } else { own };
             inbox.check(&packet, endpoint.common())?;
             Ok(packet)
         });
@@ -335,9 +332,9 @@ impl Connection {
             Ok(packet) => packet,
             Err(error) => {
                 let at = self.take(side, wire.len());
-                // What is too much has no place in the packet.
-                let has_place = error.offset().is_some();
-                let error = if has_place { error.in_layer("decrypted") } else { error };
+                // An exceeded limit has no position in the packet.
+                let has_offset = error.offset().is_some();
+                let error = if has_offset { error.in_layer("decrypted") } else { error };
                 return self.fault(side, error, at, wire);
             }
         };
@@ -355,7 +352,7 @@ impl Connection {
         }
     }
 
-    /// A packet that is watched.
+    /// Handles a packet seen by an observer or relay.
     fn on_watched_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
         let plain = match self.keys.open(&sealed.iv, &sealed.cipher) {
             Ok(plain) => plain,
@@ -376,17 +373,17 @@ impl Connection {
             }
         };
         Side::BOTH.into_iter().for_each(|side| self.resync(side));
-        self.told_keys_needed = false;
+        self.has_reported_keys = false;
         self.is_read = true;
         let number = head.sequence.local;
         if self.streams[side.index()].is_reset_by(&head, &sealed.iv) {
-            self.tell_missing(side, true);
+            self.report_missing(side, true);
         }
         if !self.streams[side.index()].note(&head, &sealed.iv) {
             self.event(Event::News(News::Repeated { side, number }));
             return self.pass(side, wire, Some(number));
         }
-        self.tell_missing(side, false);
+        self.report_missing(side, false);
         let start = self.take(side, wire.len());
         let range = start..self.streams[side.index()].end;
         let unit = Unit::Packet { number, flags: head.flags };
@@ -394,14 +391,14 @@ impl Connection {
         self.receive(Unreported { side, unit, bytes: plain, range, wire });
     }
 
-    /// Reports packets that come no more.
-    fn tell_missing(&mut self, side: Side, is_over: bool) {
+    /// Reports packets that are not expected any more.
+    fn report_missing(&mut self, side: Side, is_over: bool) {
         while let Some((first, last)) = self.streams[side.index()].missing.lost(is_over) {
             self.event(Event::News(News::Missing { side, first, last }));
         }
     }
 
-    /// No key fits, and none has.
+    /// Handles a packet that no key opens.
     fn on_missing_key(&mut self, side: Side, missing: MissingKey, wire: &[u8]) {
         let start = self.take(side, wire.len());
         if matches!(self.sender.role, Role::Relay(_)) {
@@ -409,12 +406,12 @@ impl Connection {
             return self.refuse(side, error.at(start));
         }
         self.streams[side.index()].unread.get_or_insert(start);
-        if !core::mem::replace(&mut self.told_keys_needed, true) {
+        if !core::mem::replace(&mut self.has_reported_keys, true) {
             self.event(Event::News(News::KeysNeeded { side, missing }));
         }
     }
 
-    /// Reading goes on behind what needed a key that was not there.
+    /// Reports the end of a part that could not be read without a key.
     fn resync(&mut self, side: Side) {
         let stream = &mut self.streams[side.index()];
         if let Some(start) = stream.unread.take() {
@@ -436,23 +433,23 @@ impl Connection {
         }
     }
 
-    /// What a client or server has to say of its own packets.
+    /// Queues a client's or server's reports about its own packets.
     fn flush_news(&mut self) {
         if let Role::Endpoint(endpoint) = &mut self.sender.role {
             self.events.extend(endpoint.news.drain(..).map(Event::News));
         }
     }
 
-    /// The driver tells the time.
-    fn tell(&mut self, now: Duration) {
+    /// Takes the time from the driver.
+    fn set_now(&mut self, now: Duration) {
         self.sender.timers.set_now(now);
         if let Role::Endpoint(endpoint) = &mut self.sender.role {
-            endpoint.tell(self.sender.timers.now());
+            endpoint.set_now(self.sender.timers.now());
         }
         self.settle();
     }
 
-    /// Relays: carries out the decision about the last piece, and fills the queues up.
+    /// Relays: carries out the decision about the last piece, and fills both queues.
     #[inline]
     fn settle(&mut self) {
         if matches!(self.sender.role, Role::Relay(_)) {
@@ -470,7 +467,7 @@ impl Connection {
         }
     }
 
-    /// Relays: queues what a side sent and may leave now.
+    /// Relays: queues the datagrams of a side that can leave now.
     fn fill(&mut self, from: Side) {
         if let Role::Relay(relay) = &mut self.sender.role
             && !self.sender.closing.is_closed()
@@ -480,7 +477,7 @@ impl Connection {
         }
     }
 
-    /// Something came from a side.
+    /// Handles an input.
     fn arrive(&mut self, from: Side, input: Input<'_>) {
         if self.streams[from.index()].ended {
             return;
@@ -495,14 +492,13 @@ impl Connection {
             }
             Input::Gap(length) => self.on_gap(from, length),
             Input::End => {
-                self.tell_missing(from, true);
+                self.report_missing(from, true);
                 self.streams[from.index()].ended = true;
             }
         }
     }
 
-    /// Relays: reads what has come, unless it has to wait until what was read before has left.
-    /// False when there is nothing to read.
+    /// Relays: reads the next input, unless its side is paused. Returns false if there is none.
     fn read_on(&mut self) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
         if self.sender.closing.is_closed() {
@@ -521,7 +517,7 @@ impl Connection {
         false
     }
 
-    /// Everything that came was reported: streams that have ended are over.
+    /// Closes the connection if its streams have ended and everything was reported.
     fn finish(&mut self) {
         let is_over = match self.sender.peer() {
             Some(peer) => self.streams[peer.index()].ended,
@@ -537,25 +533,25 @@ impl Connection {
 }
 
 impl Stream {
-    /// Another session begins.
+    /// Starts over for a new session.
     fn forget_packets(&mut self) {
         (self.window, self.reset_by) = (ReceiveWindow::default(), None);
         self.missing = Missing::default();
     }
 
-    /// Whether a packet begins the numbers again. Where is not known, so its vector tells it from
-    /// others.
+    /// Whether a packet restarts the sequence numbers. A repeated reset has the same initial
+    /// vector.
     fn is_reset_by(&self, head: &PacketHead, iv: &[u8; 16]) -> bool {
         head.flags.contains(RccFlags::Reset) && self.reset_by != Some(*iv)
     }
 
-    /// Whether a packet that is watched is new.
+    /// Notes a packet, for observers and relays. Returns whether it is new.
     fn note(&mut self, head: &PacketHead, iv: &[u8; 16]) -> bool {
         let (number, time) = (head.sequence.local, head.time);
         if !head.flags.contains(RccFlags::Reset) {
-            let comes_again = self.window.contains(number) && !self.missing.is_later(time);
-            if !comes_again && self.missing.is_behind_a_hole(number, time) {
-                // The window goes back no further than the hole.
+            let is_repeated = self.window.contains(number) && !self.missing.is_later(time);
+            if !is_repeated && self.missing.is_after_long_hole(number, time) {
+                // The window cannot reach back past the hole.
                 self.window = ReceiveWindow::default();
             }
             let is_new = self.window.note(number);
@@ -580,7 +576,7 @@ impl connection::Connection for Connection {
     type Sender = Sender;
 
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
-        self.tell(now);
+        self.set_now(now);
         let ignored =
             self.sender.closing.is_closed() || self.sender.peer().is_some_and(|peer| peer != from);
         if ignored {
@@ -594,7 +590,7 @@ impl connection::Connection for Connection {
     }
 
     fn timeout(&mut self, now: Duration) {
-        self.tell(now);
+        self.set_now(now);
         let timers = &mut self.sender.timers;
         let (Role::Endpoint(endpoint), false) =
             (&mut self.sender.role, self.sender.closing.is_closed())

@@ -1,24 +1,24 @@
-//! What waits to be sent: packets that are planned, and RPC messages that are not acknowledged.
+//! Planned packets, and unacknowledged RPC messages.
 
 use core::ops::Range;
 use std::collections::{BTreeSet, VecDeque};
 
 use worldwire_core::{Error, Result, Writer};
 
-use super::flight::Cargo;
+use super::sent_packets::Cargo;
 use crate::crypt::sealed_bytes;
 use crate::frame::{HEAD_BYTES, OBJECTS, RPC, RccFlags, RpcMessage, SequenceWord, SimTime};
 
-/// Packets that will be sent next, in the order of their numbers. They are encrypted, and get
-/// their acknowledgements, when they are sent.
+/// The packets to send next, by number. Acknowledgements and encryption are added when a packet is
+/// sent.
 #[derive(Debug)]
 pub(super) struct Outbox {
     planned: VecDeque<Planned>,
-    /// What they come to as datagrams.
+    /// The size of their datagrams.
     bytes: usize,
-    /// The number of the packet that is planned next. They count from 1.
+    /// The number of the next packet to plan, from 1.
     next: u64,
-    /// The most bytes behind the sequence word.
+    /// The maximum number of bytes after the sequence word.
     max_payload: usize,
 }
 
@@ -46,7 +46,7 @@ struct List {
     messages: Vec<u8>,
 }
 
-/// A packet that is sent now.
+/// A packet that is being sent.
 #[derive(Debug)]
 pub(super) struct Departure {
     pub(super) number: u64,
@@ -66,7 +66,7 @@ impl Outbox {
         self.push(flags, None, Load::None)
     }
 
-    /// Plans a packet without sections again, with the number that it had.
+    /// Plans a packet without sections again, under its old number.
     pub(super) fn plan_again(&mut self, flags: RccFlags, number: u64) {
         let planned = Planned { number, flags, sim_time: None, load: Load::None };
         self.bytes += planned.bytes();
@@ -78,7 +78,7 @@ impl Outbox {
         let always = RccFlags::Always;
         let flags = if sim_time.is_some() { always | RccFlags::SimTime } else { always };
         let load = Load::Objects(objects.to_vec());
-        // A bare acknowledgement that waits goes along.
+        // A waiting bare acknowledgement is merged into this packet.
         if let Some(last) = self.planned.back_mut()
             && matches!(last.load, Load::None)
             && last.flags == always
@@ -91,9 +91,9 @@ impl Outbox {
         self.push(flags, sim_time, load)
     }
 
-    /// Plans an RPC message: in the last packet if there is room, or in another one. `most` is what
-    /// all datagrams may come to. `false` when that is too much, or a packet of its own is needed
-    /// and `may_begin` says no.
+    /// Plans an RPC message, in the last packet if it has room, otherwise in a new one. Returns
+    /// false if all datagrams would exceed `most` bytes, or if a new packet is needed and
+    /// `may_begin` is false.
     pub(super) fn plan_rpc(
         &mut self,
         number: u64,
@@ -126,7 +126,7 @@ impl Outbox {
         number
     }
 
-    /// The next packet to be sent.
+    /// The next packet to send.
     pub(super) fn pop(&mut self) -> Option<Departure> {
         let planned = self.planned.pop_front()?;
         self.bytes -= planned.bytes();
@@ -140,7 +140,7 @@ impl Outbox {
         Some(Departure { number, cargo, flags, sim_time, load })
     }
 
-    /// Drops what is planned; returns the numbers of packets with objects.
+    /// Drops all planned packets. Returns the numbers of those with objects.
     pub(super) fn clear(&mut self) -> Vec<u64> {
         self.bytes = 0;
         let objects = |planned: Planned| match planned.load {
@@ -150,7 +150,7 @@ impl Outbox {
         self.planned.drain(..).filter_map(objects).collect()
     }
 
-    /// Drops packets with objects; returns their numbers.
+    /// Drops packets with objects. Returns their numbers.
     pub(super) fn drop_objects(&mut self) -> Vec<u64> {
         let mut dropped = Vec::new();
         let bytes = &mut self.bytes;
@@ -170,29 +170,29 @@ impl Outbox {
         self.planned.len()
     }
 
-    /// What the planned packets come to as datagrams.
+    /// The size of the planned packets as datagrams.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The number of the packet that is planned next.
+    /// The number of the next packet to plan.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The number of the packet that is sent next.
+    /// The number of the next packet to send.
     pub(super) fn next_sent(&self) -> u64 {
         self.planned.front().map_or(self.next, |planned| planned.number)
     }
 }
 
 impl Planned {
-    /// What it comes to as a datagram.
+    /// Its size as a datagram.
     fn bytes(&self) -> usize {
         sealed_bytes(HEAD_BYTES + self.payload())
     }
 
-    /// Bytes behind the sequence word.
+    /// Bytes after the sequence word.
     fn payload(&self) -> usize {
         let sections = match &self.load {
             Load::None => 0,
@@ -202,7 +202,7 @@ impl Planned {
         1 + if self.sim_time.is_some() { 4 } else { 0 } + sections
     }
 
-    /// Whether another RPC message can be put in: a list may have to begin for it.
+    /// Whether another RPC message fits, even if it needs a new list.
     fn has_room(&self, message: &RpcMessage<'_>, most: usize) -> bool {
         let is_open = match &self.load {
             Load::None => self.flags == RccFlags::Always,
@@ -231,7 +231,7 @@ impl Planned {
             }
         };
         let written = message.encode(&mut writer);
-        debug_assert!(written.is_ok(), "it was checked when it was queued");
+        debug_assert!(written.is_ok(), "checked when it was queued");
         if let Some(list) = lists.last_mut() {
             list.messages = writer.into_bytes();
         }
@@ -239,7 +239,7 @@ impl Planned {
 }
 
 impl Departure {
-    /// What the length of the packet counts, with this word in front.
+    /// The bytes that the length field counts, starting with this word.
     pub(super) fn body(&self, word: SequenceWord) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.bytes(&word.to_bytes());
@@ -273,22 +273,22 @@ pub(super) fn on_wire(number: u64) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
-/// The RPC messages of this side that are not acknowledged.
+/// This side's unacknowledged RPC messages.
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
-    /// From the number `first` on; `None` once they are acknowledged.
+    /// The messages from number `first`; `None` once acknowledged.
     messages: VecDeque<Option<Vec<u8>>>,
     first: u64,
     bytes: usize,
-    /// Those that are in no packet: new ones, and those whose packet was lost.
+    /// Messages in no packet: new ones, and those whose packet was lost.
     waiting: BTreeSet<u64>,
 }
 
 impl Unacknowledged {
-    /// Queues a message: the last of all.
+    /// Queues a message after all others.
     ///
     /// # Errors
-    /// The limits on messages and bytes that are not acknowledged.
+    /// The limits on unacknowledged messages and bytes.
     pub(super) fn push(
         &mut self,
         message: &[u8],
@@ -310,8 +310,8 @@ impl Unacknowledged {
         Ok(())
     }
 
-    /// The first message that is in no packet, if it is no more than this far ahead of the first
-    /// that is not acknowledged.
+    /// The first message in no packet, if it is less than `max_ahead` ahead of the first
+    /// unacknowledged one.
     pub(super) fn next(&self, max_ahead: u64) -> Option<(u64, RpcMessage<'_>)> {
         let number = *self.waiting.first()?;
         let ahead = number.checked_sub(self.first).filter(|ahead| *ahead < max_ahead)?;
@@ -319,12 +319,12 @@ impl Unacknowledged {
         Some((number, RpcMessage::of(message)))
     }
 
-    /// The message is in a packet.
+    /// Marks a message as planned.
     pub(super) fn plan(&mut self, number: u64) {
         self.waiting.remove(&number);
     }
 
-    /// The packet with these messages arrived, or was lost.
+    /// Records that the packet with these messages arrived or was lost.
     pub(super) fn settle(&mut self, ranges: &[Range<u64>], has_arrived: bool) {
         for number in ranges.iter().cloned().flatten() {
             let index = number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
@@ -345,12 +345,12 @@ impl Unacknowledged {
         }
     }
 
-    /// Forgets all messages; numbers begin at 0 again.
+    /// Discards all messages; numbers restart at 0.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// How many bytes of messages are not acknowledged.
+    /// The bytes of unacknowledged messages.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

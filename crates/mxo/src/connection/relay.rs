@@ -1,4 +1,4 @@
-//! The relay: what passes from one side to the other.
+//! The relay role: datagrams in transit.
 
 use std::collections::VecDeque;
 
@@ -28,19 +28,19 @@ enum Passage {
         word: Option<SequenceWord>,
         wire: Vec<u8>,
     },
-    /// A packet that came before.
+    /// A repeated packet.
     Repeated(SequenceNumber),
 }
 
-/// What goes from one side to the other.
+/// One direction of a relay.
 #[derive(Debug)]
 struct Way {
     out: Outgoing,
-    /// What became of packets that did not go on unchanged; they may come again.
+    /// The packets that were replaced or dropped, since they may be repeated.
     changed: VecDeque<(SequenceNumber, Option<Vec<u8>>)>,
 }
 
-/// How many changed packets are remembered: older ones come again no more.
+/// How many changed packets are remembered. Older ones are not expected again.
 const MAX_CHANGED: usize = 256;
 
 impl Relaying {
@@ -93,7 +93,7 @@ impl Relaying {
         })
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues the datagrams of a side that can leave now.
     ///
     /// # Errors
     /// The limit that a datagram exceeds even in an empty queue.
@@ -102,8 +102,8 @@ impl Relaying {
         forwarding.fill(from, &mut ways[from.index()], |way, leaving| way.forward(leaving, keys))
     }
 
-    /// Queues a datagram that nobody decides about: it cannot be read, or it came before. Then it
-    /// fares as it did the first time.
+    /// Queues a datagram that needs no decision: it is unreadable, or a repeat that is treated like
+    /// the first copy.
     pub(super) fn pass(&mut self, side: Side, wire: Vec<u8>, number: Option<SequenceNumber>) {
         self.forwarding.pass(side, number.map(Passage::Repeated), wire);
     }
@@ -133,8 +133,8 @@ impl Relaying {
         self.forwarding.check_unread(unread)
     }
 
-    /// Checks that a piece may be dropped or changed into these bytes. The bounds of both ways are
-    /// the same.
+    /// Checks that a piece may be dropped or replaced as decided. Both directions have the same
+    /// bounds.
     fn check(
         [way, _]: &[Way; 2],
         passage: &Passage,
@@ -147,7 +147,7 @@ impl Relaying {
             }
             (Passage::Piece { word: Some(word), .. }, Decision::Instead(packet)) => {
                 if !is_intact(packet) || word_of(packet) != Some(*word) {
-                    let found = format!("{} bytes that are something else", packet.len());
+                    let found = format!("{} bytes that are not one", packet.len());
                     let wanted = "a whole packet with the sequence word of the one it replaces";
                     return Err(SendError::Encode(Error::value(wanted, found)));
                 }
@@ -166,7 +166,7 @@ impl AsMut<Outgoing> for Way {
 }
 
 impl Way {
-    /// Forwards what leaves now.
+    /// Queues a datagram that leaves the relay.
     fn forward(&mut self, leaving: Leaving<Passage>, keys: &Keyring) {
         let Leaving { piece, bytes: wire, decision, .. } = leaving;
         let made = match (piece, decision) {
@@ -202,8 +202,9 @@ impl Way {
     }
 }
 
-/// Encrypts what goes on instead of a datagram. With its vector, whoever taps both wires would
-/// learn where they differ first; the forward cipher makes one of it that nobody can foresee.
+/// Encrypts the replacement of a datagram. Reusing the initial vector would show an eavesdropper
+/// on both wires where the packets first differ, so the vector is encrypted to get an unpredictable
+/// one.
 fn seal_instead(key: &SessionKey, wire: &[u8], packet: &[u8]) -> Vec<u8> {
     let iv = wire.get(1..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     key.seal_datagram(&key.seal_block(&iv), packet)

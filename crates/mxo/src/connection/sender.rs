@@ -12,8 +12,8 @@ use super::event::PacketNumber;
 use super::relay::Relaying;
 use crate::frame::{RpcMessage, SimTime};
 
-/// The half of a [`Connection`](super::Connection) that sends: it can answer while an event
-/// borrows the other half.
+/// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
+/// the other half.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) role: Role,
@@ -21,7 +21,7 @@ pub struct Sender {
     pub(super) closing: Closing,
 }
 
-/// Who a connection is.
+/// The role of a connection.
 #[derive(Debug)]
 pub(super) enum Role {
     /// A client or a server.
@@ -35,14 +35,15 @@ impl Sender {
         Self { role, timers: Timers::new(now), closing: Closing::default() }
     }
 
-    /// Sends an object section (clients and servers), which is not reliable: bytes behind the id,
-    /// with the terminator. It gets a packet of its own, whose number is returned;
-    /// [`News::Delivered`](super::News::Delivered) or [`News::Lost`](super::News::Lost) later says
-    /// what became of it. `sim_time` goes along.
+    /// Sends an object section (clients and servers). `section` is the bytes after the id,
+    /// including the terminator; `sim_time` is sent with it. Returns the number of its packet,
+    /// which carries nothing else. Delivery is not guaranteed:
+    /// [`News::Delivered`](super::News::Delivered) or [`News::Lost`](super::News::Lost) reports
+    /// the outcome later.
     ///
     /// # Errors
-    /// [`SendError::Encode`], when it does not fit into a packet; [`SendError::QueueFull`], when too
-    /// much is queued or unacknowledged: try again once something was delivered or lost. Also
+    /// [`SendError::Encode`], if it does not fit into a packet; [`SendError::QueueFull`], if too
+    /// much is queued or unacknowledged: retry after the next delivery or loss. Also
     /// [`SendError::NotEstablished`], [`SendError::Role`] and [`SendError::Closed`].
     pub fn send_objects(
         &mut self,
@@ -53,12 +54,12 @@ impl Sender {
         self.endpoint()?.send_objects(section, sim_time)
     }
 
-    /// Asks the client to reset the sequence, as at a change of the world (servers). Packets with
-    /// objects that are not acknowledged are lost; RPC messages that are not acknowledged are
-    /// gone, and their numbers begin at 0 again. What is sent from now on waits until the client
-    /// has answered: [`News::Reset`](super::News::Reset).
+    /// Asks the client to reset the sequence, as when it changes worlds (servers). Unacknowledged
+    /// object packets count as lost. Unacknowledged RPC messages are discarded, and their numbers
+    /// restart at 0. Later messages wait until the client has answered:
+    /// [`News::Reset`](super::News::Reset).
     ///
-    /// Unverified: that numbers of RPC messages begin again. Numbers of packets go on.
+    /// Packet numbers do not restart. Unverified: that RPC message numbers do.
     ///
     /// # Errors
     /// [`SendError::Role`], [`SendError::NotEstablished`] and [`SendError::Closed`].
@@ -104,7 +105,7 @@ const NO_ENDPOINT: SendError = SendError::Role("a client or a server");
 impl connection::Sender for Sender {
     type Message<'m> = RpcMessage<'m>;
 
-    /// Queues an RPC message. It arrives once, behind those that were sent before it.
+    /// Queues an RPC message. It arrives exactly once, after those sent before it.
     fn send(&mut self, message: &RpcMessage<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Role::Endpoint(endpoint) = &mut self.role else { return Err(NO_ENDPOINT) };

@@ -1,4 +1,4 @@
-//! What a packet delivers: its pieces, and where they stand in the stream.
+//! Cuts a packet into the pieces to deliver, with their ranges in the stream.
 
 use core::ops::Range;
 
@@ -8,12 +8,12 @@ use super::event::{Unit, Unreported};
 use super::inbox::{Inbox, Turn};
 use crate::frame::{HEAD_BYTES, Packet, Section};
 
-/// Bytes of a datagram in front of the packet.
+/// Bytes of a datagram before the packet.
 const SEALED_HEAD_BYTES: u64 = 17;
 
-/// The pieces of a packet that can be delivered now, in their order. RPC messages that come too
-/// early go into the inbox, and come out of it behind the ones that were missing. `range` is where
-/// the datagram stands in its stream: what comes of it divides it without gaps.
+/// The pieces of a packet that can be delivered now, in order. Early RPC messages wait in the inbox
+/// for the missing ones. `range` is the datagram's range in its stream; the pieces divide it
+/// without gaps.
 pub(super) fn deliver(
     inbox: &mut Inbox,
     side: Side,
@@ -63,9 +63,9 @@ pub(super) fn deliver(
 struct Cut<'i> {
     inbox: &'i mut Inbox,
     side: Side,
-    /// Where the datagram begins.
+    /// The start of the datagram.
     start: u64,
-    /// Where the next piece begins.
+    /// The start of the next piece.
     next: u64,
     pieces: Vec<Cutting>,
 }
@@ -77,14 +77,14 @@ enum Cutting {
 }
 
 impl Cut<'_> {
-    /// A piece that ends at this byte of the packet, and begins where the one before ends.
+    /// A piece that ends at this byte of the packet and starts where the previous one ends.
     fn piece(&mut self, unit: Unit, bytes: Vec<u8>, end: usize) -> Unreported {
         let end = self.start.saturating_add(SEALED_HEAD_BYTES).saturating_add(end as u64);
         let range = core::mem::replace(&mut self.next, end)..end;
         Unreported { side: self.side, unit, bytes, range, wire: Vec::new() }
     }
 
-    /// The last piece goes on to the end of the datagram.
+    /// Extends the last piece to the end of the datagram, and collects the deliverable pieces.
     fn finish(mut self, end: u64) -> Vec<Unreported> {
         match self.pieces.last_mut() {
             Some(Cutting::Piece(piece)) => piece.range.end = end,

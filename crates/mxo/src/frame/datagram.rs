@@ -29,12 +29,12 @@ pub enum Datagram<'d> {
 pub struct Sealed<'d> {
     /// The initial vector.
     pub iv: [u8; 16],
-    /// What is encrypted: at least one block.
+    /// The encrypted bytes: at least one block.
     pub cipher: Cow<'d, [u8]>,
 }
 
 impl<'d> Datagram<'d> {
-    /// Reads a datagram to the end of the part. What is encrypted stays so.
+    /// Reads a datagram to the end of the part. Encrypted parts stay encrypted.
     ///
     /// # Errors
     /// Malformed, for another first byte or a part of a block.
@@ -50,8 +50,8 @@ impl<'d> Datagram<'d> {
         Sealed::decode(reader).map(Self::Sealed)
     }
 
-    /// Reads a datagram as [`decode`](Self::decode) does and shows what is encrypted in a layer of
-    /// its own. Returns the packet, if it is one.
+    /// Reads a datagram as [`decode`](Self::decode) does and shows the decrypted bytes in a
+    /// separate layer. Returns the packet, if it is one.
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode), [`SessionKey::open`] and [`Packet::decode`].
@@ -64,7 +64,7 @@ impl<'d> Datagram<'d> {
             return Self::decode(reader).map(|_| None);
         }
         let mut start = reader.place();
-        // Type and initial vector stand in front.
+        // After the type and the initial vector.
         start.byte += 17;
         let Sealed { iv, cipher } = Sealed::decode(reader)?;
         let plain = key.open(&iv, &cipher).map_err(|why| Error::from(why).at(start.byte.into()))?;

@@ -1,4 +1,4 @@
-//! The text of an encrypted datagram.
+//! The plaintext of an encrypted datagram.
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{
@@ -12,25 +12,25 @@ use super::sim_time::SimTime;
 use crate::crypt::UNCOUNTED_BYTES;
 
 wire_flags! {
-    /// What stands in front of the sections of a packet.
+    /// The flags at the start of a packet's payload.
     ///
-    /// Unverified: what 0x20 means, which clients set at times.
+    /// Unverified: the meaning of 0x20, which clients sometimes set.
     pub struct RccFlags(u8) {
         /// Always set.
         Always = 0x02,
-        /// The sequence state is reset. A server says so at a change of the world, and the client
-        /// says so when it has done it.
+        /// The sequence state is reset. A server sets it when the world changes, and the client
+        /// confirms it.
         Reset = 0x40,
         /// The simulation's time follows, as `f32`.
         SimTime = 0x80,
     }
 }
 
-/// A packet: what is in an encrypted datagram, without the padding.
+/// A packet: the contents of an encrypted datagram, without padding.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
-/// | 0 | `crc` | `u32` | CRC-32 (zlib) of everything behind it |
+/// | 0 | `crc` | `u32` | CRC-32 (zlib) of everything after it |
 /// | 4 | `length` | `u16` | bytes from `sequence` on |
 /// | 6 | `time` | `u32` | seconds since 1970 |
 /// | 10 | `sequence` | [`SequenceWord`] | big-endian |
@@ -55,7 +55,7 @@ pub struct Packet<'d> {
 
 /// Bytes in front of the RCC flags.
 pub(crate) const HEAD_BYTES: usize = 14;
-/// What stands in front of the sections.
+/// The fields before the sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHead {
     /// Seconds since 1970.
@@ -207,7 +207,7 @@ impl<'d> Packet<'d> {
     }
 
     /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON. Length
-    /// and CRC are made anew.
+    /// and CRC are recomputed.
     ///
     /// # Errors
     /// Value, when the JSON is something else.
@@ -254,7 +254,7 @@ impl<'d> Packet<'d> {
     }
 }
 
-/// Writes CRC, length and time in front of what the length counts.
+/// Writes CRC, length and time, followed by the bytes that the length counts.
 pub(crate) fn encode_head(time: u32, body: &[u8], writer: &mut Writer) -> Result<()> {
     let Ok(length) = u16::try_from(body.len()) else {
         return Err(Error::limit("bytes of a packet", u16::MAX.into(), body.len() as u64));

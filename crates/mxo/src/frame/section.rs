@@ -1,4 +1,4 @@
-//! MPM sections: what a packet carries.
+//! MPM sections, the contents of packets.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub enum Section<'d> {
     Other {
         /// The id.
         id: u8,
-        /// What is behind it.
+        /// The bytes after the id.
         bytes: Cow<'d, [u8]>,
     },
 }
@@ -197,7 +197,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Makes one up. Only a last one may go on to the end of the packet.
+    /// Generates a section. Only the last one may extend to the end of the packet.
     pub(super) fn sample(sampler: &mut Sampler, is_last: bool) -> Section<'static> {
         let length = sampler.length(40);
         match sampler.below(4) {

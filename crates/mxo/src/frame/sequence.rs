@@ -42,7 +42,7 @@ impl SequenceNumber {
         self.0
     }
 
-    /// The one behind it.
+    /// The next number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self::new(self.0 + 1)
@@ -77,7 +77,7 @@ scalar! {
     /// Which packets of the peer were received: bit i, from 0 to 6, is set when the packet
     /// `remote - i` was. Bit 7 asks for more packets or acknowledgements.
     ///
-    /// Unverified: what exactly bit 7 asks for. It is never set here, and ignored.
+    /// Unverified: what bit 7 requests. Worldwire never sets it, and ignores it.
     pub struct AckBits(u8) as Hex;
 }
 

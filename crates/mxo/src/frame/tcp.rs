@@ -91,7 +91,7 @@ impl<'d> TcpFrame<'d> {
 
 /// The body of a margin message: plain or encrypted.
 ///
-/// Opcodes 1 to 5 with the number 3 behind them are plain: certificates and the challenge before
+/// Opcodes 1 to 5 followed by the number 3 are plain: certificates and the challenge before
 /// there is a key. Everything else is an initial vector and encrypted blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarginFrame<'d> {
@@ -107,7 +107,7 @@ pub enum MarginFrame<'d> {
 }
 
 impl<'d> MarginFrame<'d> {
-    /// Reads the body of a frame to its end. What is encrypted stays so.
+    /// Reads the body of a frame to its end. Encrypted parts stay encrypted.
     ///
     /// # Errors
     /// Malformed, when it is neither plain nor made of whole blocks.
@@ -188,7 +188,7 @@ impl<'d> MarginFrame<'d> {
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
-/// | 0 | `crc` | `u32` | CRC-32 (zlib) of everything behind it |
+/// | 0 | `crc` | `u32` | CRC-32 (zlib) of everything after it |
 /// | 4 | `length` | `u16` | bytes of the body |
 /// | 6 | `time` | `u32` | seconds since 1970 |
 /// | 10 | `body` | bytes | opcode and data |
@@ -219,7 +219,7 @@ impl<'d> MarginText<'d> {
         encode_head(self.time, &self.body, writer)
     }
 
-    /// Reads the text from JSON. Length and CRC are made anew.
+    /// Reads the text from JSON. Length and CRC are recomputed.
     ///
     /// # Errors
     /// Value, when the JSON is something else.

@@ -1,4 +1,4 @@
-//! Which packets of a peer were received, and which of them it has to be told of.
+//! The packets received from a peer, and those still to be acknowledged.
 
 use super::sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber};
 
@@ -111,7 +111,7 @@ impl ReceiveWindow {
         words
     }
 
-    /// What the next word says: `remote` and the bits. What it covers does not wait any more.
+    /// The next word's `remote` and bits. The packets that it covers count as acknowledged.
     pub fn acknowledge(&mut self) -> (SequenceNumber, AckBits) {
         let Some(newest) = self.newest else { return Default::default() };
         let remote = next_remote(&self.waiting).unwrap_or(newest);

@@ -131,7 +131,8 @@ impl Fault {
         )
     }
 
-    /// Whether an observer keeps the rest as bytes. Commands that a client must not send are refused.
+    /// Whether an observer keeps the rest as bytes. Commands that a client must not send are
+    /// refused.
     pub(super) fn is_kept(self, from: Side) -> bool {
         self.is_unknown() && (self != Self::ServerOnlyCommand || from == Side::Server)
     }

@@ -118,7 +118,8 @@ pub struct ClientId {
 
 /// A world, and the views that many clients have of it; see the [module](self).
 ///
-/// Fallible methods return a value error for a client that has left, and for an object that is gone.
+/// Fallible methods return a value error for a client that has left, and for an object that is
+/// gone.
 #[derive(Debug)]
 pub struct Replicator {
     config: Config,

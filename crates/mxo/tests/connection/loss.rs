@@ -101,7 +101,7 @@ impl Account {
                 }
                 Unit::Section { id: 3, .. } => {
                     let said = received.bytes[1..9].try_into().unwrap();
-                    assert!(self.came.insert(u64::from_le_bytes(said)), "objects came twice");
+                    assert!(self.came.insert(u64::from_le_bytes(said)), "objects arrived twice");
                 }
                 _ => {}
             },
@@ -129,7 +129,7 @@ impl Account {
     }
 }
 
-/// Talks for so many rounds of 10 ms, then waits until everything is settled.
+/// Talks for this many rounds of 10 ms, then waits until everything is settled.
 fn talk(conditions: Conditions, rounds: u32, messages: u32) -> (Talk, (usize, usize)) {
     let mut talk = Talk::new(conditions);
     for round in 0..rounds {

@@ -115,7 +115,7 @@ fn it_tells_which_packets_never_came() {
     for number in [4094, 4095, 1, 0, 5, 3, 70, 69] {
         observer.input(now, Side::Server, Input::Datagram(&packet(number, vec![])));
     }
-    // What was sent earlier is no newer round.
+    // An earlier send time never means a newer round.
     observer.input(now, Side::Server, Input::Datagram(&sent_at(0, 2)));
     // Another sequence begins.
     let local = SequenceNumber::new(9);
@@ -169,7 +169,7 @@ fn it_reads_on_behind_a_long_hole() {
         let gaps: Vec<_> = told.iter().filter(|line| line.starts_with("Missing")).collect();
         assert_eq!(gaps, [&gap]);
     }
-    // Repetitions are no hole, however late.
+    // A repeat is not a hole, however late.
     let mut observer = Connection::observer(known());
     for number in (1..=300).chain(1..=300) {
         let wire = sent_at(1, number);
@@ -198,7 +198,7 @@ fn without_the_key_it_says_so() {
         let told = format!("KeysNeeded {{ side: Server, missing: {missing} }}");
         assert_eq!(lines(&mut observer), [told]);
     }
-    // Plain packets are read all the same, behind what was passed over.
+    // Plain packets after the skipped part are still read.
     let mut observer = Connection::observer(vec![].into());
     for _ in 0..2 {
         observer.input(now, Side::Server, Input::Datagram(&packet(1, vec![])));
@@ -250,7 +250,7 @@ fn only_a_crc_proves_a_key() {
 fn a_datagram_that_does_not_open_though_others_did_is_damaged() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
-    // The length stands in the first block, so this looks like one of another key.
+    // The first block contains the length, so this looks like a wrong key.
     let mut damaged = packet(2, vec![]);
     damaged[20] ^= 0xff;
     for wire in [packet(1, vec![]), damaged, packet(3, vec![])] {

@@ -1,4 +1,4 @@
-//! The relay: what goes on, and as what.
+//! What a relay forwards, and how.
 
 use std::time::Duration;
 
@@ -160,14 +160,14 @@ fn what_it_cannot_do_is_refused_by_name() {
     refused.push(relay.sender().forward(Decision::Drop).unwrap_err().to_string());
     insta::assert_snapshot!(refused.join("\n"), @r"
     a plain packet must be forwarded unchanged
-    wanted a whole packet with the sequence word of the one it replaces, found 15 bytes that are something else
-    wanted a whole packet with the sequence word of the one it replaces, found 9 bytes that are something else
+    wanted a whole packet with the sequence word of the one it replaces, found 15 bytes that are not one
+    wanted a whole packet with the sequence word of the one it replaces, found 9 bytes that are not one
     only a client or a server can do this
     only a client or a server can do this
     no piece waits for a decision
     ");
     assert_eq!(datagrams(&mut relay, Side::Server)[0], hello);
-    // What cannot be read goes on as it came.
+    // Unreadable datagrams are forwarded unchanged.
     let mut damaged = packet(3, vec![]);
     damaged[25] ^= 1;
     relay.input(now, Side::Client, Input::Datagram(&damaged));

@@ -210,7 +210,7 @@ fn messages_behind_objects_are_read_when_their_end_is_known() {
     server.timeout(50 * MILLI);
     let acks = packets(&datagrams(&mut server, Side::Client));
     assert_eq!(acks[0].sequence.acks, AckBits(0b101));
-    // Sections that are not known go on to the end.
+    // Unknown sections extend to the end.
     let other = Section::Other { id: 5, bytes: vec![2, 12, 0, 0].into() };
     let heard = give(&mut server, &packet(4, vec![other]));
     assert!(heard[0].starts_with("client Section 5 4"), "{heard:?}");

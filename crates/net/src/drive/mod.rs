@@ -1,4 +1,4 @@
-//! One connection over one stream.
+//! Drives one connection over one stream.
 
 pub(crate) mod stream;
 
@@ -18,8 +18,8 @@ use crate::stop::Signal;
 use crate::unwind::caught;
 use stream::{Receive, StreamReader, StreamWriter, Transmit};
 
-/// How much is queued for a peer, and how patient the driver is. The bound that closes a
-/// connection is the machine's own.
+/// Queue limits and time limits of a driver. The queue limit that closes a connection belongs to
+/// the machine itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// With less than this queued, an application that wants room is asked for more. Default
@@ -51,11 +51,11 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Drives connections.
 #[derive(Clone, Debug)]
 pub struct Driver {
-    /// Whose bytes arrive: the client's, at a server.
+    /// The side whose bytes arrive: the client, for a server.
     pub peer: Side,
-    /// The time that machines are told.
+    /// The machine's clock.
     pub clock: Clock,
-    /// Bounds and patience.
+    /// Queue limits and time limits.
     pub settings: Settings,
     /// When to stop.
     pub signal: Signal,
@@ -69,11 +69,12 @@ impl Driver {
         Self { peer: Side::Server, clock, settings, signal }
     }
 
-    /// Drives a connection over a stream until it is over, what was queued is written, and the
-    /// application knows. A panic of the machine or the application ends the connection only.
+    /// Drives a connection over a stream until it has ended, queued data is written, and the
+    /// application was notified. A panic in the machine or the application ends only this
+    /// connection.
     ///
-    /// The machine's deadlines are kept. One that passes while the application works waits, and
-    /// what has arrived in the meantime is read first.
+    /// If one of the machine's deadlines passes while the application is busy, input that has
+    /// arrived in the meantime is read first.
     pub async fn drive<S, C, A>(&self, io: S, connection: C, application: A) -> End
     where
         S: AsyncRead + AsyncWrite + Send,
@@ -141,11 +142,11 @@ struct Run<'r, R, W, C, A> {
     is_reading: bool,
     /// The network has failed, in either direction.
     is_lost: bool,
-    /// What the machine complained about last.
+    /// The machine's last fault.
     fault: Option<Box<Error>>,
 }
 
-/// What a connection waited for.
+/// Why a connection woke up.
 enum Woke<'i, N> {
     Input(std::io::Result<Input<'i>>),
     Wrote,
@@ -166,13 +167,13 @@ where
         let Settings { low_water, high_water, stall_time, .. } = self.driver.settings;
         let mut signal = self.driver.signal.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
-        // When the peer last took something of what waits for it, and how much it had taken then.
+        // When the peer last read something, and how much it had read by then.
         let (mut progress, mut before) = (Instant::now(), None);
         let mut is_due = false;
         loop {
             let queued = self.load();
             let is_full = queued > high_water;
-            // A machine that is closed has nothing to say but why.
+            // A closed machine only reports the reason.
             if !is_full || self.connection.is_closed() {
                 match self.event().await {
                     Some(Ok(())) => continue,
@@ -188,7 +189,7 @@ where
                 continue;
             }
             if self.writer.is_broken() && core::mem::take(&mut self.is_reading) {
-                // A peer that has hung up is no loss.
+                // A peer that hung up does not count as lost.
                 self.is_lost |= !matches!(arrived(self.reader), Some(Ok(Input::End)));
                 self.connection.input(now, self.driver.peer, Input::End);
                 continue;
@@ -256,15 +257,15 @@ where
         }
     }
 
-    /// Moves output to the writer; returns how much is queued in all.
+    /// Moves output to the writer. Returns the total number of queued bytes.
     fn load(&mut self) -> usize {
         let (connection, peer) = (&mut *self.connection, self.driver.peer);
         self.writer.load(|| connection.poll_transmit(peer));
         self.connection.queued_bytes(peer).saturating_add(self.writer.pending())
     }
 
-    /// Hands the next event to the application. `None` when there is none, an error when it was
-    /// the last.
+    /// Passes the next event to the application. Returns `None` without an event, and an error
+    /// after the last one.
     async fn event(&mut self) -> Option<Result<(), End>> {
         let (work, closed) = begin(self.connection, self.application, &mut self.fault)?;
         let flow = attended(work, self.writer).await;
@@ -283,12 +284,12 @@ where
             self.connection.close();
             return Some(Err(End::Application));
         }
-        // A peer with much to say lets others have their turn.
+        // A busy peer must not starve the others.
         tokio::task::consume_budget().await;
         Some(Ok(()))
     }
 
-    /// Takes in what has arrived, if something has: the deadline may have passed only because the
+    /// Reads input that has already arrived, since the deadline may have passed only because the
     /// application was busy.
     fn input_now(&mut self) {
         let (now, peer) = (self.driver.clock.now(), self.driver.peer);
@@ -299,7 +300,7 @@ where
         self.connection.input(now, peer, input);
     }
 
-    /// Writes what is queued and ends the stream.
+    /// Writes queued data and ends the stream.
     async fn finish(&mut self, end: &End) {
         if matches!(end, End::Stalled) {
             return;
@@ -316,9 +317,9 @@ where
             self.writer.finish().await;
         };
         let is_written = timeout(flush_time, flush).await.is_ok();
-        let is_ours =
+        let is_local =
             matches!(end, End::Application | End::Stopped | End::Closed(CloseReason::Local));
-        if R::LINGERS && is_ours && is_written && self.is_reading && !self.writer.is_broken() {
+        if R::LINGERS && is_local && is_written && self.is_reading && !self.writer.is_broken() {
             let drain = async {
                 while self.reader.receive().await.is_ok_and(|input| input != Input::End) {}
             };
@@ -327,8 +328,8 @@ where
     }
 }
 
-/// The next event: what the application does about it, and the reason if it is the last one. Apart
-/// from the code that awaits, so that events need not be `Send` by themselves.
+/// The application's work on the next event, and the reason if it is the last one. Separate from
+/// the code that awaits, so that events need not be `Send`.
 fn begin<'r, C, A>(
     connection: &'r mut C,
     application: &'r mut A,
@@ -348,7 +349,7 @@ where
     Some((application.event(event, sender), closed))
 }
 
-/// What has arrived, without waiting.
+/// Input that has already arrived.
 fn arrived<R: Receive>(reader: &mut R) -> Option<std::io::Result<Input<'_>>> {
     let mut receive = pin!(reader.receive());
     let mut context = core::task::Context::from_waker(core::task::Waker::noop());
@@ -358,10 +359,10 @@ fn arrived<R: Receive>(reader: &mut R) -> Option<std::io::Result<Input<'_>>> {
     }
 }
 
-/// Waits for what the application does, and writes meanwhile.
+/// Waits for the application's work, and writes in the meantime.
 async fn attended<F: Future>(future: F, writer: &mut impl Transmit) -> F::Output {
     let mut future = pin!(future);
-    // Most of what applications do is done at once, and then writing would only cut output up.
+    // Most work completes immediately, and writing before it would only split the output.
     let first = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
     if let Poll::Ready(output) = first {
         return output;

@@ -31,7 +31,7 @@ pub(crate) trait Transmit: Send {
     /// [broken](Self::is_broken).
     fn write(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Whether nothing can be written any more. What is loaded then is dropped.
+    /// Whether writing has failed for good. Later output is dropped.
     fn is_broken(&self) -> bool;
 
     /// Says that nothing more will come.

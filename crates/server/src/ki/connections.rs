@@ -40,8 +40,8 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Creates the shared state of connections. `epoch` is the clock's zero, in time since 1970. The
-    /// listener must use the same clock.
+    /// Creates the shared state of connections. `epoch` is the clock's zero, in time since 1970.
+    /// The listener must use the same clock.
     #[must_use]
     pub fn new(
         config: &KiConfig,

@@ -48,7 +48,8 @@ refusals! {
     ValidateFailed,
     /// A new character's name is invalid: its indices or its text.
     InvalidName,
-    /// Not in the original protocol: the client has not logged in, or is still waiting in the queue.
+    /// Not in the original protocol: the client has not logged in, or is still waiting in the
+    /// queue.
     NotAdmitted,
     /// Not in the original protocol: a new character's blob cannot be decoded.
     MalformedCharacter,

@@ -1,7 +1,8 @@
 //! Requests of clients and replies of the server, decoded and encoded by the loaded definitions.
 //!
-//! Messages are found by tag, and fields by name, so definitions of any revision work. Fields missing
-//! from a definition are left out; fields that are only in the definition get their defaults.
+//! Messages are found by tag, and fields by name, so definitions of any revision work. Fields
+//! missing from a definition are left out; fields that are only in the definition get their
+//! defaults.
 
 use std::sync::Arc;
 

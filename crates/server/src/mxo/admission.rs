@@ -1,8 +1,8 @@
 //! Admission of clients, and those that have sent a hello but not yet acknowledged anything.
 //!
-//! A hello can be sent with a forged address, which would then receive the whole world. So the server
-//! answers a hello with an empty section, and admits the client once it acknowledges that. Until then
-//! the client takes no slot.
+//! A hello can be sent with a forged address, which would then receive the whole world. So the
+//! server answers a hello with an empty section, and admits the client once it acknowledges that.
+//! Until then the client takes no slot.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

@@ -66,8 +66,8 @@ impl Client {
         }
     }
 
-    /// Handles a hello. A hello from an admitted client's address can come from a new client there, or
-    /// be a replay, so the client must acknowledge something to stay.
+    /// Handles a hello. A hello from an admitted client's address can come from a new client there,
+    /// or be a replay, so the client must acknowledge something to stay.
     fn greet(&mut self, uid: u64, sender: &mut Sender) {
         let is_known = self.waiting.is_some() || self.client.is_some() || self.left.is_some();
         if !is_known {
@@ -124,8 +124,8 @@ impl Client {
         Flow::Continue(())
     }
 
-    /// Handles a request to reset the sequence: asks the client to do so, after which it gets all its
-    /// views again. The client's answer looks the same as a request, and may arrive twice.
+    /// Handles a request to reset the sequence: asks the client to do so, after which it gets all
+    /// its views again. The client's answer looks the same as a request, and may arrive twice.
     fn reset(&mut self, sender: &mut Sender) {
         let is_answer = self.reset.is_some_and(|asked| asked.elapsed() < BETWEEN_RESETS);
         if self.client.is_none() || is_answer {

@@ -1,5 +1,5 @@
-//! A small open world of The Matrix Online over UDP: objects from a scene, and clients that see them
-//! and walk among them.
+//! A small open world of The Matrix Online over UDP: objects from a scene, and clients that see
+//! them and walk among them.
 //!
 //! ```no_run
 //! use worldwire_net::Stop;
@@ -16,15 +16,16 @@
 //! # }
 //! ```
 //!
-//! * [`World`]: objects, their behaviour, and clients, without IO; [`Scene`]: the file with the objects;
+//! * [`World`]: objects, their behaviour, and clients, without IO; [`Scene`]: the file with the
+//!   objects;
 //! * `admission`: admission of clients; `client`: one client's connection; `page`: the status page.
 //!
-//! One task advances the world at every tick and then wakes the connections, which send their clients'
-//! updates. The lock around the world is never held across an await.
+//! One task advances the world at every tick and then wakes the connections, which send their
+//! clients' updates. The lock around the world is never held across an await.
 //!
-//! There is no login. The server has one session ID and key, and admits every client that knows them.
-//! A client's hello names its character, by any number. The server answers with an empty section and
-//! admits the client once that is acknowledged: see `admission`.
+//! There is no login. The server has one session ID and key, and admits every client that knows
+//! them. A client's hello names its character, by any number. The server answers with an empty
+//! section and admits the client once that is acknowledged: see `admission`.
 
 mod actor;
 mod admission;

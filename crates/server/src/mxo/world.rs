@@ -236,8 +236,8 @@ impl World {
         }
     }
 
-    /// Stops the behaviour of objects until a moment at most [`LONGEST_HOLD`] away, so that clients'
-    /// views can be compared with the world. Clients can still walk.
+    /// Stops the behaviour of objects until a moment at most [`LONGEST_HOLD`] away, so that
+    /// clients' views can be compared with the world. Clients can still walk.
     pub fn hold(&mut self, until: Duration) {
         self.hold_until = Some(until.min(self.now.saturating_add(LONGEST_HOLD)));
     }

@@ -1,7 +1,7 @@
 //! The advisory lock on a PostgreSQL database: which process uses it.
 //!
-//! The lock lives as long as one connection. It only lets a second process fail early, with the name
-//! of the first; what protects the data is the epoch in every commit.
+//! The lock lives as long as one connection. It only lets a second process fail early, with the
+//! name of the first; what protects the data is the epoch in every commit.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,14 +14,15 @@ use tracing::{error, warn};
 
 use super::StoreError;
 
-/// How long to wait for the lock: PostgreSQL may take a moment to notice that a killed process is gone.
+/// How long to wait for the lock: PostgreSQL may take a moment to notice that a killed process is
+/// gone.
 const PATIENCE: Duration = Duration::from_secs(3);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How often the connection is checked, and reopened if it broke.
 const CHECK_EVERY: Duration = Duration::from_secs(15);
 
-/// The key of the lock: `wwdb` in the upper half, the number of this schema's `shard` table in the lower.
-/// Shards in different schemas of one database do not get in each other's way.
+/// The key of the lock: `wwdb` in the upper half, the number of this schema's `shard` table in the
+/// lower. Shards in different schemas of one database do not get in each other's way.
 const TRY_LOCK: &str =
     "SELECT pg_try_advisory_lock((2004313186::bigint << 32) | 'shard'::regclass::oid::bigint)";
 const HOLDER: &str = "SELECT a.pid, a.application_name, host(a.client_addr) \

@@ -200,7 +200,8 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
-        // A lost auth connection's player stays online for a while, so that the client can reconnect.
+        // A lost auth connection's player stays online for a while, so that the client can
+        // reconnect.
         match (mem::replace(&mut self.serving, Serving::Setup), end) {
             (Serving::Auth(auth), End::Lost) => auth.lost(),
             (Serving::Game(mut game), _) => game.ended().await,

@@ -1,7 +1,7 @@
 //! Shards of other servers move in, and back.
 //!
-//! `WORLDWIRE_URU_DUMPS` names a directory with `dirtsand.sql`, `moulars-vault.db` and what is to be
-//! found in them, `expected.json`; `WORLDWIRE_URU_SDL` one with the descriptors of their states.
+//! `WORLDWIRE_URU_DUMPS` names a directory with `dirtsand.sql`, `moulars-vault.db` and what is to
+//! be found in them, `expected.json`; `WORLDWIRE_URU_SDL` one with the descriptors of their states.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

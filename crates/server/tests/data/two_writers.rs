@@ -197,7 +197,8 @@ async fn two_writers<P: Process>() -> usize {
         let mut acknowledged = Vec::new();
         let made = other.beside(one.make("Fredegar"), &mut moments).await;
         acknowledged.extend(made.map(|id| (id, "Fredegar".to_owned())));
-        // The request may be refused before its batch is resolved. Another one has to wait for that.
+        // The request may be refused before its batch is resolved. Another one has to wait for
+        // that.
         let resolved = async {
             for number in 0..4 {
                 let name = format!("Folco{number}");

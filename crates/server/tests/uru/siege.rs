@@ -282,7 +282,8 @@ async fn attacks_do_not_affect_others() {
         assert_eq!(yeesha.asks_for_lock().await, 1);
     };
     tokio::join!(attacks, hears);
-    // A count that lies: of variables, and of bytes in a stream. Too many of them end the connection.
+    // A count that lies: of variables, and of bytes in a stream. Too many of them end the
+    // connection.
     let good = blob("lever", "place", Scalar::Int(1));
     for at in 0..200 {
         let mut lie = good.clone();

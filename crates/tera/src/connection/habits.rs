@@ -61,7 +61,7 @@ impl Habits {
     }
 }
 
-/// How many bits it takes to tell one of so many.
+/// How many bits distinguish this many values.
 fn bits(count: usize) -> u32 {
     (usize::BITS - count.leading_zeros()).min(BITS)
 }

@@ -1,11 +1,11 @@
-//! The connection as a state machine, without any IO: TERA's fulfilment of the contract in
+//! The TERA connection as a state machine without IO. It implements the contract of
 //! [`worldwire_core::connection`].
 //!
 //! A [`Connection`] plays the client, plays the server, watches both, or stands between them.
 //!
-//! The server speaks first (01 00 00 00), then keys of 128 bytes go to and fro, the client's first
-//! one, the server's first one, the client's second one, the server's second one; from there on
-//! both directions are encrypted.
+//! The server sends a hello (01 00 00 00). Then both sides exchange keys of 128 bytes: the client's
+//! first, the server's first, the client's second, the server's second. After that, both directions
+//! are encrypted.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,7 +19,7 @@
 //! let mut server = Connection::server(Arc::clone(&config), [[1; 128], [2; 128]], now);
 //! let mut client = Connection::client(config, [[3; 128], [4; 128]], now);
 //!
-//! // A driver with no network: what one side sends, the other receives.
+//! // A driver without a network: each side receives the other's bytes.
 //! for _ in 0..3 {
 //!     while let Some(bytes) = server.poll_transmit(Side::Client) {
 //!         client.input(now, Side::Server, Input::Bytes(&bytes));
@@ -326,8 +326,8 @@ impl Connection {
         }
     }
 
-    /// Begins to decrypt when all keys are known. `is_last` when nothing more can come that would
-    /// tell the variant.
+    /// Starts to decrypt once all keys are known. `is_last` means that no more input can reveal the
+    /// variant.
     fn agree(&mut self, is_last: bool) -> bool {
         if self.sender.is_established {
             return false;
@@ -349,7 +349,7 @@ impl Connection {
                 None => return false,
             },
         };
-        // The last key is on its way; what comes next from the other side is encrypted.
+        // The last key is queued. The other side's next bytes are encrypted.
         let own = self.sender.role.side();
         for (side, cipher) in Side::BOTH.into_iter().zip([session.client, session.server]) {
             if own != Some(side.other()) {
@@ -363,15 +363,15 @@ impl Connection {
         self.sender.timers.stop(Timer::Setup);
         self.events.push_back(Event::News(News::Established));
         self.sender.note_activity();
-        // There was room for them when they were sent.
+        // The messages that waited were checked for room when they were sent.
         self.sender.lanes.iter_mut().for_each(Lane::release_deferred);
         true
     }
 
-    /// Bytes of the exchange are missing: takes the keys from those that are known, if one of them
-    /// makes the client's first message, or there is but one.
+    /// Replaces missing bytes of the exchange with known keys: those that decrypt the client's
+    /// first message, or the only ones.
     fn recall(&mut self) {
-        /// So many are tried.
+        /// How many keys are tried.
         const MAX_TRIED: usize = 256;
         if self.known.is_empty() || self.streams.iter().any(Stream::is_exchanging) {
             return;
@@ -386,7 +386,7 @@ impl Connection {
         };
         let found = found.cloned();
         if self.streams[Side::Client.index()].sealed().is_some() {
-            // They are expensive to try, and nothing new comes that could tell.
+            // Trying them is expensive, and no later input would change the result.
             self.known = Arc::default();
         }
         if let Some(Keys { client, server }) = found {
@@ -394,7 +394,7 @@ impl Connection {
         }
     }
 
-    /// Bytes are missing, which only an observer survives.
+    /// Handles missing bytes, which only an observer survives.
     fn gap(&mut self, side: Side, length: u64) {
         let watches = matches!(self.sender.role, Role::Observer(_));
         // What was complete before the gap is reported before it.
@@ -427,7 +427,8 @@ impl Connection {
         }
     }
 
-    /// Nothing more can be read: streams that have ended are over. False when none is.
+    /// Handles ended streams when nothing more can be read. Returns false if there is nothing to
+    /// report.
     fn finish(&mut self) -> bool {
         if self.is_closed() {
             return false;
@@ -461,8 +462,8 @@ impl Connection {
         is_torn
     }
 
-    /// The rules were broken: an observer or relay gives the stream up, an active role the
-    /// connection. A relay cannot read either stream when the keys are not exchanged.
+    /// Handles a fault: an observer or relay gives up the stream, an active role the connection.
+    /// Before the keys are exchanged, a relay gives up both streams.
     fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });
         match &mut self.sender.role {
@@ -470,7 +471,7 @@ impl Connection {
             Role::Observer(_) => {
                 let stream = &mut self.streams[side.index()];
                 if matches!(stream.phase, Phase::Hello) && !stream.is_ended {
-                    // Keys are random: what stands there may well be one.
+                    // Keys are random, so these bytes may be one.
                     stream.pass_hello();
                 } else if !stream.look_on() {
                     stream.set_phase(Phase::Lost);

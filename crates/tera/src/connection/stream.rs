@@ -48,7 +48,7 @@ pub(super) enum Phase {
     Searching(Search),
     /// Nothing that could be read.
     Lost,
-    /// Nothing that a relay could read: it goes on as it came.
+    /// A relay forwards the stream unread.
     Passing,
 }
 
@@ -93,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// The keys are known: everything behind them can be read, but for missing bytes.
+    /// The keys are known, so everything after them can be read, except for missing bytes.
     pub(super) fn begin(&mut self, mut cipher: Pike) {
         let missing = self.incoming.offset().saturating_sub(self.exchange_bytes);
         let is_late = matches!(self.phase, Phase::Waiting) && missing > 0;
@@ -218,7 +218,7 @@ impl Stream {
         unread.filter(|_| matches!(self.phase, Phase::Waiting) && is_first)
     }
 
-    /// Whether so many missing bytes are the hello, which says nothing that is not known.
+    /// Whether the missing bytes are exactly the hello, whose contents are constant.
     pub(super) fn lacks_hello(&self, length: u64) -> bool {
         let torn = self.incoming.unread().len() as u64;
         matches!((&self.phase, &self.habits), (Phase::Hello, Some(_)))
@@ -228,8 +228,8 @@ impl Stream {
     /// Bytes are missing.
     ///
     /// # Errors
-    /// Malformed when keys are torn; the limit on keystream that is passed over. Nothing can be read
-    /// behind either.
+    /// Malformed when keys are torn; the limit on keystream that is passed over. Nothing can be
+    /// read behind either.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
         let from = self.incoming.offset();
         let is_hello = self.lacks_hello(length);
@@ -255,7 +255,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Passes over the next unread bytes and returns them, at most so many.
+    /// Takes the next unread bytes, at most this many.
     pub(super) fn take(&mut self, most: usize) -> Vec<u8> {
         let length = self.incoming.unread().len().min(most);
         let located = self.incoming.advance(length);

@@ -51,7 +51,7 @@ impl Build {
     }
 }
 
-/// The share of messages that come out, of those that stand whole in what is there.
+/// The share of messages reported, out of those captured completely.
 fn share(side: Side, variant: Variant, segment: usize, seed: u8) -> f64 {
     let mut random = Sampler::new(seed.into());
     let build = Build::new(&mut random);

@@ -1,6 +1,6 @@
 //! The connection machine in its four roles, in virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod ends;
 mod holding;

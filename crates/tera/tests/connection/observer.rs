@@ -32,7 +32,7 @@ fn observe(said: &Said, variant: Option<Variant>, size: usize) -> [Vec<String>; 
         }
     }
     observer.input(NOW, Side::Server, Input::End);
-    assert_eq!(lines(&mut observer), [""; 0], "the client may go on");
+    assert_eq!(lines(&mut observer), [""; 0], "the client may still send");
     observer.input(NOW, Side::Client, Input::End);
     assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
     heard
@@ -139,7 +139,7 @@ fn a_broken_length_costs_what_it_touches() {
     let (mut heard, mut all) = (Vec::new(), Vec::new());
     for (side, bytes) in &said.pieces {
         all.extend(hear(&mut whole, *side, bytes));
-        // A changed length: the keystream goes on, the messages do not.
+        // A changed length keeps the keystream intact, but not the messages.
         let mut bytes = bytes.clone();
         if *side == Side::Client && bytes.len() == 7 {
             bytes[0] ^= 7;
@@ -154,13 +154,13 @@ fn a_broken_length_costs_what_it_touches() {
     assert_eq!(of_server(&heard), of_server(&all));
     let fault = heard.iter().find(|line| line.starts_with("fault")).unwrap();
     insta::assert_snapshot!(fault, @"fault of the client: length at byte 256: wanted a length of at least 4, found 0");
-    // The messages behind it fill their segments.
+    // The messages after it fill their segments.
     let of_client = |heard: &[String]| heard.iter().filter(|l| l.starts_with("client [")).count();
     assert_eq!(of_client(&heard), of_client(&all) - 1);
     assert!(heard.contains(&"Resync { side: Client, skipped: 256..263 }".to_owned()));
 }
 
-/// The hello says nothing: with all keys there, everything behind it can be read.
+/// The hello is constant: with all keys, everything after it can be read.
 #[test]
 fn a_hello_that_is_missing_costs_the_hello() {
     let said = session(&mut Sampler::new(9), Variant::From45);
@@ -184,7 +184,7 @@ fn a_hello_that_is_missing_costs_the_hello() {
         observer.input(NOW, Side::Server, Input::Gap(3));
     });
     assert!(torn[1..] == whole[1..]);
-    // A capture that began behind it knows of no gap.
+    // A capture that began after it has no gap.
     let late = hear(&|_| {});
     assert!(late.iter().any(|line| line.starts_with("fault of the server")), "{late:?}");
     let rest: Vec<_> = late.iter().filter(|line| !line.starts_with("fault")).collect();
@@ -210,7 +210,7 @@ fn a_torn_exchange_cannot_be_read() {
     ");
 }
 
-/// Keys that are known from elsewhere stand in for an exchange that was not captured.
+/// Keys from elsewhere replace an exchange that was not captured.
 #[test]
 fn known_keys_make_up_for_a_torn_exchange() {
     for variant in Variant::ALL {

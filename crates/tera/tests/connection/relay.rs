@@ -275,7 +275,7 @@ fn behind_a_fault_the_stream_goes_on_as_it_came() {
         assert_eq!(passed == torn, !changed);
         let heard = hear(&mut server, Side::Client, &passed);
         assert!(heard[0].contains("found 0"), "{heard:?}");
-        // What follows goes on as well, and the other direction is still read.
+        // Later bytes are forwarded too, and the other direction is still read.
         let more = client_bytes(&mut client, &message(7, &[2; 5]));
         assert!(hear(&mut relay, Side::Client, &more).is_empty());
         assert_eq!(relay.poll_transmit(Side::Server).unwrap().len(), more.len());
@@ -390,7 +390,7 @@ fn a_slow_side_holds_up_its_own_direction_only() {
     let error = relay.sender().inject(Side::Server, &message(7, &[0; 16])).unwrap_err();
     assert_eq!(error.to_string(), "wanted at most 4 (queued messages), found 5");
     let mut written = relay.poll_transmit(Side::Server).unwrap();
-    // Now there is room for the piece, and behind it not.
+    // Now there is room for this piece, but for none after it.
     assert!(relay.sender().inject(Side::Server, &message(7, &[0; 16])).is_err());
     let mut reported = 5;
     while written.len() < bytes.len() {
@@ -449,7 +449,7 @@ fn decisions_are_checked() {
     let mut relay = relay_of(RelayConfig { integrity, ..RelayConfig::default() });
     let text = |outcome: Result<(), SendError>| outcome.unwrap_err().to_string();
     assert!(text(relay.sender().forward(Decision::Drop)).contains("no piece waits for a decision"));
-    // Hello and keys go on unchanged, whatever is asked for.
+    // The hello and the keys are forwarded unchanged, whatever is requested.
     let mut steps = vec![(Side::Server, vec![1, 0, 0, 0])];
     for (client, server) in CLIENT_KEYS.into_iter().zip(SERVER_KEYS) {
         steps.extend([(Side::Client, client.to_vec()), (Side::Server, server.to_vec())]);

@@ -61,7 +61,7 @@ fn a_client_counts_and_signs_what_it_sends() {
     let mut pair = Pair::new(client, server(Variant::From45), rough(1));
     let sealed = message(7, &[0xff; 12]);
     let plain = message(8, &[0xff; 12]);
-    // The first one waits for keys; nobody knows a seed yet.
+    // The first one waits for keys; the seed is still unknown.
     pair.client.send(&sealed).unwrap();
     let error = pair.client.send(&message(7, &[1; 7])).unwrap_err().to_string();
     let wanted = "wanted counter and checksum behind the opcode, found a message of 11 bytes";
@@ -158,7 +158,7 @@ fn who_is_silent_or_does_not_finish_is_closed() {
         }
         if half {
             pair.settle(|_, _, _| {});
-            // One byte at a time is no message.
+            // Single bytes do not complete a message.
             let now = pair.now;
             pair.client.send(&message(7, &[1; 8])).unwrap();
             let bytes = pair.client.poll_transmit(Side::Server).unwrap();

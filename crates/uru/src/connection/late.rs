@@ -151,8 +151,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the service by the messages that its key makes of what there is. `is_last` when nothing
-    /// more comes that would tell. True when something is known.
+    /// Tells the service by the messages that its key makes of what there is. `is_last` when
+    /// nothing more comes that would tell. True when something is known.
     pub(super) fn identify_service(&mut self, is_last: bool) -> bool {
         if self.candidates.is_empty() {
             return false;

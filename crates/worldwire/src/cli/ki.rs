@@ -86,7 +86,8 @@ list. BINd files and XML objects are searched.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct KiFind {
-    /// Archives, directories, files, patterns with * and **; ARCHIVE/NAME is one file in an archive,
+    /// Archives, directories, files, patterns with * and **; ARCHIVE/NAME is one file in an
+    /// archive,
     /// - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
@@ -255,8 +256,8 @@ pub(crate) enum KiOp {
         /// Type list
         #[arg(required = true)]
         list: Option<PathBuf>,
-        /// Class to describe, by its hash or its name, with or without `class`; or part of a name, or
-        /// a pattern with * and ?, to list classes
+        /// Class to describe, by its hash or its name, with or without `class`; or part of a name,
+        /// or a pattern with * and ?, to list classes
         class: Option<String>,
         /// List only the classes of the objects in these archives, directories and files, with the
         /// number of objects
@@ -302,8 +303,8 @@ are skipped. Extracted objects that have not been changed are skipped, too, unle
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpGuess {
-    /// Objects: files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
-    /// archive; - is standard input [default: -]
+    /// Objects: files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in
+    /// an archive; - is standard input [default: -]
     #[arg(conflicts_with = "hex")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Object as hexadecimal digits
@@ -357,7 +358,8 @@ pub(crate) struct KiStream {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpDecode {
-    /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an archive,
+    /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
+    /// archive,
     /// - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
@@ -372,14 +374,15 @@ pub(crate) struct KiOpDecode {
     /// In text, show the position of every value
     #[arg(long)]
     pub(crate) bytes: bool,
-    /// In text, show the texts of codes like Items_31939071, from locale files, archives, directories
+    /// In text, show the texts of codes like Items_31939071, from locale files, archives,
+    /// directories
     #[arg(long, value_name = "PATH")]
     pub(crate) lang: Vec<PathBuf>,
     /// In JSON, write integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
-    /// Reject objects with more values than 4096 plus this many per byte; only compressed objects can
-    /// have more than 8 per byte
+    /// Reject objects with more values than 4096 plus this many per byte; only compressed objects
+    /// can have more than 8 per byte
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,
     /// Skip existing files

@@ -1,4 +1,5 @@
-//! The command line of `worldwire ki nav`, `bcd`, `poi`, `lang` and `files`, for the client's files.
+//! The command line of `worldwire ki nav`, `bcd`, `poi`, `lang` and `files`, for the client's
+//! files.
 
 use std::path::PathBuf;
 

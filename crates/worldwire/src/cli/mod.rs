@@ -202,9 +202,9 @@ impl core::str::FromStr for Pin {
 pub(crate) struct Capture {
     /// A pcap or pcapng capture, optionally gzipped; - is standard input
     pub(crate) file: PathBuf,
-    /// Key file; can be repeated. Uru server keys in any format (worldwire, dirtsand, moulars, NAGUS,
-    /// server.ini); in worldwire's format also KI accounts and stream keys, MxO and TERA sessions, and
-    /// the output of `secrets export`
+    /// Key file; can be repeated. Uru server keys in any format (worldwire, dirtsand, moulars,
+    /// NAGUS, server.ini); in worldwire's format also KI accounts and stream keys, MxO and TERA
+    /// sessions, and the output of `secrets export`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
@@ -264,8 +264,8 @@ pub(crate) struct Dissect {
     /// Show long texts and blobs in full
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
-    /// With -o NAME.pcapng, store the keys of these conversations in the capture; anyone who has the
-    /// file can then decrypt them
+    /// With -o NAME.pcapng, store the keys of these conversations in the capture; anyone who has
+    /// the file can then decrypt them
     #[arg(long, requires = "output")]
     pub(crate) secrets: bool,
     /// Number of threads, up to 256; 0 uses all cores
@@ -416,8 +416,8 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
-    /// Write a key file with the keys of the decrypted conversations, without the secrets of servers
-    /// and accounts
+    /// Write a key file with the keys of the decrypted conversations, without the secrets of
+    /// servers and accounts
     #[command(after_help = "Examples:
   worldwire secrets export samples/uru-login.pcapng --keys samples/uru-keys.toml -o sessions.toml
   worldwire dissect samples/uru-login.pcapng --keys sessions.toml")]
@@ -481,8 +481,8 @@ pub(crate) struct Encode {
     /// File with the JSON; - is standard input [default: -]
     #[arg(conflicts_with = "lines")]
     pub(crate) file: Option<PathBuf>,
-    /// Encode the lines of `dissect --json` from this file or standard input: messages back to back,
-    /// or with --hex one per line
+    /// Encode the lines of `dissect --json` from this file or standard input: messages back to
+    /// back, or with --hex one per line
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) lines: Option<PathBuf>,
     /// Write hexadecimal digits instead of bytes

@@ -41,8 +41,8 @@ pub(crate) enum MxoObjectsCommand {
   worldwire mxo objects show \"Subway Car Default\"
   worldwire mxo objects show door364 --json")]
     Show {
-        /// Goobj, by decimal or 0x... number or by name; or the name of a class, which can also be a
-        /// number
+        /// Goobj, by decimal or 0x... number or by name; or the name of a class, which can also be
+        /// a number
         object: String,
         /// Tables that override the built-in ones: files or directories
         #[arg(short, long, value_name = "PATH")]

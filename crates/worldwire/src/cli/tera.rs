@@ -248,8 +248,8 @@ pub(crate) struct TeraRank {
     /// Game version, such as 92.04, if revisions.json does not list the revision
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
-    /// Write a map with the best name of each opcode, and ties as comments, to this file; --data finds
-    /// it under the name protocol.REVISION.map
+    /// Write a map with the best name of each opcode, and ties as comments, to this file; --data
+    /// finds it under the name protocol.REVISION.map
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
     /// Append to an existing map, whose names are kept and not proposed for other opcodes

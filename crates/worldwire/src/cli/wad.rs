@@ -103,8 +103,8 @@ extract --decode` wrote as JSON or XML are encoded if they were changed. Every c
         /// Remove files that match this pattern
         #[arg(long, value_name = "GLOB")]
         remove: Vec<String>,
-        /// Accept an archive whose files share data; each file gets its own copy, so a small archive
-        /// can fill the disk
+        /// Accept an archive whose files share data; each file gets its own copy, so a small
+        /// archive can fill the disk
         #[arg(long)]
         allow_overlaps: bool,
         #[command(flatten)]
@@ -186,8 +186,8 @@ pub(crate) struct KiWadDecoding {
     /// With --decode text, show the position of every value
     #[arg(long, requires = "decode")]
     pub(crate) bytes: bool,
-    /// With --decode text, show the texts of codes like Items_31939071, from locale files, archives,
-    /// directories
+    /// With --decode text, show the texts of codes like Items_31939071, from locale files,
+    /// archives, directories
     #[arg(long, value_name = "PATH", requires = "decode")]
     pub(crate) lang: Vec<PathBuf>,
     /// With --decode, reject objects with more values than 4096 plus this many per byte

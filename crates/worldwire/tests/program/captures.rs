@@ -282,8 +282,8 @@ fn only_whole_files_with_safe_names_are_written() {
 fn fake_tcpdump(folder: &Path, script: &str) -> String {
     let text = folder.join("script");
     fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
-    // What somebody has open for writing cannot be run. Were it written here, a program that another
-    // test starts at that moment would have it open too.
+    // What somebody has open for writing cannot be run. Were it written here, a program that
+    // another test starts at that moment would have it open too.
     let mut install = Command::new("install");
     install.args(["-m", "755"]).arg(text).arg(folder.join("tcpdump"));
     assert!(install.status().unwrap().success());

@@ -59,7 +59,8 @@ fn examples_with_samples_can_be_pasted() {
     }
 }
 
-/// What is suggested for opcodes that a map leaves open, and what `dissect` and `tera integrity` say.
+/// What is suggested for opcodes that a map leaves open, and what `dissect` and `tera integrity`
+/// say.
 #[test]
 fn suggested_commands_can_be_pasted() {
     let home = tempfile::tempdir().unwrap();

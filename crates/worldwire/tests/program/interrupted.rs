@@ -21,8 +21,8 @@ struct Ended {
     said: String,
 }
 
-/// Runs a command over a large capture of TERA, `large.pcapng` in the current folder, and sends it a
-/// signal meanwhile; again if it was done before the signal came.
+/// Runs a command over a large capture of TERA, `large.pcapng` in the current folder, and sends it
+/// a signal meanwhile; again if it was done before the signal came.
 fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("large.pcapng");

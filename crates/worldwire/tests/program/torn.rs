@@ -209,7 +209,8 @@ fn exported_keys_decrypt_their_capture() {
     assert_eq!((one.matches("[[uru.session]]").count(), code), (1, 0));
     let (_, err, code) = program(&[&export[..], &["--stream", "1"]].concat());
     assert!(code == 2 && err.contains("no keys to export"), "{err}");
-    // MxO's: a key that opens nothing here is left out, and the hello tells an id that is not given.
+    // MxO's: a key that opens nothing here is left out, and the hello tells an id that is not
+    // given.
     let (mxo, known) = (folder.path().join("mxo.toml"), folder.path().join("known.toml"));
     let key = "000102030405060708090a0b0c0d0e0f";
     let other = "ffffffffffffffffffffffffffffffff";

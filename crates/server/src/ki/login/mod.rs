@@ -1,9 +1,9 @@
 //! The login of one client, as a state machine without IO.
 //!
-//! [`Login`] receives the client's [requests](Login::hear), [answers](Login::answer) to its queries,
-//! and the time. [`Login::poll`] yields what to do: send a reply, answer a [query](Query) from the
-//! database, pause, or close. Requests that arrive while a query is open are ignored. Randomness
-//! comes with the answers.
+//! [`Login`] receives the client's [requests](Login::hear), [answers](Login::answer) to its
+//! queries, and the time. [`Login::poll`] yields what to do: send a reply, answer a [query](Query)
+//! from the database, pause, or close. Requests that arrive while a query is open are ignored.
+//! Randomness comes with the answers.
 //!
 //! | step | client | server |
 //! | --- | --- | --- |

@@ -132,8 +132,8 @@ struct State {
     playing: HashMap<u32, Number>,
 }
 
-/// The maximum number of delayed answers per address. There is no global limit, because anybody could
-/// use it to lock out others.
+/// The maximum number of delayed answers per address. There is no global limit, because anybody
+/// could use it to lock out others.
 const MAX_PAUSING: usize = 16;
 
 /// Counts of accounts, characters and players.

@@ -46,7 +46,8 @@ impl Writer {
         self.ledger.0.close().await
     }
 
-    /// Commits changes. After `Ok` they took effect; after `Err` they did not, or it is not known yet.
+    /// Commits changes. After `Ok` they took effect; after `Err` they did not, or it is not known
+    /// yet.
     async fn commit(&mut self, changes: Arc<Changes>) -> Result<(), StoreError> {
         let commit = self.ledger.0.commit(self.position, Arc::clone(&changes));
         let error = match timeout(PATIENCE, commit).await {

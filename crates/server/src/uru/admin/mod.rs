@@ -63,8 +63,8 @@ pub enum Request {
         /// Whether to ban it.
         banned: bool,
     },
-    /// Disconnects a player, or everyone logged in to an account, and lists them, one per line. They
-    /// can log in again.
+    /// Disconnects a player, or everyone logged in to an account, and lists them, one per line.
+    /// They can log in again.
     Kick {
         /// A player's number or name, or an account's name.
         who: String,
@@ -107,7 +107,8 @@ pub enum Request {
         /// Fields by name.
         fields: Json,
     },
-    /// Shows the state that is set for all instances of an age, in hexadecimal digits, if there is one.
+    /// Shows the state that is set for all instances of an age, in hexadecimal digits, if there is
+    /// one.
     AgeSettings {
         /// The age's filename.
         age: String,
@@ -123,7 +124,8 @@ pub enum Request {
     Check,
     /// Exports the whole vault as the lines of a [`Dump`].
     Export {
-        /// Whether to include password digests, for another server. They can be used like passwords.
+        /// Whether to include password digests, for another server. They can be used like
+        /// passwords.
         #[serde(default)]
         passwords: bool,
     },

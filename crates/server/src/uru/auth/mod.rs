@@ -1,9 +1,9 @@
 //! The auth service: accounts, players, the vault, ages, scores, and secure files.
 //!
-//! A client registers, logs in, and chooses a player. The vault refuses requests that come too early
-//! with `AuthenticationFailed`; requests that do not reach the vault are checked here. Replies are
-//! sent in order, each after the notices of earlier events. A client that loses its connection can
-//! resume its session on a new one: see `resume`.
+//! A client registers, logs in, and chooses a player. The vault refuses requests that come too
+//! early with `AuthenticationFailed`; requests that do not reach the vault are checked here.
+//! Replies are sent in order, each after the notices of earlier events. A client that loses its
+//! connection can resume its session on a new one: see `resume`.
 
 mod downloads;
 mod fixed;

@@ -1,13 +1,13 @@
 //! Reconnecting: a client whose connection was lost resumes its session on a new one.
 //!
-//! After every `ClientRegisterReply`, `ServerAddr` gives the client a token, which it repeats in the
-//! connect packet of its next connection. When it registers there, that connection takes over the
-//! session, with its account and player, and resends messages that may have been lost. The old
+//! After every `ClientRegisterReply`, `ServerAddr` gives the client a token, which it repeats in
+//! the connect packet of its next connection. When it registers there, that connection takes over
+//! the session, with its account and player, and resends messages that may have been lost. The old
 //! connection may still be open, because clients often notice a loss first.
 //!
 //! If the client closed the connection itself, the session ends at once. The token is sent in the
-//! clear in the connect packet, so it can be used only once and only from the same address. A client
-//! that then logs in to another account gives up the session.
+//! clear in the connect packet, so it can be used only once and only from the same address. A
+//! client that then logs in to another account gives up the session.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -232,8 +232,8 @@ impl Drop for Ticket {
     }
 }
 
-/// Messages that the client may not have received: those sent since shortly before its last message.
-/// Clients ping every 30 s.
+/// Messages that the client may not have received: those sent since shortly before its last
+/// message. Clients ping every 30 s.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     messages: VecDeque<(Instant, Box<[u8]>)>,

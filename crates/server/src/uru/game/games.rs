@@ -119,8 +119,8 @@ impl Games {
         }
     }
 
-    /// Lets a player into an age that it requested on its auth connection. The request must come from
-    /// the same address and allows one join, so that nobody who knows the account can take the
+    /// Lets a player into an age that it requested on its auth connection. The request must come
+    /// from the same address and allows one join, so that nobody who knows the account can take the
     /// player's place. `place` is set before the age is asked, so that a connection that ends
     /// meanwhile can still leave. On an error, which is the reply's result, it is `None`.
     pub(super) async fn join(

@@ -1,18 +1,21 @@
 //! The game service: players meet in ages.
 //!
 //! Each running age is a task of its own ([`host`]), which owns a state machine of
-//! [`worldwire_uru::age`]. It starts when the first player joins, and ends when the age has been empty
-//! for as long as its age file says. Connections send it their clients' messages, and wait when it is
-//! busy. It sends messages back through a bounded queue ([`outbox`]) and never waits for a connection.
+//! [`worldwire_uru::age`]. It starts when the first player joins, and ends when the age has been
+//! empty for as long as its age file says. Connections send it their clients' messages, and wait
+//! when it is busy. It sends messages back through a bounded queue ([`outbox`]) and never waits for
+//! a connection.
 //!
-//! Players who send too much, or cause too much work, are slowed down ([`pace`]). Messages that an age
-//! drops are logged by player and reason ([`drops`]).
+//! Players who send too much, or cause too much work, are slowed down ([`pace`]). Messages that an
+//! age drops are logged by player and reason ([`drops`]).
 //!
-//! An age admits only players that the auth service expects there ([`games`]): those who requested the
-//! age on an auth connection from the same address within the last minute, and those who were in it.
+//! An age admits only players that the auth service expects there ([`games`]): those who requested
+//! the age on an auth connection from the same address within the last minute, and those who were
+//! in it.
 //!
-//! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are written in batches, a moment later;
-//! failed writes are retried ([`state_writer`]). An operator can remove the states of an empty age
+//! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are
+//! written in batches, a moment later; failed writes are retried ([`state_writer`]). An operator
+//! can remove the states of an empty age
 //! ([`Vault::clear_states`](super::vault::Vault::clear_states)).
 
 mod command;

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use worldwire_uru::age::{Instance, Packet, SendQueue};
 
-/// The maximum number of queued bytes; see [`SendQueue`]. A player who joins receives the states of the
-/// whole age at once.
+/// The maximum number of queued bytes; see [`SendQueue`]. A player who joins receives the states of
+/// the whole age at once.
 const MAX_WAITING: usize = 8 << 20;
 /// The maximum number of messages to take at once: a connection has room for 1,024.
 const MAX_TAKEN: usize = 256;
@@ -63,8 +63,8 @@ impl Outbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message. Returns false if there is no room for it because the client reads too slowly.
-    /// Its connection then ends.
+    /// Adds a message. Returns false if there is no room for it because the client reads too
+    /// slowly. Its connection then ends.
     pub fn push(&self, packet: Packet) -> bool {
         let mut inner = self.inner();
         if inner.closed.is_some() {
@@ -92,7 +92,8 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// Moves messages to `packets` until it has this many bytes or 256 messages, or the queue is empty.
+    /// Moves messages to `packets` until it has this many bytes or 256 messages, or the queue is
+    /// empty.
     pub fn take(&self, bytes: usize, packets: &mut Vec<Packet>) {
         let mut inner = self.inner();
         let mut taken = 0;

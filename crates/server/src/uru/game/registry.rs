@@ -1,5 +1,5 @@
-//! The registry of running ages, and of the players that are expected there and that are there. Running
-//! ages share it, to reach each other.
+//! The registry of running ages, and of the players that are expected there and that are there.
+//! Running ages share it, to reach each other.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;

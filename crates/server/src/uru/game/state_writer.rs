@@ -212,7 +212,8 @@ impl StateWriter {
         })
     }
 
-    /// Handles the outcome of a batch. Failed states go into the next one, unless there are newer ones.
+    /// Handles the outcome of a batch. Failed states go into the next one, unless there are newer
+    /// ones.
     fn saved(&mut self, (age, changes, places): Saved) {
         match places {
             Ok(places) => {

@@ -194,8 +194,8 @@ const GLOBAL_STATES: Table = Table {
     columns: &[("idx", "idx"), ("Descriptor", "descriptor"), ("SdlBlob", "sdl_blob")],
 };
 
-/// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has no
-/// random numbers.
+/// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has
+/// no random numbers.
 pub(super) fn rows(dump: &Dump, server: &Server) -> Result<Rows> {
     let mut exporter = Exporter { dump, server, nodes: BTreeMap::new(), skipped: Vec::new() };
     for (id, content) in &dump.nodes {

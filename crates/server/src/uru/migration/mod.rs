@@ -82,8 +82,8 @@ type Row = HashMap<String, Cell>;
 /// Rows by the names of their tables, in lower case and without `_` and schema.
 type Tables = BTreeMap<String, Vec<Row>>;
 
-/// Imports a dump of dirtsand's database. States are checked against these descriptors. A state whose
-/// descriptor is missing is imported unchecked.
+/// Imports a dump of dirtsand's database. States are checked against these descriptors. A state
+/// whose descriptor is missing is imported unchecked.
 ///
 /// # Errors
 /// [`MigrationError`] for the first problem.
@@ -113,8 +113,8 @@ pub struct DirtsandExport {
     pub skipped: Vec<String>,
 }
 
-/// Exports a vault as statements that replace all rows in dirtsand's database. The tables must exist.
-/// Accounts without a password in the dump get a random one.
+/// Exports a vault as statements that replace all rows in dirtsand's database. The tables must
+/// exist. Accounts without a password in the dump get a random one.
 ///
 /// # Errors
 /// [`MigrationError::Whole`] if the system has no random numbers.
@@ -123,7 +123,8 @@ pub fn export_dirtsand(dump: &Dump) -> Result<DirtsandExport> {
     Ok(DirtsandExport { statements: pg_dump::write(&rows), skipped: rows.skipped })
 }
 
-/// Exports a vault as a new database file for moulars. Returns a list of data that could not be kept.
+/// Exports a vault as a new database file for moulars. Returns a list of data that could not be
+/// kept.
 ///
 /// # Errors
 /// Those of [`export_dirtsand`] and of the database; also if the file exists.
@@ -365,8 +366,8 @@ fn reversed(mut digest: [u8; 20]) -> [u8; 20] {
     digest
 }
 
-/// Converts a UUID between the byte orders of its text and of the wire, where the first three groups
-/// are little-endian.
+/// Converts a UUID between the byte orders of its text and of the wire, where the first three
+/// groups are little-endian.
 fn text_order(mut id: [u8; 16]) -> [u8; 16] {
     id[..4].reverse();
     id[4..6].reverse();

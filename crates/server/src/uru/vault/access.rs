@@ -1,15 +1,15 @@
-//! Access rules: which nodes a player may read and change. The protocol defines none, and other servers
-//! have few. These rules allow everything that clients do.
+//! Access rules: which nodes a player may read and change. The protocol defines none, and other
+//! servers have few. These rules allow everything that clients do.
 //!
-//! Administrators may do everything. A player *holds* a node if a path leads up from it to one of the
-//! following, without passing through another of them or the System node:
+//! Administrators may do everything. A player *holds* a node if a path leads up from it to one of
+//! the following, without passing through another of them or the System node:
 //!
 //! * the player's own Player node or PlayerInfo;
 //! * an Age or AgeInfo of an age that the player owns or is in (after `AgeRequest`);
 //! * a node that the player created and that has no parent yet.
 //!
-//! Paths do not lead through links to ages or entries in lists of players. A list that the server put
-//! below a Player node belongs only to that player, even if it is also elsewhere.
+//! Paths do not lead through links to ages or entries in lists of players. A list that the server
+//! put below a Player node belongs only to that player, even if it is also elsewhere.
 //!
 //! | nodes | who may change them |
 //! | --- | --- |
@@ -23,10 +23,10 @@
 //! | the System node and the nodes below it | nobody |
 //! | the Age and AgeInfo of the city, static ages and first neighbourhoods | nobody: they belong to the operator |
 //!
-//! A player may put nodes that it holds, and any PlayerInfo and AgeInfo, below other nodes. It may read
-//! the nodes that it holds and those in its trees, nodes in the trees of its account's other players,
-//! every PlayerInfo, and every AgeInfo with all nodes below it. Only `VaultSendNode` puts nodes into
-//! another player's tree.
+//! A player may put nodes that it holds, and any PlayerInfo and AgeInfo, below other nodes. It may
+//! read the nodes that it holds and those in its trees, nodes in the trees of its account's other
+//! players, every PlayerInfo, and every AgeInfo with all nodes below it. Only `VaultSendNode` puts
+//! nodes into another player's tree.
 //!
 //! A player may enter an age if any of these holds:
 //!
@@ -35,7 +35,8 @@
 //! * the age has no owners, and it either has no parent age, or the player may enter the parent;
 //! * the operator has opened all ages.
 //!
-//! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the receiver.
+//! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the
+//! receiver.
 
 use std::collections::HashSet;
 
@@ -483,8 +484,8 @@ impl VaultState {
             && self.graph().get(id).is_some_and(|entry| entry.stands_for(session.player))
     }
 
-    /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. Paths do not lead through
-    /// links to ages or entries in lists of players.
+    /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. Paths do not lead
+    /// through links to ages or entries in lists of players.
     fn is_below(&self, id: u32, fits: impl Fn(&Self, u32) -> bool) -> bool {
         let mut met = HashSet::from([id]);
         let mut waiting = vec![id];

@@ -77,8 +77,8 @@ pub struct AccountSummary {
 pub struct PasswordSet {
     /// The account.
     pub account: Uuid,
-    /// Whether all clients compute the same digests. If not, because the name or the password ends in
-    /// a character outside ASCII, H'uru clients may be refused.
+    /// Whether all clients compute the same digests. If not, because the name or the password ends
+    /// in a character outside ASCII, H'uru clients may be refused.
     pub all_clients: bool,
 }
 
@@ -124,8 +124,8 @@ impl VaultState {
         Ok(LoggedIn { account: id, flags, players: self.players().of(id), form })
     }
 
-    /// `AcctChangePasswordRequest`. Clients send only P0, which is useless for names other than e-mail
-    /// addresses.
+    /// `AcctChangePasswordRequest`. Clients send only P0, which is useless for names other than
+    /// e-mail addresses.
     pub(crate) fn change_password(
         &mut self,
         connection: ConnectionId,
@@ -147,8 +147,8 @@ impl VaultState {
         Ok(())
     }
 
-    /// Whether passwords are sealed with the server's key, checked with a setting that is sealed, too.
-    /// The setting is created if it is missing and no password contradicts.
+    /// Whether passwords are sealed with the server's key, checked with a setting that is sealed,
+    /// too. The setting is created if it is missing and no password contradicts.
     pub(crate) fn check_key(&mut self, settings: &[SettingRow]) -> bool {
         let check = settings.iter().find(|row| row.name == KEY_CHECK);
         if let Some(row) = check

@@ -1,5 +1,5 @@
-//! The states of ages in the vault. An age's own state is in the SDL node of its AgeInfo. Each object's
-//! state is in a node of its own that is in no tree, so clients never see it.
+//! The states of ages in the vault. An age's own state is in the SDL node of its AgeInfo. Each
+//! object's state is in a node of its own that is in no tree, so clients never see it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -275,8 +275,8 @@ pub(in crate::uru) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8
 }
 
 impl Vault {
-    /// The settings for all instances of an age, by its filename: an SDL state of the descriptor with
-    /// that name.
+    /// The settings for all instances of an age, by its filename: an SDL state of the descriptor
+    /// with that name.
     ///
     /// # Errors
     /// Those of the database.
@@ -285,8 +285,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
     }
 
-    /// Sets the settings for all instances of an age, and tells the running ones. A variable applies
-    /// to every instance that has not changed it since.
+    /// Sets the settings for all instances of an age, and tells the running ones. A variable
+    /// applies to every instance that has not changed it since.
     ///
     /// # Errors
     /// [`NetError::InvalidParameter`] if the name or the state is too long.
@@ -311,8 +311,8 @@ pub(in crate::uru) async fn save_age(
     vault.call(None, Some(node), save).await.map(|((), _)| ())
 }
 
-/// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States that
-/// are too large for the vault are skipped.
+/// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States
+/// that are too large for the vault are skipped.
 pub(in crate::uru) async fn save_objects(
     vault: &Vault,
     record: AgeRecord,

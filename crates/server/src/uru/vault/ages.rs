@@ -155,8 +155,8 @@ impl VaultState {
         Some(AgeNodes { age: self.graph().age_info(info)?.age, info })
     }
 
-    /// `AgeRequest`: finds an age, and records that the player is on the way into it. An age that the
-    /// player may not enter counts as not found.
+    /// `AgeRequest`: finds an age, and records that the player is on the way into it. An age that
+    /// the player may not enter counts as not found.
     pub(crate) fn request_age(
         &mut self,
         connection: ConnectionId,

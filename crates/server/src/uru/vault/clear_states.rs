@@ -1,8 +1,8 @@
 //! Clearing the stored states of an age.
 //!
-//! A running age has its states in memory and writes them when they change, so it has to end first. If
-//! it is empty, it ends and writes pending changes. Then all states are removed in one transaction,
-//! which is refused if a player has entered meanwhile.
+//! A running age has its states in memory and writes them when they change, so it has to end first.
+//! If it is empty, it ends and writes pending changes. Then all states are removed in one
+//! transaction, which is refused if a player has entered meanwhile.
 
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ pub enum ClearError {
 }
 
 impl Vault {
-    /// Removes the states of all objects in an age, given its Age node, and with `own_state` the age's
-    /// own state. A running age ends first. Settings for all instances stay.
+    /// Removes the states of all objects in an age, given its Age node, and with `own_state` the
+    /// age's own state. A running age ends first. Settings for all instances stay.
     ///
     /// # Errors
     /// [`ClearError`]; then nothing was removed.

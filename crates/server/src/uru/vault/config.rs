@@ -8,20 +8,21 @@ use worldwire_uru::vault::MAX_TEXT_UNITS;
 pub struct VaultConfig {
     /// The number of the first node of a new vault. Default 10,001, as on dirtsand and moulars.
     pub first_node: u32,
-    /// Whether players may change only their own nodes, and read only nodes that they can come across
-    /// in the game. Default true.
+    /// Whether players may change only their own nodes, and read only nodes that they can come
+    /// across in the game. Default true.
     pub strict: bool,
     /// The longest Text of a node, in UTF-16 units. Default 1,023.
     pub max_text: usize,
     /// What to do when a player is chosen that is online elsewhere. Default refuse.
     pub on_duplicate: OnDuplicate,
-    /// The maximum number of players per account. Default 5, which is all that clients have room for.
+    /// The maximum number of players per account. Default 5, which is all that clients have room
+    /// for.
     pub players: usize,
     /// Whether only administrators, developers and testers may log in. Default false.
     pub restricted: bool,
     /// Failed logins per minute for one name and address, after which more are refused. For an
-    /// address, and for a name from addresses that never logged in to it, the limit is four times as
-    /// high. Default 5; 0 for no limit.
+    /// address, and for a name from addresses that never logged in to it, the limit is four times
+    /// as high. Default 5; 0 for no limit.
     pub failed_logins: u32,
     /// The neighbourhood that new players join. When all are full, another one is created.
     pub neighbourhood: AgeNames,

@@ -12,8 +12,8 @@
 //! | `{"end":{"accounts":N,"nodes":N,"refs":N,"players":N,"scores":N}}` | the last line, with the number of each |
 //!
 //! Reading and writing a dump reproduces the same lines. Passwords are exported only on request, so
-//! other dumps are not secret. An account imported without a password cannot log in until an operator
-//! sets one.
+//! other dumps are not secret. An account imported without a password cannot log in until an
+//! operator sets one.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;

@@ -7,8 +7,8 @@ use super::accounts::Login;
 use super::tables::accounts::found_by;
 
 /// Failed logins of the last minute: for a name from an address, for an address, and for a name.
-/// Guessing must not lock out the account's owner, so the limit for a name does not apply to addresses
-/// that have logged in to it before.
+/// Guessing must not lock out the account's owner, so the limit for a name does not apply to
+/// addresses that have logged in to it before.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     counts: HashMap<Source, (u32, u32)>,

@@ -1,7 +1,7 @@
 //! The graph of nodes and references, in memory.
 //!
-//! References are sorted in both directions, so that their order is the same after a restart. Player
-//! and Age nodes are roots, and the graph has no cycles.
+//! References are sorted in both directions, so that their order is the same after a restart.
+//! Player and Age nodes are roots, and the graph has no cycles.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -136,8 +136,8 @@ impl Graph {
 
     /// Whether `parent` can be reached from `child`, so that a reference would close a cycle.
     ///
-    /// The search alternates between both ends, so it is as fast as the faster direction: a new node
-    /// has nothing below it, and a root nothing above.
+    /// The search alternates between both ends, so it is as fast as the faster direction: a new
+    /// node has nothing below it, and a root nothing above.
     pub(crate) fn closes_cycle(&self, parent: u32, child: u32) -> bool {
         if parent == child {
             return true;

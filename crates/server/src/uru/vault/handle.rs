@@ -274,8 +274,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
     }
 
-    /// Ends the session of a player, given by number or name, or all sessions of an account. Clients
-    /// can log in again.
+    /// Ends the session of a player, given by number or name, or all sessions of an account.
+    /// Clients can log in again.
     ///
     /// # Errors
     /// [`NetError::AccountNotFound`] for an unknown name;
@@ -294,8 +294,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.tree(root, depth)).await?.0)
     }
 
-    /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case. Only
-    /// a name can match several nodes.
+    /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case.
+    /// Only a name can match several nodes.
     ///
     /// # Errors
     /// Those of the database.
@@ -304,8 +304,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.nodes_called(&word)).await?.0)
     }
 
-    /// The Age nodes with a number, an instance, or a name: the filename, the instance's name, or the
-    /// name that players see.
+    /// The Age nodes with a number, an instance, or a name: the filename, the instance's name, or
+    /// the name that players see.
     ///
     /// # Errors
     /// Those of the database.
@@ -334,8 +334,8 @@ impl Vault {
     ///
     /// # Errors
     /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long;
-    /// [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it creates a node,
-    /// the names of players, and the fields by which ages are found.
+    /// [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it creates a
+    /// node, the names of players, and the fields by which ages are found.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
         let set = move |state: &mut VaultState| state.set_fields(node, &fields);
         self.call(None, Some(node), set).await.map(|((), _)| ())
@@ -369,16 +369,16 @@ impl Vault {
     /// Replaces the whole vault, except existing accounts, in one transaction.
     ///
     /// # Errors
-    /// [`NetError::LoggedInElsewhere`] while anybody is logged in or an age is running, or if there are
-    /// players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an imported account has
-    /// the name of an existing one.
+    /// [`NetError::LoggedInElsewhere`] while anybody is logged in or an age is running, or if there
+    /// are players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an imported
+    /// account has the name of an existing one.
     pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
         let restore = move |state: &mut VaultState| state.restore(&dump, replace);
         self.call(None, None, restore).await.map(|((), _)| ())
     }
 
-    /// Runs a request, and returns its result after the commit, with the number of notices that were
-    /// sent to the session before it.
+    /// Runs a request, and returns its result after the commit, with the number of notices that
+    /// were sent to the session before it.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         connection: Option<ConnectionId>,
@@ -501,8 +501,8 @@ impl Connection {
         init_age(new: InitAge) -> AgeNodes;
             |state, id| state.init_age(id, &new)
 
-        /// `AgeRequest`, with filename and instance. From now on the session counts as being in that
-        /// age, and watches its nodes.
+        /// `AgeRequest`, with filename and instance. From now on the session counts as being in
+        /// that age, and watches its nodes.
         request_age(filename: String, instance: Uuid) -> AgeFound;
             |state, id| state.request_age(id, &filename, instance)
 
@@ -518,8 +518,8 @@ impl Connection {
         set_public(age_info: u32, public: bool) -> (), needs age_info;
             |state, id| state.set_public(id, age_info, public)
 
-        /// `ScoreCreate`, with owner, name, type and points. Returns the number of the score and the
-        /// time of its creation, in Unix seconds.
+        /// `ScoreCreate`, with owner, name, type and points. Returns the number of the score and
+        /// the time of its creation, in Unix seconds.
         create_score(owner: u32, name: String, kind: u32, value: i32) -> (u32, u32);
             |state, id| state.create_score(id, owner, &name, kind, value)
 
@@ -577,16 +577,16 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Waits for the next notice. `None` means that the vault has ended the session because too many
-    /// notices were queued or the shard is shutting down. Cancel safe.
+    /// Waits for the next notice. `None` means that the vault has ended the session because too
+    /// many notices were queued or the shard is shutting down. Cancel safe.
     pub async fn recv(&mut self) -> Option<Notice> {
         let notice = self.notices.recv().await?;
         self.taken += 1;
         Some(notice)
     }
 
-    /// The next notice that must be sent before the reply of the method that returned last, if there
-    /// is one.
+    /// The next notice that must be sent before the reply of the method that returned last, if
+    /// there is one.
     pub fn due(&mut self) -> Option<Notice> {
         if self.taken >= self.mark.load(Ordering::Acquire) {
             return None;

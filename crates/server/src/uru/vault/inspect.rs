@@ -198,7 +198,8 @@ const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     ),
 ];
 
-/// Finds problems in a graph and its players, who are given by number and whether their account exists.
+/// Finds problems in a graph and its players, who are given by number and whether their account
+/// exists.
 pub(crate) fn problems(
     graph: &Graph,
     players: &mut dyn Iterator<Item = (u32, bool)>,

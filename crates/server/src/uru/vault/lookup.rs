@@ -37,8 +37,8 @@ impl VaultState {
         Ok(found)
     }
 
-    /// The ages with the number of an Age or AgeInfo node, an instance, or a name: the filename, the
-    /// instance's name, or the name that players see.
+    /// The ages with the number of an Age or AgeInfo node, an instance, or a name: the filename,
+    /// the instance's name, or the name that players see.
     pub(crate) fn ages_called(&mut self, word: &str) -> Outcome<Vec<Named>> {
         let number = word.parse().ok().and_then(|id| self.age_at(id));
         if let Some(age) = number.or_else(|| self.age_of_instance(uuid_of(word).ok()?)) {

@@ -1,17 +1,19 @@
 //! A shard's vault: all persistent data, with accounts, players, ages and scores.
 //!
-//! [`Vault`] is the handle for services, cheap to clone. One task owns an index of the whole vault in
-//! memory and is the only writer of the database. Requests that arrive together form a *batch* and
-//! share one transaction. Replies and notices are sent after the commit, so nothing that a client has
-//! seen can be lost.
+//! [`Vault`] is the handle for services, cheap to clone. One task owns an index of the whole vault
+//! in memory and is the only writer of the database. Requests that arrive together form a *batch*
+//! and share one transaction. Replies and notices are sent after the commit, so nothing that a
+//! client has seen can be lost.
 //!
 //! # For services
 //!
 //! The public items, in the order in which a service needs them:
 //!
-//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: the rules that an operator chooses.
-//! * [`Vault::open`]: opens or creates the vault in a database ([`store::open`](crate::store::open)).
-//!   [`Vault::close`]: takes all players offline, writes all changes, and ends the vault.
+//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: the rules that an operator
+//!   chooses.
+//! * [`Vault::open`]: opens or creates the vault in a database
+//!   ([`store::open`](crate::store::open)). [`Vault::close`]: takes all players offline, writes all
+//!   changes, and ends the vault.
 //! * [`Vault::connect`]: a [`Connection`] and its [`Notices`] for each client connection.
 //! * Accounts: [`Connection::log_in`] ([`Login`], [`LoggedIn`]), [`Connection::change_password`].
 //! * Players: [`Connection::set_player`], [`Connection::create_player`] ([`PlayerSummary`]),
@@ -31,17 +33,18 @@
 //!   [`Vault::show`], [`Vault::find`], [`Vault::set`], [`Vault::check`] ([`Finding`]),
 //!   [`Vault::export`], [`Vault::export_with_passwords`] and [`Vault::import`] ([`Dump`]).
 //!
-//! Every method of a connection is one request. It returns the data for the reply, or the [`NetError`]
-//! that is its result. For a request without a reply, log the error. The future may be dropped at any
-//! time; the request then either happens or does not. Dropping the [`Connection`] takes its player
-//! offline.
+//! Every method of a connection is one request. It returns the data for the reply, or the
+//! [`NetError`] that is its result. For a request without a reply, log the error. The future may be
+//! dropped at any time; the request then either happens or does not. Dropping the [`Connection`]
+//! takes its player offline.
 //!
-//! **Order.** Notices arrive in the order of the changes. After a method returns, first send all notices
-//! from [`Notices::due`], then the reply. That is the order of events.
+//! **Order.** Notices arrive in the order of the changes. After a method returns, first send all
+//! notices from [`Notices::due`], then the reply. That is the order of events.
 //!
-//! **States.** Requests that are not allowed yet fail with [`NetError::AuthenticationFailed`]. Before the
-//! login, only the login is allowed. Before a player is chosen, only requests about accounts and
-//! players, fetching and finding nodes, reading scores, and requesting the age `StartUp` are.
+//! **States.** Requests that are not allowed yet fail with [`NetError::AuthenticationFailed`].
+//! Before the login, only the login is allowed. Before a player is chosen, only requests about
+//! accounts and players, fetching and finding nodes, reading scores, and requesting the age
+//! `StartUp` are.
 //!
 //! [`NetError`]: worldwire_uru::types::NetError
 //! [`NetError::AuthenticationFailed`]: worldwire_uru::types::NetError::AuthenticationFailed

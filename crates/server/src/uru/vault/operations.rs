@@ -45,8 +45,8 @@ impl VaultState {
         self.make_node(node)
     }
 
-    /// `VaultNodeFetch`: an encoded node. Other players' account IDs are shown only to administrators,
-    /// because an account and a player are all that is needed for joining an age.
+    /// `VaultNodeFetch`: an encoded node. Other players' account IDs are shown only to
+    /// administrators, because an account and a player are all that is needed for joining an age.
     pub(crate) fn fetch(&mut self, connection: ConnectionId, id: u32) -> Outcome<Content> {
         let session = self.logged_in(connection)?;
         if !self.may_read(connection, session, id) {
@@ -140,8 +140,8 @@ impl VaultState {
         Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MAX_FOUND).collect())
     }
 
-    /// `VaultSendNode`: puts a node into another player's inbox, unless it is full. An invitation also
-    /// lets the receiver into the age.
+    /// `VaultSendNode`: puts a node into another player's inbox, unless it is full. An invitation
+    /// also lets the receiver into the age.
     pub(crate) fn send(
         &mut self,
         connection: ConnectionId,
@@ -195,8 +195,8 @@ impl VaultState {
         }
     }
 
-    /// Refuses texts that are too long, and those with inner zeros, which clients display in different
-    /// ways.
+    /// Refuses texts that are too long, and those with inner zeros, which clients display in
+    /// different ways.
     pub(crate) fn check_texts(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
         let short = node.check_lengths(self.config().max_text).is_ok();
         if short && !has_inner_zero(node) { Ok(()) } else { Err(NetError::InvalidParameter) }

@@ -91,8 +91,8 @@ impl VaultState {
         self.kick(other, NetError::KickedByCCR)
     }
 
-    /// Ends sessions on behalf of an operator: that of a player, given by number or name, or all of an
-    /// account, given by name. Returns these sessions.
+    /// Ends sessions on behalf of an operator: that of a player, given by number or name, or all of
+    /// an account, given by name. Returns these sessions.
     pub(crate) fn kick_by_name(&mut self, who: &str) -> Outcome<Vec<Kicked>> {
         let account = self.accounts().named(who).map(|(id, _)| id);
         let number = who.parse().ok().filter(|id| self.players().contains(*id));

@@ -129,8 +129,8 @@ impl VaultState {
         Ok(())
     }
 
-    /// `ScoreGetHighScores`: the highest scores of all owners, of the owners of an age (an AgeInfo), or
-    /// of a player (a PlayerInfo).
+    /// `ScoreGetHighScores`: the highest scores of all owners, of the owners of an age (an
+    /// AgeInfo), or of a player (a PlayerInfo).
     pub(crate) fn high_scores(
         &self,
         connection: ConnectionId,

@@ -1,9 +1,10 @@
 //! The task that owns the vault: it groups requests, commits them, and answers.
 //!
-//! No request is answered before its commit. If a commit fails, all requests of the batch are refused,
-//! and the batch is in doubt until the database says whether it took effect. Until then all requests
-//! are refused immediately, and new connections are accepted. If the batch had no effect, its changes
-//! are undone in memory; otherwise they stay, although their requests were refused.
+//! No request is answered before its commit. If a commit fails, all requests of the batch are
+//! refused, and the batch is in doubt until the database says whether it took effect. Until then
+//! all requests are refused immediately, and new connections are accepted. If the batch had no
+//! effect, its changes are undone in memory; otherwise they stay, although their requests were
+//! refused.
 //!
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
 
@@ -237,8 +238,8 @@ impl Task {
     /// Runs requests, commits their changes, and answers.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`], after which the vault must end. All other failures of the database
-    /// are handled here.
+    /// [`StoreError::Overtaken`], after which the vault must end. All other failures of the
+    /// database are handled here.
     async fn batch(
         &mut self,
         mut requests: Vec<Box<dyn Request>>,
@@ -380,7 +381,8 @@ impl Task {
 /// meanwhile.
 ///
 /// # Errors
-/// [`StoreError::Overtaken`]: in another epoch, a higher batch number says nothing about this batch.
+/// [`StoreError::Overtaken`]: in another epoch, a higher batch number says nothing about this
+/// batch.
 async fn resolve(
     store: &Arc<dyn Store>,
     last: Position,
@@ -417,8 +419,8 @@ fn refusal(error: &StoreError) -> NetError {
     }
 }
 
-/// Sessions that started while a batch was in doubt. Ended ones are removed when the list would grow, so
-/// it has at most twice as many entries as there are open sessions.
+/// Sessions that started while a batch was in doubt. Ended ones are removed when the list would
+/// grow, so it has at most twice as many entries as there are open sessions.
 #[derive(Default)]
 struct Arrivals(Vec<Arrival>);
 

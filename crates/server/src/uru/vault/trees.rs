@@ -39,8 +39,8 @@ struct Maker {
 }
 
 impl VaultState {
-    /// Creates what every shard has, unless it exists: the System tree, the city, a neighbourhood, and
-    /// the static ages.
+    /// Creates what every shard has, unless it exists: the System tree, the city, a neighbourhood,
+    /// and the static ages.
     pub(crate) fn found(&mut self) -> Outcome<()> {
         if self.system() == 0 {
             let nobody = Maker { account: Uuid::ZERO, player: 0 };
@@ -273,8 +273,8 @@ impl VaultState {
         Ok(player)
     }
 
-    /// Deletes a player's nodes: its Relto, its entries in lists, and all nodes that are only in its
-    /// own tree.
+    /// Deletes a player's nodes: its Relto, its entries in lists, and all nodes that are only in
+    /// its own tree.
     pub(crate) fn remove_player_nodes(&mut self, player: u32) {
         if let Some(info) = self.graph().child(player, NodeType::PlayerInfo, None) {
             self.remove_tree(info);

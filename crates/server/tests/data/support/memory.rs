@@ -84,7 +84,8 @@ impl Memory {
         position.batch += batches;
     }
 
-    /// The moments of commits in the present epoch. Whoever is told of one lets it pass by its answer.
+    /// The moments of commits in the present epoch. Whoever is told of one lets it pass by its
+    /// answer.
     pub(crate) fn moments(&self) -> mpsc::UnboundedReceiver<(Moment, oneshot::Sender<()>)> {
         let (stage, moments) = mpsc::unbounded_channel();
         *self.stage.lock().unwrap() = Some((self.position().epoch, stage));

@@ -432,8 +432,8 @@ messages! {
         scores "scores": Nested<'a, Scores<'static>, 1_048_576>,
     }
 
-    /// The server's capabilities (H'uru), by bit: 0 score leaderboards; games of the game manager: 1
-    /// Blue Spiral, 2 climbing wall, 3 Heek, 4 marker games, 5 tic-tac-toe, 6 VarSync.
+    /// The server's capabilities (H'uru), by bit: 0 score leaderboards; games of the game manager:
+    /// 1 Blue Spiral, 2 climbing wall, 3 Heek, 4 marker games, 5 tic-tac-toe, 6 VarSync.
     0x1002 ServerCaps<'a> {
         /// The bits; see [`Caps`].
         caps "caps": Nested<'a, Caps, 1_048_576>,

@@ -38,8 +38,8 @@ fn an_interrupted_create_leaves_nothing() {
     }
 }
 
-/// Whatever ends the program, files that have their names are whole; those of a new folder get their
-/// names all at once.
+/// Whatever ends the program, files that have their names are whole; those of a new folder get
+/// their names all at once.
 #[test]
 fn an_interrupted_extract_leaves_only_whole_files() {
     let home = tempdir().unwrap();

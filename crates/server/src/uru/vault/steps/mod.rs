@@ -7,9 +7,9 @@
 //! 2. is staged for the database, and
 //! 3. updates the indexes that depend on it.
 //!
-//! A request that is refused, needs contents that are not in memory, or panics is rolled back. A batch
-//! that the database did not commit is rolled back as a whole. After a panic the vault serves on: the
-//! request fails with [`NetError::InternalError`], and nothing of it remains.
+//! A request that is refused, needs contents that are not in memory, or panics is rolled back. A
+//! batch that the database did not commit is rolled back as a whole. After a panic the vault serves
+//! on: the request fails with [`NetError::InternalError`], and nothing of it remains.
 //!
 //! This module does no IO and has no clock or source of randomness of its own.
 
@@ -152,7 +152,8 @@ impl VaultState {
         &self.staged
     }
 
-    /// Ends a batch that was committed, or changed nothing persistent. Returns its notices, in order.
+    /// Ends a batch that was committed, or changed nothing persistent. Returns its notices, in
+    /// order.
     pub(crate) fn settle(&mut self) -> Vec<(ConnectionId, Notice)> {
         self.undo.clear();
         // First, because loaded contents are older than committed ones.

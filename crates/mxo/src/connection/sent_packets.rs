@@ -1,4 +1,4 @@
-//! Packets that were sent, until it is known what became of them.
+//! Sent packets, until each is acknowledged or counts as lost.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -8,20 +8,19 @@ use super::config::Common;
 use super::event::PacketNumber;
 use crate::frame::{ACK_BITS, MAX_NEWER, SequenceNumber, SequenceWord};
 
-/// The packets of one side whose fate matters: those with RPC messages or objects.
+/// The packets in flight that carry RPC messages or objects.
 #[derive(Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct SentPackets {
     /// In the order of their numbers, which is the order of sending.
     sent: VecDeque<Sent>,
-    /// The newest packet that was acknowledged; before there is one, the last that need not be.
+    /// The newest acknowledged packet; at first, the last one that needs no acknowledgement.
     highest: u64,
     times: RoundTrips,
     /// How many of them carry RPC messages.
     rpc_packets: usize,
-    /// How many of the last ones were sent since the driver last told the time.
+    /// How many of the last ones were sent since the driver's last input.
     fresh: usize,
-    /// Packets with objects that count as lost, in the order of their numbers: their
-    /// acknowledgements may come late.
+    /// Object packets that count as lost, by number. Their acknowledgements may still arrive.
     lost: VecDeque<u64>,
 }
 
@@ -41,7 +40,7 @@ pub(super) enum Cargo {
     Objects,
 }
 
-/// What became of a packet.
+/// A packet whose outcome is known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) number: PacketNumber,
@@ -49,46 +48,45 @@ pub(super) struct Fate {
     pub(super) outcome: Outcome,
 }
 
-/// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Arrived,
     Lost,
-    /// It was lost, and has arrived all the same.
+    /// It counted as lost, but arrived.
     Late,
 }
 
-/// How long acknowledgements take: RFC 6298.
+/// The round-trip estimate of RFC 6298.
 #[derive(Debug, Default)]
 struct RoundTrips {
     smooth: Option<Duration>,
     variation: Duration,
-    /// How often in a row nothing was acknowledged in time.
+    /// How many times in a row no acknowledgement arrived in time.
     backoff: u32,
 }
 
-impl Flight {
-    /// A packet is on its way. When exactly shows at the next [`tell`](Self::tell): a driver tells
-    /// no time when it sends.
+impl SentPackets {
+    /// Tracks a sent packet. A driver passes no time when it sends, so the next
+    /// [`set_now`](Self::set_now) sets the exact send time.
     pub(super) fn send(&mut self, number: u64, at: Duration, cargo: Cargo) {
         self.fresh += 1;
         self.rpc_packets += usize::from(cargo != Cargo::Objects);
         self.sent.push_back(Sent { number, at, cargo });
     }
 
-    /// The driver tells the time.
-    pub(super) fn tell(&mut self, now: Duration) {
+    /// Takes the time from the driver.
+    pub(super) fn set_now(&mut self, now: Duration) {
         for sent in self.sent.iter_mut().rev().take(core::mem::take(&mut self.fresh)) {
             sent.at = now;
         }
     }
 
-    /// Whether the time of a packet is not known.
+    /// Whether the send time of a packet is unknown.
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh > 0
     }
 
-    /// A word of the other side came. `next` is the number of the next packet to be sent.
+    /// Handles the other side's sequence word. `next` is the number of the next packet to send.
     pub(super) fn acknowledge(
         &mut self,
         now: Duration,
@@ -113,18 +111,18 @@ impl Flight {
             self.rpc_packets -= usize::from(cargo != Cargo::Objects);
             fates.push(Fate { number: PacketNumber(number), cargo, outcome: Outcome::Arrived });
         }
-        // Numbers come around: what is further behind cannot be told from newer packets.
+        // Numbers wrap: older packets could be confused with newer ones.
         while self.lost.front().is_some_and(|number| number + u64::from(MAX_NEWER) <= last) {
             self.lost.pop_front();
         }
-        // What the words do not reach any more is lost.
+        // Packets that no future word can acknowledge are lost.
         let reached = self.highest.saturating_sub(ACK_BITS.into());
         while self.sent.front().is_some_and(|sent| sent.number <= reached) {
             self.lose(fates);
         }
     }
 
-    /// Gives up what was not acknowledged in time.
+    /// Gives up packets that were not acknowledged in time.
     pub(super) fn time_out(&mut self, now: Duration, config: &Common, fates: &mut Vec<Fate>) {
         let patience = self.times.patience(config);
         let is_late = |sent: &Sent| sent.at.saturating_add(patience) <= now;
@@ -137,7 +135,7 @@ impl Flight {
         }
     }
 
-    /// Gives up everything: whatever is acknowledged later counts no more.
+    /// Gives up all packets, and ignores their later acknowledgements.
     pub(super) fn abandon(&mut self, fates: &mut Vec<Fate>) {
         while !self.sent.is_empty() {
             self.lose(fates);
@@ -155,7 +153,7 @@ impl Flight {
         self.times.patience(config)
     }
 
-    /// How many packets with RPC messages are on their way.
+    /// How many packets with RPC messages are in flight.
     pub(super) fn rpc_packets(&self) -> usize {
         self.rpc_packets
     }
@@ -164,12 +162,12 @@ impl Flight {
         self.sent.is_empty()
     }
 
-    /// The newest packet that was acknowledged.
+    /// The newest acknowledged packet.
     pub(super) fn highest(&self) -> u64 {
         self.highest
     }
 
-    /// Packets up to this one need no acknowledgement: the sequence was reset.
+    /// Resets the sequence: packets up to this one need no acknowledgement.
     pub(super) fn restart(&mut self, number: u64) {
         self.highest = self.highest.max(number);
     }
@@ -229,62 +227,62 @@ mod tests {
 
     #[test]
     fn each_packet_has_one_fate_across_the_wrap() {
-        let mut flight = Flight::default();
+        let mut sent_packets = SentPackets::default();
         let mut fates = Vec::new();
         for number in 4090..4110 {
-            flight.send(number, Duration::ZERO, Cargo::Objects);
+            sent_packets.send(number, Duration::ZERO, Cargo::Objects);
         }
         let now = Duration::from_millis(80);
-        flight.acknowledge(now, word(4098, 0b101), 4110, &mut fates);
-        flight.acknowledge(now, word(4098, 0b111), 4110, &mut fates);
+        sent_packets.acknowledge(now, word(4098, 0b101), 4110, &mut fates);
+        sent_packets.acknowledge(now, word(4098, 0b111), 4110, &mut fates);
         let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.outcome)).collect();
         let (yes, no) = (Outcome::Arrived, Outcome::Lost);
         assert_eq!(seen, [(4098, yes), (4096, yes), (4090, no), (4091, no), (4097, yes)]);
         let config = ServerConfig::new(Duration::ZERO).common;
-        assert_eq!(flight.deadline(&config), Some(Duration::from_millis(200)));
-        flight.time_out(Duration::from_millis(200), &config, &mut fates);
+        assert_eq!(sent_packets.deadline(&config), Some(Duration::from_millis(200)));
+        sent_packets.time_out(Duration::from_millis(200), &config, &mut fates);
         assert_eq!(fates.len(), 15);
-        assert!(flight.is_empty() && fates.iter().all(|fate| fate.outcome == Outcome::Lost));
-        flight.send(4110, now, Cargo::Objects);
-        flight.tell(now);
-        // Nothing was acknowledged in time: the next one has twice as long.
-        assert_eq!(flight.deadline(&config), Some(now + Duration::from_millis(400)));
+        assert!(sent_packets.is_empty() && fates.iter().all(|fate| fate.outcome == Outcome::Lost));
+        sent_packets.send(4110, now, Cargo::Objects);
+        sent_packets.set_now(now);
+        // After a time-out, the next packet gets twice as long.
+        assert_eq!(sent_packets.deadline(&config), Some(now + Duration::from_millis(400)));
     }
 
     #[test]
-    fn a_lost_packet_that_arrives_is_told_once() {
-        let mut flight = Flight::default();
+    fn a_late_packet_is_reported_once() {
+        let mut sent_packets = SentPackets::default();
         let mut fates = Vec::new();
         for number in 1..=20 {
-            flight.send(number, Duration::ZERO, Cargo::Objects);
+            sent_packets.send(number, Duration::ZERO, Cargo::Objects);
         }
-        flight.acknowledge(Duration::ZERO, word(20, 1), 21, &mut fates);
+        sent_packets.acknowledge(Duration::ZERO, word(20, 1), 21, &mut fates);
         fates.clear();
         for _ in 0..2 {
-            flight.acknowledge(Duration::ZERO, word(9, 0b101), 21, &mut fates);
+            sent_packets.acknowledge(Duration::ZERO, word(9, 0b101), 21, &mut fates);
         }
         let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.outcome)).collect();
         assert_eq!(seen, [(9, Outcome::Late), (7, Outcome::Late)]);
-        // Its number may be another packet's by then.
-        flight.acknowledge(Duration::ZERO, word(2_052, 1), 2_053, &mut fates);
-        flight.acknowledge(Duration::ZERO, word(4, 1), 2_053, &mut fates);
-        flight.acknowledge(Duration::ZERO, word(5, 1), 2_053, &mut fates);
+        // By then, another packet may have its number.
+        sent_packets.acknowledge(Duration::ZERO, word(2_052, 1), 2_053, &mut fates);
+        sent_packets.acknowledge(Duration::ZERO, word(4, 1), 2_053, &mut fates);
+        sent_packets.acknowledge(Duration::ZERO, word(5, 1), 2_053, &mut fates);
         let late: Vec<_> = fates.iter().filter(|it| it.outcome == Outcome::Late).collect();
         assert!(late.len() == 1 && late[0].number.0 == 5, "{late:?}");
-        // What was given up with its sequence has no fate any more.
-        flight.abandon(&mut fates);
+        // Abandoned packets are not reported again.
+        sent_packets.abandon(&mut fates);
         fates.clear();
-        flight.acknowledge(Duration::ZERO, word(6, 1), 2_053, &mut fates);
+        sent_packets.acknowledge(Duration::ZERO, word(6, 1), 2_053, &mut fates);
         assert_eq!(fates, []);
     }
 
     #[test]
-    fn numbers_never_sent_are_nobodys() {
-        let mut flight = Flight::default();
-        flight.send(1, Duration::ZERO, Cargo::Objects);
+    fn acknowledgements_of_unsent_packets_are_ignored() {
+        let mut sent_packets = SentPackets::default();
+        sent_packets.send(1, Duration::ZERO, Cargo::Objects);
         let mut fates = Vec::new();
-        flight.acknowledge(Duration::ZERO, word(0, 0x7f), 2, &mut fates);
-        flight.acknowledge(Duration::ZERO, word(9, 0x03), 2, &mut fates);
+        sent_packets.acknowledge(Duration::ZERO, word(0, 0x7f), 2, &mut fates);
+        sent_packets.acknowledge(Duration::ZERO, word(9, 0x03), 2, &mut fates);
         assert_eq!(fates, []);
     }
 }
