@@ -1,7 +1,7 @@
 //! The contract of all connection machines, and the parts they share.
 //!
-//! A connection is a state machine without IO. Bytes, time and random numbers come in as arguments;
-//! events, bytes to send and deadlines come out. The same machine acts as a client or a server,
+//! A connection is a state machine without IO. Bytes, time and random numbers are arguments;
+//! events, bytes to send and deadlines are results. The same machine acts as a client or a server,
 //! reads a capture, relays between two peers, and runs in tests in virtual time.
 //!
 //! # The four roles
@@ -291,7 +291,7 @@ pub trait Sender {
     ///
     /// # Errors
     /// [`Encode`](SendError::Encode), for a message that cannot be encoded or that this side does
-    /// not send; [`Role`](SendError::Role), for a role that sends no messages of its own;
+    /// not send; [`Role`](SendError::Role), for a role that cannot send messages;
     /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull), because the peer does
     /// not read; close the connection then.
     fn send(&mut self, message: &Self::Message<'_>) -> Result<(), SendError>;
