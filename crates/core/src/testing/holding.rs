@@ -128,7 +128,11 @@ where
         let before = self.received[other.index()].len();
         self.say(other, [50]);
         self.wait(MOMENT);
-        assert_eq!(self.received[other.index()].len(), before + 1, "the {other} is not received");
+        assert_eq!(
+            self.received[other.index()].len(),
+            before + 1,
+            "the message of the {other} did not arrive"
+        );
     }
 
     fn check_received(&self, wanted: &[u8]) {

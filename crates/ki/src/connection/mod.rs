@@ -319,7 +319,7 @@ impl Connection {
         }
         let is_new = !stream.is_finished;
         if is_new && let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
-            // A relay forwards the rest; the other roles stop here.
+            // A relay forwards the rest; an observer gives up the stream.
             self.fault(side, error);
             if matches!(self.sender.role, Role::Observer(_)) {
                 self.streams[side.index()].give_up();
