@@ -60,9 +60,9 @@
 //! * Each direction keeps up to the relay's [`Bounds`] plus one piece or frame. It then
 //!   [pauses](Connection::is_paused): the relay reads no more of that stream, so `poll` reports no
 //!   more of its pieces. The same happens when the queue to the other side has no room. The driver
-//!   should then stop reading from that socket; otherwise the limit on bytes behind a full queue
-//!   closes the connection. A piece that does not fit into an empty queue also closes the
-//!   connection, with the limit that it exceeds.
+//!   should then stop reading from that socket; otherwise the limit on unread bytes closes the
+//!   connection. A piece that does not fit into an empty queue also closes the connection, with the
+//!   limit that it exceeds.
 //! * After [`Input::End`], held pieces can still be released. The relay closes once both streams
 //!   have ended and nothing is [kept](Connection::kept_bytes). A driver forwards the end of a
 //!   stream when nothing from that side is kept or queued.
