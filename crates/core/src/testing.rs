@@ -295,8 +295,11 @@ pub fn each_alone<'t>(
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(said) = alone(test, target.name) {
-                failures.lock().expect("nobody panics").push(format!("{}: {said}", target.name));
+            if let Err(output) = alone(test, target.name) {
+                failures
+                    .lock()
+                    .expect("no thread panics")
+                    .push(format!("{}: {output}", target.name));
             }
         }
     };
@@ -305,7 +308,7 @@ pub fn each_alone<'t>(
             scope.spawn(work);
         }
     });
-    let failures = failures.into_inner().expect("nobody panics");
+    let failures = failures.into_inner().expect("no thread panics");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -314,13 +317,13 @@ fn alone(test: &str, target: &str) -> Result<(), String> {
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
     command.args(["--exact", test, "--nocapture"]).env(ALONE, target);
     let output = command.output().map_err(|error| error.to_string())?;
-    let [said, errors] =
+    let [printed, errors] =
         [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
     // A test program succeeds if no test has the given name.
-    if output.status.success() && said.contains("1 passed") {
+    if output.status.success() && printed.contains("1 passed") {
         return Ok(());
     }
-    Err(format!("{}\n{said}{errors}", output.status))
+    Err(format!("{}\n{printed}{errors}", output.status))
 }
 
 #[cfg(test)]
@@ -333,20 +336,20 @@ mod tests {
         let targets = ["good", "bad", "worse"].map(target);
         let test = "testing::tests::targets_that_fail_alone_are_named";
         let run = |target: &Target| {
-            assert!(std::env::var_os(ALONE).is_some(), "a process of its own");
+            assert!(std::env::var_os(ALONE).is_some(), "a separate process");
             assert_eq!(target.name, "good", "not this one");
         };
         if std::env::var_os(ALONE).is_some() {
             return each_alone(test, &targets, run);
         }
         each_alone(test, &targets[..1], run);
-        let said = |test, targets: &[Target]| {
+        let failure = |test, targets: &[Target]| {
             let outcome = std::panic::catch_unwind(|| each_alone(test, targets, run));
             *outcome.expect_err("it fails").downcast::<String>().expect("a text")
         };
-        let all = said(test, &targets);
+        let all = failure(test, &targets);
         assert!(all.contains("bad: exit") && all.contains("worse: exit"), "{all}");
         assert!(!all.contains("good: ") && all.contains("not this one"), "{all}");
-        assert!(said("testing::tests::no_such_test", &targets[..1]).contains("good: exit"));
+        assert!(failure("testing::tests::no_such_test", &targets[..1]).contains("good: exit"));
     }
 }

@@ -233,7 +233,7 @@ impl<P> Forwarding<P> {
     /// Checks how much of a stream has arrived while the relay does not read it.
     ///
     /// # Errors
-    /// The limit on bytes behind a full queue.
+    /// The limit on unread bytes.
     pub fn check_unread(&self, unread: usize) -> Result<()> {
         let max = self.bounds.queued_bytes;
         if unread <= max {

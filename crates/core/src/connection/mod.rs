@@ -1,7 +1,7 @@
 //! The contract of all connection machines, and the parts they share.
 //!
-//! A connection is a state machine without IO. Bytes, time and random numbers come in as arguments;
-//! events, bytes to send and deadlines come out. The same machine acts as a client or a server,
+//! A connection is a state machine without IO. Bytes, time and random numbers are arguments;
+//! events, bytes to send and deadlines are results. The same machine acts as a client or a server,
 //! reads a capture, relays between two peers, and runs in tests in virtual time.
 //!
 //! # The four roles
@@ -60,9 +60,9 @@
 //! * Each direction keeps up to the relay's [`Bounds`] plus one piece or frame. It then
 //!   [pauses](Connection::is_paused): the relay reads no more of that stream, so `poll` reports no
 //!   more of its pieces. The same happens when the queue to the other side has no room. The driver
-//!   should then stop reading from that socket; otherwise the limit on bytes behind a full queue
-//!   closes the connection. A piece that does not fit into an empty queue also closes the
-//!   connection, with the limit that it exceeds.
+//!   should then stop reading from that socket; otherwise the limit on unread bytes closes the
+//!   connection. A piece that does not fit into an empty queue also closes the connection, with the
+//!   limit that it exceeds.
 //! * After [`Input::End`], held pieces can still be released. The relay closes once both streams
 //!   have ended and nothing is [kept](Connection::kept_bytes). A driver forwards the end of a
 //!   stream when nothing from that side is kept or queued.
@@ -291,7 +291,7 @@ pub trait Sender {
     ///
     /// # Errors
     /// [`Encode`](SendError::Encode), for a message that cannot be encoded or that this side does
-    /// not send; [`Role`](SendError::Role), for a role that sends no messages of its own;
+    /// not send; [`Role`](SendError::Role), for a role that cannot send messages;
     /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull), because the peer does
     /// not read; close the connection then.
     fn send(&mut self, message: &Self::Message<'_>) -> Result<(), SendError>;

@@ -60,7 +60,7 @@ struct Play<'p, 'f, C: Connection> {
     held: BTreeMap<u8, (HoldId, Vec<u8>)>,
     /// The numbers received by the relay and by the ends, by the side that sent them.
     relayed: [Vec<u8>; 2],
-    heard: [Vec<u8>; 2],
+    received: [Vec<u8>; 2],
     closed: Vec<Member>,
 }
 
@@ -70,8 +70,8 @@ where
 {
     fn new(family: &'p Family<'f, C>, side: Side, bounds: Bounds) -> Self {
         let (pair, held, closed) = ((family.pair)(bounds), BTreeMap::new(), Vec::new());
-        let (relayed, heard) = Default::default();
-        Self { family, pair, side, held, relayed, heard, closed }
+        let (relayed, received) = Default::default();
+        Self { family, pair, side, held, relayed, received, closed }
     }
 
     /// Sends a message from a side.
@@ -90,13 +90,13 @@ where
     /// Advances the time.
     fn wait(&mut self, time: Duration) {
         let end = self.pair.now + time;
-        let Self { family, side: held_side, held, relayed, heard, closed, .. } = self;
+        let Self { family, side: held_side, held, relayed, received, closed, .. } = self;
         self.pair.run_until(end, |member, event, sender| match event {
             Event::Received(piece) => {
                 let (side, bytes) = (piece.side(), piece.bytes());
                 let Some(number) = (family.number)(side, bytes) else { return };
                 if member != Member::Relay {
-                    return heard[side.index()].push(number);
+                    return received[side.index()].push(number);
                 }
                 relayed[side.index()].push(number);
                 if side == *held_side && is_to_be_held(number) {
@@ -125,14 +125,18 @@ where
     /// Held pieces leave the other direction open.
     fn check_other_direction(&mut self) {
         let other = self.side.other();
-        let before = self.heard[other.index()].len();
+        let before = self.received[other.index()].len();
         self.say(other, [50]);
         self.wait(MOMENT);
-        assert_eq!(self.heard[other.index()].len(), before + 1, "the {other} is not heard");
+        assert_eq!(
+            self.received[other.index()].len(),
+            before + 1,
+            "the message of the {other} did not arrive"
+        );
     }
 
-    fn check_heard(&self, wanted: &[u8]) {
-        assert_eq!(self.heard[self.side.index()], wanted, "from the {}", self.side);
+    fn check_received(&self, wanted: &[u8]) {
+        assert_eq!(self.received[self.side.index()], wanted, "from the {}", self.side);
     }
 }
 
@@ -148,19 +152,19 @@ where
     let mut play = Play::new(family, side, Bounds::default());
     play.say(side, [1, 10, 11, 20, 21, 30]);
     play.wait(MOMENT);
-    play.check_heard(&[1]);
+    play.check_received(&[1]);
     assert_eq!(play.relayed[side.index()], [1, 10, 11, 20, 21, 30], "all are reported");
     assert!(play.relay().kept_bytes(side) > 0 && !play.relay().is_paused(side));
     play.check_other_direction();
     play.release(20, Decision::AsIs);
-    play.check_heard(&[1]);
+    play.check_received(&[1]);
     play.release(10, Decision::AsIs);
-    play.check_heard(&[1, 10, 11, 20, 21]);
+    play.check_received(&[1, 10, 11, 20, 21]);
     play.check_other_direction();
     play.release(30, Decision::AsIs);
     play.say(side, [31]);
     play.wait(MOMENT);
-    play.check_heard(&[1, 10, 11, 20, 21, 30, 31]);
+    play.check_received(&[1, 10, 11, 20, 21, 30, 31]);
     assert_eq!(play.relay().kept_bytes(side), 0);
 }
 
@@ -175,12 +179,12 @@ where
     let refused = play.relay().sender().release(id, Decision::instead(b"no message"));
     assert!(refused.is_err(), "it is not a message");
     play.wait(MOMENT);
-    play.check_heard(&[]);
+    play.check_received(&[]);
     let other = (family.replacement)(side, &bytes, 12);
     play.release(10, Decision::instead(other));
-    play.check_heard(&[12, 11]);
+    play.check_received(&[12, 11]);
     play.release(20, Decision::Drop);
-    play.check_heard(&[12, 11, 21]);
+    play.check_received(&[12, 11, 21]);
 }
 
 /// Timers keep running, and so do keep-alives where the family has them.
@@ -192,11 +196,11 @@ where
     play.say(side, [10]);
     play.wait(family.patience);
     assert_eq!(play.closed, [], "while the {side} is held");
-    play.check_heard(&[]);
+    play.check_received(&[]);
     play.release(10, Decision::AsIs);
     play.say(side, [11]);
     play.wait(MOMENT);
-    play.check_heard(&[10, 11]);
+    play.check_received(&[10, 11]);
     play.wait(family.patience);
     assert_eq!(play.closed, []);
 }
@@ -211,10 +215,10 @@ where
     play.wait(MOMENT);
     assert!(play.relay().is_paused(side) && !play.relay().is_paused(side.other()));
     assert!(play.relayed[side.index()].len() <= 5, "{:?}", play.relayed);
-    play.check_heard(&[]);
+    play.check_received(&[]);
     play.check_other_direction();
     play.release(10, Decision::AsIs);
-    play.check_heard(&(10..19).collect::<Vec<_>>());
+    play.check_received(&(10..19).collect::<Vec<_>>());
     assert!(!play.relay().is_paused(side) && play.relay().kept_bytes(side) == 0);
 }
 
@@ -232,10 +236,10 @@ where
     play.pair.member(end).expect("it takes part").close();
     play.wait(MOMENT);
     assert_eq!(play.closed, [end], "the end waits behind the held piece");
-    play.check_heard(&[]);
+    play.check_received(&[]);
     play.release(10, Decision::AsIs);
     play.wait(MOMENT);
-    play.check_heard(&[10, 11]);
+    play.check_received(&[10, 11]);
     assert_eq!(play.closed, [end, other, Member::Relay]);
 }
 
@@ -250,6 +254,6 @@ where
     let (id, _) = play.held[&10].clone();
     assert!(play.relay().sender().release(id, Decision::AsIs).is_err(), "it is gone");
     play.wait(MOMENT);
-    play.check_heard(&[1]);
+    play.check_received(&[1]);
     assert_eq!(play.closed.first(), Some(&Member::Relay));
 }

@@ -381,7 +381,7 @@ mod tests {
     use crate::Error;
     use crate::connection::{CloseReason, Closing, Outgoing, SendError};
 
-    /// A family whose messages are single bytes, which come back; with promises to break.
+    /// A test family that echoes single-byte messages and can break promises.
     #[derive(Debug, Default)]
     struct Echo {
         sender: EchoSender,
@@ -526,7 +526,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_machine_that_keeps_its_promises_passes() {
+    fn a_machine_that_follows_the_contract_passes() {
         let seen = Seen { pieces: 3, messages: 2, faults: 0, transmitted: 17 };
         assert_eq!(play(None, &TALK), seen);
         let lazy = [&[Operation::Lazy(true)], &TALK[..], &[Operation::Poll(1)]].concat();
@@ -537,7 +537,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "behind Closed")]
-    fn closed_comes_once() {
+    fn closed_is_reported_once() {
         play(Some(Promise::ClosedOnce), &TALK);
     }
 

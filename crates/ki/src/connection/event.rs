@@ -82,7 +82,7 @@ pub enum Unit {
 pub struct Received<'c> {
     /// The side that sent it.
     pub side: Side,
-    /// What it is.
+    /// The kind of piece.
     pub unit: Unit,
     /// Its decrypted bytes, including the frame's head if it is the frame's first piece, and the
     /// trailer if it is the last.

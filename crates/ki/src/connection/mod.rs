@@ -304,7 +304,7 @@ impl Connection {
         true
     }
 
-    /// Handles a stream of which all received bytes were read; `false` if more bytes may arrive.
+    /// Handles a stream whose received bytes were all read; `false` if more bytes may arrive.
     fn run_out(&mut self, side: Side) -> bool {
         let stream = &mut self.streams[side.index()];
         if let Some(BreakOff { error, wire }) = stream.break_off.take() {
@@ -314,12 +314,12 @@ impl Connection {
             }
             return true;
         }
-        if !stream.ended {
+        if !stream.is_ended {
             return false;
         }
         let is_new = !stream.is_finished;
         if is_new && let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
-            // A relay forwards the rest; the other roles stop here.
+            // A relay forwards the rest; an observer gives up the stream.
             self.fault(side, error);
             if matches!(self.sender.role, Role::Observer(_)) {
                 self.streams[side.index()].give_up();
@@ -497,7 +497,7 @@ impl connection::Connection for Connection {
         self.settle();
         let ignored = self.sender.closing.is_closed()
             || self.sender.peer().is_some_and(|peer| peer != from)
-            || self.streams[from.index()].ended;
+            || self.streams[from.index()].is_ended;
         if ignored {
             return;
         }
@@ -515,7 +515,7 @@ impl connection::Connection for Connection {
             Input::Datagram(bytes) => stream.push_datagram(bytes),
             Input::Gap(length) => return self.on_gap(from, length),
             Input::End => {
-                stream.ended = true;
+                stream.is_ended = true;
                 return;
             }
         };

@@ -1,4 +1,4 @@
-//! What a relay keeps: pieces on their way, frames being put together, and the ciphers.
+//! The state of a relay: queued pieces, frames being assembled, and ciphers.
 //!
 //! A data frame may hold several messages. The relay collects the decisions about them. If all are
 //! [`AsIs`](Decision::AsIs), it forwards the frame's own bytes. Otherwise it builds a new frame in

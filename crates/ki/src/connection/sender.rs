@@ -226,8 +226,9 @@ impl Sender {
         if let (Control::SessionOffer(offer), Side::Server) = (control, side) {
             self.salt = Some(Salt::from(offer));
         }
-        let wrong =
-            |name: &'static str| Err(Error::malformed(format!("what a {side} sends"), name));
+        let wrong = |name: &'static str| {
+            Err(Error::malformed(format!("a control message of the {side}"), name))
+        };
         match (control, &self.role) {
             (Control::SessionAccept(accept), Role::Relay(_)) => Ok(self.on_relayed(side, accept)),
             (Control::SessionAccept(accept), Role::Observer(_)) => {
@@ -365,7 +366,7 @@ impl Sender {
             Session::Offered { id, previous } => (id, previous),
             // The client accepted twice.
             Session::Established { id } if id == accept.session_id => return Ok(None),
-            _ => return Err(Error::malformed("no accept without an offer", "SessionAccept")),
+            _ => return Err(Error::malformed("an offer before the accept", "SessionAccept")),
         };
         if accept.session_id != session_id {
             let error = Error::malformed(session_id.to_string(), accept.session_id.to_string());

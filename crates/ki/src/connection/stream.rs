@@ -22,7 +22,7 @@ pub(super) struct Stream {
     /// The fault to report once everything received was read.
     pub(super) break_off: Option<BreakOff>,
     /// Whether the side has ended its stream.
-    pub(super) ended: bool,
+    pub(super) is_ended: bool,
     /// Whether the end of the stream was handled.
     pub(super) is_finished: bool,
     /// For a relay: the received nonces that it has not taken yet.
@@ -98,7 +98,7 @@ impl Stream {
             state: ReadState::Frame,
             datagrams: VecDeque::new(),
             break_off: None,
-            ended: false,
+            is_ended: false,
             is_finished: false,
             nonces: None,
             oddities: VecDeque::new(),
@@ -376,7 +376,7 @@ impl Stream {
             ReadState::Over => return None,
             ReadState::Searching(search) if search.seen() == 0 => return None,
             ReadState::Searching(search) => {
-                let found = format!("none in the {} bytes that follow", search.seen());
+                let found = format!("no frame in the {} bytes that follow", search.seen());
                 let error = Error::malformed("a frame after the unreadable bytes", found);
                 return Some(error.at(self.wire(search.from())));
             }

@@ -289,7 +289,7 @@ fn skipped_bytes_are_reported_at_the_end() {
     insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
     client 1/1 [67, 6f, 6f, 64]
     Gap { side: Client, range: 17..117 }
-    fault of the client: at byte 17: wanted a frame after the unreadable bytes, found none in the 55 bytes that follow
+    fault of the client: at byte 17: wanted a frame after the unreadable bytes, found no frame in the 55 bytes that follow
     ");
     // Even after an enormous gap.
     observer.input(Duration::ZERO, Side::Server, Input::Bytes(&good));

@@ -36,10 +36,10 @@ fn rules_are_kept() {
     // Another session's accept, a second accept, an offer from a client.
     insta::assert_snapshot!(outcome(fresh(), &accept(8)), @"fault of the client: sessionId at byte 0: wanted 9, found 8; Closed(Fault)");
     assert!(outcome(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
-    insta::assert_snapshot!(outcome(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted no accept without an offer, found SessionAccept; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted an offer before the accept, found SessionAccept; Closed(Fault)");
     let offer = Connection::server(ServerConfig::new(EPOCH).into(), 1, Duration::ZERO);
     let offer = { offer }.poll_transmit(Side::Client).unwrap();
-    insta::assert_snapshot!(outcome(fresh(), &offer), @"fault of the client: at byte 0: wanted what a client sends, found SessionOffer; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &offer), @"fault of the client: at byte 0: wanted a control message of the client, found SessionOffer; Closed(Fault)");
     // Bytes that are not a frame, a frame that is too long, a body that is too short.
     insta::assert_snapshot!(outcome(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
     let large = [0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0];

@@ -20,7 +20,7 @@ use crate::file::keys::KeyRing;
 /// use worldwire_uru::connection::CapturedExchange;
 /// use worldwire_uru::file::keys::KeyRing;
 ///
-/// // The first bytes of three clients, none of which needs a key.
+/// // The first bytes of three clients that need no key.
 /// let computed = CapturedExchange::compute(&KeyRing::new(), &[b"", b"\x10", b"\x00\x42"]);
 /// assert!(computed.iter().all(Option::is_none));
 /// ```

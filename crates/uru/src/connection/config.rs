@@ -173,7 +173,7 @@ pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
 pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
     key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
         let wanted = format!("a key for {}", service.name());
-        Error::malformed(wanted, "none in the configuration")
+        Error::malformed(wanted, "no such key in the configuration")
     })
 }
 

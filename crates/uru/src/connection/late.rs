@@ -131,7 +131,7 @@ impl Connection {
         seed: Option<[u8; 7]>,
     ) -> Result<()> {
         let Some(y) = y else {
-            return Err(Error::malformed("the client's number before the seed", "none"));
+            return Err(Error::malformed("the client's number before the seed", "no number"));
         };
         let services = SET_UP.into_iter().map(|(service, _)| service);
         let Some(seed) = seed else {
@@ -151,8 +151,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the service by the messages that its key makes of what there is. `is_last` when
-    /// nothing more comes that would tell. True when something is known.
+    /// Identifies the service by the messages that its key decrypts. `is_last` means that no more
+    /// bytes will arrive. True if the service was identified or the connection failed.
     pub(super) fn identify_service(&mut self, is_last: bool) -> bool {
         if self.candidates.is_empty() {
             return false;
@@ -181,7 +181,7 @@ impl Connection {
             Some(_) => return false,
             None => {
                 self.candidates.clear();
-                let found = "others: the decrypted bytes are not a message";
+                let found = "other keys: the decrypted bytes are not a message";
                 let error = Error::malformed("the key of this connection", found);
                 self.fault(Side::Client, error.at(self.streams[0].incoming.offset()));
             }

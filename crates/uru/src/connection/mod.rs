@@ -407,7 +407,7 @@ impl Connection {
         if stream.is_encrypted() && nothing_read {
             let service = self.service().map_or("", Service::name);
             let at = error.offset().unwrap_or(0);
-            let found = format!("another one: the decrypted bytes are not a message ({error})");
+            let found = format!("a different key: the decrypted bytes are not a message ({error})");
             return Error::malformed(format!("the {service} key of this connection"), found).at(at);
         }
         error

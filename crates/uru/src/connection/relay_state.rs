@@ -81,7 +81,7 @@ impl RelayState {
                 let public = key_kind(service).and_then(|kind| server.public(kind));
                 let public = public.ok_or_else(|| {
                     let wanted = format!("the server's public key for {}", service.name());
-                    Error::malformed(wanted, "none in the configuration")
+                    Error::malformed(wanted, "no such key in the configuration")
                 })?;
                 let key = key.server_answer(&y, self.random.seed).map_err(refused)?;
                 let (y, secret) = public.client_begin(&self.random.secret).map_err(refused)?;
@@ -111,7 +111,7 @@ impl RelayState {
             }
             (_, Some(hops), None) => {
                 self.hops = Some(hops);
-                return Err(Error::malformed("a seed of 7 bytes", "none"));
+                return Err(Error::malformed("a seed of 7 bytes", "no seed"));
             }
             (None, None, Some(_)) => return Err(Error::malformed("no seed", "a seed of 7 bytes")),
             (_, None, None) => None,

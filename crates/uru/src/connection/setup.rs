@@ -78,7 +78,7 @@ impl Connection {
                         self.establish(service, Some([&key, &key]));
                     }
                     (None, None) if !encrypts => self.establish(service, None),
-                    (Some(_), None) => return wrong("a seed of 7 bytes", "none"),
+                    (Some(_), None) => return wrong("a seed of 7 bytes", "no seed"),
                     _ => return wrong("no seed", "a seed of 7 bytes"),
                 }
             }
@@ -122,7 +122,7 @@ impl Connection {
             return Ok(());
         };
         let Some(y) = y else {
-            return Err(Error::malformed("the client's number before the seed", "none"));
+            return Err(Error::malformed("the client's number before the seed", "no number"));
         };
         let Some(private) = key_kind(service).and_then(|kind| keys.private(kind)) else {
             self.give_up_without_key(Some(service));

@@ -187,7 +187,7 @@ impl Stream {
         if let Phase::Searching(_, search) = &self.phase
             && search.seen() > 0
         {
-            let found = format!("none in the {} bytes that follow", search.seen());
+            let found = format!("no message in the {} bytes that follow", search.seen());
             let error = Error::malformed("a message after the missing bytes", found);
             return Some(error.at(search.from()));
         }

@@ -143,7 +143,7 @@ fn unreadable_bytes_are_counted_across_several_gaps() {
     }
     observer.end(Duration::ZERO);
     drain(&mut observer, &mut events);
-    let wanted = "found none in the 12 bytes that follow";
+    let wanted = "found no message in the 12 bytes that follow";
     let reported = |events: &EventRecord| matches!(events, EventRecord::Fault(_, text) if text.contains(wanted));
     assert!(events.iter().any(reported), "{events:?}");
 }

@@ -335,8 +335,9 @@ fn each_side_ends_separately() {
 fn a_missing_key_closes_the_connection_and_is_named() {
     let mut gatekeeper = KeyRing::new();
     gatekeeper.insert_private(KEYS.private(ServerKind::Gatekeeper).unwrap().clone());
-    let wanted_private = "wanted a key for auth, found none in the configuration";
-    let wanted_public = "wanted the server's public key for auth, found none in the configuration";
+    let wanted_private = "wanted a key for auth, found no such key in the configuration";
+    let wanted_public =
+        "wanted the server's public key for auth, found no such key in the configuration";
     let separate = |own: &KeyRing, server: &KeyRing| RelayKeys::Separate {
         own: own.clone(),
         server: server.clone(),
@@ -367,7 +368,7 @@ fn a_missing_key_closes_the_connection_and_is_named() {
     // A relay with separate keys that has answered the client requires a seed.
     let keys = separate(&KEYS, &public(&KEYS));
     for (answer, wanted) in [
-        (&[1, 2][..], "wanted a seed of 7 bytes, found none"),
+        (&[1, 2][..], "wanted a seed of 7 bytes, found no seed"),
         (&[2, 6, 20, 0, 0, 0], "wanted a seed, found the error AuthenticationFailed (20)"),
         (&[7, 2], "setup packet"),
     ] {

@@ -135,7 +135,7 @@ fn faults_name_the_violated_rule() {
 fn a_client_with_a_key_requires_a_seed() {
     let key = KEYS.public(ServerKind::Auth).cloned();
     for (answer, wanted) in [
-        (&[1, 2][..], "wanted a seed of 7 bytes, found none"),
+        (&[1, 2][..], "wanted a seed of 7 bytes, found no seed"),
         (&[1, 8, 0, 0, 0, 0, 0, 0], "byteCount at byte 1: wanted 2 or 9, found 8"),
         (&[2, 6, 20, 0, 0, 0], "wanted a seed, found the error AuthenticationFailed (20)"),
         (&[0, 2], "wanted the setup packet of this side"),

@@ -308,7 +308,8 @@ fn a_server_checks_service_build_and_product() {
     let mut server = server_of(keyless, Duration::ZERO);
     let bytes = start(Service::Auth, &SetupPacket::Connect(vec![5; 64].into()));
     let events = deliver(&mut server, Side::Client, Duration::ZERO, &bytes);
-    let wanted = "client fault at byte 51: wanted a key for auth, found none in the configuration";
+    let wanted =
+        "client fault at byte 51: wanted a key for auth, found no such key in the configuration";
     assert_eq!(events[2], wanted);
 }
 
