@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;
     let start = Instant::now();
     let config = ServerConfig::new(SystemTime::UNIX_EPOCH.elapsed()?);
-    // The client has the same key. A real server gets both keys from the margin server, and the
-    // seed from the operating system.
+    // The client has the same key by default. A real server gets a session's key from the margin
+    // server, and the seed from the operating system.
     let key = SessionKey::new(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     let mut connection = Connection::server(config, Session::new(1, key, &[7; 16]), Duration::ZERO);
 
