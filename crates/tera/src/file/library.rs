@@ -157,13 +157,13 @@ impl<'l> Build<'l> {
         &self.definitions
     }
 
-    /// The map of opcodes, if it was loaded.
+    /// The opcode map, if it was loaded.
     #[must_use]
     pub fn opcodes(&self) -> Option<&'l CodeMap> {
         self.opcodes
     }
 
-    /// The map of system messages, if it was loaded.
+    /// The system message map, if it was loaded.
     #[must_use]
     pub fn system_messages(&self) -> Option<&'l CodeMap> {
         self.system_messages
