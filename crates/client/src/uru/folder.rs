@@ -218,7 +218,9 @@ fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
         }
         let real = fs::canonicalize(&parent).map_err(at(&parent))?;
         if !real.starts_with(root) {
-            return Err(at(&parent)(io::Error::other("a symbolic link leads out of the directory")));
+            return Err(at(&parent)(io::Error::other(
+                "a symbolic link leads out of the directory",
+            )));
         }
     }
     let target = root.join(path);

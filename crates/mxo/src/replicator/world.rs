@@ -174,8 +174,8 @@ impl World {
         self.freshen(index, bits);
     }
 
-    /// Sets the fields of a movement that are present. `by_owner` is whether the object's own client
-    /// reported them.
+    /// Sets the fields of a movement that are present. `by_owner` is whether the object's own
+    /// client reported them.
     pub(super) fn set_movement(&mut self, index: u32, new: &Movement, by_owner: bool) {
         let object = &mut self.objects[index as usize];
         let layout = &self.layouts[usize::from(object.class)];
@@ -299,7 +299,7 @@ impl World {
         &self.arena[range]
     }
 
-    /// The create of an object, with zeros for spawn sequence and view id.
+    /// The create of an object, with zeros for spawn sequence and view ID.
     pub(super) fn create(&mut self, index: u32) -> Result<Range<usize>> {
         let object = &self.objects[index as usize];
         if let Some(range) = object.form(CREATE, self.tick, 0) {

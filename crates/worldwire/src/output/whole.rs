@@ -326,8 +326,9 @@ mod tests {
             list.iter().filter(|path| path.starts_with(folder.path())).cloned().collect()
         };
         let file = WholeFile::temporary_in(folder.path()).expect("a file");
-        let there =
-            fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.map(|it| it.path()));
+        let there = fs::read_dir(folder.path())
+            .expect("a directory")
+            .map(|entry| entry.map(|it| it.path()));
         assert_eq!(listed(), there.collect::<Result<Vec<_>, _>>().expect("entries"));
         file.keep(&folder.path().join("name"), false).expect("its name");
         assert!(listed().is_empty());

@@ -280,7 +280,7 @@ messages! {
         trans_id "transId": TransId,
         /// The result.
         result "result": NetError,
-        /// The id of the age's host on the game server.
+        /// The ID of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
@@ -340,7 +340,7 @@ messages! {
         trans_id "transId": TransId,
         /// The result.
         result "result": NetError,
-        /// The score's id.
+        /// The score's ID.
         score_id "scoreId": u32,
         /// The time of creation in Unix seconds.
         created_time "createdTime": u32,
@@ -411,7 +411,7 @@ messages! {
         trans_id "transId": TransId,
         /// The result.
         result "result": NetError,
-        /// The id of the age's host on the game server.
+        /// The ID of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
@@ -432,8 +432,8 @@ messages! {
         scores "scores": Nested<'a, Scores<'static>, 1_048_576>,
     }
 
-    /// The server's capabilities (H'uru), by bit: 0 score leaderboards; games of the game manager: 1
-    /// Blue Spiral, 2 climbing wall, 3 Heek, 4 marker games, 5 tic-tac-toe, 6 VarSync.
+    /// The server's capabilities (H'uru), by bit: 0 score leaderboards; games of the game manager:
+    /// 1 Blue Spiral, 2 climbing wall, 3 Heek, 4 marker games, 5 tic-tac-toe, 6 VarSync.
     0x1002 ServerCaps<'a> {
         /// The bits; see [`Caps`].
         caps "caps": Nested<'a, Caps, 1_048_576>,
