@@ -40,7 +40,7 @@
 //! | [`packet`] | the messages of a build, by opcode |
 //! | [`rank`], [`carry`], [`diagnosis`] | support for a new build: unknown opcodes, its map, outdated definitions |
 //! | [`codegen`] | typed Rust generated from definitions |
-//! | [`types`] | angles, skill ids, texts |
+//! | [`types`] | angles, skill IDs, texts |
 //! | [`file`](mod@file) | maps, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
 //! | [`frame`](mod@frame) | framing |

@@ -44,13 +44,13 @@ pub enum SystemMessageError {
     #[error("not a system message: it does not begin with @")]
     NotASystemMessage,
     /// The map has no such number; it may be for another version, or the sender invented it.
-    #[error("unknown number {id:?}; the map of system messages does not contain it")]
+    #[error("unknown number {id:?}; the system message map does not contain it")]
     UnknownId {
         /// The number, as it is in the text.
         id: String,
     },
     /// The map has no such name; the caller may be wrong, or the map is for another version.
-    #[error("unknown name {name:?}; the map of system messages does not contain it")]
+    #[error("unknown name {name:?}; the system message map does not contain it")]
     UnknownName {
         /// The name.
         name: String,

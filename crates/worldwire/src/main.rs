@@ -42,14 +42,14 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Input) => ExitCode::from(1),
-        // The reader of the output has what it wanted.
+        // The reader of the output has closed it deliberately.
         Err(Failure::Pipe) => ExitCode::SUCCESS,
         Err(Failure::Run(message)) => {
             let lines: Vec<String> = message.lines().map(output::printable).collect();
             output::say(format_args!("worldwire: {}", lines.join("\n")));
             ExitCode::from(2)
         }
-        // 128 and the number of a signal.
+        // 128 plus the number of a signal.
         Err(Failure::Interrupted(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
     }
 }

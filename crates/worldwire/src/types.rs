@@ -1,4 +1,4 @@
-//! Type lists of KI, read from JSON once and from a cache afterwards.
+//! KI type lists, read from JSON once and from a cache afterwards.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,13 +11,13 @@ use crate::cli::Common;
 use crate::input;
 use crate::output::{Failure, WholeFile, printable, say};
 
-/// Lists smaller than this are read faster than a cache is worth a file.
+/// Smaller lists load too quickly to be worth a cache file.
 const WORTH_A_CACHE: usize = 1 << 20;
-/// How much of a file is looked at to tell whether it is a type list.
+/// How much of a file is read to decide whether it is a type list.
 const LOOK: u64 = 64 << 10;
 
-/// Whether a file looks like a type list: one of a directory by its name, too, since a directory
-/// may hold any JSON.
+/// Whether a file looks like a type list. A file found in a directory must also have a matching
+/// name, because a directory may contain any JSON.
 pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
     let named = || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
     let mut head = Vec::new();
@@ -32,10 +32,11 @@ pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
     has(b"\"hash\"") && if is_of_folder { has(b"\"bases\"") } else { has(b"\"properties\"") }
 }
 
-/// How many odd things of type lists are reported where the lists are only used.
+/// The maximum number of warnings about type lists in commands that merely use them.
 const MAX_LISTED: usize = 3;
 
-/// Reads type lists, later ones over earlier ones, and tells what is odd in them, if not too much.
+/// Reads type lists, with later ones overriding earlier ones, and reports irregularities up to a
+/// limit.
 pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, Failure> {
     let classes = read(lists)?;
     let notes = classes.notes();
@@ -80,7 +81,7 @@ pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     }
     let classes = reader.compile();
     if let Some((path, content)) = &cache {
-        // Where nothing can be written there is no cache.
+        // Without write permission there is no cache.
         let _ = WholeFile::store(path, &classes.to_cache(*content), true);
     }
     Ok(Arc::new(classes))

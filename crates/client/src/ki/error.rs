@@ -97,7 +97,7 @@ impl ClientError {
     }
 }
 
-/// An error code of the server: the string id of the error's name.
+/// An error code of the server: the string ID of the error's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 

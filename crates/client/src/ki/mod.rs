@@ -127,7 +127,7 @@ impl Client {
         Ok(Self { link, settings: settings.clone(), position: None })
     }
 
-    /// The session's id.
+    /// The session's ID.
     #[must_use]
     pub fn session_id(&self) -> u16 {
         self.link.salts().0.session_id

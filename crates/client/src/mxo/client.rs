@@ -25,7 +25,7 @@ use super::ClientView;
 pub struct Settings {
     /// The character's number.
     pub uid: u64,
-    /// The session's id.
+    /// The session's ID.
     pub session: u32,
     /// The session's key.
     pub key: SessionKey,

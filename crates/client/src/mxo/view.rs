@@ -97,7 +97,7 @@ impl ClientView {
         self.why.as_ref().map(|why| (self.unread, why))
     }
 
-    /// Handles an object section from the server, which starts with its id.
+    /// Handles an object section from the server, which starts with its ID.
     ///
     /// # Errors
     /// Those of [`Replica::receive`]. The views are then unchanged; [`unread`](Self::unread) counts

@@ -18,7 +18,7 @@ pub enum Notification {
     NodeChanged {
         /// The node.
         node_id: u32,
-        /// The id of the change.
+        /// The ID of the change.
         revision_id: Uuid,
     },
     /// A node was deleted.

@@ -23,7 +23,7 @@ pub struct Scene {
     player: u32,
     descriptors: Arc<Descriptors>,
     members: BTreeMap<u32, String>,
-    /// By clone id and player, unordered.
+    /// By clone ID and player, unordered.
     clones: Vec<Uoid<'static>>,
     states: StateDb,
     is_owner: bool,

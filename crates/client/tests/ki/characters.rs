@@ -40,7 +40,7 @@ async fn k_03_ids_are_set_in_an_opaque_blob() {
         assert_eq!(stored[at + 8..at + 16], pass.user.to_le_bytes());
         assert_eq!(listed.global_id().to_le_bytes(), stored[at..at + 8]);
         assert_eq!((&stored[..at], &stored[at + 16..]), (&sent[..at], &sent[at + 16..]));
-        // The character can be selected and deleted by that id.
+        // The character can be selected and deleted by that ID.
         let (mut selecting, _) = stage.logged_in("merle").await;
         assert_eq!(
             selecting.select(listed.global_id()).await.unwrap().character,

@@ -25,7 +25,7 @@ impl Raw {
         Self { stream: stage.stream().0, bytes: Vec::new() }
     }
 
-    /// A client with a session, and the session's id.
+    /// A client with a session, and the session's ID.
     async fn established(stage: &Stage) -> (Self, u16) {
         let mut raw = Self::new(stage);
         let offer = raw.offer().await;

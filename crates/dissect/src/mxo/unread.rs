@@ -13,7 +13,7 @@ pub(super) enum Unread {
     Five,
     /// An RPC list is damaged.
     Rpc,
-    /// The MPM id is unknown.
+    /// The MPM ID is unknown.
     Id(u8),
     /// Bytes after the last section. Zeros are harmless.
     Behind { id: u8, are_zero: bool },

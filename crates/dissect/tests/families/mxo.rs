@@ -50,7 +50,7 @@ fn around(sections: &[u8]) -> Vec<u8> {
     [&(!crc).to_le_bytes()[..], &counted].concat()
 }
 
-/// An object section with its id.
+/// An object section with its ID.
 fn objects(bytes: &[u8]) -> PacketSection<'_> {
     PacketSection::Objects(bytes.into())
 }
@@ -394,7 +394,7 @@ fn odd_creates_and_server_only_operations_are_reported() {
     error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that is allowed here, found 1 from a client
     ");
-    // After a deletion, the id means another view.
+    // After a deletion, the ID means another view.
     let mut talk = Talk::new();
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(1));
@@ -416,7 +416,7 @@ fn late_packets_are_reported_and_change_nothing() {
         (view.spawn_seq(), format!("{:?}", view.value("CurrentState").unwrap()))
     };
     assert_eq!(state(&talk), (1, "Unsigned(2100)".to_owned()));
-    // The view is deleted, and its id is reused for another object.
+    // The view is deleted, and its ID is reused for another object.
     talk.server(&["01000101000300"]);
     talk.late(5, &[&update("03")]);
     talk.server(&[&DOOR.replacen("0101cdab", "0109cdab", 1)]);

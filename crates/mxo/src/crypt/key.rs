@@ -117,7 +117,7 @@ impl SessionKey {
         block
     }
 
-    /// The session id in the encrypted block of a hello.
+    /// The session ID in the encrypted block of a hello.
     #[must_use]
     pub fn session_id(&self, block: &[u8; BLOCK_BYTES]) -> u32 {
         let [a, b, c, d, ..] = self.open_block(block);

@@ -28,7 +28,7 @@ pub struct KeyFile {
 /// The key of a session.
 #[derive(Clone, Debug)]
 pub struct KnownSession {
-    /// The session's id, if it is known: the key of the session that a hello names comes first.
+    /// The session's ID, if it is known: the key of the session that a hello names comes first.
     pub id: Option<u32>,
     /// Its key.
     pub key: SessionKey,

@@ -95,7 +95,7 @@ messages! {
         unknown2 "unknown2": u16,
     }
 
-    /// Opens the session. Its id goes into the hello of the game channel.
+    /// Opens the session. Its ID goes into the hello of the game channel.
     9 ConnectReply {
         /// 0.
         status "status": u32,

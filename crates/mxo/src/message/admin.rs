@@ -65,10 +65,10 @@ impl Delete {
         Ok(Self { flags, views })
     }
 
-    /// Writes the view id of the AdminView, and the deletion.
+    /// Writes the view ID of the AdminView, and the deletion.
     ///
     /// # Errors
-    /// A value error for other flags, the view ids 0 and 1, and more than 65,535 views.
+    /// A value error for other flags, the view IDs 0 and 1, and more than 65,535 views.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let count = u16::try_from(self.views.len()).map_err(|_| {
             let found = self.views.len().to_string();
@@ -118,7 +118,7 @@ pub struct PendingUpdate<'d> {
     pub data: Cow<'d, [u8]>,
 }
 
-/// The size of the length and the view id, which the length includes.
+/// The size of the length and the view ID, which the length includes.
 const HEAD: usize = 4;
 
 impl<'d> PendingUpdate<'d> {
@@ -175,10 +175,10 @@ impl<'d> PendingUpdate<'d> {
         Ok(Self { flags, target, data })
     }
 
-    /// Writes the view id of the AdminView, and the update with its length.
+    /// Writes the view ID of the AdminView, and the update with its length.
     ///
     /// # Errors
-    /// A value error for other flags, the view ids 0 and 1, and more data than the length can
+    /// A value error for other flags, the view IDs 0 and 1, and more data than the length can
     /// express.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let length = u16::try_from(HEAD + self.data.len()).map_err(|_| {
@@ -240,7 +240,7 @@ impl<'d> PendingUpdate<'d> {
     }
 }
 
-/// Writes the AdminView's id and the flags, if the flags match the command.
+/// Writes the AdminView's ID and the flags, if the flags match the command.
 fn head(flags: u8, command: u8, writer: &mut Writer) -> Result<()> {
     if flags & COMMAND != command {
         let wanted = format!("flags with the lowest two bits {command}");

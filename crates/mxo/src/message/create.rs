@@ -5,7 +5,7 @@
 //!       | presence bytes and values | newViewId:u16 tail:u8
 //! ```
 //!
-//! The world object id is present if bit 2 of the flags is clear: the view is of an object that the
+//! The world object ID is present if bit 2 of the flags is clear: the view is of an object that the
 //! client's world already has.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
@@ -34,10 +34,10 @@ pub struct Create<'d> {
     pub goid: u16,
     /// The world object: the low half is its index in the sector, the high half the sector.
     pub world_id: Option<u32>,
-    /// Distinguishes successive objects with the same view id.
+    /// Distinguishes successive objects with the same view ID.
     ///
     /// Unverified: the documents only say that it should increase from object to object. The
-    /// client's requests suggest that it identifies an object by view id and this byte.
+    /// client's requests suggest that it identifies an object by view ID and this byte.
     pub spawn_seq: u8,
     /// The class that determines the layout of the properties.
     pub class: ClassId,
@@ -167,10 +167,10 @@ impl<'d> Create<'d> {
         Err(Fault::UnknownGoid.at(reader, head.encoded_len(), found).inside("goid"))
     }
 
-    /// Writes the view id of the AdminView, and the create.
+    /// Writes the view ID of the AdminView, and the create.
     ///
     /// # Errors
-    /// A value error if flags and world object id do not match, for the view ids 0 and 1, for more
+    /// A value error if flags and world object ID do not match, for the view IDs 0 and 1, for more
     /// than 255 properties, and for properties that the class does not have or that do not fit.
     pub fn encode(&self, objects: &Objects, writer: &mut Writer) -> Result<()> {
         let class = objects
@@ -282,10 +282,10 @@ impl Head {
         Ok(Self { flags, goid, world_id, spawn_seq, count })
     }
 
-    /// Writes the view id of the AdminView, and everything up to the count.
+    /// Writes the view ID of the AdminView, and everything up to the count.
     ///
     /// # Errors
-    /// A value error if the flags are not those of a create, or do not match the world object id.
+    /// A value error if the flags are not those of a create, or do not match the world object ID.
     pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.flags & COMMAND != CREATE {
             let error = Error::value("the flags of a create", format!("{:#04x}", self.flags));

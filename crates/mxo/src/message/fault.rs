@@ -12,7 +12,7 @@ use worldwire_core::{Error, ErrorKind, Names, Reader, Side};
 pub enum Fault {
     /// The bytes end inside a field.
     Truncated,
-    /// The first byte is not the MPM id of objects, 3.
+    /// The first byte is not the MPM ID of objects, 3.
     NotObjectSection,
     /// A create lacks the magic number `cd ab`.
     BadMagic,
@@ -24,13 +24,13 @@ pub enum Fault {
     UnknownGoid,
     /// An update of a view whose class is unknown.
     UnknownView,
-    /// A view id that is not allowed here: 0 or 1 for an object, any but 2 from a client.
+    /// A view ID that is not allowed here: 0 or 1 for an object, any but 2 from a client.
     BadViewId,
     /// A pending update is shorter than its own head.
     BadPendingLength,
     /// A relevance notice, which is sent only between servers.
     ServerOnlyCommand,
-    /// The bytes end where a view id, or 0 for the end, should follow.
+    /// The bytes end where a view ID, or 0 for the end, should follow.
     MissingTerminator,
     /// A block of an update, or a movement flag, whose layout is unknown.
     UnknownLayout,

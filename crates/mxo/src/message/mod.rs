@@ -1,4 +1,4 @@
-//! Object sections: MPM id 3 in the game's datagrams.
+//! Object sections: MPM ID 3 in the game's datagrams.
 //!
 //! ```text
 //! 03 { viewId:u16 data }* 00 00

@@ -141,7 +141,7 @@ impl<'d> Operation<'d> {
         })
     }
 
-    /// Writes the operation, preceded by its view id.
+    /// Writes the operation, preceded by its view ID.
     ///
     /// # Errors
     /// A value error for values that cannot be written; [`Fault::BadViewId`] for any view but its
@@ -161,7 +161,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// The view id that precedes it.
+    /// The view ID that precedes it.
     const fn view(&self) -> u16 {
         match self {
             Self::Update(update) => update.view,

@@ -8,7 +8,7 @@ use super::operation::Operation;
 use super::views::{Context, END, SectionViews};
 use crate::schema::Objects;
 
-/// The MPM id of an object section: its first byte.
+/// The MPM ID of an object section: its first byte.
 pub const MPM_ID: u8 = 3;
 
 /// The maximum number of operations in a section. A datagram has room for fewer.
@@ -42,7 +42,7 @@ impl<'d> Section<'d> {
         Self::decode_after_id(reader, context)
     }
 
-    /// Reads a section whose id has been read.
+    /// Reads a section whose ID has been read.
     pub fn decode_after_id<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,
@@ -215,7 +215,7 @@ impl<'w, 'o> SectionWriter<'w, 'o> {
     /// The number of bytes that a section has besides its operations.
     pub const FRAME: usize = 3;
 
-    /// Writes the MPM id.
+    /// Writes the MPM ID.
     pub fn begin(objects: &'o Objects, from: Side, writer: &'w mut Writer) -> Self {
         writer.u8(MPM_ID);
         Self { writer, objects, from }

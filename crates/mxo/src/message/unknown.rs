@@ -19,7 +19,7 @@ pub struct UnknownCreate<'d> {
     pub goid: u16,
     /// The world object.
     pub world_id: Option<u32>,
-    /// Distinguishes successive objects with the same view id.
+    /// Distinguishes successive objects with the same view ID.
     pub spawn_seq: u8,
     /// The number of properties.
     pub count: u8,
@@ -83,7 +83,7 @@ pub struct Undecoded<'d> {
     pub view: u16,
     /// Why it is unreadable.
     pub fault: Fault,
-    /// Everything after the view id.
+    /// Everything after the view ID.
     pub bytes: Cow<'d, [u8]>,
 }
 

@@ -122,7 +122,7 @@ impl<'d> Update<'d> {
         Ok(update)
     }
 
-    /// Writes view id, mask and blocks.
+    /// Writes view ID, mask and blocks.
     ///
     /// # Errors
     /// A value error for blocks or properties that the class does not have, and values that do not

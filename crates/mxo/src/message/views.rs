@@ -6,13 +6,13 @@ use worldwire_core::Side;
 
 use crate::schema::{ClassId, Objects};
 
-/// The view id that ends a section.
+/// The view ID that ends a section.
 pub const END: u16 = 0;
 /// The view through which a server creates and deletes the others.
 pub const ADMIN_VIEW: u16 = 1;
 /// The view of the client's own character, the only one that a client updates.
 pub const OWN_VIEW: u16 = 2;
-/// The first view id for other objects.
+/// The first view ID for other objects.
 pub const FIRST_VIEW: u16 = 3;
 
 /// What is known about a view.

@@ -29,7 +29,7 @@
 //!
 //! Packets can overtake each other. With packet numbers ([`Replica::packet`]), a replica keeps the
 //! newest value of each property, whatever the order of arrival. Older values, and those for a view
-//! that is gone or for an earlier object with the same id, change nothing; a [`Notice::Stale`]
+//! that is gone or for an earlier object with the same ID, change nothing; a [`Notice::Stale`]
 //! reports them. Updates that wait for a create apply after it, whatever their packet numbers, in
 //! packet order.
 
@@ -80,7 +80,7 @@ pub enum Notice {
     /// A deletion of a view that does not exist.
     DeletedUnknown(u16),
     /// A late packet contains older values for the view than the known ones, or refers to an
-    /// earlier object with the same id. These values were ignored; newer values in the packet were
+    /// earlier object with the same ID. These values were ignored; newer values in the packet were
     /// applied.
     Stale(u16),
     /// A pending update was unreadable once its view existed. It was ignored.
@@ -113,7 +113,7 @@ pub struct Replica {
     /// Pending updates of views that do not exist yet, in order of arrival.
     pending: BTreeMap<u16, PendingQueue>,
     pending_bytes: usize,
-    /// The previous object of each id, and until when it had the id.
+    /// The previous object of each ID, and until when it had the ID.
     previous: BTreeMap<u16, PreviousView>,
     /// The packet counts of each side, by [`Side::index`], and the current packet.
     counts: [PacketCount; 2],
@@ -129,7 +129,7 @@ struct PendingQueue {
     bytes: usize,
 }
 
-/// A view that was deleted, or whose id went to another object.
+/// A view that was deleted, or whose ID went to another object.
 #[derive(Clone, Copy, Debug)]
 struct PreviousView {
     viewed: Option<Viewed>,
@@ -259,7 +259,7 @@ impl Replica {
         self.views.get(&view)
     }
 
-    /// All views, by id.
+    /// All views, by ID.
     pub fn views(&self) -> impl Iterator<Item = (u16, &View)> {
         self.views.iter().map(|(id, view)| (*id, view))
     }
@@ -354,7 +354,7 @@ impl Replica {
         self.now.filter(|now| now.from == from).unwrap_or_else(newest)
     }
 
-    /// Whether a packet refers to the previous object of a view id.
+    /// Whether a packet refers to the previous object of a view ID.
     fn is_previous(&self, view: u16, stamp: PacketStamp) -> bool {
         stamp.from == Side::Server
             && self.previous.get(&view).is_some_and(|previous| stamp.count < previous.until)

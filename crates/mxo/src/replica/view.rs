@@ -187,7 +187,7 @@ impl View {
         self.world_id
     }
 
-    /// Distinguishes successive objects with the same view id.
+    /// Distinguishes successive objects with the same view ID.
     #[must_use]
     pub const fn spawn_seq(&self) -> u8 {
         self.spawn_seq

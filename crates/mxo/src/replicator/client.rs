@@ -11,7 +11,7 @@ use super::view::{Ids, Listed, NO_ENTRY, View, ViewList, ViewState};
 use super::world::{Viewer, World};
 use crate::message::OWN_VIEW;
 
-/// How many bytes a client was sent in sections, without their ids and end markers.
+/// How many bytes a client was sent in sections, without their IDs and end markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes sent for the first time.
@@ -23,7 +23,7 @@ pub struct Traffic {
     pub sections: u64,
 }
 
-/// No view has the id.
+/// No view has the ID.
 const NO_SLOT: u32 = u32::MAX;
 /// The object of a view that was removed from the world.
 const NO_OBJECT: u32 = u32::MAX;
@@ -40,7 +40,7 @@ pub(super) struct Client {
     pub(super) viewpoint: Option<Point>,
     pub(super) views: ViewList,
     pub(super) ids: Ids,
-    /// Ids that are not reused yet, with the time from which they are.
+    /// IDs that are not reused yet, with the time from which they are.
     parked: BTreeSet<(Duration, u16)>,
     /// The time of the last tick.
     now: Duration,
@@ -104,12 +104,12 @@ impl Client {
         }
     }
 
-    /// The slot of a view id.
+    /// The slot of a view ID.
     pub(super) fn slot_of(&self, id: u16) -> Option<u32> {
         self.by_id.get(usize::from(id)).copied().filter(|slot| *slot != NO_SLOT)
     }
 
-    /// Assigns an id and a spawn sequence to a view, if an id is free.
+    /// Assigns an ID and a spawn sequence to a view, if an ID is free.
     pub(super) fn name(&mut self, slot: u32) -> bool {
         let is_parked = || self.parked.iter().any(|(_, id)| *id == OWN_VIEW);
         let id = match self.views.at(slot).audience {
@@ -407,7 +407,7 @@ impl Client {
                 self.advance(slot, world, config);
             }
             Some(slot) if self.views.at(slot).state != Some(ViewState::Deleting) => {
-                // The id's next object was changed, replaced or deleted, so create it again.
+                // The ID's next object was changed, replaced or deleted, so create it again.
                 self.drop_view(slot, false, world, config);
             }
             Some(slot) if may_be_there => {

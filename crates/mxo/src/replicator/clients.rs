@@ -11,9 +11,9 @@ use crate::message::{ADMIN_VIEW, Context, Fault, Movement, OWN_VIEW, Section, Vi
 /// A view that a client has, or is to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewInfo {
-    /// The view id; 0 before its create is sent.
+    /// The view ID; 0 before its create is sent.
     pub id: u16,
-    /// Distinguishes successive objects with the same view id.
+    /// Distinguishes successive objects with the same view ID.
     pub spawn_seq: u8,
     /// How far the view has got.
     pub state: ViewState,
@@ -100,7 +100,7 @@ impl Replicator {
     }
 
     /// Forgets all views of a client, because its connection was reset or it changed worlds. View
-    /// ids and spawn sequences start again; packet numbers continue.
+    /// IDs and spawn sequences start again; packet numbers continue.
     pub fn reset(&mut self, client: ClientId) -> Result<()> {
         let index = self.client_index(client)?;
         self.clients[index as usize].reset(&mut self.world);
@@ -108,7 +108,7 @@ impl Replicator {
         Ok(())
     }
 
-    /// Decodes a section from a client, starting with its id, and returns its length. Does not
+    /// Decodes a section from a client, starting with its ID, and returns its length. Does not
     /// apply it: pass its movements to [`follow`](Self::follow).
     ///
     /// # Errors
@@ -144,12 +144,12 @@ impl Replicator {
         Ok(())
     }
 
-    /// The object that a client refers to by view id and spawn sequence, as in its requests.
+    /// The object that a client refers to by view ID and spawn sequence, as in its requests.
     ///
     /// # Errors
     /// A value error if the client has left; [`Fault::BadViewId`] for 0 and 1;
     /// [`Fault::UnknownView`] for a view that it does not have; a value error for another spawn
-    /// sequence, which refers to an earlier object with the same view id.
+    /// sequence, which refers to an earlier object with the same view ID.
     pub fn target(&self, client: ClientId, view: u16, spawn_seq: u8) -> Result<ObjectId> {
         let index = self.client_index(client)?;
         let client = &self.clients[index as usize];

@@ -8,7 +8,7 @@ use worldwire_core::{Error, Result};
 const LEAST_PACKET: usize = 512;
 /// The maximum of [`Config::packet_bytes`]: lengths inside a section have 16 bits.
 const MAX_PACKET: usize = 60_000;
-/// The maximum of [`Config::views`]: ids have 16 bits, and 0, 1 and 2 are taken.
+/// The maximum of [`Config::views`]: IDs have 16 bits, and 0, 1 and 2 are taken.
 const MAX_VIEWS: usize = 65_533;
 /// The maximum number of objects or clients.
 const MAX_SLOTS: usize = 1 << 30;
@@ -23,7 +23,7 @@ pub struct Config {
     /// A client loses the view beyond this distance, which must be at least [`enter`](Self::enter).
     /// The difference keeps an object at the edge from flickering. Default 12,000.
     pub leave: f64,
-    /// The maximum size of a section in bytes, including its id and end marker. Default 1,295: the
+    /// The maximum size of a section in bytes, including its ID and end marker. Default 1,295: the
     /// 1,300 bytes of a packet without its flags and a sim time. At least 512.
     pub packet_bytes: usize,
     /// The maximum number of section bytes per client and tick; at least
@@ -39,7 +39,7 @@ pub struct Config {
     /// pending updates suggests. A trace of a client on a network that reorders would show it. The
     /// default is right in either case; `None` sends less and deletes sooner.
     pub late: Option<Duration>,
-    /// How long to allow for packets even later than [`late`](Self::late): the ids in them are not
+    /// How long to allow for packets even later than [`late`](Self::late): the IDs in them are not
     /// reused, and a client is not settled while one could still change what it has. Default 5
     /// seconds. The acknowledgement of such a packet is always handled, within 2,048 packets.
     pub later: Duration,

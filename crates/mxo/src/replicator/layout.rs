@@ -48,7 +48,7 @@ impl Audience {
         }
     }
 
-    /// A view id of this audience.
+    /// A view ID of this audience.
     pub(super) const fn view(self) -> u16 {
         match self {
             Self::Other => FIRST_VIEW,

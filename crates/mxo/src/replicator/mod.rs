@@ -19,8 +19,8 @@
 //! * Nothing is lost. The contents of a lost packet are sent again with the newest values, unless a
 //!   newer packet contained them. So is anything that an older packet may have overwritten by
 //!   arriving after a newer one.
-//! * A view id is reused only when no create, update or deletion of its last object can still
-//!   arrive. The next object with the id has another spawn sequence.
+//! * A view ID is reused only when no create, update or deletion of its last object can still
+//!   arrive. The next object with the ID has another spawn sequence.
 //! * The client's own character is view 2, with its own update order.
 //! * Values are stored once, whatever the number of clients, and encoded once per tick for all
 //!   clients that need the same ones.
@@ -183,7 +183,7 @@ impl Replicator {
         self.world.changed = changed;
     }
 
-    /// Appends a client's next section to `out`, from its id 3 to its end marker. Returns `false`
+    /// Appends a client's next section to `out`, from its ID 3 to its end marker. Returns `false`
     /// without appending when nothing is waiting, the tick's budget is used up, or 1,024 sections
     /// may still arrive. Call [`sent`](Self::sent) afterwards; otherwise the section is treated as
     /// never sent.

@@ -17,7 +17,7 @@ use super::view::{Listed, View, ViewList, ViewState};
 use super::world::World;
 use crate::message::{ADMIN_VIEW, Delete, END, MPM_ID, SectionWriter};
 
-/// The size of a deletion without its view ids.
+/// The size of a deletion without its view IDs.
 const DELETE_FRAME: usize = 5;
 /// The size of a pending update around the update itself.
 const PENDING_FRAME: usize = 7;
@@ -192,7 +192,7 @@ impl Composer<'_> {
             let bytes = self.world.encoded(range);
             let start = out.len();
             out.extend_from_slice(bytes);
-            // After the view id, flags and goobj, and the world object's number if there is one.
+            // After the view ID, flags and goobj, and the world object's number if there is one.
             let is_of_world = self.world.objects[view.object as usize].world_id.is_some();
             let seq_at = start + if is_of_world { 9 } else { 5 };
             let id_at = out.len() - 3;

@@ -57,7 +57,7 @@ pub(super) struct Entry {
     pub(super) content: Content,
     /// The previous entry for the same view.
     pub(super) before: u64,
-    /// The view's id.
+    /// The view's ID.
     pub(super) id: u16,
     /// The section that contains it.
     section: u64,

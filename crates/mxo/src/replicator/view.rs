@@ -1,4 +1,4 @@
-//! A client's views: their states, ids and spawn sequences.
+//! A client's views: their states, IDs and spawn sequences.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::message::{FIRST_VIEW, OWN_VIEW};
 /// How far a view has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewState {
-    /// Its create has not been sent; it has no id yet.
+    /// Its create has not been sent; it has no ID yet.
     Wanted,
     /// Its create is unacknowledged: updates are sent as pending updates.
     Creating,
@@ -169,11 +169,11 @@ impl ViewList {
     }
 }
 
-/// The view ids in use, and the last spawn sequence of each.
+/// The view IDs in use, and the last spawn sequence of each.
 #[derive(Debug)]
 pub(super) struct Ids {
     taken: Vec<u64>,
-    /// No id below this is free.
+    /// No ID below this is free.
     least: usize,
     last_seq: Vec<u8>,
     seq: u8,
@@ -187,7 +187,7 @@ impl Default for Ids {
 }
 
 impl Ids {
-    /// Assigns the lowest free id.
+    /// Assigns the lowest free ID.
     pub(super) fn take(&mut self) -> Option<u16> {
         let mut word = self.least / 64;
         while self.taken.get(word).is_some_and(|bits| *bits == u64::MAX) {
@@ -203,7 +203,7 @@ impl Ids {
         Some(found)
     }
 
-    /// Assigns a given id, which may be in use already.
+    /// Assigns a given ID, which may be in use already.
     pub(super) fn claim(&mut self, id: u16) {
         let id = usize::from(id);
         if let Some(word) = self.taken.get_mut(id / 64) {

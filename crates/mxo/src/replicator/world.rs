@@ -299,7 +299,7 @@ impl World {
         &self.arena[range]
     }
 
-    /// The create of an object, with zeros for spawn sequence and view id.
+    /// The create of an object, with zeros for spawn sequence and view ID.
     pub(super) fn create(&mut self, index: u32) -> Result<Range<usize>> {
         let object = &self.objects[index as usize];
         if let Some(range) = object.form(CREATE, self.tick, 0) {

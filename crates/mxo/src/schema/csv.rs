@@ -104,8 +104,8 @@ impl Tables {
         problems.finish()
     }
 
-    /// Reads goobj names from lines of `name,id,`, which may have more fields. If an id has several
-    /// names, the first one wins. Ids above 65535 do not belong to goobjs: they are skipped, and
+    /// Reads goobj names from lines of `name,id,`, which may have more fields. If an ID has several
+    /// names, the first one wins. IDs above 65535 do not belong to goobjs: they are skipped, and
     /// one warning states their number.
     pub fn read_name_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);

@@ -76,7 +76,7 @@ impl Objects {
         self.classes.get(usize::from(id.0)).map(|class| (id, class))
     }
 
-    /// A class; `None` for an id of other objects.
+    /// A class; `None` for an ID of other objects.
     #[inline]
     #[must_use]
     pub fn class(&self, id: ClassId) -> Option<&Class> {
@@ -106,7 +106,7 @@ impl Objects {
         &self.names
     }
 
-    /// The names of classes, by id.
+    /// The names of classes, by ID.
     pub(crate) const fn class_names(&self) -> &Names {
         &self.class_names
     }

@@ -5,7 +5,7 @@
 //! | `LTVector3d` | 24 | three `f64`: x, y (height), z; 100 units are a metre | `{"x", "y", "z"}` |
 //! | `LTVector3f` | 12 | three `f32`: x, y, z | `{"x", "y", "z"}` |
 //! | `LTQuaternion` | 16 | four `f32`: x, y, z, w | `{"x", "y", "z", "w"}` |
-//! | `REZ_ID` | 4 | `u32`, the id of a resource | a number |
+//! | `REZ_ID` | 4 | `u32`, the ID of a resource | a number |
 //! | `MissionKey` | 4 | `u32`; `0xffffffff` is none | a number |
 //! | `EventID` | 4 | `u32`; of doors `0x834` is open and `0x838` closed | a number |
 //! | `Organization::MissionOrg` | 1 | `u8` | a number |

@@ -77,7 +77,7 @@ fn pending_updates_wait_for_their_create_and_keep_their_order() {
     let late = pending(&replica, 3, 9);
     assert_eq!(apply(&mut replica, vec![late]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
-    // Updates pending for a deleted view do not apply to the next object with its id.
+    // Updates pending for a deleted view do not apply to the next object with its ID.
     let list = vec![
         Operation::Delete(Delete::of(vec![3])),
         pending(&replica, 3, 5),
@@ -110,7 +110,7 @@ fn a_repeated_create_changes_nothing() {
     ];
     assert_eq!(apply(&mut replica, list).unwrap(), [Notice::CreatedAgain(3)]);
     assert_eq!(state(&replica, 3), Some(2));
-    // Another object with the same id replaces it.
+    // Another object with the same ID replaces it.
     let Operation::Create(mut other) = create(&replica, 3, 5) else { panic!() };
     other.spawn_seq = 2;
     let notices = apply(&mut replica, vec![Operation::Create(other)]).unwrap();
@@ -267,7 +267,7 @@ fn a_late_packet_refers_to_the_earlier_object_of_an_id() {
     assert!(replica.viewed(3).is_some(), "a late packet is readable");
     assert_eq!(apply_in(&mut replica, 6, vec![made.clone()]).unwrap(), [Notice::Stale(3)]);
     assert!(replica.is_empty());
-    // The id goes to another object. Repetitions do not discard what waits for it.
+    // The ID goes to another object. Repetitions do not discard what waits for it.
     let wait = pending(&replica, 3, 12);
     assert_eq!(apply_in(&mut replica, 11, vec![wait]).unwrap(), []);
     assert_eq!(apply_in(&mut replica, 8, vec![gone.clone()]).unwrap(), [Notice::DeletedUnknown(3)]);
@@ -365,7 +365,7 @@ fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'s
     (1..40).map(life).collect()
 }
 
-/// A server reuses an id once its deletion has arrived. Whatever else arrives late, in any order
+/// A server reuses an ID once its deletion has arrived. Whatever else arrives late, in any order
 /// and repeatedly, the views are the same as for packets in order.
 #[test]
 fn views_do_not_depend_on_the_order_of_packets() {

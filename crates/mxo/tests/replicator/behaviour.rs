@@ -140,7 +140,7 @@ fn a_late_create_leaves_no_ghost() {
     desk.receive(&late);
     assert_eq!(desk.replica.len(), 1);
     desk.delivered(create);
-    // The id is not reused yet.
+    // The ID is not reused yet.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "delete [3], create 4:2");
     assert_eq!(desk.replica.len(), 1);
@@ -246,7 +246,7 @@ fn an_id_is_reused_once_nothing_of_its_object_can_arrive() {
     desk.delivered(create);
     assert_eq!(desk.exchange(), "delete [3]");
     assert_eq!(desk.replica.len(), 1);
-    // The lowest id, and another spawn sequence.
+    // The lowest ID, and another spawn sequence.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:3");
 }

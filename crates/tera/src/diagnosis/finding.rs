@@ -11,7 +11,7 @@ use crate::schema::diff::Change;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// The build has no map of opcodes, so its messages have no names.
+    /// The build has no opcode map, so its messages have no names.
     NoMap {
         /// The build, if known.
         revision: Option<u32>,
@@ -119,9 +119,9 @@ impl fmt::Display for Finding {
         let plural = |count: u64| if count == 1 { "" } else { "s" };
         match self {
             Self::NoMap { revision: Some(revision) } => {
-                write!(f, "no map of opcodes for revision {revision} (protocol.{revision}.map)")
+                write!(f, "no opcode map for revision {revision} (protocol.{revision}.map)")
             }
-            Self::NoMap { revision: None } => f.write_str("no map of opcodes"),
+            Self::NoMap { revision: None } => f.write_str("no opcode map"),
             Self::Unmapped { opcode, from, count } => {
                 write!(f, "{opcode}: {count} unnamed message{} from the {from}", plural(*count))
             }

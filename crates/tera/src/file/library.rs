@@ -157,13 +157,13 @@ impl<'l> Build<'l> {
         &self.definitions
     }
 
-    /// The map of opcodes, if it was loaded.
+    /// The opcode map, if it was loaded.
     #[must_use]
     pub fn opcodes(&self) -> Option<&'l CodeMap> {
         self.opcodes
     }
 
-    /// The map of system messages, if it was loaded.
+    /// The system message map, if it was loaded.
     #[must_use]
     pub fn system_messages(&self) -> Option<&'l CodeMap> {
         self.system_messages
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(least(&library, "S_A", Some(90)), Some(8));
         assert_eq!(least(&library, "S_A", Some(89)), Some(4));
         assert_eq!(least(&library, "S_B", Some(89)), Some(4));
-        // Skill ids were narrow before patch 74, although no line says so.
+        // Skill IDs were narrow before patch 74, although no line says so.
         let skill = [("S_C.1.def", "skillid a\n")];
         let options = ParseOptions { dialect: Some(Dialect::Proto), ..ParseOptions::default() };
         library.definitions = Set::load(skill, options);

@@ -1,4 +1,4 @@
-//! Files other than definitions: maps of opcodes and system messages, the patches of revisions, and
+//! Files other than definitions: opcode and system message maps, the patches of revisions, and
 //! deprecations; and the library that chooses definitions based on all of them.
 //!
 //! | module | file |

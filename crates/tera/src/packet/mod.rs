@@ -153,7 +153,7 @@ impl Packets {
         self.patch
     }
 
-    /// Whether the library has a map of opcodes for the build.
+    /// Whether the library has an opcode map for the build.
     #[must_use]
     pub fn has_map(&self) -> bool {
         self.has_map

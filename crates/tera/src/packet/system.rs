@@ -104,7 +104,7 @@ impl Packets {
         if name.contains(':') || code(name).is_some() {
             return Ok(name.to_owned());
         }
-        let wanted = "a number, or a name in the map of system messages";
+        let wanted = "a number, or a name in the system message map";
         let error = Error::value(wanted, format!("\"{name}\""));
         Err(match nearest(name, self.system.iter().map(|(_, name)| name)) {
             Some(near) => error.hint(format!("did you mean \"{near}\"?")),

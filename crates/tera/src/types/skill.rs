@@ -13,7 +13,7 @@ pub enum SkillForm {
 }
 
 impl SkillForm {
-    /// Number of bits for the id if there is no hunting zone.
+    /// Number of bits for the ID if there is no hunting zone.
     const fn id_bits(self) -> u32 {
         match self {
             Self::Wide => 28,
@@ -67,7 +67,7 @@ pub struct Skill {
     pub kind: u8,
     /// The hunting zone; 0 unless it is a monster's skill of type 1.
     pub zone: u16,
-    /// The id within its type.
+    /// The ID within its type.
     pub id: u32,
 }
 

@@ -42,8 +42,8 @@ pub(super) struct CloneClaim {
     pub(super) is_player: Option<bool>,
 }
 
-/// Whether something with this page and these clone ids belongs to a clone: the parts of a clone
-/// share its page and its ids.
+/// Whether something with this page and these clone IDs belongs to a clone: the parts of a clone
+/// share its page and its IDs.
 pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) -> bool {
     let (Some(ids), Some(of)) = (ids, clone.clone) else { return false };
     of.id != 0

@@ -25,7 +25,7 @@ use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid, Uuid}
 #[derive(Clone, Debug)]
 pub(super) struct StateStore {
     db: StateDb,
-    /// The clones and parts of clones that have states, by page and clone ids.
+    /// The clones and parts of clones that have states, by page and clone IDs.
     parts: HashMap<CloneKey, Vec<Uoid<'static>>>,
     /// The approximate size of the states.
     bytes: usize,
@@ -49,7 +49,7 @@ struct AgeState {
     shard: Option<ObjectState>,
 }
 
-/// The page, clone id and player of a clone, which all its parts share.
+/// The page, clone ID and player of a clone, which all its parts share.
 type CloneKey = (u32, u16, u32);
 
 fn part_of(object: &Uoid<'_>) -> Option<CloneKey> {

@@ -68,7 +68,7 @@ record! {
 record! {
     /// A score.
     pub struct Score<'a> {
-        /// The score's id.
+        /// The score's ID.
         score_id "scoreId": u32,
         /// The owner's node.
         owner_id "ownerId": u32,

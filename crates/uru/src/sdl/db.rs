@@ -7,7 +7,7 @@ use super::state::ObjectState;
 use super::update::{MergePolicy, UpdateError};
 use crate::types::{LocationFlags, UnifiedTime, Uoid};
 
-/// The lookup key of an object: page, class, name and clone. Object ids are not part of it because
+/// The lookup key of an object: page, class, name and clone. Object IDs are not part of it because
 /// they change when a page is rebuilt; load masks never matter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {

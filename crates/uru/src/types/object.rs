@@ -169,9 +169,9 @@ impl LoadMask {
 
 /// The identity of an object (`plUoid`).
 ///
-/// Layout: `u8` contents (1 clone ids, 2 load mask; other bits are refused), [`Location`], `u8`
-/// load mask if flag 2, `u16` class index, `u32` object id, [`SafeString`] name, and if flag 1:
-/// `u16` clone id, `u16` 0, `u32` player id of the cloner. Object id 0 means "look up by name".
+/// Layout: `u8` contents (1 clone IDs, 2 load mask; other bits are refused), [`Location`], `u8`
+/// load mask if flag 2, `u16` class index, `u32` object ID, [`SafeString`] name, and if flag 1:
+/// `u16` clone ID, `u16` 0, `u32` player ID of the cloner. Object ID 0 means "look up by name".
 /// Comparisons of uoids ignore the load mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uoid<'d> {
@@ -181,7 +181,7 @@ pub struct Uoid<'d> {
     pub load_mask: Option<LoadMask>,
     /// The class of the object.
     pub class_index: u16,
-    /// The id within its page; 0 if unknown.
+    /// The ID within its page; 0 if unknown.
     pub object_id: u32,
     /// The name within its page.
     pub name: SafeString<'d>,

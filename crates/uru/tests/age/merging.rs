@@ -228,7 +228,7 @@ fn d_27_an_object_has_one_state_per_descriptor() {
     world.send(A, state(A, object(1, "O"), world.blob("tune", 1, &[("volume", 2)])));
     world.send(A, state(A, object(1, "O"), world.lever(3)));
     world.inside(|age| assert_eq!(age.states().of(&object(1, "O")).len(), 2));
-    // Object ids change when a page is rebuilt.
+    // Object IDs change when a page is rebuilt.
     let mut other = object(1, "O");
     other.object_id = 9;
     world.send(A, state(A, other, world.lever(4)));

@@ -65,7 +65,7 @@ pub struct Class {
     pub bases: Vec<Arc<str>>,
     /// The list's `singleton`.
     pub singleton: bool,
-    /// Sorted by id.
+    /// Sorted by ID.
     properties: Vec<Property>,
     /// Property hashes and their indices, sorted.
     by_hash: Vec<(u32, u32)>,

@@ -371,7 +371,7 @@ messages! {
     /// Deletes a score; never sent by current clients.
     47 ScoreDelete {
         trans_id "transId": TransId,
-        /// The score's id.
+        /// The score's ID.
         score_id "scoreId": u32,
     }
 
@@ -387,7 +387,7 @@ messages! {
     /// Adds points to a score.
     49 ScoreAddPoints {
         trans_id "transId": TransId,
-        /// The score's id.
+        /// The score's ID.
         score_id "scoreId": u32,
         /// The points.
         points "points": i32,
@@ -407,7 +407,7 @@ messages! {
     /// Sets the points of a score.
     51 ScoreSetPoints {
         trans_id "transId": TransId,
-        /// The score's id.
+        /// The score's ID.
         score_id "scoreId": u32,
         /// The points.
         points "points": i32,

@@ -280,7 +280,7 @@ messages! {
         trans_id "transId": TransId,
         /// The result.
         result "result": NetError,
-        /// The id of the age's host on the game server.
+        /// The ID of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
@@ -340,7 +340,7 @@ messages! {
         trans_id "transId": TransId,
         /// The result.
         result "result": NetError,
-        /// The score's id.
+        /// The score's ID.
         score_id "scoreId": u32,
         /// The time of creation in Unix seconds.
         created_time "createdTime": u32,
@@ -411,7 +411,7 @@ messages! {
         trans_id "transId": TransId,
         /// The result.
         result "result": NetError,
-        /// The id of the age's host on the game server.
+        /// The ID of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,

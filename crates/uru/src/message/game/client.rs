@@ -19,7 +19,7 @@ messages! {
     /// Requests to join an age. Only pings may precede it.
     1 JoinAgeRequest {
         trans_id "transId": TransId,
-        /// The id of the age's host on the game server.
+        /// The ID of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The account.
         account_id "accountId": Uuid,

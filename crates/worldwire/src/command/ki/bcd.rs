@@ -70,7 +70,7 @@ fn open<'b>(found: &Found<'b>) -> Result<BcdFile<'b>, Failure> {
     super::opened(&BCD, found, BcdFile::open(found.bytes, &LIMITS))
 }
 
-/// The form that the name of an output file asks for.
+/// The output format implied by the name of the output file.
 fn form_of(target: &Target) -> KiMeshForm {
     match target.output.as_deref().and_then(Path::extension) {
         Some(end) if end.eq_ignore_ascii_case("obj") => KiMeshForm::Obj,

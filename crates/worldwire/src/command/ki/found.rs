@@ -10,7 +10,7 @@ use crate::cli::Common;
 use crate::input::{self, map, title};
 use crate::output::{Failure, complain};
 
-/// The bounds of everything here.
+/// The limits for decoding these files.
 pub(crate) static LIMITS: Limits = Limits::DEFAULT;
 
 /// Bounds names in archives, because each line of output for a text may start with one.
@@ -18,16 +18,16 @@ const MAX_NAME: usize = 255;
 
 /// A file format, and how to recognise it.
 pub(crate) struct Kind {
-    /// What a file is called.
+    /// The kind of file, as named in messages.
     pub(crate) what: &'static str,
-    /// Whether a file has a name that such files have.
+    /// Whether a file name is typical of the format.
     pub(crate) is_named: fn(&str) -> bool,
-    /// Whether bytes are such a file, and nothing odd about it.
+    /// Whether bytes are a valid file without irregularities.
     pub(crate) is: fn(&[u8]) -> bool,
 }
 
 impl Kind {
-    /// What is wrong with a file. One without such a name is most likely something else.
+    /// The problem with a file. A file without a typical name is most likely something else.
     pub(crate) fn fault(&self, name: &str, error: &Error) -> String {
         match (self.is_named)(name) {
             true => error.to_string(),
@@ -38,7 +38,7 @@ impl Kind {
 
 /// A file that was found.
 pub(crate) struct Found<'b> {
-    /// How messages name it: a path, followed by the name if it is in an archive.
+    /// Its name in messages: a path, followed by the file's name if it is in an archive.
     pub(crate) title: String,
     /// Its name without directories.
     pub(crate) name: String,
@@ -58,19 +58,19 @@ impl Only {
     }
 }
 
-/// What became of a search.
+/// The outcome of a search.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     count: usize,
     has_failed: bool,
 }
 
-/// Hands out all files of a format. A file that is named is taken whatever it is; in archives and
-/// directories, and in archives in directories, those with such names are; if there are none, those
-/// with such a content.
+/// Finds all files of a format. A file named on the command line is always accepted. In archives
+/// and directories, and in archives in directories, files are selected by name or, if none match,
+/// by content.
 ///
 /// # Errors
-/// When there are none, or some could not be read: after all others were handed out.
+/// If there are none, or if some could not be read; the others are processed first.
 pub(crate) fn each(
     paths: &[PathBuf],
     kind: &Kind,
@@ -89,12 +89,12 @@ pub(crate) fn each(
     if has_failed { Err(Failure::Input) } else { Ok(()) }
 }
 
-/// The one file of a format that a path stands for.
+/// The single file of a format at a path.
 ///
 /// # Errors
-/// When there is none, or more than one.
+/// If there is none, or more than one.
 pub(crate) fn only(path: &Path, kind: &Kind, common: &Common) -> Result<Only, Failure> {
-    /// How many files are named, so that people can take one of them.
+    /// The maximum number of files listed to choose from.
     const MAX_NAMED: usize = 3;
     let mut only = None;
     let mut titles = Vec::new();
@@ -166,7 +166,7 @@ fn one_path(
     Ok(outcome)
 }
 
-/// The one file of an archive that somebody named.
+/// A file in an archive, named on the command line.
 fn in_archive_named(path: &Path, name: &str, act: &mut Act<'_>) -> Result<Outcome, Failure> {
     let bytes = map::open(path)?;
     let fail = |error: &Error| {
@@ -189,7 +189,7 @@ fn in_archive_named(path: &Path, name: &str, act: &mut Act<'_>) -> Result<Outcom
     }
 }
 
-/// As it can be named again.
+/// In a form that can be used on the command line.
 fn in_archive_title(path: &Path, name: &str) -> String {
     format!("{}/{name}", title(path))
 }
@@ -239,7 +239,7 @@ fn in_archive(
                 complain(&title(path), &error.to_string());
                 outcome.has_failed = true;
             }
-            // Whatever it is, it is nothing that was looked for.
+            // The file is of another kind.
             Err(_) => {}
         }
     }
@@ -254,7 +254,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether a name ends with a dot and this, in any case.
+/// Whether a name has this extension, ignoring case.
 pub(crate) fn has_ending(name: &str, ending: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, found)| found.eq_ignore_ascii_case(ending))
 }

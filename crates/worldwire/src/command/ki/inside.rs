@@ -9,12 +9,12 @@ use worldwire_ki::file::wad::{Archive, Entry};
 use crate::input::title;
 use crate::output::{Failure, complain};
 
-/// Whether a file that begins with this is an archive.
+/// Whether these first bytes belong to an archive.
 pub(crate) fn is_archive(head: &[u8]) -> bool {
     head.starts_with(b"KIWAD")
 }
 
-/// Whether a file is an archive, by what it begins with.
+/// Whether a file is an archive, judging by its first bytes.
 pub(crate) fn is_archive_file(path: &Path) -> bool {
     let mut head = Vec::new();
     path.is_file()
@@ -22,8 +22,8 @@ pub(crate) fn is_archive_file(path: &Path) -> bool {
         && is_archive(&head)
 }
 
-/// The archive on the way that a path takes, and the name of the file in it. `None` if the path
-/// itself exists, or no archive is on the way.
+/// The archive that a path leads through, and the name of the file in it. `None` if the path itself
+/// exists, or leads through no archive.
 pub(crate) fn split(path: &Path) -> Option<(PathBuf, String)> {
     if path == Path::new("-") || fs::symlink_metadata(path).is_ok() {
         return None;
@@ -32,14 +32,14 @@ pub(crate) fn split(path: &Path) -> Option<(PathBuf, String)> {
     if !is_archive_file(archive) {
         return None;
     }
-    // As it was written: names in archives need not be tidy.
+    // Verbatim: names in archives need not be normalized.
     let (whole, above) = (path.to_string_lossy(), archive.to_string_lossy());
     let name = whole.strip_prefix(&*above)?.strip_prefix(std::path::is_separator)?;
     let name = if cfg!(windows) { name.replace('\\', "/") } else { name.to_owned() };
     Some((archive.to_owned(), name))
 }
 
-/// The file of this name, or the first one of several. Reports if there is none.
+/// The file with this name, or the first of several. Reports a missing file.
 pub(crate) fn entry<'a, 'd>(
     path: &Path,
     archive: &'a Archive<'d>,
@@ -55,8 +55,8 @@ pub(crate) fn entry<'a, 'd>(
     })
 }
 
-/// The name that was most likely meant: the same in other letters or with other separators, else
-/// one in some directory, else the nearest one.
+/// The most likely intended name: one that differs only in case or separators, or else one in
+/// another directory, or else the most similar one.
 pub(crate) fn meant<'n>(
     typed: &str,
     names: impl Iterator<Item = &'n str> + Clone,

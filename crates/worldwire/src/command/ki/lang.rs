@@ -31,7 +31,7 @@ pub(super) fn run(command: &KiLang, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// All texts of some files, archives and directories, by their codes.
+/// All texts in some files, archives and directories, by code.
 pub(crate) fn load(paths: &[PathBuf], common: &Common) -> Result<Locale, Failure> {
     let mut locale = Locale::new();
     each(paths, &LANG, common, |found| {
@@ -41,7 +41,7 @@ pub(crate) fn load(paths: &[PathBuf], common: &Common) -> Result<Locale, Failure
     Ok(locale)
 }
 
-/// The name that codes have in front.
+/// The prefix of codes.
 fn stem<'f>(found: &'f Found<'_>) -> &'f str {
     found.name.rsplit_once('.').map_or(&found.name, |(stem, _)| stem)
 }
@@ -122,7 +122,7 @@ pub(super) fn explained(text: &str, locale: &Locale) -> String {
     out
 }
 
-/// Where a text refers to another, for the check that comes when all are known.
+/// A reference from one text to another, checked after all files have been read.
 struct Reference {
     title: Rc<str>,
     key: String,
@@ -203,7 +203,7 @@ fn po(
     keep(out, outcome)
 }
 
-/// Tells what is odd about a file, though it is written all the same.
+/// Reports irregularities in a file, which is written anyway.
 fn warn(found: &Found<'_>, mut said: impl Iterator<Item = String>) {
     for said in said.by_ref().take(MAX_SAID) {
         complain(&found.title, &format!("warning: {said}"));
@@ -214,7 +214,7 @@ fn warn(found: &Found<'_>, mut said: impl Iterator<Item = String>) {
     }
 }
 
-/// What was written stays if all that went wrong is that some of the input could not be read.
+/// Keeps the output if the only problem was that some inputs could not be read.
 fn keep(out: Output, outcome: Result<(), Failure>) -> Result<(), Failure> {
     match outcome {
         Ok(()) | Err(Failure::Input) => out.finish().and(outcome),

@@ -1,31 +1,31 @@
-//! Reading files of archives on several threads, within one bound of memory.
+//! Reads files from archives on several threads, within a shared memory limit.
 
 use worldwire_core::Result;
 use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 
 use crate::command::memory::{Memory, Share};
 
-/// What a thread takes to read: of large files, only the one at hand is in memory.
+/// A thread's buffer for reading. Of large files, only the current one is in memory.
 #[derive(Debug)]
 pub(crate) struct Loader<'m> {
     inflater: Inflater,
-    /// What all threads have, unless there is only one.
+    /// The memory shared by all threads, if there are several.
     memory: Option<&'m Memory>,
-    /// How many bytes of memory a byte of a file takes.
+    /// The bytes of memory needed per byte of a file.
     times: u64,
     share: Option<Share<'m>>,
 }
 
 impl<'m> Loader<'m> {
-    /// How many times its own size an object takes, that is decoded and shown.
+    /// The memory needed to decode and show an object, as a multiple of its size.
     pub(crate) const OBJECT: u64 = 32;
 
-    /// For one of several threads, whose work on a file takes `times` its size.
+    /// For one of several threads, which needs `times` the size of a file.
     pub(crate) fn new(memory: &'m Memory, times: u64) -> Self {
         Self { inflater: Inflater::new(), memory: Some(memory), times, share: None }
     }
 
-    /// For the only one.
+    /// For a single thread.
     pub(crate) fn alone() -> Self {
         Self { inflater: Inflater::new(), memory: None, times: 1, share: None }
     }
@@ -48,9 +48,9 @@ impl<'m> Loader<'m> {
         entry: &Entry<'_>,
         is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<&'b [u8]>> {
-        /// As much is looked at.
+        /// The number of bytes passed to the check.
         const HEAD: usize = 4 << 10;
-        /// It takes longer to begin twice than to read this to its end.
+        /// Below this size, reading the whole file is faster than starting twice.
         const SMALL: u32 = 64 << 10;
         if entry.size > SMALL {
             let head = archive.head(entry, HEAD, &mut self.inflater)?;
@@ -62,7 +62,7 @@ impl<'m> Loader<'m> {
         Ok(self.read(archive, entry)?.filter(|file| is_wanted(file)))
     }
 
-    /// Lets the last file go, and waits until there is memory for one of this size.
+    /// Releases the previous file, and waits until there is memory for one of this size.
     pub(crate) fn make_room(&mut self, size: u64) {
         self.inflater.release();
         self.share = None;

@@ -44,10 +44,10 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// The most oddities of one file that are shown one by one.
+/// The maximum number of irregularities per file that are listed individually.
 const MAX_SAID: usize = 100;
 
-/// Reports what is odd about each file of a format.
+/// Reports the irregularities in each file of a format.
 fn check(
     paths: &[PathBuf],
     kind: &Kind,
@@ -59,7 +59,7 @@ fn check(
     counts.conclude(kind, common, outcome)
 }
 
-/// How many files were looked at, and how many of them have problems.
+/// The number of files checked, and the number of those with problems.
 #[derive(Debug, Default)]
 struct Counts {
     files: usize,
@@ -103,7 +103,7 @@ impl Counts {
     }
 }
 
-/// Returns a file after reporting its oddities.
+/// Returns a file after reporting its irregularities.
 fn opened<F>(
     kind: &Kind,
     found: &Found<'_>,

@@ -50,7 +50,7 @@ fn open<'b>(found: &Found<'b>) -> Result<NavFile<'b>, Failure> {
     super::opened(&NAV, found, NavFile::open(found.bytes, &LIMITS))
 }
 
-/// What to say of a node that is missing: which one was meant, if some has a name like that.
+/// A hint for a missing node: the most similar name, if there is one.
 fn hint(nav: &NavFile<'_>, what: &str) -> String {
     let Some(names) = &nav.zone_names else {
         let is_id = what.parse::<u16>().is_ok();
@@ -66,7 +66,7 @@ fn hint(nav: &NavFile<'_>, what: &str) -> String {
     near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"))
 }
 
-/// Prints the nodes of the way, each with how far it is.
+/// Prints the nodes of the path, each with its distance from the start.
 fn route(
     title: &str,
     nav: &NavFile<'_>,

@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure
     if missing { Err(Failure::Input) } else { Ok(()) }
 }
 
-/// What a number is of a text.
+/// The kind of number derived from a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Id,
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// A text that has a number.
+/// A text with a matching number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
     id: u32,
@@ -98,7 +98,7 @@ struct Found {
     text: String,
 }
 
-/// Numbers that are looked for, and what was found.
+/// The wanted numbers, and the texts found for them.
 #[derive(Clone, Debug, Default)]
 struct Search {
     wanted: HashSet<u32>,
@@ -136,7 +136,7 @@ impl Search {
         }
     }
 
-    /// The names of files, their parts, and what is in them.
+    /// The names of files, the parts of these names, and the files' contents.
     fn inside(
         &mut self,
         inputs: &[Input<'_>],
@@ -164,7 +164,7 @@ impl Search {
         bar.finish_and_clear();
         for (input, (found, outcome)) in inputs.iter().zip(outcomes) {
             self.found.extend(found);
-            // A file with a fault has only fewer words.
+            // A damaged file merely contributes fewer words.
             if let Err(fault) = outcome {
                 common.note(&input.subject(), &fault);
             }
@@ -188,7 +188,7 @@ impl Search {
             let decoded = codec.decode_all(bytes, self);
             return decoded.map(drop).map_err(|error| error.to_string());
         }
-        // As `.lang` files are.
+        // Like `.lang` files.
         if let Some(wide) = bytes.strip_prefix(b"\xff\xfe") {
             let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
             let text: String =
@@ -216,7 +216,7 @@ impl<'c> Visitor<'c> for Search {
     }
 }
 
-/// A number and its text; with the kind of number where there may be several.
+/// A number and its text; with the kind of number if there may be several.
 fn line(Found { id, kind, text }: &Found, json: bool, is_search: bool, out: &mut String) {
     let kind = Some(kind.name()).filter(|name| is_search && *name != "id");
     if json {

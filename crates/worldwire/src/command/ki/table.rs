@@ -12,7 +12,7 @@ use crate::cli::{KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
 use crate::{input, report};
 
-/// The most warnings that are shown one by one: every record can have one.
+/// The maximum number of warnings listed individually: every record can have one.
 const MAX_WARNINGS: usize = 20;
 
 pub(crate) fn run(
@@ -73,7 +73,7 @@ pub(crate) fn run(
     if missing.is_empty() && !is_lossy { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Numbers that look as if some program had rounded them.
+/// Numbers that appear to have been rounded by another program.
 fn find_rounded(json: &Json, found: &mut Vec<i128>) {
     match json {
         Json::Number(number) => {
@@ -131,7 +131,8 @@ pub(super) fn tables<'b>(
     }
 }
 
-/// What a file is, by its content: XML and JSON have their first characters, tables a count.
+/// The format of a file, judging by its content: XML and JSON by their first character, tables by a
+/// count.
 fn form(path: &Path, bytes: &[u8]) -> KiTableForm {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     match text.first() {

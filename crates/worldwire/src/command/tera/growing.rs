@@ -115,7 +115,7 @@ mod tests {
                 "is a JSON map, which cannot be extended; worldwire tera map convert",
             ),
             (b"S\0_\0", "UTF-16; save it as UTF-8"),
-            (b"SMT_A 5\n", "is a map of system messages, not of opcodes"),
+            (b"SMT_A 5\n", "is a system message map, not an opcode map"),
         ] {
             let refused = format!("{:?}", grown(content, &["S_B = 6"]).map(drop));
             assert!(refused.contains(wanted), "{refused}");

@@ -176,7 +176,7 @@ pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
     let is_message = |(name, _): (&str, u32)| sender(name).is_some();
     if kind == Some(MapKind::SystemMessages) || (!map.is_empty() && !map.iter().any(is_message)) {
         let file = shown(file);
-        return Err(Failure::Run(format!("{file}: is a map of system messages, not of opcodes")));
+        return Err(Failure::Run(format!("{file}: is a system message map, not an opcode map")));
     }
     Ok(())
 }

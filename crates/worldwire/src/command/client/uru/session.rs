@@ -260,7 +260,7 @@ impl<'s> Session<'s> {
         number.ok_or(ClientError::Refused { request: what, error })
     }
 
-    /// Closes all connections in order, so that the server processes them in order.
+    /// Closes all connections in an orderly way, so that the server is notified.
     pub(super) async fn close(self) {
         if let Some(age) = self.age {
             age.leave().await;
