@@ -260,9 +260,9 @@ fn client_blobs_concern_the_own_view() {
     insta::assert_snapshot!(open.join("\n"), @r"
     view 7 is unknown: the rest is kept as bytes
     this is a relevance notice, which only servers exchange: the rest is kept as bytes
-    mxo.objects: operations[0].flags at byte 1: wanted a command that a server and a client share, found flags 0x03, a relevance notice
+    mxo.objects: operations[0].flags at byte 1: wanted a command between server and client, found flags 0x03, a relevance notice
     goobj 65278 has no known class: the rest is kept as bytes; give its table with --data
-    a deletion of no viewsno view id 0 at the end of the section
+    a deletion of no viewsno end marker (view id 0)
     ");
     // The other side is suggested only if it can send this section.
     let section = report(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
@@ -391,7 +391,7 @@ fn odd_creates_and_server_only_operations_are_reported() {
     warning: packet 5: view 3 is created again, although the client has acknowledged it
     warning: packet 6: view 3 is created for another object without being deleted first
     problem: packet 7: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
-    error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
+    error: operations[0].flags at byte 0: wanted a command between server and client, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that is allowed here, found 1 from a client
     ");
     // After a deletion, the ID means another view.
