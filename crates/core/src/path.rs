@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// A name from an archive, a server or a capture that stays below the directory it is joined to.
 ///
-/// Parts are separated by `/`. Always refused are absolute paths, empty parts, `.` and `..`,
-/// control characters, text that is not UTF-8, more than 4,095 bytes, more than 128 parts, and
-/// parts of more than 255 bytes. Symbolic links are not resolved; that is up to the caller.
+/// Parts are separated by `/`. Always refused are absolute paths, drives, empty parts, `.` and
+/// `..`, control characters, text that is not UTF-8, more than 4,095 bytes, more than 128 parts,
+/// and parts of more than 255 bytes. Symbolic links are not resolved; that is up to the caller.
 ///
 /// ```
 /// use worldwire_core::path::{PathRules, SafePath};
@@ -75,7 +75,10 @@ pub enum PathError {
     /// A control character, such as a line break.
     #[error("contains a control character")]
     Control,
-    /// A drive, a stream of a file, or a character that Windows reserves.
+    /// A letter and a colon at the beginning: a path on another drive.
+    #[error("begins with a drive")]
+    Drive,
+    /// A stream of a file, or a character that Windows reserves.
     #[error("contains `{0}`, which Windows does not allow")]
     Reserved(char),
     /// A part ends with a dot or a space, which Windows removes.
@@ -115,6 +118,9 @@ impl<'a> SafePath<'a> {
     pub fn parse_str(name: &'a str, rules: PathRules) -> Result<Self, PathError> {
         if name.len() > MAX_BYTES {
             return Err(PathError::Length);
+        }
+        if matches!(name.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic()) {
+            return Err(PathError::Drive);
         }
         let path = Self { name, backslash_separates: rules.backslash_separates };
         for part in path.parts() {
@@ -239,6 +245,8 @@ mod tests {
             ("..", PathError::DotPart("..")),
             ("a/../b", PathError::DotPart("..")),
             ("./a", PathError::DotPart(".")),
+            ("C:/a", PathError::Drive),
+            ("c:", PathError::Drive),
             ("a\\b", PathError::Backslash),
             ("a\0b", PathError::Control),
             ("a\nb", PathError::Control),
@@ -255,8 +263,8 @@ mod tests {
     #[test]
     fn names_that_only_windows_forbids_depend_on_the_rules() {
         for (name, wanted) in [
-            ("C:/a", PathError::Reserved(':')),
-            ("a:stream", PathError::Reserved(':')),
+            ("ab:stream", PathError::Reserved(':')),
+            ("a/C:", PathError::Reserved(':')),
             ("a?", PathError::Reserved('?')),
             ("a. ", PathError::TrailingDotOrSpace),
             ("a./b", PathError::TrailingDotOrSpace),

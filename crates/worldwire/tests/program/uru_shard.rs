@@ -189,7 +189,7 @@ fn commands_work_on_a_stopped_and_a_running_shard() {
     let (code, _, err) = worldwire(folder, &["account", "list"], "");
     assert_eq!(code, 2);
     assert!(
-        err.ends_with(": not the folder of a shard; `worldwire serve uru` creates one\n"),
+        err.ends_with(": not the directory of a shard; `worldwire serve uru` creates one\n"),
         "{err}"
     );
 

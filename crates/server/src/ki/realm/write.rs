@@ -89,7 +89,7 @@ impl Writer {
                 Some(changes)
             }
             found => {
-                return Err(StoreError::Overtaken { expected: self.position, found, writer });
+                return Err(StoreError::overtaken(self.position, found, writer));
             }
         };
         self.uncertain = None;

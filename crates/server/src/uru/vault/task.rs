@@ -396,7 +396,7 @@ async fn resolve(
             Ok(Ok((found, _))) if found == last => return Ok(false),
             Ok(Ok((found, _))) if found == last.next() => return Ok(true),
             Ok(Ok((found, writer))) => {
-                return Err(StoreError::Overtaken { expected: last, found, writer });
+                return Err(StoreError::overtaken(last, found, writer));
             }
             Ok(Err(error)) => warn!(%error, "the database is not available yet"),
             Err(_) => warn!("the database is not available yet"),

@@ -96,11 +96,11 @@ fn every_name_that_could_not_be_extracted_is_reported() {
 fn names_that_windows_does_not_allow_are_packed_unless_portable() {
     let home = tempdir().unwrap();
     fs::write(home.path().join("a.wad"), craft(&[("old", b"old")])).unwrap();
-    let files = ["CON.txt", "Data/NUL .txt", "a:b", "dot.", "good"];
+    let files = ["CON.txt", "Data/NUL .txt", "ab:c", "dot.", "good"];
     let problems = [
         ("CON.txt", "contains the name of a Windows device"),
         ("Data/NUL .txt", "contains the name of a Windows device"),
-        ("a:b", "contains `:`, which Windows does not allow"),
+        ("ab:c", "contains `:`, which Windows does not allow"),
         ("dot.", "has a part that ends with a dot or a space, which Windows removes"),
     ];
     put(&home.path().join("in"), &files.map(|name| (name, name)));
@@ -227,7 +227,7 @@ fn leftovers_of_a_killed_run_are_not_packed() {
         ],
     );
     let is_told = |said: &str| {
-        for (name, what) in [("AbCdEf", "an incomplete file"), ("GhIjKl", "a folder")] {
+        for (name, what) in [("AbCdEf", "an incomplete file"), ("GhIjKl", "a directory")] {
             let wanted =
                 format!(".worldwire-{name}.part: is {what} left by an interrupted run; skipped");
             assert!(said.contains(&wanted), "{said}");
