@@ -16,7 +16,7 @@
 //!
 //! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
 //! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
-//! [lock](lock) on the directory does this.
+//! [`lock`] on the directory does this.
 //!
 //! | module | content |
 //! | --- | --- |
