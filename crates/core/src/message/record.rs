@@ -44,14 +44,14 @@ use crate::{Error, Field, Reader, Result, Trace, Writer};
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
 ///
-/// * `..name: Base` comes first, if at all: the fields of another record, which stand in front and
-///   are shown beside the others.
-/// * `name "wire": Type where CONDITION` is there only if the condition holds; its type is an
-///   `Option`. The condition names fields that stand before it, by reference or by value, so it
-///   calls methods on them or tests their bits. Encoding checks that value and condition agree.
-/// * A struct behind a mask, `pub struct Name: mask u64 { 0 field "wire": Type, ... }`, begins with
-///   a number whose bits say which of its fields follow. All fields are `Option`s, none is shown
-///   when it is absent, and a bit that no field has is malformed.
+/// * `..name: Base` can only be the first entry. It prepends the fields of another record, which are
+///   shown at the same level as the others.
+/// * `name "wire": Type where CONDITION` is present only if the condition holds, so its type is an
+///   `Option`. The condition can name earlier fields, by reference or by value, to call methods on
+///   them or test their bits. Encoding checks that the value and the condition agree.
+/// * A struct with a mask, `pub struct Name: mask u64 { 0 field "wire": Type, ... }`, begins with a
+///   number whose bits state which of its fields follow. All fields are `Option`s, absent ones are
+///   not shown, and a bit without a field is malformed.
 #[macro_export]
 macro_rules! record {
     (
@@ -68,8 +68,8 @@ macro_rules! record {
     };
 }
 
-/// What [`record!`](crate::record), [`messages!`](crate::messages) and
-/// [`classes!`](crate::classes) share. The lifetime comes in brackets and may be missing.
+/// The common part of [`record!`](crate::record), [`messages!`](crate::messages) and
+/// [`classes!`](crate::classes). The lifetime is in brackets, which can be empty.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __record {

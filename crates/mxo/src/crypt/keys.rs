@@ -1,4 +1,4 @@
-//! The key file: what a user knows of sessions.
+//! The key file: the session keys that a user has.
 //!
 //! ```toml
 //! # The key of a session, as the margin server gave it to the client.
@@ -64,7 +64,7 @@ impl KeyFile {
         file.close(Self::new(sessions))
     }
 
-    /// Adds what another file knows, behind what is here, as if it were one file.
+    /// Appends the keys of another file, as if both were one file.
     pub fn merge(&mut self, other: Self) {
         self.sessions = self.sessions.iter().chain(&*other.sessions).cloned().collect();
     }

@@ -1,15 +1,15 @@
-//! Packet numbers that do not come around again.
+//! Packet numbers extended so that they never wrap.
 
 use super::sequence::{SEQUENCE_NUMBERS, SequenceNumber};
 use super::window::MAX_ACK_AGE;
 
-/// Counts the packets of one side on beyond the 12 bits of their numbers, so that any two of them
-/// can be compared. For those that only watch, who may miss any number of packets.
+/// Extends one side's 12-bit packet numbers to a running count, so that any two packets can be
+/// compared. For observers, which may miss any number of packets.
 ///
-/// A number that is up to 2048 ahead of the newest one is newer, and one that is up to
-/// [`MAX_ACK_AGE`] behind is late. Between them both may be, and the sender's clock decides: a
-/// packet that was not sent before the newest one is newer, behind a hole of more than 2047
-/// packets. A hole of more than 4030 packets is not noticed.
+/// A number up to 2048 ahead of the newest one is newer, and one up to [`MAX_ACK_AGE`] below it is
+/// late. In between both are possible, and the sender's clock decides: a packet that was not sent
+/// before the newest one is newer, and more than 2047 packets before it are missing. A gap of more
+/// than 4030 packets goes unnoticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketCount {
     newest: Option<Newest>,
@@ -23,7 +23,7 @@ struct Newest {
 }
 
 impl PacketCount {
-    /// The count of a packet that came, sent at this time.
+    /// Counts a packet that was sent at this time.
     pub(crate) fn take(&mut self, number: SequenceNumber, time: u32) -> u64 {
         let count = self.of(number, time);
         if self.newest.is_none_or(|newest| count > newest.count) {
@@ -45,7 +45,7 @@ impl PacketCount {
     /// The count of a packet that was sent at this time.
     pub(crate) fn of(self, number: SequenceNumber, time: u32) -> u64 {
         const ROUND: u64 = SEQUENCE_NUMBERS as u64;
-        // A round is in front of the first packet for those that come behind it, late.
+        // Start one round up, so that packets older than the first one still get a count.
         let Some(newest) = self.newest else { return ROUND + u64::from(number.get()) };
         let last = SequenceNumber::of(newest.count);
         let behind = last.ahead_of(number);

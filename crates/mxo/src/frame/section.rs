@@ -12,7 +12,7 @@ use super::rpc::{
     RpcList, decode_lists, encode_lists, lists_from_json, lists_into_owned, sample_lists,
 };
 
-/// A section of a packet: the id of what handles it, and what it says to it.
+/// A section of a packet: the ID of its handler, and the content for it.
 ///
 /// | id | sender | content |
 /// | --- | --- | --- |
@@ -20,8 +20,9 @@ use super::rpc::{
 /// | 04 | both | [RPC lists](Self::Rpc): reliable messages in order |
 /// | 05 | client | unknown: `05 02 0c 00 00` was seen |
 ///
-/// Sections have no length. RPC lists say where they end. Where objects end only their tables
-/// say: see [`Measure`]. Of what is unknown nobody can tell, so it goes on to the end.
+/// Sections have no length field. RPC lists contain their own end. The end of objects follows only
+/// from their tables: see [`Measure`]. The length of an unknown section cannot be determined, so it
+/// takes the rest of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section<'d> {
     /// 03: views of objects, without the id and with the terminator.
@@ -47,21 +48,21 @@ static SECTIONS: Names = Names::fixed(&[(3, "Objects"), (4, "Rpc"), (5, "Unknown
 
 /// Finds the end of object sections, which have no length.
 ///
-/// It has to know the views of a connection and the layouts of their classes. Without it,
-/// [`ToTheEnd`] takes all of the rest.
+/// This requires the views of the connection and the layouts of their classes. [`ToTheEnd`] does
+/// without them and takes the rest of the packet.
 pub trait Measure: fmt::Debug + Send + Sync {
-    /// How many of these bytes are the object section: `bytes` begin behind its id and go on to the
-    /// end of the packet. Called once for each section, in the order of their arrival, so that it
-    /// can follow what creates and deletes do to the views.
+    /// How many of these bytes belong to the object section. `bytes` start after its ID and extend
+    /// to the end of the packet. Called once for each section, in order of arrival, so that it can
+    /// follow the creates and deletes of views.
     ///
     /// # Errors
-    /// Whatever keeps the section from being read. A client or server then refuses the packet, and
-    /// does not acknowledge it: messages behind the section would be lost.
+    /// Any error of the section. A client or server then refuses the packet and does not acknowledge
+    /// it, because messages after the section would be lost.
     fn objects(&mut self, from: Side, bytes: &[u8]) -> Result<usize>;
 }
 
-/// Takes all that is left of a packet as the object section. Right for peers that put nothing
-/// behind it, as the machines of this crate do.
+/// Takes the rest of the packet as the object section. Correct for peers that put nothing after it,
+/// such as the machines in this crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToTheEnd;
 
@@ -112,7 +113,7 @@ impl<'d> Section<'d> {
         Ok(Self::Other { id, bytes })
     }
 
-    /// What is wrong with RPC lists that are only bytes.
+    /// Why RPC lists were kept as bytes.
     #[must_use]
     pub fn rpc_fault(&self, from: Option<Side>) -> Option<Error> {
         match self {
