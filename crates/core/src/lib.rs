@@ -4,7 +4,7 @@
 //! with a tree builder as the trace, the same code yields names, values and byte ranges.
 //!
 //! ```
-//! use worldwire_core::{Field, Messages, Reader, Tree, Writer, json, messages, text};
+//! use worldwire_core::{Messages, Reader, Tree, Value, Writer, json, messages, text};
 //!
 //! messages! {
 //!     /// Messages from a client on a (much shortened) game connection.
@@ -38,12 +38,15 @@
 //! text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
 //! assert_eq!(shown, "0x0000..0x0004    transId: 5\n0x0004..0x0008    ageMcpId: 16\n");
 //!
-//! // And all the way back.
-//! let fields = worldwire_core::json::json!({"transId": 5, "ageMcpId": 16});
+//! // The tree as JSON, and all the way back. `parse` fails with an error of `serde_json`.
+//! let mut shown = String::new();
+//! json::write_children(Value::Record, tree.roots(), json::Style::default(), &mut shown);
+//! assert_eq!(shown, r#"{"transId":5,"ageMcpId":16}"#);
+//! let fields = json::parse(&shown)?;
 //! let mut writer = Writer::new();
 //! ClientMessage::from_json("JoinAgeRequest", &fields)?.encode_body(&mut writer)?;
 //! assert_eq!(writer.as_bytes(), bytes);
-//! # Ok::<(), worldwire_core::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! | module or type | purpose |

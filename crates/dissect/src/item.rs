@@ -426,7 +426,8 @@ impl<'i> Item<'i> {
         self.message().map_or(&[], |message| message.body())
     }
 
-    /// The tree of a message, built in the memory of `tree`; empty for notes.
+    /// The tree of a message, built in the memory of `tree`; empty for notes. The message's fields
+    /// are below a record: `tree.find("fields.accountName")`.
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {

@@ -7,6 +7,9 @@
 //!   until the server answers. Messages sent earlier wait.
 //! * A server ignores a hello once it has received packets from the client: a second client at the
 //!   same address needs another connection. A client reads no packets before the answer.
+//! * A hello can come from a forged address, which would then receive everything a server sends. So
+//!   send an empty section (`[0, 0]`) first, and the world only after its [`News::Delivered`] or
+//!   [`News::Late`].
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
 //!   order. If a packet is lost, its messages are sent again in new packets.
 //! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or

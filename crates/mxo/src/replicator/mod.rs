@@ -8,7 +8,8 @@
 //!    [`despawn`](Replicator::despawn).
 //! 2. Call [`tick`](Replicator::tick), which works out which clients need which updates.
 //! 3. For each client, [`poll`](Replicator::poll) sections until there are none left. Send each in
-//!    a packet, and return the packet's number with [`sent`](Replicator::sent).
+//!    a packet with [`send_objects`](crate::connection::Sender::send_objects), which takes it
+//!    without its first byte, the ID. Return the packet's number with [`sent`](Replicator::sent).
 //! 4. Pass on what the connection reports: [`delivered`](Replicator::delivered),
 //!    [`lost`](Replicator::lost), [`reset`](Replicator::reset).
 //!

@@ -16,16 +16,16 @@
 //! # }
 //! ```
 //!
+//! * [`OpenWorld`]: the server;
 //! * [`World`]: objects, their behaviour, and clients, without IO; [`Scene`]: the file with the
-//!   objects;
-//! * `admission`: admission of clients; `client`: one client's connection; `page`: the status page.
+//!   objects.
 //!
 //! One task advances the world at every tick and then wakes the connections, which send their
 //! clients' updates. The lock around the world is never held across an await.
 //!
 //! There is no login. The server has one session ID and key, and admits every client that knows
-//! them. A client's hello names its character, by any number. The server answers with an empty
-//! section and admits the client once that is acknowledged: see `admission`.
+//! them. A client's hello names its character, by any number. Its address can be forged, so the
+//! server answers with an empty section and admits the client once that is acknowledged.
 
 mod actor;
 mod admission;

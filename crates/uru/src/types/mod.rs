@@ -20,6 +20,9 @@
 //! | [`Float`], [`Double`], [`Floats`], [`Matrix44`] | IEEE 754, little-endian | Plasma messages |
 //! | [`GenericType`] | `u8` type, value | shared states |
 //! | [`NetGroupId`], [`ClientGuid`] | | net messages |
+//!
+//! Strings of all kinds are made with `from`, such as `Str::from("127.0.0.1")`, and read with
+//! `to_text`.
 
 /// Makes `Debug` show a string type as its text.
 macro_rules! debug_as_text {
