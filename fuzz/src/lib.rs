@@ -16,7 +16,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let uru = worldwire_uru::fuzzing::targets();
     let ki = worldwire_ki::fuzzing::targets();
     let mxo = worldwire_mxo::fuzzing::targets();
-    let tera = worldwire_tera::fuzzing::TARGETS;
+    let tera = worldwire_tera::fuzzing::targets();
     let families = ki.chain(mxo).chain(tera).chain(uru);
     capture.chain(families).chain(worldwire_dissect::fuzzing::TARGETS)
 }

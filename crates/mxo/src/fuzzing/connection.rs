@@ -8,7 +8,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::{Bounds, Connection as _, Event, EventOf, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
-    Account, Command, Family, Held, Operation, Seen, run_out_of_order, run_watched, sampler,
+    Command, Family, Operation, Part, Role, Seen, list, run, sampler,
 };
 
 use crate::connection::{
@@ -21,36 +21,7 @@ use crate::frame::{
 
 /// All targets in this file. A datagram that starts with 01 is built from the rest, and encrypted
 /// with the session's key.
-pub(super) const TARGETS: &[Target] = &[
-    Target {
-        name: "mxo_operations_client",
-        run: |data| {
-            client(data);
-        },
-        seeds: client_lists,
-    },
-    Target {
-        name: "mxo_operations_server",
-        run: |data| {
-            server(data);
-        },
-        seeds: server_lists,
-    },
-    Target {
-        name: "mxo_operations_observer",
-        run: |data| {
-            observer(data);
-        },
-        seeds: watched_lists,
-    },
-    Target {
-        name: "mxo_operations_relay",
-        run: |data| {
-            relay(data);
-        },
-        seeds: watched_lists,
-    },
-];
+pub(super) const TARGETS: &[Target] = worldwire_core::role_targets!("mxo_operations", drive, lists);
 
 const EPOCH: Duration = Duration::from_secs(1_248_965_312);
 /// Small, so that inputs reach them.
@@ -62,78 +33,94 @@ fn session() -> Session {
     Session::new(SESSION, KEY.clone(), &[5; 16])
 }
 
-fn client(data: &[u8]) -> Seen {
-    let mut config = ClientConfig::new(EPOCH, 2);
-    config.common.bounds = BOUNDS;
-    endpoint(Connection::client(config, session(), Duration::ZERO), data)
+/// One run of a connection.
+struct Run {
+    role: Role,
+    /// The packets with objects that were sent.
+    sent: BTreeSet<PacketNumber>,
+    /// Those of them that arrived or were lost.
+    settled: BTreeSet<PacketNumber>,
 }
 
-fn server(data: &[u8]) -> Seen {
-    let mut config = ServerConfig::new(EPOCH);
-    config.common.bounds = BOUNDS;
-    endpoint(Connection::server(config, session(), Duration::ZERO), data)
-}
+impl Family for Run {
+    type Connection = Connection;
 
-/// Clients and servers hold back RPC messages until the earlier ones have arrived. Each packet with
-/// objects has one outcome.
-fn endpoint(connection: Connection, data: &[u8]) -> Seen {
-    let mut settled: BTreeSet<PacketNumber> = BTreeSet::new();
-    let mut watch = |event: &EventOf<'_, Connection>| match event {
-        Event::News(News::Delivered(number) | News::Lost(number)) => {
-            assert!(settled.insert(*number), "{number} has two outcomes");
-        }
-        Event::News(News::Late(number)) => {
-            assert!(settled.contains(number), "{number} is late but was not lost");
-        }
-        _ => {}
-    };
-    let mut sent: BTreeSet<PacketNumber> = BTreeSet::new();
-    let mut held = Held::default();
-    let mut command =
-        |sender: &mut Sender, what: Command<'_>| sent.extend(act(sender, &mut held, what));
-    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    let account = Account { passed_over: |_| None, kept: Connection::early_ranges };
-    let data = sealed(data);
-    let seen = run_out_of_order(connection, &data, &mut family, &mut watch, account);
-    assert!(settled.is_subset(&sent), "outcomes of packets that were never sent");
-    seen
-}
+    fn bounds(&self) -> Bounds {
+        BOUNDS
+    }
 
-fn known() -> Arc<[KnownSession]> {
-    [KnownSession { id: Some(SESSION), key: KEY.clone() }].into()
-}
+    fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
+        around(data)
+    }
 
-fn observer(data: &[u8]) -> Seen {
-    watched(Connection::observer(known()), data)
-}
-
-fn relay(data: &[u8]) -> Seen {
-    let config = RelayConfig { bounds: BOUNDS, ..RelayConfig::new(known()) };
-    watched(Connection::relay(&config, Duration::ZERO), data)
-}
-
-fn watched(connection: Connection, data: &[u8]) -> Seen {
-    let mut held = Held::default();
-    let mut command = |sender: &mut Sender, what: Command<'_>| {
-        act(sender, &mut held, what);
-    };
-    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    run_watched(connection, &sealed(data), &mut family, |_| {})
-}
-
-/// The operations with datagrams as they appear on the wire.
-fn sealed(data: &[u8]) -> Vec<u8> {
-    let mut list = Vec::new();
-    for operation in worldwire_core::testing::operations::Operations(data) {
-        match operation {
-            Operation::Datagram(side, [1, number, rest @ ..]) => {
-                let wire = KEY.seal_datagram(&[*number; 16], &around(rest));
-                Operation::Datagram(side, &wire).write(&mut list);
+    fn send(&mut self, sender: &mut Sender, data: &[u8]) {
+        let mut sampler = sampler(data);
+        match data.first() {
+            Some(b'o') => {
+                let length = sampler.length(1400);
+                self.sent.extend(sender.send_objects(&sampler.bytes(length), None));
             }
-            operation => operation.write(&mut list),
+            Some(b'r') => _ = sender.reset(),
+            _ => {
+                let length = usize::try_from(sampler.below(300)).unwrap_or(0);
+                let _ = sender.send(&RpcMessage::new(0x28, &sampler.bytes(length)));
+            }
         }
     }
-    list
+
+    fn datagram(&mut self, data: &[u8]) -> Vec<u8> {
+        match data {
+            [1, number, rest @ ..] => KEY.seal_datagram(&[*number; 16], &around(rest)),
+            _ => data.to_vec(),
+        }
+    }
+
+    /// Each packet with objects has one outcome.
+    fn watch(&mut self, event: &EventOf<'_, Connection>) {
+        match event {
+            Event::News(News::Delivered(number) | News::Lost(number)) => {
+                assert!(self.settled.insert(*number), "{number} has two outcomes");
+            }
+            Event::News(News::Late(number)) => {
+                assert!(self.settled.contains(number), "{number} is late but was not lost");
+            }
+            _ => {}
+        }
+    }
+
+    /// Clients and servers hold back RPC messages until the earlier ones have arrived.
+    fn is_in_order(&self) -> bool {
+        matches!(self.role, Role::Observer | Role::Relay)
+    }
+
+    fn kept(&self, connection: &Connection) -> Vec<Part> {
+        connection.early_ranges()
+    }
+}
+
+fn drive(role: Role, data: &[u8]) -> Seen {
+    let known = || Arc::from([KnownSession { id: Some(SESSION), key: KEY.clone() }]);
+    let connection = match role {
+        Role::Client => {
+            let mut config = ClientConfig::new(EPOCH, 2);
+            config.common.bounds = BOUNDS;
+            Connection::client(config, session(), Duration::ZERO)
+        }
+        Role::Server => {
+            let mut config = ServerConfig::new(EPOCH);
+            config.common.bounds = BOUNDS;
+            Connection::server(config, session(), Duration::ZERO)
+        }
+        Role::Observer => Connection::observer(known()),
+        Role::Relay => {
+            let config = RelayConfig { bounds: BOUNDS, ..RelayConfig::new(known()) };
+            Connection::relay(&config, Duration::ZERO)
+        }
+    };
+    let mut family = Run { role, sent: BTreeSet::new(), settled: BTreeSet::new() };
+    let seen = run(connection, data, &mut family);
+    assert!(family.settled.is_subset(&family.sent), "outcomes of packets that were never sent");
+    seen
 }
 
 /// A packet with these contents.
@@ -142,33 +129,6 @@ fn around(body: &[u8]) -> Vec<u8> {
     let made = crate::frame::encode_head(1_248_965_312, body, &mut writer);
     assert_eq!(made.err(), None, "operations are short");
     writer.into_bytes()
-}
-
-/// Runs a command; returns the number of a packet with objects.
-fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) -> Option<PacketNumber> {
-    if held.carry_out(sender, command, around) {
-        return None;
-    }
-    // Refusals are fine.
-    let _ = match command {
-        Command::Send(data) => {
-            let mut sampler = sampler(data);
-            match data.first() {
-                Some(b'o') => {
-                    let length = sampler.length(1400);
-                    let bytes = sampler.bytes(length);
-                    return sender.send_objects(&bytes, None).ok();
-                }
-                Some(b'r') => sender.reset(),
-                _ => {
-                    let length = usize::try_from(sampler.below(300)).unwrap_or(0);
-                    sender.send(&RpcMessage::new(0x28, &sampler.bytes(length)))
-                }
-            }
-        }
-        _ => Ok(()),
-    };
-    None
 }
 
 /// A packet in a list of operations: 01, a byte for the vector, and the contents.
@@ -191,13 +151,7 @@ fn rpcs(first: u16, count: u8) -> Section<'static> {
 const ANSWER: [u8; 7] = [0, 0, 0, 0, 0, 0, 5];
 const ALWAYS: RccFlags = RccFlags::Always;
 
-fn list(operations: &[Operation<'_>]) -> Vec<u8> {
-    let mut list = Vec::new();
-    operations.iter().for_each(|operation| operation.write(&mut list));
-    list
-}
-
-/// Operations for both roles after setup.
+/// Operations for a client or server, with its setup in `first`.
 fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
     let objects = Section::Objects([1, 0, 8, 0, 0][..].into());
     let all = [
@@ -247,27 +201,30 @@ fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
     list(&operations)
 }
 
-fn client_lists() -> Vec<Vec<u8>> {
-    vec![talk(Side::Server, Operation::Datagram(Side::Server, &ANSWER))]
-}
-
 fn hello() -> Vec<u8> {
     let mut client = Connection::client(ClientConfig::new(EPOCH, 2), session(), Duration::ZERO);
     client.poll_transmit(Side::Server).unwrap_or_default()
 }
 
-fn server_lists() -> Vec<Vec<u8>> {
-    let ping = Plain::Ping(3).to_bytes().unwrap_or_default();
-    let greeted = talk(Side::Client, Operation::Datagram(Side::Client, &hello()));
-    vec![[greeted, list(&[Operation::Datagram(Side::Client, &ping)])].concat()]
+fn lists(role: Role) -> Vec<Vec<u8>> {
+    let hello = hello();
+    match role {
+        Role::Client => vec![talk(Side::Server, Operation::Datagram(Side::Server, &ANSWER))],
+        Role::Server => {
+            let ping = Plain::Ping(3).to_bytes().unwrap_or_default();
+            let greeted = talk(Side::Client, Operation::Datagram(Side::Client, &hello));
+            vec![[greeted, list(&[Operation::Datagram(Side::Client, &ping)])].concat()]
+        }
+        Role::Observer | Role::Relay => vec![watched(&hello)],
+    }
 }
 
-fn watched_lists() -> Vec<Vec<u8>> {
-    let hello = hello();
+/// Operations for observers and relays.
+fn watched(hello: &[u8]) -> Vec<u8> {
     let [one, two, three] = [1, 2, 3].map(|number| short(number, ALWAYS, number, vec![rpcs(0, 2)]));
     let reset = short(4, ALWAYS | RccFlags::Reset, 0, vec![]);
-    vec![list(&[
-        Operation::Datagram(Side::Client, &hello),
+    list(&[
+        Operation::Datagram(Side::Client, hello),
         Operation::Datagram(Side::Server, &ANSWER),
         Operation::Datagram(Side::Client, &one),
         Operation::Datagram(Side::Client, &one),
@@ -292,7 +249,7 @@ fn watched_lists() -> Vec<Vec<u8>> {
         Operation::Bytes(Side::Client, b"stream"),
         Operation::Lazy(false),
         Operation::End(Side::Client),
-    ])]
+    ])
 }
 
 #[cfg(test)]
@@ -301,15 +258,9 @@ mod tests {
 
     #[test]
     fn seeds_get_far() {
-        let messages = |seeds: Vec<Vec<u8>>, run: fn(&[u8]) -> Seen| -> Vec<u64> {
-            seeds.iter().map(|seed| run(seed).messages).collect()
+        let messages = |role| -> Vec<u64> {
+            lists(role).iter().map(|seed| drive(role, seed).messages).collect()
         };
-        let seen = [
-            messages(client_lists(), client),
-            messages(server_lists(), server),
-            messages(watched_lists(), observer),
-            messages(watched_lists(), relay),
-        ];
-        assert_eq!(seen, [[11], [10], [8], [8]]);
+        assert_eq!(Role::ALL.map(messages), [[11], [10], [8], [8]]);
     }
 }

@@ -26,7 +26,8 @@ use crate::vault::VaultNode;
 /// All fuzz targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let states = sdl::TARGETS.iter().chain(age::TARGETS);
-    TARGETS.iter().chain(game::TARGETS).chain(states).chain(connection::TARGETS)
+    let connections = connection::TARGETS.iter().chain(connection::ENCRYPTED);
+    TARGETS.iter().chain(game::TARGETS).chain(states).chain(connections)
 }
 
 /// A message of a service and side. Decoded messages must give the same result when traced, encode

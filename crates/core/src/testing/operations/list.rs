@@ -60,13 +60,32 @@ pub fn sampler(data: &[u8]) -> Sampler {
     Sampler::new(data.iter().fold(0xcbf2_9ce4_8422_2325, fold))
 }
 
+/// Encodes a list of operations. Bytes that are too long for one operation are split.
+#[must_use]
+pub fn list(operations: &[Operation<'_>]) -> Vec<u8> {
+    let mut list = Vec::new();
+    for operation in operations {
+        match operation {
+            Operation::Bytes(side, bytes) if !bytes.is_empty() => {
+                let parts = bytes.chunks(MAX_PART);
+                parts.for_each(|part| Operation::Bytes(*side, part).write(&mut list));
+            }
+            operation => operation.write(&mut list),
+        }
+    }
+    list
+}
+
+/// The length of the parts into which [`list`] splits bytes.
+const MAX_PART: usize = 200;
+
 const SERVER: u8 = 0x10;
 const ON_PIECE: u8 = 0x20;
 
 impl<'d> Operation<'d> {
-    /// Appends the operation to a list, in the encoding that [`run`] reads. Bytes are truncated to
-    /// 255; gaps and times are rounded down to fit.
-    pub fn write(&self, list: &mut Vec<u8>) {
+    /// Appends the operation to a list. Bytes are truncated to 255; gaps and times are rounded down
+    /// to fit.
+    fn write(&self, list: &mut Vec<u8>) {
         let bit = |side: Side| if side == Side::Server { SERVER } else { 0 };
         let mut put = |kind: u8, data: &[u8]| {
             let length = u8::try_from(data.len()).unwrap_or(u8::MAX);
@@ -138,8 +157,8 @@ impl<'d> Operation<'d> {
 }
 
 /// Reads operations until the bytes are used up.
-#[derive(Clone, Debug)]
-pub struct Operations<'d>(pub &'d [u8]);
+#[derive(Debug)]
+pub(super) struct Operations<'d>(pub(super) &'d [u8]);
 
 impl<'d> Iterator for Operations<'d> {
     type Item = Operation<'d>;
@@ -156,12 +175,6 @@ impl<'d> Iterator for Operations<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn list(operations: &[Operation<'_>]) -> Vec<u8> {
-        let mut list = Vec::new();
-        operations.iter().for_each(|operation| operation.write(&mut list));
-        list
-    }
 
     #[test]
     fn lists_read_as_they_were_written() {
