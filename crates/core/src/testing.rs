@@ -4,9 +4,12 @@
 //! section of cases, and so is the list `cases` of an object. The folder is `vectors/FAMILY` in the
 //! project, or `$WORLDWIRE_VECTORS/FAMILY` if that is set.
 
+mod codec;
 pub mod holding;
 pub mod operations;
 pub mod pair;
+
+pub use codec::{Decoded, decode, encoded};
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -53,11 +56,8 @@ pub fn run_vectors(
     elsewhere: &[&str],
     mut run: impl FnMut(Case<'_>) -> Result<(), String>,
 ) {
-    let folder = std::env::var_os("WORLDWIRE_VECTORS").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors")),
-        PathBuf::from,
-    );
-    let folder = folder.join(family);
+    let folder = std::env::var_os("WORLDWIRE_VECTORS");
+    let folder = folder.map_or_else(|| project().join("vectors"), PathBuf::from).join(family);
     let entries =
         std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = entries
@@ -90,6 +90,21 @@ pub fn run_vectors(
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// The folder of the project. Published crates do not contain its samples and vectors.
+fn project() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A file in the project's folder `samples`.
+///
+/// # Panics
+/// If the file cannot be read.
+#[must_use]
+pub fn sample_file(name: &str) -> Vec<u8> {
+    let path = project().join("samples").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The value of a case's key, decoded from hexadecimal digits.

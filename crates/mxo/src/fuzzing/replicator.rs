@@ -13,7 +13,7 @@ use crate::replicator::{ClientId, Config, ObjectId, Replicator, Spawn, ViewState
 use crate::schema::Objects;
 
 /// Two bytes per operation: what to do, and the object or packet.
-pub(super) const REPLICATOR: Target = Target { name: "mxo_replicator", run, seeds };
+pub(super) const TARGETS: &[Target] = &[Target { name: "mxo_replicator", run, seeds }];
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 

@@ -227,9 +227,7 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
 /// # Panics
 /// If the observer receives other messages than the ends.
 fn encrypted(data: &[u8]) {
-    let Some((choice, mut rest)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, mut rest)) = data.split_first() else { return };
     let (service, kind) = match choice % 3 {
         0 => (Service::Gatekeeper, ServerKind::Gatekeeper),
         1 => (Service::Auth, ServerKind::Auth),
@@ -239,9 +237,7 @@ fn encrypted(data: &[u8]) {
     let public = KEYS.public(kind).cloned();
     let begun = public.as_ref().and_then(|key| key.client_begin(&SECRET).ok());
     let client = Connection::client(ClientConfig::new(service, public).into(), SECRET, now);
-    let (Some((_, secret)), Ok(client)) = (begun, client) else {
-        return;
-    };
+    let (Some((_, secret)), Ok(client)) = (begun, client) else { return };
     let session = secret.session_key(SEED);
     let server = Connection::server(Arc::new(ServerConfig::new(KEYS.clone())), SEED, now);
     let mut ends = [client, server];
