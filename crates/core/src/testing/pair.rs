@@ -1,7 +1,7 @@
 //! Connects a client and a server of any family by a simulated wire in virtual time, with an
 //! optional relay between them and an optional observer.
 
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::connection::{Connection, EventOf, Input};
@@ -75,37 +75,16 @@ struct Wire {
     side: Side,
     conditions: Conditions,
     sampler: Sampler,
-    flying: BinaryHeap<Flight>,
+    /// The bytes in transit, by arrival and number. `None` is the end of the stream.
+    flying: BTreeMap<(Duration, u64), Option<Vec<u8>>>,
     count: u64,
     has_ended: bool,
-}
-
-/// Bytes in transit.
-#[derive(Debug, PartialEq, Eq)]
-struct Flight {
-    arrival: Duration,
-    number: u64,
-    /// `None` is the end of the stream.
-    bytes: Option<Vec<u8>>,
-}
-
-impl Ord for Flight {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        // The heap returns its greatest element, so the earliest arrival is the greatest.
-        (other.arrival, other.number).cmp(&(self.arrival, self.number))
-    }
-}
-
-impl PartialOrd for Flight {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl Wire {
     fn new(from: Member, to: Member, side: Side, conditions: Conditions) -> Self {
         let seed = conditions.seed.wrapping_mul(8) + from as u64 * 2 + side.index() as u64;
-        let (flying, sampler) = (BinaryHeap::new(), Sampler::new(seed));
+        let (flying, sampler) = (BTreeMap::new(), Sampler::new(seed));
         Self { from, to, side, conditions, sampler, flying, count: 0, has_ended: false }
     }
 
@@ -115,7 +94,11 @@ impl Wire {
 
     fn fly(&mut self, arrival: Duration, bytes: Option<Vec<u8>>) {
         self.count += 1;
-        self.flying.push(Flight { arrival, number: self.count, bytes });
+        self.flying.insert((arrival, self.count), bytes);
+    }
+
+    fn next_arrival(&self) -> Option<Duration> {
+        self.flying.first_key_value().map(|((arrival, _), _)| *arrival)
     }
 
     /// Ends the stream; false if it had already ended.
@@ -256,7 +239,7 @@ impl<C: Connection> Pair<C> {
     }
 
     fn next_arrival(&self) -> Option<Duration> {
-        self.wires.iter().filter_map(|wire| Some(wire.flying.peek()?.arrival)).min()
+        self.wires.iter().filter_map(Wire::next_arrival).min()
     }
 
     /// Advances the time: delivers the bytes due by then and handles deadlines.
@@ -273,20 +256,20 @@ impl<C: Connection> Pair<C> {
         self.drain(on);
         for index in 0..self.wires.len() {
             while let Some(wire) = self.wires.get_mut(index)
-                && wire.flying.peek().is_some_and(|flight| flight.arrival <= now)
-                && let Some(flight) = wire.flying.pop()
+                && wire.next_arrival().is_some_and(|arrival| arrival <= now)
+                && let Some((_, bytes)) = wire.flying.pop_first()
             {
                 let (to, side, datagrams) = (wire.to, wire.side, wire.conditions.datagrams);
                 if to != Member::Relay
-                    && let Some(bytes) = &flight.bytes
+                    && let Some(bytes) = &bytes
                 {
                     self.arrived[side.index()].extend_from_slice(bytes);
                 }
-                if to == Member::Relay && flight.bytes.is_none() {
+                if to == Member::Relay && bytes.is_none() {
                     self.ended_at_relay[side.index()] = true;
                 }
                 let Some(connection) = self.member(to) else { continue };
-                match &flight.bytes {
+                match &bytes {
                     None => connection.input(now, side, Input::End),
                     Some(bytes) if datagrams => {
                         connection.input(now, side, Input::Datagram(bytes));

@@ -51,7 +51,7 @@ enum Encryption {
     /// What the client has sent. An accept with a handshake starts encryption.
     Pending(Vec<u8>),
     /// The sides' encryption, and how often it was used.
-    Started([Sealer; 2], u8),
+    Started(Box<[Sealer; 2]>, u8),
 }
 
 impl Run {
@@ -98,7 +98,7 @@ impl Family for Run {
                 sent.extend_from_slice(bytes);
                 if sent.ends_with(&accept(Some(handshake()))) {
                     let sealers = Side::BOTH.map(|side| Sealer::new(&KEY, side));
-                    self.encryption = Encryption::Started(sealers, 0);
+                    self.encryption = Encryption::Started(sealers.into(), 0);
                 }
             }
             Encryption::Started(sealers, nonce) => {

@@ -8,6 +8,7 @@ use worldwire_core::connection::{
 };
 use worldwire_core::json::Style;
 use worldwire_core::testing::operations::{Family, Role, Seen, conversation, run, sampler};
+use worldwire_core::testing::pair::{Conditions, Pair};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Limits, Side, Tree, Writer};
 
@@ -240,19 +241,12 @@ fn encrypted(data: &[u8]) {
     let (Some((_, secret)), Ok(client)) = (begun, client) else { return };
     let session = secret.session_key(SEED);
     let server = Connection::server(Arc::new(ServerConfig::new(KEYS.clone())), SEED, now);
+    let mut pair = Pair::new(client, server, Conditions::default())
+        .watched_by(Connection::observer(Arc::new(KEYS.clone())));
+    pair.settle(|_, _, _| ());
+    let Pair { client, server, observer: Some(mut observer), .. } = pair else { return };
     let mut ends = [client, server];
-    let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-    let mut received = Vec::new();
-    let mut observed = Vec::new();
-    for side in Side::BOTH {
-        while let Some(bytes) = ends[side.index()].poll_transmit(side.other()) {
-            observer.input(now, side, Input::Bytes(&bytes));
-            receive(&mut observer, &mut Vec::new());
-            let other = &mut ends[side.other().index()];
-            other.input(now, side, Input::Bytes(&bytes));
-            receive(other, &mut Vec::new());
-        }
-    }
+    let (mut received, mut observed) = (Vec::new(), Vec::new());
     assert!(ends.iter().chain([&observer]).all(|end| end.is_established()));
 
     let mut ciphers = [Rc4::new(&session), Rc4::new(&session)];
