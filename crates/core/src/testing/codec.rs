@@ -11,7 +11,7 @@ use crate::{Limits, NoTrace, Reader, Result, Tree, TreeBuilder, Writer};
 pub struct Decoded<'d, V> {
     /// What was decoded without a trace.
     pub value: Result<V>,
-    /// What was decoded with a trace. Errors are the same.
+    /// What was decoded with a trace; an error is the same as without.
     pub traced: Result<V>,
     /// The bytes that were read.
     pub used: &'d [u8],

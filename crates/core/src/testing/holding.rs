@@ -10,15 +10,15 @@ use crate::connection::{Bounds, Connection, Decision, Event, Forward, HoldId, Pi
 
 /// The family-specific parts of the check.
 pub struct Family<'f, C: Connection> {
-    /// Creates a client and a server with a relay of these bounds between them, past setup.
+    /// Connects a client and a server by a relay with these bounds, and completes setup.
     pub pair: &'f dyn Fn(Bounds) -> Pair<C>,
-    /// Sends the message with this number from the end on this side.
+    /// Sends the message with this number from the end of this side.
     pub say: &'f dyn Fn(&mut C, Side, u8),
     /// The number of a piece from this side, if it is a message.
     pub number: &'f dyn Fn(Side, &[u8]) -> Option<u8>,
     /// Creates the replacement for a piece, with this number.
     pub replacement: &'f Replacement,
-    /// How long both ends stay connected while a message is held and both are silent.
+    /// How long two silent ends must stay connected while a message is held.
     pub patience: Duration,
 }
 
@@ -116,7 +116,7 @@ impl<'p, 'f, C: Connection<Sender: Forward>> Play<'p, 'f, C> {
         self.wait(MOMENT);
     }
 
-    /// Held pieces leave the other direction open.
+    /// Checks that the other direction is open in spite of held pieces.
     fn check_other_direction(&mut self) {
         let other = self.side.other();
         let before = self.received[other.index()].len();
@@ -213,7 +213,7 @@ impl<C: Connection<Sender: Forward>> Family<'_, C> {
             Side::Client => (Member::Client, Member::Server),
             Side::Server => (Member::Server, Member::Client),
         };
-        play.pair.member(end).expect("it takes part").close();
+        play.pair.member(end).expect("the end exists").close();
         play.wait(MOMENT);
         assert_eq!(play.closed, [end], "the end waits for the held piece");
         play.check_received(&[]);

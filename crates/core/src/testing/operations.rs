@@ -37,13 +37,14 @@ pub trait Family {
     /// Injects a message made from these bytes, in families that can. The connection may refuse it.
     fn inject(&mut self, _sender: &mut SenderOf<Self>, _to: Side, _data: &[u8]) {}
 
-    /// Receives every command before it is carried out, to issue commands of the family.
+    /// Receives every command before it is carried out. It may issue commands that only this family
+    /// has.
     fn before(&mut self, _sender: &mut SenderOf<Self>, _command: Command<'_>) {}
 
     /// Converts a side's plaintext to wire bytes, by encrypting it if there is a cipher.
     fn wire(&mut self, _side: Side, _bytes: &mut Vec<u8>) {}
 
-    /// Converts the content of a datagram to a datagram.
+    /// Makes a datagram from its content.
     fn datagram(&mut self, data: &[u8]) -> Vec<u8> {
         data.to_vec()
     }
@@ -85,7 +86,7 @@ pub type Part = (Side, Range<u64>);
 /// does nothing; pieces tile their stream and lie within the received bytes; `queued_bytes` agrees
 /// with the results of `poll_transmit` and stays within the bounds; time-outs and events are
 /// finite.
-pub fn run<F: Family>(connection: F::Connection, data: &[u8], family: &mut F) -> Seen {
+pub fn run<F: Family>(connection: F::Connection, data: &[u8], family: &mut F) -> Statistics {
     let mut machine = Machine {
         connection,
         family,
@@ -101,15 +102,15 @@ pub fn run<F: Family>(connection: F::Connection, data: &[u8], family: &mut F) ->
         is_undecided: false,
         events: 0,
         inputs: 0,
-        seen: Seen::default(),
+        seen: Statistics::default(),
     };
     Operations(data).for_each(|operation| machine.apply(operation));
     machine.finish()
 }
 
-/// Statistics of a [`run`], to check that seeds get far enough.
+/// Statistics of a [`run`], to check that seeds reach deep states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Statistics {
     /// The number of pieces received.
     pub pieces: u64,
     /// The number of those that are messages.
@@ -137,7 +138,7 @@ struct Machine<'f, 'd, F: Family> {
     arrived: [u64; 2],
     /// The offset of each side's next piece.
     next: [u64; 2],
-    /// Whether there may be other bytes before it.
+    /// Whether other bytes may precede it.
     is_excused: [bool; 2],
     tiling: [Tiling; 2],
     is_over: bool,
@@ -145,7 +146,7 @@ struct Machine<'f, 'd, F: Family> {
     is_undecided: bool,
     events: u64,
     inputs: u64,
-    seen: Seen,
+    seen: Statistics,
 }
 
 /// Carries out a command. The connection may refuse it.
@@ -251,7 +252,7 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
                 return;
             }
         }
-        panic!("time-outs at {:?} without end", self.now);
+        panic!("endless time-outs at {:?}", self.now);
     }
 
     fn drain(&mut self) {
@@ -278,7 +279,7 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
         self.events += 1;
         let all = self.arrived.iter().fold(0, |all: u64, arrived| all.saturating_add(*arrived));
         let most = all.saturating_add(self.inputs.saturating_mul(8)).saturating_add(64);
-        assert!(self.events <= most, "events without end: {event:?}");
+        assert!(self.events <= most, "endless events: {event:?}");
         let mut is_piece = false;
         let mut is_closed = false;
         match &event {
@@ -288,12 +289,9 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
                 let (next, arrived) = (self.next[side.index()], self.arrived[side.index()]);
                 let is_excused = core::mem::take(&mut self.is_excused[side.index()]);
                 let tiles = range.start == next || (is_excused && range.start > next);
-                assert!(
-                    tiles || !self.family.is_in_order(),
-                    "{event:?} where the next piece begins at {next}"
-                );
-                assert!(range.start < range.end, "{event:?} takes up nothing");
-                assert!(range.end <= arrived, "{event:?} of {arrived} bytes");
+                assert!(tiles || !self.family.is_in_order(), "{event:?} does not begin at {next}");
+                assert!(range.start < range.end, "{event:?} has an empty range");
+                assert!(range.end <= arrived, "{event:?} ends after byte {arrived}");
                 assert!(!piece.bytes().is_empty(), "{event:?} has no bytes");
                 self.next[side.index()] = range.end;
                 self.tiling[side.index()].cover(range);
@@ -308,8 +306,8 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
             }
             Event::Resync { side, skipped } => {
                 let next = &mut self.next[side.index()];
-                assert!(skipped.start <= skipped.end, "{event:?} backwards");
-                assert!(skipped.end >= *next, "{event:?} behind {next}");
+                assert!(skipped.start <= skipped.end, "{event:?} has a reversed range");
+                assert!(skipped.end >= *next, "{event:?} ends before {next}");
                 *next = skipped.end;
                 self.tiling[side.index()].excuse(skipped.clone());
                 self.is_excused[side.index()] = false;
@@ -355,17 +353,17 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
                 assert_eq!(before, after + length, "queued bytes before and after a write");
             }
             let bound = self.family.bounds().queued_bytes.saturating_add(MAX_SETUP_BYTES);
-            assert!(before.max(after) <= bound, "{before} bytes are queued, {bound} at most");
+            assert!(before.max(after) <= bound, "{before} bytes are queued; the bound is {bound}");
             self.seen.transmitted += length as u64;
             if written.is_none() {
                 let waits = !self.connection.is_established() || self.connection.is_closed();
-                assert!(after == 0 || waits, "{after} bytes are queued, and none are written");
+                assert!(after == 0 || waits, "{after} bytes are queued but none are written");
                 return;
             }
         }
     }
 
-    fn finish(mut self) -> Seen {
+    fn finish(mut self) -> Statistics {
         self.is_lazy = false;
         for side in Side::BOTH {
             self.apply(Operation::End(side));
@@ -380,7 +378,7 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
             self.apply(Operation::Now(Command::Release(&[0])));
         }
         assert!(self.connection.is_closed(), "open after the end of both streams");
-        assert!(self.is_over, "closed, and never reported it");
+        assert!(self.is_over, "closed without reporting it");
         for side in Side::BOTH {
             self.apply(Operation::Bytes(side, &[0; 16]));
         }
@@ -554,7 +552,7 @@ mod tests {
         }
     }
 
-    fn play(breaks: Option<Promise>, operations: &[Operation<'_>]) -> Seen {
+    fn play(breaks: Option<Promise>, operations: &[Operation<'_>]) -> Statistics {
         let sender = EchoSender { out: Outgoing::new(Bounds::default()), ..EchoSender::default() };
         let connection = Echo { sender, breaks, ..Echo::default() };
         run(connection, &list(operations), &mut EchoFamily)
@@ -569,12 +567,12 @@ mod tests {
 
     #[test]
     fn a_machine_that_follows_the_contract_passes() {
-        let seen = Seen { pieces: 3, messages: 2, faults: 0, transmitted: 17 };
+        let seen = Statistics { pieces: 3, messages: 2, faults: 0, transmitted: 17 };
         assert_eq!(play(None, &TALK), seen);
         let lazy = [&[Operation::Lazy(true)], &TALK[..], &[Operation::Poll(1)]].concat();
         assert_eq!(play(None, &lazy), seen);
         let closed = [Operation::Now(Command::Close), TALK[1]];
-        assert_eq!(play(None, &closed), Seen::default());
+        assert_eq!(play(None, &closed), Statistics::default());
     }
 
     #[test]
@@ -584,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "where the next piece begins at 1")]
+    #[should_panic(expected = "does not begin at 1")]
     fn pieces_tile() {
         play(Some(Promise::Tiling), &TALK);
     }

@@ -7,7 +7,9 @@ use worldwire_core::connection::{
     Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Inject as _, Sender as _,
     Timer,
 };
-use worldwire_core::testing::operations::{Command, Family, Operation, Seen, list, run, sampler};
+use worldwire_core::testing::operations::{
+    Command, Family, Operation, Statistics, list, run, sampler,
+};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::testing::{Target, fuzz, fuzz_runs};
 use worldwire_core::{Sampler, Side};
@@ -197,7 +199,7 @@ impl Family for Run {
 }
 
 /// Runs a machine of this role and channel through the operations that the bytes encode.
-fn operate(role: Role, channel: Channel, data: &[u8]) -> Seen {
+fn operate(role: Role, channel: Channel, data: &[u8]) -> Statistics {
     run(machine(role, channel), data, &mut Run { role, channel })
 }
 

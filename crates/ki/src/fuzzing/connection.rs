@@ -6,7 +6,7 @@ use std::time::Duration;
 use worldwire_core::connection::{Bounds, CloseReason, Event, EventOf, Inject as _, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
-    Command, Family, Operation, Part, Role, Seen, list, run, sampler,
+    Command, Family, Operation, Part, Role, Statistics, list, run, sampler,
 };
 use worldwire_core::{Side, Writer};
 
@@ -37,16 +37,16 @@ struct Run {
     bounds: Bounds,
     /// Whether the connection skips some messages and keeps others for later.
     is_in_order: bool,
-    /// The session that a server that refreshes its session offers next.
+    /// The session that a server offered last, if it refreshes sessions.
     next: Option<u16>,
     encryption: Encryption,
     forwarded: Vec<u8>,
     reason: Option<CloseReason>,
 }
 
-/// What the operations of a run need to become wire bytes.
+/// How the bytes of operations become wire bytes.
 enum Encryption {
-    /// They are wire bytes.
+    /// They are sent unchanged.
     None,
     /// What the client has sent. An accept with a handshake starts encryption.
     Pending(Vec<u8>),
@@ -68,7 +68,7 @@ impl Family for Run {
         self.bounds
     }
 
-    /// Some of these are not messages.
+    /// Some results are not messages.
     fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
         let mut writer = Writer::new();
         if data.len() % 8 == 7 || made(data).encode(&mut writer).is_err() {
@@ -150,7 +150,7 @@ fn keys(session: Option<u16>) -> Arc<ObserverKeys> {
     Arc::new(ObserverKeys { streams: vec![(session, KEY)] })
 }
 
-/// Runs a connection on one side's stream; an observer and a relay, on either side's.
+/// Runs a connection on its peer's stream, and an observer or a relay on each side's.
 ///
 /// # Panics
 /// If a promise of the contract is broken, or a relay changes bytes. Unless a key is missing, it
@@ -211,7 +211,7 @@ fn streams(role: Role) -> Vec<Vec<u8>> {
 ///
 /// # Panics
 /// If a promise of the contract is broken.
-fn drive(role: Role, data: &[u8]) -> Seen {
+fn drive(role: Role, data: &[u8]) -> Statistics {
     let (now, keys) = (Duration::ZERO, keys(Some(SESSION)));
     let mut family = Run::new(Encryption::Pending(Vec::new()));
     let connection = match role {

@@ -8,7 +8,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::{Bounds, Connection as _, Event, EventOf, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
-    Command, Family, Operation, Part, Role, Seen, list, run, sampler,
+    Command, Family, Operation, Part, Role, Statistics, list, run, sampler,
 };
 
 use crate::connection::{
@@ -24,7 +24,7 @@ use crate::frame::{
 pub(super) const TARGETS: &[Target] = worldwire_core::role_targets!("mxo_operations", drive, lists);
 
 const EPOCH: Duration = Duration::from_secs(1_248_965_312);
-/// Small, so that inputs reach them.
+/// Small limits, so that lists of operations reach them.
 const BOUNDS: Bounds = Bounds { queued_bytes: 4096, queued_messages: 64 };
 const SESSION: u32 = 0x1f2e_3d4c;
 static KEY: LazyLock<SessionKey> = LazyLock::new(|| SessionKey::new(&[0x4b; 16]));
@@ -38,7 +38,7 @@ struct Run {
     role: Role,
     /// The packets with objects that were sent.
     sent: BTreeSet<PacketNumber>,
-    /// Those of them that arrived or were lost.
+    /// The packets of these that arrived or were lost.
     settled: BTreeSet<PacketNumber>,
 }
 
@@ -50,7 +50,7 @@ impl Family for Run {
     }
 
     fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
-        around(data)
+        packet(data)
     }
 
     fn send(&mut self, sender: &mut Sender, data: &[u8]) {
@@ -70,7 +70,7 @@ impl Family for Run {
 
     fn datagram(&mut self, data: &[u8]) -> Vec<u8> {
         match data {
-            [1, number, rest @ ..] => KEY.seal_datagram(&[*number; 16], &around(rest)),
+            [1, number, rest @ ..] => KEY.seal_datagram(&[*number; 16], &packet(rest)),
             _ => data.to_vec(),
         }
     }
@@ -98,7 +98,7 @@ impl Family for Run {
     }
 }
 
-fn drive(role: Role, data: &[u8]) -> Seen {
+fn drive(role: Role, data: &[u8]) -> Statistics {
     let known = || Arc::from([KnownSession { id: Some(SESSION), key: KEY.clone() }]);
     let connection = match role {
         Role::Client => {
@@ -124,15 +124,15 @@ fn drive(role: Role, data: &[u8]) -> Seen {
 }
 
 /// A packet with these contents.
-fn around(body: &[u8]) -> Vec<u8> {
+fn packet(body: &[u8]) -> Vec<u8> {
     let mut writer = worldwire_core::Writer::new();
     let made = crate::frame::encode_head(1_248_965_312, body, &mut writer);
     assert_eq!(made.err(), None, "operations are short");
     writer.into_bytes()
 }
 
-/// A packet in a list of operations: 01, a byte for the vector, and the contents.
-fn short(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
+/// A packet as a list of operations contains it: 01, a byte for the vector, and the contents.
+fn operation(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
     let sequence = SequenceWord {
         acks: crate::frame::AckBits(0x7f),
         remote: SequenceNumber::new(acked),
@@ -155,14 +155,14 @@ const ALWAYS: RccFlags = RccFlags::Always;
 fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
     let objects = Section::Objects([1, 0, 8, 0, 0][..].into());
     let all = [
-        short(1, ALWAYS, 0, vec![rpcs(0, 3)]),
-        short(3, ALWAYS, 1, vec![rpcs(5, 1), objects]),
-        short(2, ALWAYS, 2, vec![rpcs(3, 3)]),
-        short(2, ALWAYS, 2, vec![rpcs(3, 3)]),
-        short(4, ALWAYS, 4, vec![Section::Other { id: 5, bytes: [2, 12, 0, 0][..].into() }]),
-        short(5, ALWAYS | RccFlags::Reset, 0, vec![]),
-        short(6, ALWAYS, 5, vec![rpcs(0, 1)]),
-        short(4000, ALWAYS, 9, vec![rpcs(900, 1)]),
+        operation(1, ALWAYS, 0, vec![rpcs(0, 3)]),
+        operation(3, ALWAYS, 1, vec![rpcs(5, 1), objects]),
+        operation(2, ALWAYS, 2, vec![rpcs(3, 3)]),
+        operation(2, ALWAYS, 2, vec![rpcs(3, 3)]),
+        operation(4, ALWAYS, 4, vec![Section::Other { id: 5, bytes: [2, 12, 0, 0][..].into() }]),
+        operation(5, ALWAYS | RccFlags::Reset, 0, vec![]),
+        operation(6, ALWAYS, 5, vec![rpcs(0, 1)]),
+        operation(4000, ALWAYS, 9, vec![rpcs(900, 1)]),
     ];
     let own = side.other();
     let mut operations = vec![
@@ -179,13 +179,13 @@ fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
         operations.push(Operation::Now(Command::Send(b"objects")));
         operations.push(Operation::Now(Command::Send(b"message")));
     }
-    let answer = short(20, ALWAYS | RccFlags::Reset, 0, vec![]);
-    let behind = short(21, ALWAYS, 0, vec![rpcs(0, 2)]);
+    let answer = operation(20, ALWAYS | RccFlags::Reset, 0, vec![]);
+    let after = operation(21, ALWAYS, 0, vec![rpcs(0, 2)]);
     operations.extend([
         Operation::Now(Command::Send(b"reset")),
         Operation::Wait(Duration::from_millis(600)),
         Operation::Datagram(side, &answer),
-        Operation::Datagram(side, &behind),
+        Operation::Datagram(side, &after),
         Operation::Lazy(true),
         Operation::Now(Command::Send(b"c")),
         Operation::Transmit(own.other(), 1),
@@ -221,8 +221,9 @@ fn lists(role: Role) -> Vec<Vec<u8>> {
 
 /// Operations for observers and relays.
 fn watched(hello: &[u8]) -> Vec<u8> {
-    let [one, two, three] = [1, 2, 3].map(|number| short(number, ALWAYS, number, vec![rpcs(0, 2)]));
-    let reset = short(4, ALWAYS | RccFlags::Reset, 0, vec![]);
+    let [one, two, three] =
+        [1, 2, 3].map(|number| operation(number, ALWAYS, number, vec![rpcs(0, 2)]));
+    let reset = operation(4, ALWAYS | RccFlags::Reset, 0, vec![]);
     list(&[
         Operation::Datagram(Side::Client, hello),
         Operation::Datagram(Side::Server, &ANSWER),

@@ -27,7 +27,7 @@ pub(super) const TARGETS: &[Target] = &[
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
-/// Every class, but hardly any goobj that uses one.
+/// Every class, but only one goobj that uses one.
 static STRANGE: LazyLock<Objects> = LazyLock::new(|| {
     let mut tables = Tables::built_in();
     let goobjs: Vec<u16> = tables.goobjs().map(|(goid, _)| goid).collect();
@@ -96,7 +96,7 @@ fn hexes(list: &[&str]) -> Vec<Vec<u8>> {
 }
 
 /// Sections as JSON, with the contents of creates and updates of every kind.
-const MADE: [&str; 5] = [
+const JSON: [&str; 5] = [
     r#"{"operations":[{"create":{"goid":12,"spawn_seq":47,"new_view":2,"properties":{
         "RealLastName":"Hill","CharacterName":{"text":"a",
         "behind":{"$hex":"010203040506070809020102030405060708090102030405060708090102"}},
@@ -120,7 +120,7 @@ const MADE: [&str; 5] = [
 
 fn sections() -> Vec<Vec<u8>> {
     let context = Context::server(&OBJECTS, &*VIEWS);
-    let made = MADE.iter().map(|text| {
+    let made = JSON.iter().map(|text| {
         let json = serde_json::from_str(text).expect("valid JSON");
         let section = Section::from_json(&json, &context).expect("a section");
         encoded(|writer| section.encode(&OBJECTS, Side::Server, writer)).expect("a valid section")
@@ -225,10 +225,10 @@ fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &
         let rest = head(&mut replica, from, rest);
         let (section, rest) = rest.split_at(usize::from(length >> 1).min(rest.len()));
         data = rest;
-        let before = picture(&replica);
+        let before = rendered(&replica);
         let pending = replica.pending_bytes();
         if replica.receive(section, from, Rules::LENIENT).is_err() {
-            assert_eq!(picture(&replica), before, "a failed section changed the views");
+            assert_eq!(rendered(&replica), before, "a failed section changed the views");
             assert_eq!(
                 replica.pending_bytes(),
                 pending,
@@ -239,7 +239,7 @@ fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &
     }
 }
 
-fn picture(replica: &Replica) -> String {
+fn rendered(replica: &Replica) -> String {
     let (mut json, mut text) = (String::new(), String::new());
     replica.write_json(Style::default(), &mut json);
     replica.write_text(&mut text);

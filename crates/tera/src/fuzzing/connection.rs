@@ -7,7 +7,7 @@ use std::time::Duration;
 use worldwire_core::Side;
 use worldwire_core::connection::{Bounds, Event, EventOf, Inject as _, Sender as _};
 use worldwire_core::testing::Target;
-use worldwire_core::testing::operations::{Family, Role, Seen, conversation, run, sampler};
+use worldwire_core::testing::operations::{Family, Role, Statistics, conversation, run, sampler};
 
 use crate::connection::{Config, Connection, RelayConfig, Sender, Unit};
 use crate::crypt::exchange::{Key, Keys, Session, Variant};
@@ -150,9 +150,9 @@ impl Family for Run {
 ///
 /// # Panics
 /// If it breaks a promise of the contract, or reports a piece that is not whole.
-fn drive(role: Role, data: &[u8]) -> Seen {
+fn drive(role: Role, data: &[u8]) -> Statistics {
     let Some((choice, operations)) = data.split_first() else {
-        return Seen::default();
+        return Statistics::default();
     };
     let choice = Choice(*choice);
     kept::begin();

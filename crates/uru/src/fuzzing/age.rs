@@ -52,7 +52,7 @@ fn run(data: &[u8]) {
 
 /// The maxima seen so far.
 #[derive(Default)]
-struct Seen {
+struct Maxima {
     members: usize,
     states: usize,
     clones: usize,
@@ -61,7 +61,7 @@ struct Seen {
     initial: u32,
 }
 
-fn drive(data: &[u8]) -> Seen {
+fn drive(data: &[u8]) -> Maxima {
     let capacity = Capacity::Refuse;
     let config = Config { bounds: BOUNDS, relevance: true, capacity, ..Config::default() };
     let file =
@@ -74,7 +74,7 @@ fn drive(data: &[u8]) -> Seen {
         now: Duration::ZERO,
         initial: BTreeMap::new(),
         queue: SendQueue::new(9_000),
-        seen: Seen::default(),
+        seen: Maxima::default(),
     };
     let mut rest = data;
     while let Some((&[kind, player, length], behind)) = rest.split_first_chunk::<HEAD>() {
@@ -97,7 +97,7 @@ struct Age {
     /// Initial messages since the last count, per member.
     initial: BTreeMap<u32, u32>,
     queue: SendQueue,
-    seen: Seen,
+    seen: Maxima,
 }
 
 impl Age {
@@ -350,7 +350,7 @@ mod tests {
     /// The seeds reach members, states, clones, locks, and members who receive all of those.
     #[test]
     fn seeds_reach_every_part() {
-        let mut most = Seen::default();
+        let mut most = Maxima::default();
         for seen in seeds().iter().map(|seed| drive(seed)) {
             most.members = most.members.max(seen.members);
             most.states = most.states.max(seen.states);

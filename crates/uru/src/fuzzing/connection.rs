@@ -7,7 +7,7 @@ use worldwire_core::connection::{
     Bounds, Connection as _, Event, EventOf, Inject as _, Input, Sender as _,
 };
 use worldwire_core::json::Style;
-use worldwire_core::testing::operations::{Family, Role, Seen, conversation, run, sampler};
+use worldwire_core::testing::operations::{Family, Role, Statistics, conversation, run, sampler};
 use worldwire_core::testing::pair::{Conditions, Pair};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Limits, Side, Tree, Writer};
@@ -188,13 +188,13 @@ impl Family for Run {
 ///
 /// # Panics
 /// If it breaks a promise of the contract, or reports a piece that cannot be decoded.
-fn drive(role: Role, data: &[u8]) -> Seen {
+fn drive(role: Role, data: &[u8]) -> Statistics {
     let Some((choice, operations)) = data.split_first() else {
-        return Seen::default();
+        return Statistics::default();
     };
     let choice = Choice(*choice);
     let Some(connection) = choice.connection(role) else {
-        return Seen::default();
+        return Statistics::default();
     };
     let setup = Setup::of(choice);
     let left = setup.streams.each_ref().map(Vec::len);
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn conversations_get_far() {
         for role in Role::ALL {
-            let mut most = Seen::default();
+            let mut most = Statistics::default();
             for seed in conversations(role) {
                 let seen = drive(role, &seed);
                 let refused = role == Role::Server && seed[0] & 20 == 16 && seed[0] % 4 != 3;

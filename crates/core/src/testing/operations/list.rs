@@ -13,15 +13,15 @@ pub enum Operation<'d> {
     Datagram(Side, &'d [u8]),
     /// Bytes of a side are missing.
     Gap(Side, u64),
-    /// A side sends nothing more.
+    /// A side's stream ends.
     End(Side),
     /// Time passes.
     Wait(Duration),
     /// Time passes until the next deadline.
     Timeout,
-    /// The driver gives a command now.
+    /// The driver issues a command now.
     Now(Command<'d>),
-    /// The driver gives a command when the next piece is received, before it polls again.
+    /// The driver issues a command when the next piece is received, before it polls again.
     OnPiece(Command<'d>),
     /// The driver polls for at most this many events.
     Poll(u8),
@@ -53,7 +53,7 @@ pub enum Command<'d> {
     Close,
 }
 
-/// A sampler that begins with these bytes.
+/// A sampler seeded with these bytes.
 #[must_use]
 pub fn sampler(data: &[u8]) -> Sampler {
     let fold = |seed: u64, byte: &u8| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_read_as_they_were_written() {
+    fn lists_survive_encoding() {
         let all = [
             Operation::Bytes(Side::Server, b"bytes"),
             Operation::Datagram(Side::Client, b""),
