@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     for input in arguments {
         let bytes = match input.strip_prefix("hex:") {
             Some(digits) => worldwire_core::value::parse_hex(digits)
-                .ok_or_else(|| "wanted hexadecimal digits".to_owned()),
+                .ok_or_else(|| "not hexadecimal digits".to_owned()),
             None => std::fs::read(&input).map_err(|error| format!("{input}: {error}")),
         };
         let bytes = match bytes {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         };
         let start = Instant::now();
         (target.run)(&bytes);
-        println!("{} bytes: good, in {:?}", bytes.len(), start.elapsed());
+        println!("{} bytes: passed in {:?}", bytes.len(), start.elapsed());
     }
     ExitCode::SUCCESS
 }

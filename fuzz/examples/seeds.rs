@@ -1,5 +1,5 @@
 //! Writes every target's seeds to `FOLDER/TARGET/` and its dictionary to `FOLDER/TARGET.dict`, and
-//! prints the names of the targets. Names behind the folder choose some of them.
+//! prints the names of the targets. Names after the folder select targets.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,10 +11,11 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let names: Vec<String> = arguments.collect();
-    let chosen = names.iter().map(|name| worldwire_fuzz::find(name)).collect::<Result<Vec<_>, _>>();
-    let targets = match chosen {
-        Ok(chosen) if chosen.is_empty() => worldwire_fuzz::targets().collect(),
-        Ok(chosen) => chosen,
+    let selected =
+        names.iter().map(|name| worldwire_fuzz::find(name)).collect::<Result<Vec<_>, _>>();
+    let targets = match selected {
+        Ok(selected) if selected.is_empty() => worldwire_fuzz::targets().collect(),
+        Ok(selected) => selected,
         Err(why) => {
             eprintln!("{why}");
             return ExitCode::from(2);

@@ -1,12 +1,12 @@
-//! Dictionaries: words that a fuzzer of a text format would not guess.
+//! Dictionaries: words of text formats that a fuzzer would not guess.
 //!
-//! A dictionary has the words of the target's seeds, so it follows them, and what a grammar has
-//! beyond that: signs, keywords, and values at the edge.
+//! A dictionary contains the words of the target's seeds, and words that seeds may lack: punctuation,
+//! keywords, and edge cases.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// A format: the targets that read it, and words of it.
+/// A format: the targets that read it, and its words.
 type Format = (&'static [&'static str], &'static [&'static str]);
 
 /// The text formats.
@@ -350,10 +350,10 @@ const KEYS: &[&str] = &[
     "==",
 ];
 
-/// How many words of seeds a dictionary has at most; with more, a fuzzer would try little else.
+/// The maximum number of words from seeds. With more, a fuzzer would try little else.
 const MAX_WORDS: usize = 400;
 
-/// The dictionary of a target in libFuzzer's form, or none when it does not read text.
+/// A target's dictionary in libFuzzer's format, if it reads text.
 pub(crate) fn text(name: &str, seeds: &[Vec<u8>]) -> Option<String> {
     let formats = FORMATS.iter().filter(|(targets, _)| targets.contains(&name));
     let mut words: BTreeSet<&str> = formats.flat_map(|(_, words)| *words).copied().collect();
@@ -362,7 +362,7 @@ pub(crate) fn text(name: &str, seeds: &[Vec<u8>]) -> Option<String> {
     }
     let most = words.len() + MAX_WORDS;
     for seed in seeds {
-        // The first byte may be a choice.
+        // The first byte may select an option.
         let tail = || core::str::from_utf8(seed.get(1..)?).ok();
         let text = core::str::from_utf8(seed).ok().or_else(tail).unwrap_or_default();
         for word in text.split(|c: char| !c.is_alphanumeric() && !"_.$".contains(c)) {
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_seeds_are_in_it_and_bytes_are_escaped() {
+    fn dictionaries_contain_words_of_seeds_and_escaped_bytes() {
         let text = text("tera_sysmsg", &[b"@7\x0bitem\x0b\"a\"".to_vec()]).unwrap_or_default();
         assert!(text.lines().any(|line| line == "\"item\""), "{text}");
         assert!(text.lines().any(|line| line == r#""\x0b""#), "{text}");

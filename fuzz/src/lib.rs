@@ -1,7 +1,6 @@
-//! All fuzz targets, by name, with what a coverage-guided fuzzer begins with: seeds and
-//! dictionaries.
+//! All fuzz targets by name, with seeds and dictionaries for a coverage-guided fuzzer.
 //!
-//! The crates' lists of targets are the only ones: nothing here or in `fuzz/run` repeats them.
+//! Each crate lists its own targets; nothing here or in `fuzz/run` repeats these lists.
 
 mod dictionary;
 
@@ -16,27 +15,27 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let uru = worldwire_uru::fuzzing::targets();
     let ki = worldwire_ki::fuzzing::targets();
     let mxo = worldwire_mxo::fuzzing::targets();
-    let tera = worldwire_tera::fuzzing::TARGETS;
+    let tera = worldwire_tera::fuzzing::targets();
     let families = ki.chain(mxo).chain(tera).chain(uru);
     capture.chain(families).chain(worldwire_dissect::fuzzing::TARGETS)
 }
 
-/// The target of that name.
+/// The target with this name.
 ///
 /// # Errors
-/// When there is none; the text lists all of them.
+/// If there is none; the error lists all names.
 pub fn find(name: &str) -> Result<&'static Target, String> {
     targets().find(|target| target.name == name).ok_or_else(|| {
         let names: Vec<_> = targets().map(|target| target.name).collect();
-        format!("wanted one of {}; found {name:?}", names.join(", "))
+        format!("unknown target {name:?}; the targets are {}", names.join(", "))
     })
 }
 
 /// Writes every seed of a target to `FOLDER/NAME/seed-0000` and so on, and its dictionary, if it
-/// has one, to `FOLDER/NAME.dict`. Returns how many seeds there are.
+/// has one, to `FOLDER/NAME.dict`. Returns the number of seeds.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn export(target: &Target, folder: &Path) -> io::Result<usize> {
     let seeds = (target.seeds)();
     let own = folder.join(target.name);
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_names_of_files_and_stand_for_one_target_each() {
+    fn names_are_unique_file_names() {
         let mut names = BTreeSet::new();
         for target in targets() {
             let name = target.name;

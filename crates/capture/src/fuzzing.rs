@@ -24,7 +24,7 @@ pub const SMALL: Limits = Limits {
 /// Reads arbitrary bytes as a capture file, and follows its packets.
 ///
 /// # Panics
-/// When the reported events are inconsistent.
+/// If the reported events are inconsistent.
 pub fn reader(data: &[u8]) {
     let Ok(mut capture) = CaptureReader::new(data, &SMALL) else {
         return;
@@ -56,7 +56,7 @@ pub fn reader(data: &[u8]) {
 /// number, length), then payload.
 ///
 /// # Panics
-/// When the reported events are inconsistent, or more bytes are held back than allowed.
+/// If the reported events are inconsistent, or more bytes are held back than allowed.
 pub fn reassembly(data: &[u8]) {
     let mut watch = Watch::default();
     let mut conversations = Conversations::new(&SMALL);
@@ -103,7 +103,7 @@ fn raw_tcp(who: u8, flags: u8, sequence: [u8; 4], acknowledge: u8, payload: &[u8
     packet
 }
 
-/// Checks the events: streams have no gaps but reported ones, and nothing is reported twice.
+/// Checks the events: every gap in a stream is reported, and nothing is reported twice.
 #[derive(Debug, Default)]
 struct Watch {
     open: HashMap<u64, [u64; 2]>,

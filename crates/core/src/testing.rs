@@ -4,9 +4,12 @@
 //! section of cases, and so is the list `cases` of an object. The folder is `vectors/FAMILY` in the
 //! project, or `$WORLDWIRE_VECTORS/FAMILY` if that is set.
 
+mod codec;
 pub mod holding;
 pub mod operations;
 pub mod pair;
+
+pub use codec::{Decoded, decode, encoded};
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -53,11 +56,8 @@ pub fn run_vectors(
     elsewhere: &[&str],
     mut run: impl FnMut(Case<'_>) -> Result<(), String>,
 ) {
-    let folder = std::env::var_os("WORLDWIRE_VECTORS").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors")),
-        PathBuf::from,
-    );
-    let folder = folder.join(family);
+    let folder = std::env::var_os("WORLDWIRE_VECTORS");
+    let folder = folder.map_or_else(|| project().join("vectors"), PathBuf::from).join(family);
     let entries =
         std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = entries
@@ -92,6 +92,21 @@ pub fn run_vectors(
     assert!(failures.is_empty(), "\n{failures}");
 }
 
+/// The folder of the project. Published crates do not contain its samples and vectors.
+fn project() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A file in the project's folder `samples`.
+///
+/// # Panics
+/// If the file cannot be read.
+#[must_use]
+pub fn sample_file(name: &str) -> Vec<u8> {
+    let path = project().join("samples").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// The value of a case's key, decoded from hexadecimal digits.
 ///
 /// # Errors
@@ -101,8 +116,8 @@ pub fn hex(case: &Json, key: &str) -> Result<Vec<u8>, String> {
     parse_hex(text).ok_or_else(|| format!("{key} is not hexadecimal text"))
 }
 
-/// Checks that a node matches the expectation of a case. Records may have more fields than the case
-/// lists, numbers may be given as names, and bytes and identifiers as text.
+/// Checks that a node matches a case's expectation. Records may have fields that the case omits. A
+/// case may give numbers as names, and bytes and identifiers as text.
 ///
 /// # Errors
 /// Where and how they differ.
@@ -123,7 +138,7 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
             }
             Ok(())
         }
-        // A text with additional properties besides its characters.
+        // Text with more properties than its characters.
         (_, Value::Record) if node.child("text").is_some() => match node.child("text") {
             Some(text) => agrees(text, wanted),
             None => differs(),
@@ -168,11 +183,11 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
 /// If a walk through children does not visit every node exactly once, if a node, its text or its
 /// bytes are not within their layer, or if the JSON is invalid.
 pub fn render(tree: &Tree<'_>, style: Style) -> Json {
-    assert_eq!(visit(tree, tree.roots()), tree.len(), "a walk meets every node once");
+    assert_eq!(visit(tree, tree.roots()), tree.len(), "a walk visits every node once");
     let mut text = String::new();
     write_tree(tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut text);
     let lines = text.lines().count();
-    assert!(lines <= tree.len() + 1, "{lines} lines of {} nodes", tree.len());
+    assert!(lines <= tree.len() + 1, "{lines} lines for {} nodes", tree.len());
     text.clear();
     write_children(Value::Record, tree.roots(), style, &mut text);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -186,8 +201,8 @@ fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
         let length = layer.map_or(0, |layer| layer.data().len());
         let within = |start: u32, end: u64| u64::from(start) <= end && end <= length as u64;
         let (name, range) = (node.name(), node.bytes());
-        let place = within(range.start, range.end.into());
-        assert!(place, "{name}: bytes {range:?} of a layer of {length}");
+        let is_within = within(range.start, range.end.into());
+        assert!(is_within, "{name}: bytes {range:?} of a layer of {length}");
         if let Value::Span(span) = node.value() {
             let end = u64::from(span.start) + u64::from(span.length);
             assert!(within(span.start, end), "{name}: {span:?} of a layer of {length} bytes");
@@ -199,7 +214,7 @@ fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
 
 /// A fuzz target: its name, its function and its seeds.
 pub struct Target {
-    /// The name, as the fuzz workspace spells it.
+    /// The name, which is also a file name.
     pub name: &'static str,
     /// Runs the target on any bytes; panics if a promise is broken.
     pub run: fn(&[u8]),

@@ -2,7 +2,7 @@
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Json, Style};
-use worldwire_core::testing::{Target, render};
+use worldwire_core::testing::{Target, render, sample_file};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side};
 
@@ -16,9 +16,7 @@ use crate::{Codec, CodecOptions, Dissection, Families, Format, Item, Keys, Optio
 /// If a line of JSON is invalid, a whole message has no whole tree, or a panic was caught.
 pub fn dissect(data: &[u8]) {
     let limits = worldwire_capture::fuzzing::SMALL;
-    let Ok(mut capture) = CaptureReader::new(data, &limits) else {
-        return;
-    };
+    let Ok(mut capture) = CaptureReader::new(data, &limits) else { return };
     let families = Families::standard();
     let family = families.iter().nth(data.len() % (2 * families.iter().count()));
     let definitions = definitions().clone();
@@ -64,13 +62,9 @@ pub fn dissect(data: &[u8]) {
 /// # Panics
 /// If decoded data does not encode to the same bytes.
 pub fn codec(data: &[u8]) {
-    let Some((choice, data)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, data)) = data.split_first() else { return };
     let count = Codec::all().count();
-    let Some(codec) = Codec::all().nth(usize::from(choice & 0x7f) % count) else {
-        return;
-    };
+    let Some(codec) = Codec::all().nth(usize::from(choice & 0x7f) % count) else { return };
     let from = if choice & 0x80 == 0 { Side::Client } else { Side::Server };
     let (keys, limits) = (Keys::none(), Limits::DEFAULT);
     let definitions = definitions();
@@ -174,16 +168,16 @@ fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
 
 fn captures() -> Vec<Vec<u8>> {
     let samples = [
-        &include_bytes!("../../../samples/ki-login.pcapng")[..],
-        &include_bytes!("../../../samples/ki-server.pcapng")[..],
-        &include_bytes!("../../../samples/mxo-crowd.pcapng")[..],
-        &include_bytes!("../../../samples/mxo-world.pcapng")[..],
-        &include_bytes!("../../../samples/tera-login.pcapng")[..],
-        &include_bytes!("../../../samples/uru-age.pcapng")[..],
-        &include_bytes!("../../../samples/uru-login.pcapng")[..],
+        "ki-login.pcapng",
+        "ki-server.pcapng",
+        "mxo-crowd.pcapng",
+        "mxo-world.pcapng",
+        "tera-login.pcapng",
+        "uru-age.pcapng",
+        "uru-login.pcapng",
     ];
     let generated = worldwire_capture::fuzzing::TARGETS[0].seeds;
-    samples.into_iter().map(<[u8]>::to_vec).chain(generated()).collect()
+    samples.into_iter().map(sample_file).chain(generated()).collect()
 }
 
 fn filters() -> Vec<Vec<u8>> {

@@ -233,6 +233,8 @@ impl Definitions {
 /// takes longer than a run.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn definitions() -> &'static Definitions {
+    use worldwire_core::testing::sample_file;
+
     static DEFINITIONS: std::sync::LazyLock<Definitions> = std::sync::LazyLock::new(|| {
         let mut definitions = Definitions::built_in();
         definitions.add([
@@ -241,9 +243,10 @@ pub(crate) fn definitions() -> &'static Definitions {
             ("S_SYSTEM_MESSAGE.1.def", "string message\n"),
             ("protocol.1.map", "S_PLAIN = 5\nS_LISTS = 6\nS_SYSTEM_MESSAGE = 7\n"),
             ("sysmsg.1.map", "SMT_A = 0\nSMT_B = 1\n"),
-            ("age.sdl", include_str!("../../../samples/sdl/Fernhollow.sdl")),
-            ("things.sdl", include_str!("../../../samples/sdl/things.sdl")),
         ]);
+        for name in ["sdl/Fernhollow.sdl", "sdl/things.sdl"] {
+            definitions.add([(name, sample_file(name))]);
+        }
         definitions
     });
     &DEFINITIONS

@@ -6,7 +6,7 @@
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
-use worldwire_tera::fuzzing::TARGETS;
+use worldwire_tera::fuzzing::targets;
 
 /// Memory that one call may use; its input has at most 64 KiB.
 const MAX_BYTES: usize = 64 << 20;
@@ -18,7 +18,7 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
 #[test]
 fn every_fuzz_target_passes_on_its_seeds() {
-    each_alone("every_fuzz_target_passes_on_its_seeds", TARGETS, |target| {
+    each_alone("every_fuzz_target_passes_on_its_seeds", targets(), |target| {
         let before = MEMORY.allocated();
         // Exceeding this limit ends the process.
         MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();

@@ -10,15 +10,15 @@ use crate::connection::{Bounds, Connection, Decision, Event, Forward, HoldId, Pi
 
 /// The family-specific parts of the check.
 pub struct Family<'f, C: Connection> {
-    /// Creates a client and a server with a relay of these bounds between them, past setup.
+    /// Connects a client and a server by a relay with these bounds, and completes setup.
     pub pair: &'f dyn Fn(Bounds) -> Pair<C>,
-    /// Sends the message with this number from the end on this side.
+    /// Sends the message with this number from the end of this side.
     pub say: &'f dyn Fn(&mut C, Side, u8),
     /// The number of a piece from this side, if it is a message.
     pub number: &'f dyn Fn(Side, &[u8]) -> Option<u8>,
     /// Creates the replacement for a piece, with this number.
     pub replacement: &'f Replacement,
-    /// How long both ends stay connected while a message is held and both are silent.
+    /// How long two silent ends must stay connected while a message is held.
     pub patience: Duration,
 }
 
@@ -35,17 +35,14 @@ impl<C: Connection> fmt::Debug for Family<'_, C> {
 ///
 /// # Panics
 /// If one is broken.
-pub fn check<C: Connection>(family: &Family<'_, C>)
-where
-    C::Sender: Forward,
-{
+pub fn check<C: Connection<Sender: Forward>>(family: &Family<'_, C>) {
     for side in Side::BOTH {
-        pieces_leave_in_order(family, side);
-        released_pieces_are_replaced_or_dropped(family, side);
-        the_ends_stay_connected(family, side);
-        a_full_direction_pauses(family, side);
-        the_end_of_a_stream_waits(family, side);
-        closing_drops_held_pieces(family, side);
+        family.pieces_leave_in_order(side);
+        family.released_pieces_are_replaced_or_dropped(side);
+        family.the_ends_stay_connected(side);
+        family.a_full_direction_pauses(side);
+        family.the_end_of_a_stream_waits(side);
+        family.closing_drops_held_pieces(side);
     }
 }
 
@@ -64,10 +61,7 @@ struct Play<'p, 'f, C: Connection> {
     closed: Vec<Member>,
 }
 
-impl<'p, 'f, C: Connection> Play<'p, 'f, C>
-where
-    C::Sender: Forward,
-{
+impl<'p, 'f, C: Connection<Sender: Forward>> Play<'p, 'f, C> {
     fn new(family: &'p Family<'f, C>, side: Side, bounds: Bounds) -> Self {
         let (pair, held, closed) = ((family.pair)(bounds), BTreeMap::new(), Vec::new());
         let (relayed, received) = Default::default();
@@ -122,7 +116,7 @@ where
         self.wait(MOMENT);
     }
 
-    /// Held pieces leave the other direction open.
+    /// Checks that the other direction is open in spite of held pieces.
     fn check_other_direction(&mut self) {
         let other = self.side.other();
         let before = self.received[other.index()].len();
@@ -145,115 +139,99 @@ fn is_to_be_held(number: u8) -> bool {
     number.is_multiple_of(10)
 }
 
-fn pieces_leave_in_order<C: Connection>(family: &Family<'_, C>, side: Side)
-where
-    C::Sender: Forward,
-{
-    let mut play = Play::new(family, side, Bounds::default());
-    play.say(side, [1, 10, 11, 20, 21, 30]);
-    play.wait(MOMENT);
-    play.check_received(&[1]);
-    assert_eq!(play.relayed[side.index()], [1, 10, 11, 20, 21, 30], "all are reported");
-    assert!(play.relay().kept_bytes(side) > 0 && !play.relay().is_paused(side));
-    play.check_other_direction();
-    play.release(20, Decision::AsIs);
-    play.check_received(&[1]);
-    play.release(10, Decision::AsIs);
-    play.check_received(&[1, 10, 11, 20, 21]);
-    play.check_other_direction();
-    play.release(30, Decision::AsIs);
-    play.say(side, [31]);
-    play.wait(MOMENT);
-    play.check_received(&[1, 10, 11, 20, 21, 30, 31]);
-    assert_eq!(play.relay().kept_bytes(side), 0);
-}
+impl<C: Connection<Sender: Forward>> Family<'_, C> {
+    fn pieces_leave_in_order(&self, side: Side) {
+        let mut play = Play::new(self, side, Bounds::default());
+        play.say(side, [1, 10, 11, 20, 21, 30]);
+        play.wait(MOMENT);
+        play.check_received(&[1]);
+        assert_eq!(play.relayed[side.index()], [1, 10, 11, 20, 21, 30], "all are reported");
+        assert!(play.relay().kept_bytes(side) > 0 && !play.relay().is_paused(side));
+        play.check_other_direction();
+        play.release(20, Decision::AsIs);
+        play.check_received(&[1]);
+        play.release(10, Decision::AsIs);
+        play.check_received(&[1, 10, 11, 20, 21]);
+        play.check_other_direction();
+        play.release(30, Decision::AsIs);
+        play.say(side, [31]);
+        play.wait(MOMENT);
+        play.check_received(&[1, 10, 11, 20, 21, 30, 31]);
+        assert_eq!(play.relay().kept_bytes(side), 0);
+    }
 
-fn released_pieces_are_replaced_or_dropped<C: Connection>(family: &Family<'_, C>, side: Side)
-where
-    C::Sender: Forward,
-{
-    let mut play = Play::new(family, side, Bounds::default());
-    play.say(side, [10, 11, 20, 21]);
-    play.wait(MOMENT);
-    let (id, bytes) = play.held[&10].clone();
-    let refused = play.relay().sender().release(id, Decision::instead(b"no message"));
-    assert!(refused.is_err(), "it is not a message");
-    play.wait(MOMENT);
-    play.check_received(&[]);
-    let other = (family.replacement)(side, &bytes, 12);
-    play.release(10, Decision::instead(other));
-    play.check_received(&[12, 11]);
-    play.release(20, Decision::Drop);
-    play.check_received(&[12, 11, 21]);
-}
+    fn released_pieces_are_replaced_or_dropped(&self, side: Side) {
+        let mut play = Play::new(self, side, Bounds::default());
+        play.say(side, [10, 11, 20, 21]);
+        play.wait(MOMENT);
+        let (id, bytes) = play.held[&10].clone();
+        let refused = play.relay().sender().release(id, Decision::instead(b"no message"));
+        assert!(refused.is_err(), "it is not a message");
+        play.wait(MOMENT);
+        play.check_received(&[]);
+        let other = (self.replacement)(side, &bytes, 12);
+        play.release(10, Decision::instead(other));
+        play.check_received(&[12, 11]);
+        play.release(20, Decision::Drop);
+        play.check_received(&[12, 11, 21]);
+    }
 
-/// Timers keep running, and so do keep-alives where the family has them.
-fn the_ends_stay_connected<C: Connection>(family: &Family<'_, C>, side: Side)
-where
-    C::Sender: Forward,
-{
-    let mut play = Play::new(family, side, Bounds::default());
-    play.say(side, [10]);
-    play.wait(family.patience);
-    assert_eq!(play.closed, [], "while the {side} is held");
-    play.check_received(&[]);
-    play.release(10, Decision::AsIs);
-    play.say(side, [11]);
-    play.wait(MOMENT);
-    play.check_received(&[10, 11]);
-    play.wait(family.patience);
-    assert_eq!(play.closed, []);
-}
+    /// Timers keep running, and so do keep-alives where the family has them.
+    fn the_ends_stay_connected(&self, side: Side) {
+        let mut play = Play::new(self, side, Bounds::default());
+        play.say(side, [10]);
+        play.wait(self.patience);
+        assert_eq!(play.closed, [], "while the {side} is held");
+        play.check_received(&[]);
+        play.release(10, Decision::AsIs);
+        play.say(side, [11]);
+        play.wait(MOMENT);
+        play.check_received(&[10, 11]);
+        play.wait(self.patience);
+        assert_eq!(play.closed, []);
+    }
 
-fn a_full_direction_pauses<C: Connection>(family: &Family<'_, C>, side: Side)
-where
-    C::Sender: Forward,
-{
-    let bounds = Bounds { queued_messages: 5, ..Bounds::default() };
-    let mut play = Play::new(family, side, bounds);
-    play.say(side, 10..19);
-    play.wait(MOMENT);
-    assert!(play.relay().is_paused(side) && !play.relay().is_paused(side.other()));
-    assert!(play.relayed[side.index()].len() <= 5, "{:?}", play.relayed);
-    play.check_received(&[]);
-    play.check_other_direction();
-    play.release(10, Decision::AsIs);
-    play.check_received(&(10..19).collect::<Vec<_>>());
-    assert!(!play.relay().is_paused(side) && play.relay().kept_bytes(side) == 0);
-}
+    fn a_full_direction_pauses(&self, side: Side) {
+        let bounds = Bounds { queued_messages: 5, ..Bounds::default() };
+        let mut play = Play::new(self, side, bounds);
+        play.say(side, 10..19);
+        play.wait(MOMENT);
+        assert!(play.relay().is_paused(side) && !play.relay().is_paused(side.other()));
+        assert!(play.relayed[side.index()].len() <= 5, "{:?}", play.relayed);
+        play.check_received(&[]);
+        play.check_other_direction();
+        play.release(10, Decision::AsIs);
+        play.check_received(&(10..19).collect::<Vec<_>>());
+        assert!(!play.relay().is_paused(side) && play.relay().kept_bytes(side) == 0);
+    }
 
-fn the_end_of_a_stream_waits<C: Connection>(family: &Family<'_, C>, side: Side)
-where
-    C::Sender: Forward,
-{
-    let mut play = Play::new(family, side, Bounds::default());
-    play.say(side, [10, 11]);
-    play.wait(MOMENT);
-    let (end, other) = match side {
-        Side::Client => (Member::Client, Member::Server),
-        Side::Server => (Member::Server, Member::Client),
-    };
-    play.pair.member(end).expect("it takes part").close();
-    play.wait(MOMENT);
-    assert_eq!(play.closed, [end], "the end waits behind the held piece");
-    play.check_received(&[]);
-    play.release(10, Decision::AsIs);
-    play.wait(MOMENT);
-    play.check_received(&[10, 11]);
-    assert_eq!(play.closed, [end, other, Member::Relay]);
-}
+    fn the_end_of_a_stream_waits(&self, side: Side) {
+        let mut play = Play::new(self, side, Bounds::default());
+        play.say(side, [10, 11]);
+        play.wait(MOMENT);
+        let (end, other) = match side {
+            Side::Client => (Member::Client, Member::Server),
+            Side::Server => (Member::Server, Member::Client),
+        };
+        play.pair.member(end).expect("the end exists").close();
+        play.wait(MOMENT);
+        assert_eq!(play.closed, [end], "the end waits for the held piece");
+        play.check_received(&[]);
+        play.release(10, Decision::AsIs);
+        play.wait(MOMENT);
+        play.check_received(&[10, 11]);
+        assert_eq!(play.closed, [end, other, Member::Relay]);
+    }
 
-fn closing_drops_held_pieces<C: Connection>(family: &Family<'_, C>, side: Side)
-where
-    C::Sender: Forward,
-{
-    let mut play = Play::new(family, side, Bounds::default());
-    play.say(side, [1, 10, 11]);
-    play.wait(MOMENT);
-    play.relay().close();
-    let (id, _) = play.held[&10].clone();
-    assert!(play.relay().sender().release(id, Decision::AsIs).is_err(), "it is gone");
-    play.wait(MOMENT);
-    play.check_received(&[1]);
-    assert_eq!(play.closed.first(), Some(&Member::Relay));
+    fn closing_drops_held_pieces(&self, side: Side) {
+        let mut play = Play::new(self, side, Bounds::default());
+        play.say(side, [1, 10, 11]);
+        play.wait(MOMENT);
+        play.relay().close();
+        let (id, _) = play.held[&10].clone();
+        assert!(play.relay().sender().release(id, Decision::AsIs).is_err(), "it is gone");
+        play.wait(MOMENT);
+        play.check_received(&[1]);
+        assert_eq!(play.closed.first(), Some(&Member::Relay));
+    }
 }

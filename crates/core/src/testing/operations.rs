@@ -1,22 +1,82 @@
 //! Drives connection machines with lists of operations, for fuzz targets. Checks every promise of
 //! the contract in [`connection`](crate::connection) that can be checked from outside.
 
-mod held;
 mod list;
+mod seeds;
 mod tiling;
 
-use core::fmt;
 use core::ops::Range;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Side;
-use crate::connection::{Bounds, Connection, Event, EventOf, Input, Piece, Sender};
+use crate::connection::{
+    Bounds, Connection, Decision, Event, EventOf, Forward, HoldId, Input, Piece, Sender,
+};
 
-pub use held::Held;
-pub use list::{Command, Operation, Operations, sampler};
+pub use list::{Command, Operation, list, sampler};
+pub use seeds::{Role, conversation};
 
+use list::Operations;
 use tiling::Tiling;
+
+/// The family-specific parts of a run.
+pub trait Family {
+    /// The connection under test.
+    type Connection: Connection<Sender: Forward>;
+
+    /// The bounds of the connection.
+    fn bounds(&self) -> Bounds;
+
+    /// Makes a message of a side from these bytes; see [`sampler`]. The result may be invalid.
+    fn message(&mut self, from: Side, data: &[u8]) -> Vec<u8>;
+
+    /// Sends a message made from these bytes. The connection may refuse it.
+    fn send(&mut self, sender: &mut SenderOf<Self>, data: &[u8]);
+
+    /// Injects a message made from these bytes, in families that can. The connection may refuse it.
+    fn inject(&mut self, _sender: &mut SenderOf<Self>, _to: Side, _data: &[u8]) {}
+
+    /// Receives every command before it is carried out. It may issue commands that only this family
+    /// has.
+    fn before(&mut self, _sender: &mut SenderOf<Self>, _command: Command<'_>) {}
+
+    /// Converts a side's plaintext to wire bytes, by encrypting it if there is a cipher.
+    fn wire(&mut self, _side: Side, _bytes: &mut Vec<u8>) {}
+
+    /// Makes a datagram from its content.
+    fn datagram(&mut self, data: &[u8]) -> Vec<u8> {
+        data.to_vec()
+    }
+
+    /// Receives every event, to check promises of the family.
+    fn watch(&mut self, _event: &EventOf<'_, Self::Connection>) {}
+
+    /// Receives everything that is transmitted to a side.
+    fn transmitted(&mut self, _to: Side, _bytes: &[u8]) {}
+
+    /// Whether the pieces of a stream are reported in order and without omissions. Otherwise they
+    /// must still tile the stream, together with the ranges that the next two methods return.
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
+    /// The range of a stream that the connection skipped, if this event reports one.
+    fn skipped(&self, _news: &<Self::Connection as Connection>::News) -> Option<Part> {
+        None
+    }
+
+    /// The ranges that the connection keeps for later or has dropped.
+    fn kept(&self, _connection: &Self::Connection) -> Vec<Part> {
+        Vec::new()
+    }
+}
+
+/// What a family's connection sends with.
+pub type SenderOf<F> = <<F as Family>::Connection as Connection>::Sender;
+
+/// A range of a side's stream.
+pub type Part = (Side, Range<u64>);
 
 /// Drives `connection` through the operations that `data` encodes, ends both streams, and returns
 /// statistics.
@@ -26,74 +86,31 @@ use tiling::Tiling;
 /// does nothing; pieces tile their stream and lie within the received bytes; `queued_bytes` agrees
 /// with the results of `poll_transmit` and stays within the bounds; time-outs and events are
 /// finite.
-pub fn run<C: Connection>(connection: C, data: &[u8], family: &mut Family<'_, C>) -> Seen {
-    run_watched(connection, data, family, |_| {})
+pub fn run<F: Family>(connection: F::Connection, data: &[u8], family: &mut F) -> Statistics {
+    let mut machine = Machine {
+        connection,
+        family,
+        now: Duration::ZERO,
+        is_lazy: false,
+        on_piece: VecDeque::new(),
+        held: VecDeque::new(),
+        arrived: [0; 2],
+        next: [0; 2],
+        is_excused: [false; 2],
+        tiling: Default::default(),
+        is_over: false,
+        is_undecided: false,
+        events: 0,
+        inputs: 0,
+        seen: Statistics::default(),
+    };
+    Operations(data).for_each(|operation| machine.apply(operation));
+    machine.finish()
 }
 
-/// Like [`run`], but passes every event to `watch`, which may check promises of the family.
-///
-/// # Panics
-/// Like [`run`].
-pub fn run_watched<C: Connection>(
-    connection: C,
-    data: &[u8],
-    family: &mut Family<'_, C>,
-    watch: impl FnMut(&EventOf<'_, C>),
-) -> Seen {
-    Machine::new(connection, family, watch).run(data)
-}
-
-/// Like [`run_watched`], for a connection that skips some pieces or keeps them for later. The
-/// pieces must still tile the stream, together with the ranges from `account`.
-///
-/// # Panics
-/// Like [`run`].
-pub fn run_out_of_order<C: Connection>(
-    connection: C,
-    data: &[u8],
-    family: &mut Family<'_, C>,
-    watch: impl FnMut(&EventOf<'_, C>),
-    account: Account<C>,
-) -> Seen {
-    Machine { account: Some(account), ..Machine::new(connection, family, watch) }.run(data)
-}
-
-/// How a connection that reports pieces out of order accounts for the rest of its stream.
-pub struct Account<C: Connection> {
-    /// The range that the connection skipped, if this event reports one, with its side.
-    pub passed_over: fn(&C::News) -> Option<Part>,
-    /// The ranges that the connection keeps for later or has dropped, with their sides.
-    pub kept: fn(&C) -> Vec<Part>,
-}
-
-/// A range of a side's stream.
-pub type Part = (Side, Range<u64>);
-
-impl<C: Connection> fmt::Debug for Account<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account").finish_non_exhaustive()
-    }
-}
-
-/// The family-specific parts of a run.
-pub struct Family<'f, C: Connection> {
-    /// The bounds of the connection.
-    pub bounds: Bounds,
-    /// Carries out a command, never [`Command::Close`]. The connection may refuse it.
-    pub command: &'f mut dyn FnMut(&mut C::Sender, Command<'_>),
-    /// Converts a side's plaintext to wire bytes, by encrypting it if there is a cipher.
-    pub wire: &'f mut dyn FnMut(Side, &mut Vec<u8>),
-}
-
-impl<C: Connection> fmt::Debug for Family<'_, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Family").field("bounds", &self.bounds).finish_non_exhaustive()
-    }
-}
-
-/// Statistics of a [`run`], to check that seeds get far enough.
+/// Statistics of a [`run`], to check that seeds reach deep states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Statistics {
     /// The number of pieces received.
     pub pieces: u64,
     /// The number of those that are messages.
@@ -109,71 +126,82 @@ pub struct Seen {
 const MAX_SETUP_BYTES: usize = 512;
 
 /// A machine and everything known about it from outside.
-struct Machine<'f, 'g, 'd, C: Connection, W> {
-    connection: C,
-    family: &'g mut Family<'f, C>,
-    watch: W,
+struct Machine<'f, 'd, F: Family> {
+    connection: F::Connection,
+    family: &'f mut F,
     now: Duration,
     is_lazy: bool,
     on_piece: VecDeque<Command<'d>>,
+    /// The pieces that a relay holds.
+    held: VecDeque<HoldId>,
     /// The received length of each stream, including gaps.
     arrived: [u64; 2],
     /// The offset of each side's next piece.
     next: [u64; 2],
-    /// Whether there may be other bytes before it.
+    /// Whether other bytes may precede it.
     is_excused: [bool; 2],
-    /// For connections that report pieces out of order.
-    account: Option<Account<C>>,
     tiling: [Tiling; 2],
     is_over: bool,
     /// Whether a decision may take effect at the next call.
     is_undecided: bool,
     events: u64,
     inputs: u64,
-    seen: Seen,
+    seen: Statistics,
 }
 
-impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C, W> {
-    fn new(connection: C, family: &'g mut Family<'f, C>, watch: W) -> Self {
-        Self {
-            connection,
-            family,
-            watch,
-            now: Duration::ZERO,
-            is_lazy: false,
-            on_piece: VecDeque::new(),
-            arrived: [0; 2],
-            next: [0; 2],
-            is_excused: [false; 2],
-            account: None,
-            tiling: Default::default(),
-            is_over: false,
-            is_undecided: false,
-            events: 0,
-            inputs: 0,
-            seen: Seen::default(),
+/// Carries out a command. The connection may refuse it.
+fn command<F: Family>(
+    family: &mut F,
+    held: &mut VecDeque<HoldId>,
+    sender: &mut SenderOf<F>,
+    command: Command<'_>,
+) {
+    family.before(sender, command);
+    // Messages of the wrong side must be refused.
+    let mut message = |data: &[u8]| {
+        let from = if data.len() & 1 == 0 { Side::Client } else { Side::Server };
+        family.message(from, data)
+    };
+    let _ = match command {
+        Command::Send(data) => return family.send(sender, data),
+        Command::Inject(to, data) => return family.inject(sender, to, data),
+        Command::Close => return sender.close(),
+        Command::AsIs => sender.forward(Decision::AsIs),
+        Command::Drop => sender.forward(Decision::Drop),
+        Command::Instead(data) => sender.forward(Decision::instead(message(data))),
+        Command::Hold => sender.hold().map(|id| held.push_back(id)),
+        Command::Release(data) => {
+            let index = data.first().map_or(0, |first| usize::from(*first));
+            let Some(id) = held.remove(index % held.len().max(1)) else { return };
+            let decision = match data {
+                [] | [_] | [_, 0, ..] => Decision::AsIs,
+                [_, 1, ..] => Decision::Drop,
+                [_, _, rest @ ..] => Decision::instead(message(rest)),
+            };
+            let may_be_refused = decision != Decision::AsIs;
+            let released = sender.release(id, decision);
+            if released.is_err() && may_be_refused {
+                held.push_back(id);
+            }
+            released
         }
-    }
+    };
+}
 
-    fn run(mut self, data: &'d [u8]) -> Seen {
-        for operation in Operations(data) {
-            self.apply(operation);
-        }
-        self.finish()
-    }
-
+impl<'d, F: Family> Machine<'_, 'd, F> {
     fn apply(&mut self, operation: Operation<'d>) {
         self.inputs += 1;
         match operation {
             Operation::Bytes(side, bytes) => {
                 let mut bytes = bytes.to_vec();
-                (self.family.wire)(side, &mut bytes);
+                self.family.wire(side, &mut bytes);
                 self.arrive(side, bytes.len() as u64);
                 self.connection.input(self.now, side, Input::Bytes(&bytes));
             }
             Operation::Datagram(side, bytes) => {
+                let bytes = self.family.datagram(bytes);
                 self.arrive(side, bytes.len() as u64);
-                self.connection.input(self.now, side, Input::Datagram(bytes));
+                self.connection.input(self.now, side, Input::Datagram(&bytes));
             }
             Operation::Gap(side, length) => {
                 self.arrive(side, length);
@@ -188,14 +216,10 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 self.now = self.connection.poll_timeout().unwrap_or(self.now).max(self.now);
                 self.time_out();
             }
-            Operation::Now(command) => {
-                let sender = self.connection.sender();
-                match command {
-                    Command::Close => sender.close(),
-                    command => (self.family.command)(sender, command),
-                }
+            Operation::Now(now) => {
+                command(self.family, &mut self.held, self.connection.sender(), now);
             }
-            Operation::OnPiece(command) => return self.on_piece.push_back(command),
+            Operation::OnPiece(later) => return self.on_piece.push_back(later),
             Operation::Poll(most) => {
                 for _ in 0..most {
                     if !self.poll() {
@@ -228,7 +252,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 return;
             }
         }
-        panic!("time-outs at {:?} without end", self.now);
+        panic!("endless time-outs at {:?}", self.now);
     }
 
     fn drain(&mut self) {
@@ -250,12 +274,12 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
     fn poll(&mut self) -> bool {
         self.is_undecided = false;
         let Some((event, sender)) = self.connection.poll() else { return false };
-        assert!(!self.is_over, "{event:?} behind Closed");
-        (self.watch)(&event);
+        assert!(!self.is_over, "{event:?} after Closed");
+        self.family.watch(&event);
         self.events += 1;
         let all = self.arrived.iter().fold(0, |all: u64, arrived| all.saturating_add(*arrived));
         let most = all.saturating_add(self.inputs.saturating_mul(8)).saturating_add(64);
-        assert!(self.events <= most, "events without end: {event:?}");
+        assert!(self.events <= most, "endless events: {event:?}");
         let mut is_piece = false;
         let mut is_closed = false;
         match &event {
@@ -265,10 +289,9 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 let (next, arrived) = (self.next[side.index()], self.arrived[side.index()]);
                 let is_excused = core::mem::take(&mut self.is_excused[side.index()]);
                 let tiles = range.start == next || (is_excused && range.start > next);
-                let is_in_order = self.account.is_none();
-                assert!(tiles || !is_in_order, "{event:?} where the next piece begins at {next}");
-                assert!(range.start < range.end, "{event:?} takes up nothing");
-                assert!(range.end <= arrived, "{event:?} of {arrived} bytes");
+                assert!(tiles || !self.family.is_in_order(), "{event:?} does not begin at {next}");
+                assert!(range.start < range.end, "{event:?} has an empty range");
+                assert!(range.end <= arrived, "{event:?} ends after byte {arrived}");
                 assert!(!piece.bytes().is_empty(), "{event:?} has no bytes");
                 self.next[side.index()] = range.end;
                 self.tiling[side.index()].cover(range);
@@ -283,8 +306,8 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             }
             Event::Resync { side, skipped } => {
                 let next = &mut self.next[side.index()];
-                assert!(skipped.start <= skipped.end, "{event:?} backwards");
-                assert!(skipped.end >= *next, "{event:?} behind {next}");
+                assert!(skipped.start <= skipped.end, "{event:?} has a reversed range");
+                assert!(skipped.end >= *next, "{event:?} ends before {next}");
                 *next = skipped.end;
                 self.tiling[side.index()].excuse(skipped.clone());
                 self.is_excused[side.index()] = false;
@@ -300,17 +323,13 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             }
             Event::Closed(_) => is_closed = true,
             Event::News(news) => {
-                let account = self.account.as_ref();
-                if let Some((side, range)) = account.and_then(|it| (it.passed_over)(news)) {
+                if let Some((side, range)) = self.family.skipped(news) {
                     self.tiling[side.index()].cover(range);
                 }
             }
         }
-        if is_piece && let Some(command) = self.on_piece.pop_front() {
-            match command {
-                Command::Close => sender.close(),
-                command => (self.family.command)(sender, command),
-            }
+        if is_piece && let Some(later) = self.on_piece.pop_front() {
+            command(self.family, &mut self.held, sender, later);
         }
         drop(event);
         self.is_undecided = is_piece;
@@ -328,22 +347,23 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             let written = self.connection.poll_transmit(to);
             let after = self.connection.queued_bytes(to);
             let length = written.as_ref().map_or(0, Vec::len);
+            self.family.transmitted(to, written.as_deref().unwrap_or_default());
             // A decision about a piece may have queued more.
             if !core::mem::take(&mut self.is_undecided) {
                 assert_eq!(before, after + length, "queued bytes before and after a write");
             }
-            let bound = self.family.bounds.queued_bytes.saturating_add(MAX_SETUP_BYTES);
-            assert!(before.max(after) <= bound, "{before} bytes are queued, {bound} at most");
+            let bound = self.family.bounds().queued_bytes.saturating_add(MAX_SETUP_BYTES);
+            assert!(before.max(after) <= bound, "{before} bytes are queued; the bound is {bound}");
             self.seen.transmitted += length as u64;
             if written.is_none() {
                 let waits = !self.connection.is_established() || self.connection.is_closed();
-                assert!(after == 0 || waits, "{after} bytes are queued, and none are written");
+                assert!(after == 0 || waits, "{after} bytes are queued but none are written");
                 return;
             }
         }
     }
 
-    fn finish(mut self) -> Seen {
+    fn finish(mut self) -> Statistics {
         self.is_lazy = false;
         for side in Side::BOTH {
             self.apply(Operation::End(side));
@@ -358,13 +378,13 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             self.apply(Operation::Now(Command::Release(&[0])));
         }
         assert!(self.connection.is_closed(), "open after the end of both streams");
-        assert!(self.is_over, "closed, and never reported it");
+        assert!(self.is_over, "closed without reporting it");
         for side in Side::BOTH {
             self.apply(Operation::Bytes(side, &[0; 16]));
         }
         self.apply(Operation::Wait(Duration::from_secs(1 << 20)));
-        if let Some(account) = &self.account {
-            for (side, range) in (account.kept)(&self.connection) {
+        if !self.family.is_in_order() {
+            for (side, range) in self.family.kept(&self.connection) {
                 self.tiling[side.index()].cover(range);
             }
             self.tiling.iter_mut().for_each(Tiling::check);
@@ -440,6 +460,20 @@ mod tests {
         }
     }
 
+    impl Forward for EchoSender {
+        fn forward(&mut self, _: Decision<'_>) -> Result<(), SendError> {
+            Err(SendError::Role("a relay"))
+        }
+
+        fn hold(&mut self) -> Result<HoldId, SendError> {
+            Err(SendError::Role("a relay"))
+        }
+
+        fn release(&mut self, _: HoldId, _: Decision<'_>) -> Result<(), SendError> {
+            Err(SendError::Role("a relay"))
+        }
+    }
+
     impl Connection for Echo {
         type News = Error;
         type Received<'c> = Heard;
@@ -496,26 +530,32 @@ mod tests {
         }
     }
 
-    fn list(operations: &[Operation<'_>]) -> Vec<u8> {
-        let mut list = Vec::new();
-        operations.iter().for_each(|operation| operation.write(&mut list));
-        list
+    struct EchoFamily;
+
+    impl Family for EchoFamily {
+        type Connection = Echo;
+
+        fn bounds(&self) -> Bounds {
+            Bounds::default()
+        }
+
+        fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
+            data.to_vec()
+        }
+
+        fn send(&mut self, sender: &mut EchoSender, data: &[u8]) {
+            let _ = sender.send(data);
+        }
+
+        fn wire(&mut self, _: Side, bytes: &mut Vec<u8>) {
+            bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        }
     }
 
-    fn play(breaks: Option<Promise>, operations: &[Operation<'_>]) -> Seen {
-        let bounds = Bounds::default();
-        let mut family = Family {
-            bounds,
-            command: &mut |sender: &mut EchoSender, command| {
-                if let Command::Send(data) = command {
-                    let _ = sender.send(data);
-                }
-            },
-            wire: &mut |_, bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1),
-        };
-        let sender = EchoSender { out: Outgoing::new(bounds), ..EchoSender::default() };
+    fn play(breaks: Option<Promise>, operations: &[Operation<'_>]) -> Statistics {
+        let sender = EchoSender { out: Outgoing::new(Bounds::default()), ..EchoSender::default() };
         let connection = Echo { sender, breaks, ..Echo::default() };
-        run(connection, &list(operations), &mut family)
+        run(connection, &list(operations), &mut EchoFamily)
     }
 
     const TALK: [Operation<'static>; 4] = [
@@ -527,22 +567,22 @@ mod tests {
 
     #[test]
     fn a_machine_that_follows_the_contract_passes() {
-        let seen = Seen { pieces: 3, messages: 2, faults: 0, transmitted: 17 };
+        let seen = Statistics { pieces: 3, messages: 2, faults: 0, transmitted: 17 };
         assert_eq!(play(None, &TALK), seen);
         let lazy = [&[Operation::Lazy(true)], &TALK[..], &[Operation::Poll(1)]].concat();
         assert_eq!(play(None, &lazy), seen);
         let closed = [Operation::Now(Command::Close), TALK[1]];
-        assert_eq!(play(None, &closed), Seen::default());
+        assert_eq!(play(None, &closed), Statistics::default());
     }
 
     #[test]
-    #[should_panic(expected = "behind Closed")]
+    #[should_panic(expected = "after Closed")]
     fn closed_is_reported_once() {
         play(Some(Promise::ClosedOnce), &TALK);
     }
 
     #[test]
-    #[should_panic(expected = "where the next piece begins at 1")]
+    #[should_panic(expected = "does not begin at 1")]
     fn pieces_tile() {
         play(Some(Promise::Tiling), &TALK);
     }

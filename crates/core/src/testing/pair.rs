@@ -1,7 +1,7 @@
 //! Connects a client and a server of any family by a simulated wire in virtual time, with an
 //! optional relay between them and an optional observer.
 
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::connection::{Connection, EventOf, Input};
@@ -75,54 +75,37 @@ struct Wire {
     side: Side,
     conditions: Conditions,
     sampler: Sampler,
-    flying: BinaryHeap<Flight>,
+    /// The bytes in transit, by arrival and number. `None` is the end of the stream.
+    in_transit: BTreeMap<(Duration, u64), Option<Vec<u8>>>,
     count: u64,
     has_ended: bool,
-}
-
-/// Bytes in transit.
-#[derive(Debug, PartialEq, Eq)]
-struct Flight {
-    arrival: Duration,
-    number: u64,
-    /// `None` is the end of the stream.
-    bytes: Option<Vec<u8>>,
-}
-
-impl Ord for Flight {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        // The heap returns its greatest element, so the earliest arrival is the greatest.
-        (other.arrival, other.number).cmp(&(self.arrival, self.number))
-    }
-}
-
-impl PartialOrd for Flight {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl Wire {
     fn new(from: Member, to: Member, side: Side, conditions: Conditions) -> Self {
         let seed = conditions.seed.wrapping_mul(8) + from as u64 * 2 + side.index() as u64;
-        let (flying, sampler) = (BinaryHeap::new(), Sampler::new(seed));
-        Self { from, to, side, conditions, sampler, flying, count: 0, has_ended: false }
+        let (in_transit, sampler) = (BTreeMap::new(), Sampler::new(seed));
+        Self { from, to, side, conditions, sampler, in_transit, count: 0, has_ended: false }
     }
 
     fn chance(&mut self, in_a_thousand: u64) -> bool {
         self.sampler.below(1000) < in_a_thousand
     }
 
-    fn fly(&mut self, arrival: Duration, bytes: Option<Vec<u8>>) {
+    fn schedule(&mut self, arrival: Duration, bytes: Option<Vec<u8>>) {
         self.count += 1;
-        self.flying.push(Flight { arrival, number: self.count, bytes });
+        self.in_transit.insert((arrival, self.count), bytes);
+    }
+
+    fn next_arrival(&self) -> Option<Duration> {
+        self.in_transit.first_key_value().map(|((arrival, _), _)| *arrival)
     }
 
     /// Ends the stream; false if it had already ended.
     fn end(&mut self, now: Duration) -> bool {
         let first = !core::mem::replace(&mut self.has_ended, true);
         if first {
-            self.fly(now + self.conditions.latency, None);
+            self.schedule(now + self.conditions.latency, None);
         }
         first
     }
@@ -159,10 +142,10 @@ impl Wire {
                     arrival += latency * u32::try_from(late).unwrap_or(0) / 1_000;
                 }
                 if self.chance(self.conditions.duplication) {
-                    self.fly(arrival + latency, Some(sent.clone()));
+                    self.schedule(arrival + latency, Some(sent.clone()));
                 }
             }
-            self.fly(arrival, Some(sent));
+            self.schedule(arrival, Some(sent));
         }
         segments
     }
@@ -249,14 +232,14 @@ impl<C: Connection> Pair<C> {
             let next = deadline.min().into_iter().chain(self.next_arrival()).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             idle = if next > self.now { 0 } else { idle + 1 };
-            assert!(idle < 10_000, "time-outs at {:?} without end", self.now);
+            assert!(idle < 10_000, "endless time-outs at {:?}", self.now);
             self.step(next, &mut on);
         }
         self.now = self.now.max(end);
     }
 
     fn next_arrival(&self) -> Option<Duration> {
-        self.wires.iter().filter_map(|wire| Some(wire.flying.peek()?.arrival)).min()
+        self.wires.iter().filter_map(Wire::next_arrival).min()
     }
 
     /// Advances the time: delivers the bytes due by then and handles deadlines.
@@ -273,20 +256,20 @@ impl<C: Connection> Pair<C> {
         self.drain(on);
         for index in 0..self.wires.len() {
             while let Some(wire) = self.wires.get_mut(index)
-                && wire.flying.peek().is_some_and(|flight| flight.arrival <= now)
-                && let Some(flight) = wire.flying.pop()
+                && wire.next_arrival().is_some_and(|arrival| arrival <= now)
+                && let Some((_, bytes)) = wire.in_transit.pop_first()
             {
                 let (to, side, datagrams) = (wire.to, wire.side, wire.conditions.datagrams);
                 if to != Member::Relay
-                    && let Some(bytes) = &flight.bytes
+                    && let Some(bytes) = &bytes
                 {
                     self.arrived[side.index()].extend_from_slice(bytes);
                 }
-                if to == Member::Relay && flight.bytes.is_none() {
+                if to == Member::Relay && bytes.is_none() {
                     self.ended_at_relay[side.index()] = true;
                 }
                 let Some(connection) = self.member(to) else { continue };
-                match &flight.bytes {
+                match &bytes {
                     None => connection.input(now, side, Input::End),
                     Some(bytes) if datagrams => {
                         connection.input(now, side, Input::Datagram(bytes));
@@ -333,7 +316,7 @@ impl<C: Connection> Pair<C> {
             }
         }
         if member == Member::Relay && !moved {
-            moved = self.pass_on_ends();
+            moved = self.forward_ends();
         }
         let closed = self.member(member).is_some_and(|member| member.is_closed());
         if closed && !core::mem::replace(&mut self.ended[member as usize], true) {
@@ -356,7 +339,7 @@ impl<C: Connection> Pair<C> {
 
     /// Ends the relay's outgoing wires for streams that have ended, once all of their bytes are on
     /// the wire, as a driver does with the halves of its sockets.
-    fn pass_on_ends(&mut self) -> bool {
+    fn forward_ends(&mut self) -> bool {
         let (now, ended, relay) = (self.now, self.ended_at_relay, &self.relay);
         let keeps = |side| relay.as_ref().is_some_and(|relay| relay.kept_bytes(side) > 0);
         let is_due = |wire: &&mut Wire| {

@@ -7,7 +7,9 @@ use worldwire_core::connection::{
     Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Inject as _, Sender as _,
     Timer,
 };
-use worldwire_core::testing::operations::{self, Command, Held, Operation, Seen, sampler};
+use worldwire_core::testing::operations::{
+    Command, Family, Operation, Statistics, list, run, sampler,
+};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::testing::{Target, fuzz, fuzz_runs};
 use worldwire_core::{Sampler, Side};
@@ -169,55 +171,56 @@ fn a_relay_changes_drops_and_injects() {
     assert_eq!(inboxes, wanted);
 }
 
+/// One run of a machine.
+struct Run {
+    role: Role,
+    channel: Channel,
+}
+
+impl Family for Run {
+    type Connection = Connection;
+
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
+    }
+
+    fn message(&mut self, from: Side, data: &[u8]) -> Vec<u8> {
+        Message::sample(self.channel, from, &mut sampler(data)).to_bytes().unwrap_or_default()
+    }
+
+    fn send(&mut self, sender: &mut Sender, data: &[u8]) {
+        let side = if self.role == Role::Plays(Side::Server) { Side::Server } else { Side::Client };
+        let _ = sender.send(&Message::sample(self.channel, side, &mut sampler(data)));
+    }
+
+    fn inject(&mut self, sender: &mut Sender, to: Side, data: &[u8]) {
+        let _ = sender.inject(to, &self.message(to.other(), data));
+    }
+}
+
 /// Runs a machine of this role and channel through the operations that the bytes encode.
-fn operate(role: Role, channel: Channel, data: &[u8]) -> Seen {
-    let mut held = Held::default();
-    let mut command = |sender: &mut Sender, command: Command<'_>| {
-        let make = |data: &[u8], side| Message::sample(channel, side, &mut sampler(data));
-        let instead = |data: &[u8]| make(data, Side::Client).to_bytes().unwrap_or_default();
-        if held.carry_out(sender, command, instead) {
-            return;
-        }
-        let _ = match command {
-            Command::Send(data) => {
-                let side =
-                    if role == Role::Plays(Side::Server) { Side::Server } else { Side::Client };
-                sender.send(&make(data, side))
-            }
-            Command::Inject(to, data) => {
-                let made = make(data, to.other()).to_bytes().unwrap_or_default();
-                sender.inject(to, &made)
-            }
-            _ => Ok(()),
-        };
-    };
-    let mut family = operations::Family {
-        bounds: Bounds::default(),
-        command: &mut command,
-        wire: &mut |_, _| (),
-    };
-    operations::run(machine(role, channel), data, &mut family)
+fn operate(role: Role, channel: Channel, data: &[u8]) -> Statistics {
+    run(machine(role, channel), data, &mut Run { role, channel })
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let list = |wires: Vec<(Side, Vec<u8>)>, datagrams: bool| {
-        let mut list = Vec::new();
-        Operation::OnPiece(Command::Instead(b"x")).write(&mut list);
-        Operation::OnPiece(Command::Hold).write(&mut list);
-        Operation::Now(Command::Send(b"early")).write(&mut list);
-        for (side, bytes) in &wires {
-            match datagrams {
-                true => Operation::Datagram(*side, bytes).write(&mut list),
-                false => Operation::Bytes(*side, bytes).write(&mut list),
-            }
-        }
-        Operation::Now(Command::Inject(Side::Client, b"y")).write(&mut list);
-        Operation::Timeout.write(&mut list);
-        list
+    let conversation = |wires: Vec<(Side, Vec<u8>)>, datagrams: bool| {
+        let mut operations = vec![
+            Operation::OnPiece(Command::Instead(b"x")),
+            Operation::OnPiece(Command::Hold),
+            Operation::Now(Command::Send(b"early")),
+        ];
+        operations.extend(wires.iter().map(|(side, bytes)| match datagrams {
+            true => Operation::Datagram(*side, bytes),
+            false => Operation::Bytes(*side, bytes),
+        }));
+        operations.push(Operation::Now(Command::Inject(Side::Client, b"y")));
+        operations.push(Operation::Timeout);
+        list(&operations)
     };
     vec![
-        list(talk::stream(SESSION, KEY), false),
-        list(talk::datagrams(SESSION, KEY), true),
+        conversation(talk::stream(SESSION, KEY), false),
+        conversation(talk::datagrams(SESSION, KEY), true),
         Vec::new(),
     ]
 }

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use worldwire_core::json::{Json, Style};
-use worldwire_core::testing::{Target, render};
-use worldwire_core::{Reader, Sampler, Tree};
+use worldwire_core::testing::{Target, decode, render};
+use worldwire_core::{Limits, Reader, Sampler, Tree};
 
 use crate::file::revision::{FileList, FileListDiff};
 use crate::file::table::TableFile;
@@ -90,23 +90,17 @@ fn json(data: &[u8]) {
 }
 
 fn table(data: &[u8]) {
-    if let Ok(file) = TableFile::decode(&mut Reader::new(data)) {
-        let list = FileList::of(&file);
-        assert_eq!(list.diff(&list), FileListDiff::default(), "differs from itself");
-        assert!(list.files.iter().all(|file| file.url("x").is_ascii()));
-    }
-
-    let plain = TableFile::decode(&mut Reader::new(data));
-    let mut reader = Reader::traced("file", data, Tree::new());
-    let traced = TableFile::decode(&mut reader);
-    assert_eq!(plain, traced, "a trace changed the outcome");
-    let (tree, outcome) = reader.conclude(traced);
-    let json = render(&tree, Style::default());
-    let Ok(file) = outcome else { return };
-    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encoded to other bytes");
-    let again = TableFile::from_json(&json).and_then(|file| file.to_bytes());
-    assert_eq!(again.as_deref(), Ok(data), "JSON encoded to other bytes");
-    assert_eq!(TableFile::json_to_bytes(&json), again, "differs one record at a time");
+    let (limits, style) = (&Limits::DEFAULT, Style::default());
+    let decoded = decode(data, limits, style, TableFile::decode, TableFile::decode);
+    let by_record = TableFile::json_to_bytes(&decoded.json);
+    let again = |json: &Json| TableFile::from_json(json)?.to_bytes();
+    let used = decoded.used;
+    let Some(file) = decoded.encodes_back(TableFile::to_bytes, again) else { return };
+    assert_eq!(by_record.as_deref(), Ok(used), "differs one record at a time");
+    assert_eq!(used, data, "bytes were left");
+    let list = FileList::of(&file);
+    assert_eq!(list.diff(&list), FileListDiff::default(), "differs from itself");
+    assert!(list.files.iter().all(|file| file.url("x").is_ascii()));
     if let Ok(csv) = file.to_csv() {
         let again = TableFile::from_csv(&csv, "").expect("it was just written");
         assert_eq!(again.to_bytes(), file.to_bytes(), "round trip through CSV");

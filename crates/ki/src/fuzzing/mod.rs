@@ -4,7 +4,6 @@ mod connection;
 mod dml;
 mod files;
 pub mod object;
-mod operations;
 mod wad;
 mod wire;
 
@@ -14,8 +13,8 @@ use worldwire_core::testing::Target;
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     wire::TARGETS
         .iter()
-        .chain(connection::TARGETS)
-        .chain(operations::TARGETS)
+        .chain(connection::STREAMS)
+        .chain(connection::OPERATIONS)
         .chain(dml::TARGETS)
         .chain(object::TARGETS)
         .chain(wad::TARGETS)

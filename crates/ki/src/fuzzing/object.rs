@@ -234,7 +234,7 @@ fn types(data: &[u8]) {
     }
 }
 
-/// The hash of no content.
+/// The content hash of caches here, which belong to no file.
 const NO_CONTENT: ContentHash = ContentHash([0; 32]);
 
 /// The input follows the header of a cache, which has a checksum.

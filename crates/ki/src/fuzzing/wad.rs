@@ -1,8 +1,8 @@
 //! Targets for archives.
 
+use worldwire_core::Limits;
 use worldwire_core::json::Style;
-use worldwire_core::testing::{Target, render};
-use worldwire_core::{Limits, Reader, Tree};
+use worldwire_core::testing::{Target, decode};
 
 use crate::file::wad::{Archive, ArchiveFile, BuildOptions, Inflater, Packed, Plan, build, diff};
 
@@ -10,19 +10,17 @@ use crate::file::wad::{Archive, ArchiveFile, BuildOptions, Inflater, Packed, Pla
 pub(super) const TARGETS: &[Target] = &[Target { name: "ki_wad", run: wad, seeds }];
 
 fn wad(data: &[u8]) {
-    let plain = ArchiveFile::decode(&mut Reader::new(data));
-    let mut reader = Reader::traced("file", data, Tree::new());
-    let traced = ArchiveFile::decode(&mut reader);
-    assert_eq!(plain, traced, "a trace changed the outcome");
-    let (tree, outcome) = reader.conclude(traced);
-    let json = render(&tree, Style::default());
+    let read = |reader: &mut _| ArchiveFile::decode(reader);
+    let traced = |reader: &mut _| ArchiveFile::decode(reader);
+    let decoded = decode(data, &Limits::DEFAULT, Style::default(), read, traced);
     let limits = Limits { inflated_bytes: 1 << 20, ..Limits::DEFAULT };
     let archive = Archive::parse(data, &limits);
-    assert_eq!(archive.is_ok(), outcome.is_ok(), "table and archive disagree");
-    let (Ok(file), Ok(archive)) = (outcome, archive) else { return };
-    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encoded to other bytes");
-    let again = ArchiveFile::from_json(&json).and_then(|file| file.to_bytes());
-    assert_eq!(again.as_deref(), Ok(data), "JSON encoded to other bytes");
+    assert_eq!(archive.is_ok(), decoded.value.is_ok(), "table and archive disagree");
+    let Ok(archive) = archive else { return };
+    assert_eq!(decoded.used, data, "bytes were left");
+    let file = decoded
+        .encodes_back(ArchiveFile::to_bytes, |json| ArchiveFile::from_json(json)?.to_bytes());
+    let Some(file) = file else { return };
     assert_eq!(file.table.encoded_size(), (data.len() - file.data.len()) as u64);
     assert!(diff(archive.table(), archive.table()).is_empty(), "differs from itself");
     assert!(archive.overlaps().len() <= archive.entries().len());

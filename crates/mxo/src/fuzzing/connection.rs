@@ -8,7 +8,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::{Bounds, Connection as _, Event, EventOf, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
-    Account, Command, Family, Held, Operation, Seen, run_out_of_order, run_watched, sampler,
+    Command, Family, Operation, Part, Role, Statistics, list, run, sampler,
 };
 
 use crate::connection::{
@@ -21,39 +21,10 @@ use crate::frame::{
 
 /// All targets in this file. A datagram that starts with 01 is built from the rest, and encrypted
 /// with the session's key.
-pub(super) const TARGETS: &[Target] = &[
-    Target {
-        name: "mxo_operations_client",
-        run: |data| {
-            client(data);
-        },
-        seeds: client_lists,
-    },
-    Target {
-        name: "mxo_operations_server",
-        run: |data| {
-            server(data);
-        },
-        seeds: server_lists,
-    },
-    Target {
-        name: "mxo_operations_observer",
-        run: |data| {
-            observer(data);
-        },
-        seeds: watched_lists,
-    },
-    Target {
-        name: "mxo_operations_relay",
-        run: |data| {
-            relay(data);
-        },
-        seeds: watched_lists,
-    },
-];
+pub(super) const TARGETS: &[Target] = worldwire_core::role_targets!("mxo_operations", drive, lists);
 
 const EPOCH: Duration = Duration::from_secs(1_248_965_312);
-/// Small, so that inputs reach them.
+/// Small limits, so that lists of operations reach them.
 const BOUNDS: Bounds = Bounds { queued_bytes: 4096, queued_messages: 64 };
 const SESSION: u32 = 0x1f2e_3d4c;
 static KEY: LazyLock<SessionKey> = LazyLock::new(|| SessionKey::new(&[0x4b; 16]));
@@ -62,117 +33,106 @@ fn session() -> Session {
     Session::new(SESSION, KEY.clone(), &[5; 16])
 }
 
-fn client(data: &[u8]) -> Seen {
-    let mut config = ClientConfig::new(EPOCH, 2);
-    config.common.bounds = BOUNDS;
-    endpoint(Connection::client(config, session(), Duration::ZERO), data)
+/// One run of a connection.
+struct Run {
+    role: Role,
+    /// The packets with objects that were sent.
+    sent: BTreeSet<PacketNumber>,
+    /// The packets of these that arrived or were lost.
+    settled: BTreeSet<PacketNumber>,
 }
 
-fn server(data: &[u8]) -> Seen {
-    let mut config = ServerConfig::new(EPOCH);
-    config.common.bounds = BOUNDS;
-    endpoint(Connection::server(config, session(), Duration::ZERO), data)
+impl Family for Run {
+    type Connection = Connection;
+
+    fn bounds(&self) -> Bounds {
+        BOUNDS
+    }
+
+    fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
+        packet(data)
+    }
+
+    fn send(&mut self, sender: &mut Sender, data: &[u8]) {
+        let mut sampler = sampler(data);
+        match data.first() {
+            Some(b'o') => {
+                let length = sampler.length(1400);
+                self.sent.extend(sender.send_objects(&sampler.bytes(length), None));
+            }
+            Some(b'r') => _ = sender.reset(),
+            _ => {
+                let length = usize::try_from(sampler.below(300)).unwrap_or(0);
+                let _ = sender.send(&RpcMessage::new(0x28, &sampler.bytes(length)));
+            }
+        }
+    }
+
+    fn datagram(&mut self, data: &[u8]) -> Vec<u8> {
+        match data {
+            [1, number, rest @ ..] => KEY.seal_datagram(&[*number; 16], &packet(rest)),
+            _ => data.to_vec(),
+        }
+    }
+
+    /// Each packet with objects has one outcome.
+    fn watch(&mut self, event: &EventOf<'_, Connection>) {
+        match event {
+            Event::News(News::Delivered(number) | News::Lost(number)) => {
+                assert!(self.settled.insert(*number), "{number} has two outcomes");
+            }
+            Event::News(News::Late(number)) => {
+                assert!(self.settled.contains(number), "{number} is late but was not lost");
+            }
+            _ => {}
+        }
+    }
+
+    /// Clients and servers hold back RPC messages until the earlier ones have arrived.
+    fn is_in_order(&self) -> bool {
+        matches!(self.role, Role::Observer | Role::Relay)
+    }
+
+    fn kept(&self, connection: &Connection) -> Vec<Part> {
+        connection.early_ranges()
+    }
 }
 
-/// Clients and servers hold back RPC messages until the earlier ones have arrived. Each packet with
-/// objects has one outcome.
-fn endpoint(connection: Connection, data: &[u8]) -> Seen {
-    let mut settled: BTreeSet<PacketNumber> = BTreeSet::new();
-    let mut watch = |event: &EventOf<'_, Connection>| match event {
-        Event::News(News::Delivered(number) | News::Lost(number)) => {
-            assert!(settled.insert(*number), "{number} has two outcomes");
+fn drive(role: Role, data: &[u8]) -> Statistics {
+    let known = || Arc::from([KnownSession { id: Some(SESSION), key: KEY.clone() }]);
+    let connection = match role {
+        Role::Client => {
+            let mut config = ClientConfig::new(EPOCH, 2);
+            config.common.bounds = BOUNDS;
+            Connection::client(config, session(), Duration::ZERO)
         }
-        Event::News(News::Late(number)) => {
-            assert!(settled.contains(number), "{number} is late but was not lost");
+        Role::Server => {
+            let mut config = ServerConfig::new(EPOCH);
+            config.common.bounds = BOUNDS;
+            Connection::server(config, session(), Duration::ZERO)
         }
-        _ => {}
+        Role::Observer => Connection::observer(known()),
+        Role::Relay => {
+            let config = RelayConfig { bounds: BOUNDS, ..RelayConfig::new(known()) };
+            Connection::relay(&config, Duration::ZERO)
+        }
     };
-    let mut sent: BTreeSet<PacketNumber> = BTreeSet::new();
-    let mut held = Held::default();
-    let mut command =
-        |sender: &mut Sender, what: Command<'_>| sent.extend(act(sender, &mut held, what));
-    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    let account = Account { passed_over: |_| None, kept: Connection::early_ranges };
-    let data = sealed(data);
-    let seen = run_out_of_order(connection, &data, &mut family, &mut watch, account);
-    assert!(settled.is_subset(&sent), "outcomes of packets that were never sent");
+    let mut family = Run { role, sent: BTreeSet::new(), settled: BTreeSet::new() };
+    let seen = run(connection, data, &mut family);
+    assert!(family.settled.is_subset(&family.sent), "outcomes of packets that were never sent");
     seen
 }
 
-fn known() -> Arc<[KnownSession]> {
-    [KnownSession { id: Some(SESSION), key: KEY.clone() }].into()
-}
-
-fn observer(data: &[u8]) -> Seen {
-    watched(Connection::observer(known()), data)
-}
-
-fn relay(data: &[u8]) -> Seen {
-    let config = RelayConfig { bounds: BOUNDS, ..RelayConfig::new(known()) };
-    watched(Connection::relay(&config, Duration::ZERO), data)
-}
-
-fn watched(connection: Connection, data: &[u8]) -> Seen {
-    let mut held = Held::default();
-    let mut command = |sender: &mut Sender, what: Command<'_>| {
-        act(sender, &mut held, what);
-    };
-    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    run_watched(connection, &sealed(data), &mut family, |_| {})
-}
-
-/// The operations with datagrams as they appear on the wire.
-fn sealed(data: &[u8]) -> Vec<u8> {
-    let mut list = Vec::new();
-    for operation in worldwire_core::testing::operations::Operations(data) {
-        match operation {
-            Operation::Datagram(side, [1, number, rest @ ..]) => {
-                let wire = KEY.seal_datagram(&[*number; 16], &around(rest));
-                Operation::Datagram(side, &wire).write(&mut list);
-            }
-            operation => operation.write(&mut list),
-        }
-    }
-    list
-}
-
 /// A packet with these contents.
-fn around(body: &[u8]) -> Vec<u8> {
+fn packet(body: &[u8]) -> Vec<u8> {
     let mut writer = worldwire_core::Writer::new();
     let made = crate::frame::encode_head(1_248_965_312, body, &mut writer);
     assert_eq!(made.err(), None, "operations are short");
     writer.into_bytes()
 }
 
-/// Runs a command; returns the number of a packet with objects.
-fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) -> Option<PacketNumber> {
-    if held.carry_out(sender, command, around) {
-        return None;
-    }
-    // Refusals are fine.
-    let _ = match command {
-        Command::Send(data) => {
-            let mut sampler = sampler(data);
-            match data.first() {
-                Some(b'o') => {
-                    let length = sampler.length(1400);
-                    let bytes = sampler.bytes(length);
-                    return sender.send_objects(&bytes, None).ok();
-                }
-                Some(b'r') => sender.reset(),
-                _ => {
-                    let length = usize::try_from(sampler.below(300)).unwrap_or(0);
-                    sender.send(&RpcMessage::new(0x28, &sampler.bytes(length)))
-                }
-            }
-        }
-        _ => Ok(()),
-    };
-    None
-}
-
-/// A packet in a list of operations: 01, a byte for the vector, and the contents.
-fn short(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
+/// A packet as a list of operations contains it: 01, a byte for the vector, and the contents.
+fn operation(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
     let sequence = SequenceWord {
         acks: crate::frame::AckBits(0x7f),
         remote: SequenceNumber::new(acked),
@@ -191,24 +151,18 @@ fn rpcs(first: u16, count: u8) -> Section<'static> {
 const ANSWER: [u8; 7] = [0, 0, 0, 0, 0, 0, 5];
 const ALWAYS: RccFlags = RccFlags::Always;
 
-fn list(operations: &[Operation<'_>]) -> Vec<u8> {
-    let mut list = Vec::new();
-    operations.iter().for_each(|operation| operation.write(&mut list));
-    list
-}
-
-/// Operations for both roles after setup.
+/// Operations for a client or server, with its setup in `first`.
 fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
     let objects = Section::Objects([1, 0, 8, 0, 0][..].into());
     let all = [
-        short(1, ALWAYS, 0, vec![rpcs(0, 3)]),
-        short(3, ALWAYS, 1, vec![rpcs(5, 1), objects]),
-        short(2, ALWAYS, 2, vec![rpcs(3, 3)]),
-        short(2, ALWAYS, 2, vec![rpcs(3, 3)]),
-        short(4, ALWAYS, 4, vec![Section::Other { id: 5, bytes: [2, 12, 0, 0][..].into() }]),
-        short(5, ALWAYS | RccFlags::Reset, 0, vec![]),
-        short(6, ALWAYS, 5, vec![rpcs(0, 1)]),
-        short(4000, ALWAYS, 9, vec![rpcs(900, 1)]),
+        operation(1, ALWAYS, 0, vec![rpcs(0, 3)]),
+        operation(3, ALWAYS, 1, vec![rpcs(5, 1), objects]),
+        operation(2, ALWAYS, 2, vec![rpcs(3, 3)]),
+        operation(2, ALWAYS, 2, vec![rpcs(3, 3)]),
+        operation(4, ALWAYS, 4, vec![Section::Other { id: 5, bytes: [2, 12, 0, 0][..].into() }]),
+        operation(5, ALWAYS | RccFlags::Reset, 0, vec![]),
+        operation(6, ALWAYS, 5, vec![rpcs(0, 1)]),
+        operation(4000, ALWAYS, 9, vec![rpcs(900, 1)]),
     ];
     let own = side.other();
     let mut operations = vec![
@@ -225,13 +179,13 @@ fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
         operations.push(Operation::Now(Command::Send(b"objects")));
         operations.push(Operation::Now(Command::Send(b"message")));
     }
-    let answer = short(20, ALWAYS | RccFlags::Reset, 0, vec![]);
-    let behind = short(21, ALWAYS, 0, vec![rpcs(0, 2)]);
+    let answer = operation(20, ALWAYS | RccFlags::Reset, 0, vec![]);
+    let after = operation(21, ALWAYS, 0, vec![rpcs(0, 2)]);
     operations.extend([
         Operation::Now(Command::Send(b"reset")),
         Operation::Wait(Duration::from_millis(600)),
         Operation::Datagram(side, &answer),
-        Operation::Datagram(side, &behind),
+        Operation::Datagram(side, &after),
         Operation::Lazy(true),
         Operation::Now(Command::Send(b"c")),
         Operation::Transmit(own.other(), 1),
@@ -247,27 +201,31 @@ fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
     list(&operations)
 }
 
-fn client_lists() -> Vec<Vec<u8>> {
-    vec![talk(Side::Server, Operation::Datagram(Side::Server, &ANSWER))]
-}
-
 fn hello() -> Vec<u8> {
     let mut client = Connection::client(ClientConfig::new(EPOCH, 2), session(), Duration::ZERO);
     client.poll_transmit(Side::Server).unwrap_or_default()
 }
 
-fn server_lists() -> Vec<Vec<u8>> {
-    let ping = Plain::Ping(3).to_bytes().unwrap_or_default();
-    let greeted = talk(Side::Client, Operation::Datagram(Side::Client, &hello()));
-    vec![[greeted, list(&[Operation::Datagram(Side::Client, &ping)])].concat()]
+fn lists(role: Role) -> Vec<Vec<u8>> {
+    let hello = hello();
+    match role {
+        Role::Client => vec![talk(Side::Server, Operation::Datagram(Side::Server, &ANSWER))],
+        Role::Server => {
+            let ping = Plain::Ping(3).to_bytes().unwrap_or_default();
+            let greeted = talk(Side::Client, Operation::Datagram(Side::Client, &hello));
+            vec![[greeted, list(&[Operation::Datagram(Side::Client, &ping)])].concat()]
+        }
+        Role::Observer | Role::Relay => vec![watched(&hello)],
+    }
 }
 
-fn watched_lists() -> Vec<Vec<u8>> {
-    let hello = hello();
-    let [one, two, three] = [1, 2, 3].map(|number| short(number, ALWAYS, number, vec![rpcs(0, 2)]));
-    let reset = short(4, ALWAYS | RccFlags::Reset, 0, vec![]);
-    vec![list(&[
-        Operation::Datagram(Side::Client, &hello),
+/// Operations for observers and relays.
+fn watched(hello: &[u8]) -> Vec<u8> {
+    let [one, two, three] =
+        [1, 2, 3].map(|number| operation(number, ALWAYS, number, vec![rpcs(0, 2)]));
+    let reset = operation(4, ALWAYS | RccFlags::Reset, 0, vec![]);
+    list(&[
+        Operation::Datagram(Side::Client, hello),
         Operation::Datagram(Side::Server, &ANSWER),
         Operation::Datagram(Side::Client, &one),
         Operation::Datagram(Side::Client, &one),
@@ -292,7 +250,7 @@ fn watched_lists() -> Vec<Vec<u8>> {
         Operation::Bytes(Side::Client, b"stream"),
         Operation::Lazy(false),
         Operation::End(Side::Client),
-    ])]
+    ])
 }
 
 #[cfg(test)]
@@ -301,15 +259,9 @@ mod tests {
 
     #[test]
     fn seeds_get_far() {
-        let messages = |seeds: Vec<Vec<u8>>, run: fn(&[u8]) -> Seen| -> Vec<u64> {
-            seeds.iter().map(|seed| run(seed).messages).collect()
+        let messages = |role| -> Vec<u64> {
+            lists(role).iter().map(|seed| drive(role, seed).messages).collect()
         };
-        let seen = [
-            messages(client_lists(), client),
-            messages(server_lists(), server),
-            messages(watched_lists(), observer),
-            messages(watched_lists(), relay),
-        ];
-        assert_eq!(seen, [[11], [10], [8], [8]]);
+        assert_eq!(Role::ALL.map(messages), [[11], [10], [8], [8]]);
     }
 }

@@ -10,23 +10,6 @@ use worldwire_core::testing::Target;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    wire::TARGETS.iter().chain(connection::TARGETS).chain(OBJECTS)
+    let objects = replicator::TARGETS.iter().chain(section::TARGETS).chain(tables::TARGETS);
+    wire::TARGETS.iter().chain(connection::TARGETS).chain(objects)
 }
-
-/// The targets for object sections, tables and the replicator.
-const OBJECTS: &[Target] = &[
-    replicator::REPLICATOR,
-    section::CLIENT,
-    section::GUESSED,
-    section::KNOWN,
-    section::PRESENCE,
-    section::REPLICA,
-    section::LATE_REPLICA,
-    section::UNKNOWN,
-    tables::CLASSES,
-    tables::DUMP,
-    tables::JSON,
-    tables::MAP,
-    tables::NAMES,
-    tables::TABLE,
-];

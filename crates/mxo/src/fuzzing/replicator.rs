@@ -13,7 +13,7 @@ use crate::replicator::{ClientId, Config, ObjectId, Replicator, Spawn, ViewState
 use crate::schema::Objects;
 
 /// Two bytes per operation: what to do, and the object or packet.
-pub(super) const REPLICATOR: Target = Target { name: "mxo_replicator", run, seeds };
+pub(super) const TARGETS: &[Target] = &[Target { name: "mxo_replicator", run, seeds }];
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
@@ -21,7 +21,7 @@ static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::buil
 const GOIDS: [u16; 4] = [415, 599, 12, 417];
 const MAX_OBJECTS: usize = 24;
 const LATE: Duration = Duration::from_millis(400);
-/// More ticks than this until everything is delivered are a defect.
+/// The maximum number of ticks until everything is delivered.
 const MAX_REST: u32 = 2_000;
 
 /// A packet that has not reached the client yet.
@@ -39,7 +39,7 @@ struct World {
     /// The first bit of the input: whether overtaken packets are dropped.
     in_order: bool,
     newest: u64,
-    on_way: VecDeque<Packet>,
+    in_transit: VecDeque<Packet>,
     objects: Vec<(ObjectId, u16)>,
     now: Duration,
     number: u64,
@@ -69,7 +69,7 @@ fn run(data: &[u8]) {
         replica: Replica::new(Arc::clone(&OBJECTS)),
         in_order,
         newest: 0,
-        on_way: VecDeque::new(),
+        in_transit: VecDeque::new(),
         objects: Vec::new(),
         now: Duration::ZERO,
         number: 0,
@@ -116,7 +116,7 @@ impl World {
                     0 => self.server.set_movement(id, &movement),
                     _ => self.server.follow(self.client, &movement),
                 };
-                assert!(moved.is_ok() || goid != 12 || what & 32 != 0, "players move");
+                assert!(moved.is_ok() || goid != 12 || what & 32 != 0, "a player cannot move");
             }
             (8, _) => self.tick(),
             (9, _) => self.deliver(usize::from(which)),
@@ -128,7 +128,7 @@ impl World {
             (13, _) if which < 8 => {
                 self.server.reset(self.client).expect("the id is valid");
                 self.replica.reset();
-                self.on_way.clear();
+                self.in_transit.clear();
             }
             (14, _) => self.poll(what & 16 != 0),
             _ => {}
@@ -148,7 +148,7 @@ impl World {
     fn tick(&mut self) {
         self.now += Duration::from_millis(50);
         let too_late = |packet: &Packet| packet.lost_at.is_some_and(|at| at + LATE <= self.now);
-        self.on_way.retain(|packet| !too_late(packet));
+        self.in_transit.retain(|packet| !too_late(packet));
         self.server.tick(self.now);
         self.poll(true);
     }
@@ -163,14 +163,14 @@ impl World {
             self.number += 1;
             self.server.sent(self.client, self.number).expect("an increasing number");
             let section = core::mem::take(&mut section);
-            self.on_way.push_back(Packet { number: self.number, section, lost_at: None });
+            self.in_transit.push_back(Packet { number: self.number, section, lost_at: None });
         }
     }
 
     /// Packets that arrive are acknowledged, unless they were reported lost.
     fn deliver(&mut self, which: usize) {
-        let index = which % self.on_way.len().max(1);
-        let Some(packet) = self.on_way.remove(index) else { return };
+        let index = which % self.in_transit.len().max(1);
+        let Some(packet) = self.in_transit.remove(index) else { return };
         if self.in_order && packet.number < self.newest {
             self.server.lost(self.client, packet.number).expect("the id is valid");
             return;
@@ -190,20 +190,20 @@ impl World {
 
     /// Reports a packet lost; it may still arrive.
     fn lose(&mut self, which: usize) {
-        let index = which % self.on_way.len().max(1);
-        let Some(packet) = self.on_way.get_mut(index) else { return };
+        let index = which % self.in_transit.len().max(1);
+        let Some(packet) = self.in_transit.get_mut(index) else { return };
         self.server.lost(self.client, packet.number).expect("the id is valid");
         packet.lost_at.get_or_insert(self.now);
         if self.in_order {
             // Its section is never applied, or was applied before.
-            self.on_way.remove(index);
+            self.in_transit.remove(index);
         }
     }
 
     fn settle(&mut self) {
         for _ in 0..MAX_REST {
             self.tick();
-            while !self.on_way.is_empty() {
+            while !self.in_transit.is_empty() {
                 self.deliver(0);
             }
             if self.server.is_settled(self.client).expect("the id is valid") {

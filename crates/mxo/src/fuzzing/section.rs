@@ -4,38 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use worldwire_core::json::Style;
-use worldwire_core::testing::{Target, render};
+use worldwire_core::testing::{Target, decode, encoded};
 use worldwire_core::value::parse_hex;
-use worldwire_core::{Reader, Side, Tree, Writer};
+use worldwire_core::{Limits, Reader, Side};
 
 use crate::frame::SequenceNumber;
 use crate::message::{Context, NoViews, OWN_VIEW, Properties, Rules, Section, Viewed};
 use crate::replica::{Bounds, Replica};
 use crate::schema::{Objects, Tables};
 
-/// Sections from servers, with known objects.
-pub(super) const KNOWN: Target = Target { name: "mxo_section", run: known, seeds: sections };
-/// The same with mostly unknown objects, keeping what is unreadable.
-pub(super) const UNKNOWN: Target =
-    Target { name: "mxo_section_unknown", run: unknown, seeds: sections };
-/// The same with guessed classes.
-pub(super) const GUESSED: Target =
-    Target { name: "mxo_section_guessed", run: guessed, seeds: sections };
-/// Sections from clients.
-pub(super) const CLIENT: Target =
-    Target { name: "mxo_section_client", run: client, seeds: client_sections };
-/// Presence bytes and values alone.
-pub(super) const PRESENCE: Target =
-    Target { name: "mxo_presence", run: presence, seeds: presences };
-/// Sections applied one after another.
-pub(super) const REPLICA: Target = Target { name: "mxo_replica", run: replica, seeds: replicas };
-/// The same in packets that overtake each other.
-pub(super) const LATE_REPLICA: Target =
-    Target { name: "mxo_replica_late", run: late_replica, seeds: late_replicas };
+/// The targets of this file.
+pub(super) const TARGETS: &[Target] = &[
+    // Sections from servers: with known objects, with mostly unknown ones, with guessed classes.
+    Target { name: "mxo_section", run: known, seeds: sections },
+    Target { name: "mxo_section_unknown", run: unknown, seeds: sections },
+    Target { name: "mxo_section_guessed", run: guessed, seeds: sections },
+    Target { name: "mxo_section_client", run: client, seeds: client_sections },
+    Target { name: "mxo_presence", run: presence, seeds: presences },
+    Target { name: "mxo_replica", run: replica, seeds: replicas },
+    Target { name: "mxo_replica_late", run: late_replica, seeds: late_replicas },
+];
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
-/// Every class, but hardly any goobj that uses one.
+/// Every class, but only one goobj that uses one.
 static STRANGE: LazyLock<Objects> = LazyLock::new(|| {
     let mut tables = Tables::built_in();
     let goobjs: Vec<u16> = tables.goobjs().map(|(goid, _)| goid).collect();
@@ -82,29 +74,20 @@ fn client(data: &[u8]) {
 }
 
 /// Decodes a section in every way, and encodes it again.
-fn section<'d>(data: &'d [u8], context: &Context<'_, '_>) -> Option<Section<'d>> {
-    let mut silent = Reader::new(data);
-    let read = Section::decode(&mut silent, context);
-    let mut reader = Reader::traced("section", data, Tree::new());
-    let outcome = Section::decode(&mut reader, context);
-    let (tree, outcome) = reader.conclude(outcome);
-    assert_eq!(read.as_ref().err(), outcome.as_ref().err(), "the trace changed the result");
-    assert!(tree.len() <= 64 + MAX_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
-    let json = render(&tree, Style::default());
-    let section = read.ok()?;
-    let used = data.get(..silent.position()).unwrap_or_default();
+fn section<'d>(data: &'d [u8], context: &Context<'d, '_>) -> Option<Section<'d>> {
+    let read = |reader: &mut _| Section::decode(reader, context);
+    let traced = |reader: &mut _| Section::decode(reader, context);
+    let decoded = decode(data, &Limits::DEFAULT, Style::default(), read, traced);
+    let (nodes, used) = (decoded.tree.len(), decoded.used.len());
+    assert!(nodes <= 64 + MAX_NODES_A_BYTE * data.len(), "{nodes} nodes");
     let encode = |section: &Section<'_>| {
-        let mut writer = Writer::new();
-        section.encode(context.objects, context.from, &mut writer).expect("it was read");
-        writer.into_bytes()
+        encoded(|writer| section.encode(context.objects, context.from, writer))
     };
-    assert_eq!(encode(&section), used, "encoding differs");
+    let section =
+        decoded.encodes_back(encode, |json| encode(&Section::from_json(json, context)?))?;
     let lengths = section.operations.iter().map(|one| one.encoded_len(context.objects));
     let frame = if section.unterminated { 1 } else { 3 };
-    assert_eq!(lengths.sum::<usize>() + frame, used.len(), "the computed length is wrong");
-    let again =
-        Section::from_json(&json, context).unwrap_or_else(|error| panic!("{error}: {json}"));
-    assert_eq!(encode(&again), used, "encoding from JSON differs");
+    assert_eq!(lengths.sum::<usize>() + frame, used, "the computed length is wrong");
     Some(section)
 }
 
@@ -113,7 +96,7 @@ fn hexes(list: &[&str]) -> Vec<Vec<u8>> {
 }
 
 /// Sections as JSON, with the contents of creates and updates of every kind.
-const MADE: [&str; 5] = [
+const JSON: [&str; 5] = [
     r#"{"operations":[{"create":{"goid":12,"spawn_seq":47,"new_view":2,"properties":{
         "RealLastName":"Hill","CharacterName":{"text":"a",
         "behind":{"$hex":"010203040506070809020102030405060708090102030405060708090102"}},
@@ -137,12 +120,10 @@ const MADE: [&str; 5] = [
 
 fn sections() -> Vec<Vec<u8>> {
     let context = Context::server(&OBJECTS, &*VIEWS);
-    let made = MADE.iter().map(|text| {
+    let made = JSON.iter().map(|text| {
         let json = serde_json::from_str(text).expect("valid JSON");
         let section = Section::from_json(&json, &context).expect("a section");
-        let mut writer = Writer::new();
-        section.encode(&OBJECTS, Side::Server, &mut writer).expect("a valid section");
-        writer.into_bytes()
+        encoded(|writer| section.encode(&OBJECTS, Side::Server, writer)).expect("a valid section")
     });
     let mut seeds: Vec<_> = made.collect();
     seeds.extend(hexes(&[
@@ -191,24 +172,18 @@ fn presence(data: &[u8]) {
     let Some(order) = orders.get(usize::from(*choice) % orders.len().max(1)) else { return };
     let mut reader = Reader::new(data);
     let Ok(read) = Properties::decode(&mut reader, order) else { return };
-    let mut writer = Writer::new();
-    read.encode(order, &mut writer).expect("it was read");
-    assert_eq!(Some(writer.as_bytes()), data.get(..reader.position()), "encoding differs");
+    let bytes = encoded(|writer| read.encode(order, writer));
+    assert_eq!(bytes.as_deref(), Ok(&data[..reader.position()]), "encoding differs");
     assert_eq!(read.encoded_len(order), reader.position(), "the computed length is wrong");
-    let mut ascending = read.list().iter().map(|one| one.index());
-    let mut last = ascending.next();
-    for index in ascending {
-        assert!(Some(index) > last, "ascending");
-        last = Some(index);
-    }
+    let indices = read.list().iter().map(|one| one.index());
+    assert!(indices.is_sorted_by(|before, after| before < after), "not ascending");
     // Rebuilt from the same values, it has no padding but the same contents.
     let mut made = Properties::new();
     for one in read.list().iter().rev() {
         made.set(u16::try_from(one.index()).expect("few"), one.bytes());
     }
-    let mut writer = Writer::new();
-    made.encode(order, &mut writer).expect("the same values");
-    let again = Properties::decode(&mut Reader::new(writer.as_bytes()), order).expect("just made");
+    let bytes = encoded(|writer| made.encode(order, writer)).expect("the same values");
+    let again = Properties::decode(&mut Reader::new(&bytes), order).expect("just made");
     assert_eq!((again.list(), again.padding()), (read.list(), 0), "the same values");
 }
 
@@ -250,10 +225,10 @@ fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &
         let rest = head(&mut replica, from, rest);
         let (section, rest) = rest.split_at(usize::from(length >> 1).min(rest.len()));
         data = rest;
-        let before = picture(&replica);
+        let before = rendered(&replica);
         let pending = replica.pending_bytes();
         if replica.receive(section, from, Rules::LENIENT).is_err() {
-            assert_eq!(picture(&replica), before, "a failed section changed the views");
+            assert_eq!(rendered(&replica), before, "a failed section changed the views");
             assert_eq!(
                 replica.pending_bytes(),
                 pending,
@@ -264,7 +239,7 @@ fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &
     }
 }
 
-fn picture(replica: &Replica) -> String {
+fn rendered(replica: &Replica) -> String {
     let (mut json, mut text) = (String::new(), String::new());
     replica.write_json(Style::default(), &mut json);
     replica.write_text(&mut text);

@@ -7,38 +7,35 @@ use worldwire_core::testing::Target;
 
 use crate::schema::{MAX_PROBLEMS, Tables};
 
-/// Worldwire's format.
-pub(super) const TABLE: Target = Target { name: "mxo_table", run: table, seeds: table_seeds };
-/// Classes as CSV.
-pub(super) const CLASSES: Target = Target {
-    name: "mxo_table_classes",
-    run: |data| loader(data, Tables::read_class_csv),
-    seeds: class_seeds,
-};
-/// Names as CSV.
-pub(super) const NAMES: Target = Target {
-    name: "mxo_table_names",
-    run: |data| loader(data, Tables::read_name_csv),
-    seeds: || vec![b"Neo,12,\nTank, 13 ,4\r\n\nAbility,-2147099648,\nagain,12,\n".to_vec()],
-};
-/// A map of goobjs.
-pub(super) const MAP: Target = Target {
-    name: "mxo_table_map",
-    run: |data| loader(data, Tables::read_map),
-    seeds: || vec![b"goid,class_id\n12,player\n# door\n420, door364\n".to_vec()],
-};
-/// The community's dump.
-pub(super) const DUMP: Target = Target {
-    name: "mxo_table_dump",
-    run: |data| loader(data, Tables::read_dump),
-    seeds: dump_seeds,
-};
-/// JSON.
-pub(super) const JSON: Target = Target {
-    name: "mxo_table_json",
-    run: |data| loader(data, Tables::read_json),
-    seeds: json_seeds,
-};
+/// The targets of this file: worldwire's format, and each format that can be imported.
+pub(super) const TARGETS: &[Target] = &[
+    Target { name: "mxo_table", run: table, seeds: table_seeds },
+    Target {
+        name: "mxo_table_classes",
+        run: |data| loader(data, Tables::read_class_csv),
+        seeds: class_seeds,
+    },
+    Target {
+        name: "mxo_table_names",
+        run: |data| loader(data, Tables::read_name_csv),
+        seeds: || vec![b"Neo,12,\nTank, 13 ,4\r\n\nAbility,-2147099648,\nagain,12,\n".to_vec()],
+    },
+    Target {
+        name: "mxo_table_map",
+        run: |data| loader(data, Tables::read_map),
+        seeds: || vec![b"goid,class_id\n12,player\n# door\n420, door364\n".to_vec()],
+    },
+    Target {
+        name: "mxo_table_dump",
+        run: |data| loader(data, Tables::read_dump),
+        seeds: dump_seeds,
+    },
+    Target {
+        name: "mxo_table_json",
+        run: |data| loader(data, Tables::read_json),
+        seeds: json_seeds,
+    },
+];
 
 /// The tables before a file is read.
 static BASE: LazyLock<Tables> = LazyLock::new(|| {

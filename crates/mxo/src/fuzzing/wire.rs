@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use worldwire_core::json::Style;
-use worldwire_core::testing::{Target, render};
-use worldwire_core::{Reader, Result, Sampler, Side, Tree, Writer};
+use worldwire_core::testing::{Target, decode, encoded, render};
+use worldwire_core::{Limits, Reader, Result, Sampler, Side, Tree, Writer};
 
 use crate::crypt::{KeyFile, SessionKey};
 use crate::frame::{
@@ -26,43 +26,24 @@ pub(super) const TARGETS: &[Target] = &[
 /// Decodes bytes with and without a trace. A decoded value must survive encoding, and a detour over
 /// JSON.
 macro_rules! keeps {
-    ($data:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {{
-        let data: &[u8] = $data;
-        let mut plain = Reader::new(data);
-        let value = {
-            let $reader = &mut plain;
-            $decode
-        };
-        let mut traced = Reader::traced("data", data, Tree::new());
-        let seen = {
-            let $reader = &mut traced;
-            $decode
-        };
-        let outcome = value.as_ref().map(|_| ()).map_err(ToString::to_string);
-        let (tree, seen) = traced.conclude(seen);
-        assert_eq!(outcome, seen.map(|_| ()).map_err(|error| error.to_string()));
-        let $json = render(&tree, Style::default());
-        if let Ok(value) = value {
-            let bytes = data.get(..plain.position()).unwrap_or_default();
-            let encoded = |writer: Result<Writer>| writer.expect("it was decoded").into_bytes();
-            let mut writer = Writer::new();
-            assert_eq!(encoded(value.encode(&mut writer).map(|()| writer)), bytes);
-            let again = $from_json.unwrap_or_else(|error| panic!("{error}: {}", $json));
-            let mut writer = Writer::new();
-            assert_eq!(encoded(again.encode(&mut writer).map(|()| writer)), bytes, "{}", $json);
-        }
-    }};
+    ($data:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {
+        decode($data, &Limits::DEFAULT, Style::default(), |$reader| $decode, |$reader| $decode)
+            .encodes_back(
+                |value| encoded(|writer| value.encode(writer)),
+                |$json| $from_json.and_then(|value| encoded(|writer| value.encode(writer))),
+            )
+    };
 }
 
 fn datagram(data: &[u8]) {
-    keeps!(data, |reader| Datagram::decode(reader), |json| Datagram::from_json(&json));
+    keeps!(data, |reader| Datagram::decode(reader), |json| Datagram::from_json(json));
 }
 
 /// The bytes are the contents of a packet, with a valid CRC and length. The first byte selects the
 /// sender.
 fn packet(data: &[u8]) {
     let (from, whole) = whole(data);
-    keeps!(&whole, |reader| Packet::decode(reader, from), |json| Packet::from_json(&json, from));
+    keeps!(&whole, |reader| Packet::decode(reader, from), |json| Packet::from_json(json, from));
     // Whatever the measure returns, nothing is read twice.
     let mut lengths = data.iter().map(|byte| usize::from(*byte));
     let mut measure = |bytes: &[u8]| Ok(lengths.next().unwrap_or(bytes.len()));
@@ -71,7 +52,7 @@ fn packet(data: &[u8]) {
         assert_eq!(packet.to_bytes().ok(), Some(whole));
     }
     // Unmodified, most inputs are not packets.
-    keeps!(data, |reader| Packet::decode(reader, from), |json| Packet::from_json(&json, from));
+    keeps!(data, |reader| Packet::decode(reader, from), |json| Packet::from_json(json, from));
 }
 
 fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
@@ -111,20 +92,20 @@ fn sealed(data: &[u8]) {
 /// Consecutive frames.
 fn tcp(mut data: &[u8]) {
     while !data.is_empty() {
-        keeps!(data, |reader| TcpFrame::decode(reader), |json| TcpFrame::from_json(&json));
+        keeps!(data, |reader| TcpFrame::decode(reader), |json| TcpFrame::from_json(json));
         let mut reader = Reader::new(data);
         let Ok(frame) = TcpFrame::decode(&mut reader) else { return };
         data = reader.rest();
         let body = &frame.body;
-        keeps!(body, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(&json));
+        keeps!(body, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(json));
     }
 }
 
 fn margin(data: &[u8]) {
     let (_, whole) = whole(data);
-    keeps!(&whole, |reader| MarginText::decode(reader), |json| MarginText::from_json(&json));
-    keeps!(data, |reader| MarginText::decode(reader), |json| MarginText::from_json(&json));
-    keeps!(data, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(&json));
+    keeps!(&whole, |reader| MarginText::decode(reader), |json| MarginText::from_json(json));
+    keeps!(data, |reader| MarginText::decode(reader), |json| MarginText::from_json(json));
+    keeps!(data, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(json));
 }
 
 /// The first byte selects channel and sender.
@@ -133,7 +114,7 @@ fn login(data: &[u8]) {
     let channel = if first & 1 == 0 { Channel::Auth } else { Channel::Margin };
     let from = if first & 2 == 0 { Side::Client } else { Side::Server };
     keeps!(data, |reader| LoginMessage::decode(reader, channel, from), |json| {
-        LoginMessage::from_json(&json, channel, from)
+        LoginMessage::from_json(json, channel, from)
     });
 }
 
@@ -149,14 +130,8 @@ fn made(count: u64, make: impl Fn(&mut Sampler) -> Result<Vec<u8>>) -> Vec<Vec<u
     (0..count).filter_map(|seed| make(&mut Sampler::new(seed)).ok()).collect()
 }
 
-fn written(encode: impl FnOnce(&mut Writer) -> Result<()>) -> Result<Vec<u8>> {
-    let mut writer = Writer::new();
-    encode(&mut writer)?;
-    Ok(writer.into_bytes())
-}
-
 fn datagrams() -> Vec<Vec<u8>> {
-    made(12, |sampler| written(|writer| Datagram::sample(sampler).encode(writer)))
+    made(12, |sampler| encoded(|writer| Datagram::sample(sampler).encode(writer)))
 }
 
 fn packets() -> Vec<Vec<u8>> {
@@ -171,16 +146,16 @@ fn packets() -> Vec<Vec<u8>> {
 
 fn frames() -> Vec<Vec<u8>> {
     made(8, |sampler| {
-        written(|writer| {
+        encoded(|writer| {
             TcpFrame::sample(sampler).encode(writer)?;
-            let body = written(|writer| MarginFrame::sample(sampler).encode(writer))?;
+            let body = encoded(|writer| MarginFrame::sample(sampler).encode(writer))?;
             TcpFrame::of(&body).encode(writer)
         })
     })
 }
 
 fn margins() -> Vec<Vec<u8>> {
-    made(8, |sampler| written(|writer| MarginFrame::sample(sampler).encode(writer)))
+    made(8, |sampler| encoded(|writer| MarginFrame::sample(sampler).encode(writer)))
 }
 
 fn logins() -> Vec<Vec<u8>> {
@@ -189,7 +164,7 @@ fn logins() -> Vec<Vec<u8>> {
         let channel = if choice & 1 == 0 { Channel::Auth } else { Channel::Margin };
         let from = if choice & 2 == 0 { Side::Client } else { Side::Server };
         let message = LoginMessage::sample(sampler, channel, from);
-        let bytes = written(|writer| message.encode(writer))?;
+        let bytes = encoded(|writer| message.encode(writer))?;
         Ok([&[choice.to_le_bytes()[0]], &bytes[..]].concat())
     };
     made(60, make)

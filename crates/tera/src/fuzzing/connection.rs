@@ -1,35 +1,26 @@
-//! The machines of connections, driven by lists of operations.
+//! Fuzz targets for connections in all roles, driven by lists of operations.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{Bounds, Event, Inject as _, Sender as _};
+use worldwire_core::connection::{Bounds, Event, EventOf, Inject as _, Sender as _};
 use worldwire_core::testing::Target;
-use worldwire_core::testing::operations::{
-    Command, Family, Held, Operation, Seen, run_watched, sampler,
-};
+use worldwire_core::testing::operations::{Family, Role, Statistics, conversation, run, sampler};
 
 use crate::connection::{Config, Connection, RelayConfig, Sender, Unit};
 use crate::crypt::exchange::{Key, Keys, Session, Variant};
 use crate::crypt::pike::kept;
 use crate::frame::{CHECK_VERSION, Header};
 
-/// Who is driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Client,
-    Server,
-    Observer,
-    Relay,
-}
+pub(super) const TARGETS: &[Target] =
+    worldwire_core::role_targets!("tera_connection", drive, conversations);
 
-/// What every client and server here takes for random: one key stream for all connections of a
-/// variant.
+/// The random keys of every client and server. Sharing them yields one session per variant.
 const KEYS: [[Key; 2]; 2] = [[key(1), key(2)], [key(3), key(4)]];
 
-/// A key that it matters to turn.
+/// A key that rotation changes.
 const fn key(seed: u8) -> Key {
     let mut key = [seed; 128];
     key[0] = !seed;
@@ -40,7 +31,7 @@ const fn key(seed: u8) -> Key {
 /// The opcodes whose messages carry counter and checksum.
 const SIGNED: [u16; 2] = [1, 2];
 
-/// What the first byte of an input chooses.
+/// The settings selected by the first byte of an input.
 #[derive(Clone, Copy)]
 struct Choice(u8);
 
@@ -56,7 +47,7 @@ impl Choice {
         }
     }
 
-    /// Whether whoever reads the exchange knows the variant beforehand.
+    /// The variant, if an observer or a relay knows it beforehand.
     fn known(self) -> Option<Variant> {
         (self.0 & 4 != 0).then(|| self.variant())
     }
@@ -93,7 +84,7 @@ impl Choice {
     }
 }
 
-/// What a side says before it encrypts.
+/// The bytes that a side sends before it encrypts.
 fn exchange(side: Side) -> Vec<u8> {
     let keys = KEYS[side.index()].concat();
     match side {
@@ -102,63 +93,76 @@ fn exchange(side: Side) -> Vec<u8> {
     }
 }
 
-/// Drives a machine through the operations that follow the choice.
+/// One run: the ciphers of both sides, and the bytes left before they encrypt.
+struct Run {
+    bounds: Bounds,
+    ciphers: Session,
+    left: [usize; 2],
+}
+
+impl Family for Run {
+    type Connection = Connection;
+
+    fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
+        made(data)
+    }
+
+    fn send(&mut self, sender: &mut Sender, data: &[u8]) {
+        let _ = sender.send(&made(data));
+    }
+
+    fn inject(&mut self, sender: &mut Sender, to: Side, data: &[u8]) {
+        let _ = sender.set_integrity_seed(u32::try_from(data.len()).unwrap_or(0));
+        let _ = sender.inject(to, &made(data));
+    }
+
+    fn wire(&mut self, side: Side, bytes: &mut Vec<u8>) {
+        let left = &mut self.left[side.index()];
+        let plain = (*left).min(bytes.len());
+        *left -= plain;
+        let cipher = match side {
+            Side::Client => &mut self.ciphers.client,
+            Side::Server => &mut self.ciphers.server,
+        };
+        cipher.apply(&mut bytes[plain..]);
+    }
+
+    fn watch(&mut self, event: &EventOf<'_, Connection>) {
+        let Event::Received(received) = event else { return };
+        let length = match received.unit {
+            Unit::Hello => 4,
+            Unit::Key { .. } => 128,
+            Unit::Message { opcode } => {
+                let header = Header::whole(received.bytes).expect("a reported message is whole");
+                assert_eq!(header.opcode, opcode, "another opcode");
+                header.length.into()
+            }
+        };
+        assert_eq!(received.bytes.len(), length, "the length of {:?}", received.unit);
+    }
+}
+
+/// Drives a connection through the operations that follow the choice.
 ///
 /// # Panics
-/// When it breaks a promise of the contract, or reports a piece that is not whole.
-fn drive(role: Role, data: &[u8]) -> Seen {
+/// If it breaks a promise of the contract, or reports a piece that is not whole.
+fn drive(role: Role, data: &[u8]) -> Statistics {
     let Some((choice, operations)) = data.split_first() else {
-        return Seen::default();
+        return Statistics::default();
     };
     let choice = Choice(*choice);
     kept::begin();
-    let Session { client, server } = choice.session().clone();
-    let mut ciphers = [client, server];
-    let mut left = Side::BOTH.map(|side| exchange(side).len());
-    let mut held = Held::default();
-    let mut family = Family {
-        bounds: choice.bounds(),
-        command: &mut |sender, what| command(sender, &mut held, what),
-        wire: &mut |side, bytes| {
-            let plain = left[side.index()].min(bytes.len());
-            left[side.index()] -= plain;
-            if let Some(secret) = bytes.get_mut(plain..) {
-                ciphers[side.index()].apply(secret);
-            }
-        },
-    };
-    run_watched(choice.connection(role), operations, &mut family, |event| {
-        if let Event::Received(received) = event {
-            let length = match received.unit {
-                Unit::Hello => 4,
-                Unit::Key { .. } => 128,
-                Unit::Message { opcode } => {
-                    let header = Header::whole(received.bytes).expect("what came out is whole");
-                    assert_eq!(header.opcode, opcode, "the opcode that it begins with");
-                    header.length.into()
-                }
-            };
-            assert_eq!(received.bytes.len(), length, "the length of {:?}", received.unit);
-        }
-    })
+    let ciphers = choice.session().clone();
+    let left = Side::BOTH.map(|side| exchange(side).len());
+    let mut family = Run { bounds: choice.bounds(), ciphers, left };
+    run(choice.connection(role), operations, &mut family)
 }
 
-fn command(sender: &mut Sender, held: &mut Held, command: Command<'_>) {
-    if held.carry_out(sender, command, made) {
-        return;
-    }
-    // Refusals are fine.
-    let _ = match command {
-        Command::Send(data) => sender.send(&made(data)),
-        Command::Inject(to, data) => {
-            let _ = sender.set_integrity_seed(u32::try_from(data.len()).unwrap_or(0));
-            sender.inject(to, &made(data))
-        }
-        _ => Ok(()),
-    };
-}
-
-/// A message made from bytes; an odd first byte asks for these very bytes.
+/// A message made from these bytes. After an odd first byte, the rest is used verbatim.
 fn made(data: &[u8]) -> Vec<u8> {
     if let [first, rest @ ..] = data
         && first & 1 != 0
@@ -176,73 +180,26 @@ fn message(opcode: u16, body: &[u8]) -> Vec<u8> {
     [&length.to_le_bytes()[..], &opcode.to_le_bytes(), body].concat()
 }
 
-/// Conversations that get far, with something of everything that this role can be asked for.
 fn conversations(role: Role) -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for choice in 0..8 {
-        let mut seed = vec![choice];
-        let mut put = |operation: Operation<'_>| operation.write(&mut seed);
-        put(Operation::Now(Command::Send(b"early")));
-        for part in 0..3 {
-            for side in [Side::Server, Side::Client] {
-                if let Some(part) = exchange(side).chunks(128).nth(part) {
-                    put(Operation::Bytes(side, part));
-                }
-            }
-        }
-        put(Operation::Bytes(Side::Client, &message(CHECK_VERSION, &[1; 9])));
-        put(Operation::Lazy(choice % 3 == 0));
-        for index in 0..8_u8 {
-            put(Operation::OnPiece(Command::Send(b"answer")));
-            put(Operation::OnPiece(match index % 4 {
-                0 => Command::AsIs,
-                1 => Command::Drop,
-                2 => Command::Instead(b"other"),
-                _ => Command::Inject(Side::Client, b"more"),
-            }));
-            put(Operation::OnPiece(Command::Hold));
-            put(Operation::Now(Command::Release(&[index, index % 3, 2])));
-            for side in Side::BOTH {
-                let both = [
-                    message(u16::from(index % 4), &[index; 20]),
-                    message(u16::from(index % 3), &[9; 60]),
-                ];
-                both.concat().chunks(50).for_each(|piece| put(Operation::Bytes(side, piece)));
-            }
-            put(Operation::Poll(3));
-            put(Operation::Transmit(Side::Client, 1));
-            put(Operation::Now(Command::Inject(Side::Server, b"here")));
-        }
-        put(Operation::Lazy(false));
-        if role == Role::Observer {
-            put(Operation::Gap(Side::Client, 1024));
-            put(Operation::Bytes(Side::Client, &message(3, &[1; 9])));
-        }
-        put(Operation::Timeout);
-        put(Operation::End(Side::Server));
-        put(Operation::Wait(Duration::from_secs(50)));
-        put(Operation::Datagram(Side::Client, b"udp"));
-        seeds.push(seed);
+    let [client, server] = Side::BOTH.map(exchange);
+    let mut setup = Vec::new();
+    for part in 0..3 {
+        let part = |bytes| <[u8]>::chunks(bytes, 128).nth(part);
+        setup.extend(part(&server).map(|part| (Side::Server, part)));
+        setup.extend(part(&client).map(|part| (Side::Client, part)));
     }
-    seeds
-}
-
-macro_rules! target {
-    ($name:literal, $role:ident) => {
-        Target {
-            name: concat!("tera_connection_", $name),
-            run: |data| {
-                drive(Role::$role, data);
-            },
-            seeds: || conversations(Role::$role),
-        }
+    let version = message(CHECK_VERSION, &[1; 9]);
+    setup.push((Side::Client, &version));
+    let messages = |round: u8| {
+        let both =
+            [message(u16::from(round % 4), &[round; 20]), message(u16::from(round % 3), &[9; 60])];
+        let pieces = both.concat().chunks(50).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let of = |side| pieces.iter().map(move |piece| (side, piece.clone()));
+        Side::BOTH.into_iter().flat_map(of).collect()
     };
+    let after_gap = [message(3, &[1; 9])];
+    (0..8).map(|choice| conversation(role, choice, &setup, messages, &after_gap)).collect()
 }
-
-pub(super) const CLIENT: Target = target!("client", Client);
-pub(super) const SERVER: Target = target!("server", Server);
-pub(super) const OBSERVER: Target = target!("observer", Observer);
-pub(super) const RELAY: Target = target!("relay", Relay);
 
 #[cfg(test)]
 mod tests {
@@ -250,7 +207,7 @@ mod tests {
 
     #[test]
     fn conversations_get_far() {
-        for role in [Role::Client, Role::Server, Role::Observer, Role::Relay] {
+        for role in Role::ALL {
             for seed in conversations(role) {
                 let seen = drive(role, &seed);
                 assert!(seen.pieces >= 15, "{role:?}, choice {}: {seen:?}", seed[0]);

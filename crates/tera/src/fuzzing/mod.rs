@@ -17,11 +17,11 @@ use crate::schema::{Definition, Dialect, FileName, ParseOptions};
 use crate::sysmsg::SystemMessage;
 
 /// All targets.
-pub const TARGETS: &[Target] = &[
-    connection::CLIENT,
-    connection::SERVER,
-    connection::OBSERVER,
-    connection::RELAY,
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    connection::TARGETS.iter().chain(FORMATS)
+}
+
+const FORMATS: &[Target] = &[
     Target { name: "tera_def", run: definition, seeds: definitions },
     Target { name: "tera_map", run: map, seeds: maps },
     Target { name: "tera_message", run: message, seeds: messages },

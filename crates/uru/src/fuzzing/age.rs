@@ -2,12 +2,13 @@
 
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::sampler;
-use worldwire_core::{Field, Limits, Reader, Sampler, Writer};
+use worldwire_core::testing::{Target, encoded};
+use worldwire_core::{Field, Limits, Reader, Sampler};
 
+use super::DESCRIPTORS as SET;
 use crate::age::{
     AgeBounds, Capacity, Config, Event, Instance, Packet, Player, SendQueue, check_blob,
 };
@@ -19,18 +20,10 @@ use crate::net_message::{
 };
 use crate::plasma_message::{Child, LoadCloneMsg, MessageHeader, PlasmaMessage};
 use crate::safety::{Rules, check};
-use crate::schema::Descriptors;
 use crate::sdl::Blob;
 use crate::types::{
     ClassIndex, CloneIds, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
 };
-
-const TEXTS: [(&str, &str); 2] = [
-    ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
-    ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
-];
-
-static SET: LazyLock<Arc<Descriptors>> = LazyLock::new(|| Arc::new(Descriptors::load(TEXTS)));
 
 /// Bounds that a list of operations can reach.
 const BOUNDS: AgeBounds = AgeBounds {
@@ -53,16 +46,13 @@ const PLAYERS: u8 = 5;
 /// Drives an age through the operations that `data` encodes. Invariants: everything sent out has
 /// passed the safety check and crashes no client; receivers, lock holders, clone owners and the
 /// age's owner are members; the count of initial messages is exact; bounds hold.
-///
-/// # Panics
-/// If an invariant is violated.
 fn run(data: &[u8]) {
     drive(data);
 }
 
 /// The maxima seen so far.
 #[derive(Default)]
-struct Seen {
+struct Maxima {
     members: usize,
     states: usize,
     clones: usize,
@@ -71,7 +61,7 @@ struct Seen {
     initial: u32,
 }
 
-fn drive(data: &[u8]) -> Seen {
+fn drive(data: &[u8]) -> Maxima {
     let capacity = Capacity::Refuse;
     let config = Config { bounds: BOUNDS, relevance: true, capacity, ..Config::default() };
     let file =
@@ -84,7 +74,7 @@ fn drive(data: &[u8]) -> Seen {
         now: Duration::ZERO,
         initial: BTreeMap::new(),
         queue: SendQueue::new(9_000),
-        seen: Seen::default(),
+        seen: Maxima::default(),
     };
     let mut rest = data;
     while let Some((&[kind, player, length], behind)) = rest.split_first_chunk::<HEAD>() {
@@ -107,7 +97,7 @@ struct Age {
     /// Initial messages since the last count, per member.
     initial: BTreeMap<u32, u32>,
     queue: SendQueue,
-    seen: Seen,
+    seen: Maxima,
 }
 
 impl Age {
@@ -161,9 +151,7 @@ impl Age {
                 GameStateRequest { header, rooms: Vec::new().into() }.into()
             }
         };
-        let mut writer = Writer::new();
-        if message.encode(&mut writer).is_ok() {
-            let bytes = writer.into_bytes();
+        if let Ok(bytes) = encoded(|writer| message.encode(writer)) {
             let class = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
             self.instance.receive(now, player_id, ClassIndex(class.into()), &bytes);
         }
@@ -262,13 +250,11 @@ fn object(player_id: u32, sampler: &mut Sampler) -> Uoid<'static> {
 
 fn lock(player_id: u32, sampler: &mut Sampler) -> TestAndSet<'static> {
     let request = sampler.below(3) != 0;
-    let mut writer = Writer::new();
-    let encoded = SharedState::trigger(request).encode(&mut writer);
-    assert_eq!(encoded, Ok(()));
+    let state = encoded(|writer| SharedState::trigger(request).encode(writer));
     TestAndSet {
         header: header(player_id, sampler),
         object: object(1, sampler),
-        stream: Stream::new(writer.into_bytes()),
+        stream: Stream::new(state.expect("a valid state")),
         lock_request: request.into(),
     }
 }
@@ -301,9 +287,7 @@ fn clone(player_id: u32, sampler: &mut Sampler) -> LoadClone<'static> {
         loading: loading.into(),
         trigger: Child::NONE,
     });
-    let mut writer = Writer::new();
-    let encoded = payload.encode(&mut writer);
-    let bytes = if encoded.is_ok() { writer.into_bytes() } else { Vec::new() };
+    let bytes = encoded(|writer| payload.encode(writer)).unwrap_or_default();
     LoadClone {
         header: header(player_id, sampler),
         stream: Stream::new(bytes),
@@ -336,9 +320,6 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// The text of an age file: a parsed file must format to a text that parses the same.
-///
-/// # Panics
-/// If an invariant is violated.
 fn age_file(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (age, problems) = AgeFile::parse("input", &text);
@@ -369,7 +350,7 @@ mod tests {
     /// The seeds reach members, states, clones, locks, and members who receive all of those.
     #[test]
     fn seeds_reach_every_part() {
-        let mut most = Seen::default();
+        let mut most = Maxima::default();
         for seen in seeds().iter().map(|seed| drive(seed)) {
             most.members = most.members.max(seen.members);
             most.states = most.states.max(seen.states);

@@ -3,11 +3,12 @@
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
 
-use worldwire_core::connection::{Bounds, Connection as _, Event, Inject as _, Input, Sender as _};
-use worldwire_core::json::Style;
-use worldwire_core::testing::operations::{
-    Command, Family, Held, Operation, Seen, run_watched, sampler,
+use worldwire_core::connection::{
+    Bounds, Connection as _, Event, EventOf, Inject as _, Input, Sender as _,
 };
+use worldwire_core::json::Style;
+use worldwire_core::testing::operations::{Family, Role, Statistics, conversation, run, sampler};
+use worldwire_core::testing::pair::{Conditions, Pair};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Limits, Side, Tree, Writer};
 
@@ -22,15 +23,6 @@ use crate::crypt::key::{Modulus, PrivateKey, ServerKind};
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service, table};
-
-/// The role of the machine under test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Client,
-    Server,
-    Observer,
-    Relay,
-}
 
 /// The settings selected by the first byte of an input.
 #[derive(Clone, Copy)]
@@ -130,125 +122,103 @@ impl Setup {
     }
 }
 
-/// Drives a machine through the operations that follow the choice.
-///
-/// # Panics
-/// If it breaks a promise of the contract, or reports a piece that cannot be decoded.
-fn drive(role: Role, data: &[u8]) -> Seen {
-    let Some((choice, operations)) = data.split_first() else {
-        return Seen::default();
-    };
-    let choice = Choice(*choice);
-    let Some(connection) = choice.connection(role) else {
-        return Seen::default();
-    };
-    let setup = Setup::of(choice);
-    let mut left = setup.streams.each_ref().map(Vec::len);
-    let mut ciphers = setup.key.as_ref().map(|key| [Rc4::new(key), Rc4::new(key)]);
-    let mut held = Held::default();
-    let mut family = Family {
-        bounds: choice.bounds(),
-        command: &mut |sender, asked| command(choice.service(), role, sender, &mut held, asked),
-        wire: &mut |side, bytes| {
-            let plain = left[side.index()].min(bytes.len());
-            left[side.index()] -= plain;
-            if let (Some(ciphers), Some(secret)) = (&mut ciphers, bytes.get_mut(plain..)) {
-                ciphers[side.index()].apply(secret);
-            }
-        },
-    };
-    run_watched(connection, operations, &mut family, |event| {
+/// One run: the ciphers of both sides, and the bytes left before they encrypt.
+struct Run {
+    choice: Choice,
+    role: Role,
+    ciphers: Option<[Rc4; 2]>,
+    left: [usize; 2],
+}
+
+impl Run {
+    fn sampled(&self, side: Side, data: &[u8]) -> Option<Message<'static>> {
+        let mut sampler = sampler(data);
+        let service = self.choice.service();
+        let infos = table(service, side).messages;
+        let index = usize::try_from(sampler.below(infos.len() as u64)).unwrap_or(0);
+        Message::sample(service, side, infos.get(index)?.number, &mut sampler)
+    }
+}
+
+impl Family for Run {
+    type Connection = Connection;
+
+    fn bounds(&self) -> Bounds {
+        self.choice.bounds()
+    }
+
+    fn message(&mut self, from: Side, data: &[u8]) -> Vec<u8> {
+        // After an odd first byte, the rest is used verbatim.
+        match data {
+            [first, rest @ ..] if first & 1 != 0 => rest.to_vec(),
+            _ => self
+                .sampled(from, data)
+                .and_then(|message| message.to_bytes().ok())
+                .unwrap_or_default(),
+        }
+    }
+
+    fn send(&mut self, sender: &mut Sender, data: &[u8]) {
+        let side = if self.role == Role::Client { Side::Client } else { Side::Server };
+        let _ = self.sampled(side, data).map(|message| sender.send(&message));
+    }
+
+    fn inject(&mut self, sender: &mut Sender, to: Side, data: &[u8]) {
+        let _ = sender.inject(to, &self.message(to.other(), data));
+    }
+
+    fn wire(&mut self, side: Side, bytes: &mut Vec<u8>) {
+        let left = &mut self.left[side.index()];
+        let plain = (*left).min(bytes.len());
+        *left -= plain;
+        if let Some(ciphers) = &mut self.ciphers {
+            ciphers[side.index()].apply(&mut bytes[plain..]);
+        }
+    }
+
+    fn watch(&mut self, event: &EventOf<'_, Connection>) {
         if let Event::Received(received) = event {
             let content = received.content();
             assert!(content.is_ok(), "a reported piece cannot be decoded: {content:?}");
         }
-    })
-}
-
-fn command(
-    service: Service,
-    role: Role,
-    sender: &mut Sender,
-    held: &mut Held,
-    command: Command<'_>,
-) {
-    // After an odd first byte, the rest is used verbatim.
-    let made = |side: Side, data: &[u8]| match data {
-        [first, rest @ ..] if first & 1 != 0 => rest.to_vec(),
-        _ => sampled(service, side, data)
-            .and_then(|message| message.to_bytes().ok())
-            .unwrap_or_default(),
-    };
-    let side = |data: &[u8]| if data.len() & 1 == 0 { Side::Client } else { Side::Server };
-    if held.carry_out(sender, command, |data| made(side(data), data)) {
-        return;
     }
-    // The connection may refuse it.
-    let _ = match command {
-        Command::Send(data) => {
-            let side = if role == Role::Client { Side::Client } else { Side::Server };
-            let Some(message) = sampled(service, side, data) else { return };
-            sender.send(&message)
-        }
-        Command::Inject(to, data) => sender.inject(to, &made(to.other(), data)),
-        _ => Ok(()),
+}
+
+/// Drives a connection through the operations that follow the choice.
+///
+/// # Panics
+/// If it breaks a promise of the contract, or reports a piece that cannot be decoded.
+fn drive(role: Role, data: &[u8]) -> Statistics {
+    let Some((choice, operations)) = data.split_first() else {
+        return Statistics::default();
     };
+    let choice = Choice(*choice);
+    let Some(connection) = choice.connection(role) else {
+        return Statistics::default();
+    };
+    let setup = Setup::of(choice);
+    let left = setup.streams.each_ref().map(Vec::len);
+    let ciphers = setup.key.as_ref().map(|key| [Rc4::new(key), Rc4::new(key)]);
+    run(connection, operations, &mut Run { choice, role, ciphers, left })
 }
 
-fn sampled(service: Service, side: Side, data: &[u8]) -> Option<Message<'static>> {
-    let mut sampler = sampler(data);
-    let infos = table(service, side).messages;
-    let index = usize::try_from(sampler.below(infos.len() as u64)).unwrap_or(0);
-    Message::sample(service, side, infos.get(index)?.number, &mut sampler)
-}
-
-/// Conversations that reach deep states, with every command that this role accepts.
 fn conversations(role: Role) -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for choice in 0..32 {
-        let setup = Setup::of(Choice(choice));
-        let mut seed = vec![choice];
-        let mut put = |operation: Operation<'_>| operation.write(&mut seed);
-        put(Operation::Now(Command::Send(b"early")));
-        for side in Side::BOTH {
-            put(Operation::Bytes(side, &setup.streams[side.index()]));
-        }
-        put(Operation::Lazy(choice % 3 == 0));
-        let streams = Side::BOTH.map(|side| messages(Choice(choice).service(), side).concat());
-        for index in 0..8 {
-            put(Operation::OnPiece(Command::Send(b"answer")));
-            put(Operation::OnPiece(match index % 4 {
-                0 => Command::AsIs,
-                1 => Command::Drop,
-                2 => Command::Instead(b"other"),
-                _ => Command::Inject(Side::Client, b"more"),
-            }));
-            put(Operation::OnPiece(Command::Hold));
-            let release = [0, u8::try_from(index % 3).unwrap_or(0), 2];
-            put(Operation::Now(Command::Release(&release)));
-            for side in Side::BOTH {
-                if let Some(piece) = streams[side.index()].chunks(150).nth(index) {
-                    put(Operation::Bytes(side, piece));
-                }
-            }
-            put(Operation::Poll(3));
-            put(Operation::Transmit(Side::Client, 1));
-            put(Operation::Now(Command::Inject(Side::Server, b"here")));
-        }
-        put(Operation::Lazy(false));
-        put(Operation::Timeout);
-        if role == Role::Observer {
-            put(Operation::Gap(Side::Client, 1024));
-            for piece in messages(Choice(choice).service(), Side::Client).iter().take(4) {
-                put(Operation::Bytes(Side::Client, piece));
-            }
-        }
-        put(Operation::End(Side::Server));
-        put(Operation::Wait(Duration::from_secs(50)));
-        put(Operation::Datagram(Side::Client, b"udp"));
-        seeds.push(seed);
-    }
-    seeds
+    let seed = |choice| {
+        let service = Choice(choice).service();
+        let streams = &Setup::of(Choice(choice)).streams;
+        let setup = Side::BOTH.map(|side| (side, &*streams[side.index()]));
+        let sides = Side::BOTH.map(|side| (side, messages(service, side).concat()));
+        let round = |round: u8| {
+            let pieces = sides.iter().filter_map(|(side, bytes)| {
+                Some((*side, bytes.chunks(150).nth(round.into())?.to_vec()))
+            });
+            pieces.collect()
+        };
+        let after_gap = messages(service, Side::Client);
+        let after_gap = &after_gap[..after_gap.len().min(4)];
+        conversation(role, choice, &setup, round, after_gap)
+    };
+    (0..32).map(seed).collect()
 }
 
 /// Runs two ends and an observer with the key after a real key exchange. The first byte selects the
@@ -258,36 +228,25 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
 /// # Panics
 /// If the observer receives other messages than the ends.
 fn encrypted(data: &[u8]) {
-    let Some((choice, mut rest)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, mut rest)) = data.split_first() else { return };
     let (service, kind) = match choice % 3 {
         0 => (Service::Gatekeeper, ServerKind::Gatekeeper),
         1 => (Service::Auth, ServerKind::Auth),
         _ => (Service::Game, ServerKind::Game),
     };
-    let (random, seed, now) = ([3; 64], [7; 7], Duration::ZERO);
+    let now = Duration::ZERO;
     let public = KEYS.public(kind).cloned();
-    let begun = public.as_ref().and_then(|key| key.client_begin(&random).ok());
-    let client = Connection::client(ClientConfig::new(service, public).into(), random, now);
-    let (Some((_, secret)), Ok(client)) = (begun, client) else {
-        return;
-    };
-    let session = secret.session_key(seed);
-    let server = Connection::server(Arc::new(ServerConfig::new(KEYS.clone())), seed, now);
+    let begun = public.as_ref().and_then(|key| key.client_begin(&SECRET).ok());
+    let client = Connection::client(ClientConfig::new(service, public).into(), SECRET, now);
+    let (Some((_, secret)), Ok(client)) = (begun, client) else { return };
+    let session = secret.session_key(SEED);
+    let server = Connection::server(Arc::new(ServerConfig::new(KEYS.clone())), SEED, now);
+    let mut pair = Pair::new(client, server, Conditions::default())
+        .watched_by(Connection::observer(Arc::new(KEYS.clone())));
+    pair.settle(|_, _, _| ());
+    let Pair { client, server, observer: Some(mut observer), .. } = pair else { return };
     let mut ends = [client, server];
-    let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-    let mut received = Vec::new();
-    let mut observed = Vec::new();
-    for side in Side::BOTH {
-        while let Some(bytes) = ends[side.index()].poll_transmit(side.other()) {
-            observer.input(now, side, Input::Bytes(&bytes));
-            receive(&mut observer, &mut Vec::new());
-            let other = &mut ends[side.other().index()];
-            other.input(now, side, Input::Bytes(&bytes));
-            receive(other, &mut Vec::new());
-        }
-    }
+    let (mut received, mut observed) = (Vec::new(), Vec::new());
     assert!(ends.iter().chain([&observer]).all(|end| end.is_established()));
 
     let mut ciphers = [Rc4::new(&session), Rc4::new(&session)];
@@ -347,56 +306,29 @@ pub(super) static KEYS: LazyLock<KeyRing> = LazyLock::new(|| {
     keys
 });
 
-pub(super) static TARGETS: &[Target] = &[
-    Target {
-        name: "uru_connection_client",
-        run: |data| {
-            drive(Role::Client, data);
-        },
-        seeds: || conversations(Role::Client),
+pub(super) const TARGETS: &[Target] =
+    worldwire_core::role_targets!("uru_connection", drive, conversations);
+
+pub(super) const ENCRYPTED: &[Target] = &[Target {
+    name: "uru_connection_encrypted",
+    run: encrypted,
+    seeds: || {
+        let sides = Side::BOTH.map(|side| {
+            let operation = if side == Side::Client { 0 } else { 1 };
+            (0_u8..).zip([Service::Gatekeeper, Service::Auth, Service::Game]).map(
+                move |(choice, service)| {
+                    let mut seed = vec![choice];
+                    for piece in messages(service, side).concat().chunks(200) {
+                        seed.extend([operation, u8::try_from(piece.len()).unwrap_or(0)]);
+                        seed.extend(piece);
+                    }
+                    seed
+                },
+            )
+        });
+        sides.into_iter().flatten().collect()
     },
-    Target {
-        name: "uru_connection_server",
-        run: |data| {
-            drive(Role::Server, data);
-        },
-        seeds: || conversations(Role::Server),
-    },
-    Target {
-        name: "uru_connection_observer",
-        run: |data| {
-            drive(Role::Observer, data);
-        },
-        seeds: || conversations(Role::Observer),
-    },
-    Target {
-        name: "uru_connection_relay",
-        run: |data| {
-            drive(Role::Relay, data);
-        },
-        seeds: || conversations(Role::Relay),
-    },
-    Target {
-        name: "uru_connection_encrypted",
-        run: encrypted,
-        seeds: || {
-            let sides = Side::BOTH.map(|side| {
-                let operation = if side == Side::Client { 0 } else { 1 };
-                (0_u8..).zip([Service::Gatekeeper, Service::Auth, Service::Game]).map(
-                    move |(choice, service)| {
-                        let mut seed = vec![choice];
-                        for piece in messages(service, side).concat().chunks(200) {
-                            seed.extend([operation, u8::try_from(piece.len()).unwrap_or(0)]);
-                            seed.extend(piece);
-                        }
-                        seed
-                    },
-                )
-            });
-            sides.into_iter().flatten().collect()
-        },
-    },
-];
+}];
 
 #[cfg(test)]
 mod tests {
@@ -404,8 +336,8 @@ mod tests {
 
     #[test]
     fn conversations_get_far() {
-        for role in [Role::Client, Role::Server, Role::Observer, Role::Relay] {
-            let mut most = Seen::default();
+        for role in Role::ALL {
+            let mut most = Statistics::default();
             for seed in conversations(role) {
                 let seen = drive(role, &seed);
                 let refused = role == Role::Server && seed[0] & 20 == 16 && seed[0] % 4 != 3;

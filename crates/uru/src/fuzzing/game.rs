@@ -1,18 +1,15 @@
 //! Fuzz targets for game connections.
 
 use worldwire_core::testing::Target;
-use worldwire_core::{Error, Field, Limits, Reader, Result, Sampler, Side, Writer};
+use worldwire_core::{Error, Limits, Reader, Result, Side};
 
 use crate::inflate::Inflater;
 use crate::net_message::patch::{
     HeaderLayout, clear_chat_admin, clear_routing, restamp, set_non_local,
 };
-use crate::net_message::{
-    NetFlags, NetMessage, Payload, SharedState, Stream, class_info, received,
-};
-use crate::plasma_message::{AgeLink, AvatarObject, NotifyEvent, PlasmaMessage};
+use crate::net_message::{NetFlags, NetMessage, Payload, Stream, class_info, received};
 use crate::safety::{Rules, check, check_payload, lint};
-use crate::types::{ClassIndex, ClientGuid, GenericType, SafeWString, UnifiedTime};
+use crate::types::{ClassIndex, UnifiedTime};
 
 /// The outer class index of a net message.
 fn class(data: &[u8]) -> u16 {
@@ -21,9 +18,6 @@ fn class(data: &[u8]) -> u16 {
 
 /// The safety check: messages that pass can be decoded completely, including their payload, and
 /// stricter rules never allow more than lenient ones.
-///
-/// # Panics
-/// If an invariant is violated.
 fn safety(data: &[u8]) {
     let limits = &Limits::DEFAULT;
     let mut inflater = Inflater::new();
@@ -66,9 +60,6 @@ fn payload(message: &NetMessage<'_>, inflater: &mut Inflater) -> Result<()> {
 }
 
 /// Patches of forwarded messages: nothing else may change, and decodable messages stay decodable.
-///
-/// # Panics
-/// If an invariant is violated.
 fn patch(data: &[u8]) {
     const TIME: UnifiedTime = UnifiedTime { seconds: 5, microseconds: 6 };
     const PLAYER: u32 = 7;
@@ -115,40 +106,17 @@ fn patch(data: &[u8]) {
 
 /// One of every net message, in several generated variants.
 fn net_messages() -> Vec<Vec<u8>> {
-    let mut seeds = samples::<NetMessage<'_>>(400);
+    let mut seeds = super::samples::<NetMessage<'_>>(400);
     seeds.retain(|bytes| class_info(class(bytes)).is_some());
     seeds
 }
 
-/// One of every Plasma message.
-fn plasma_messages() -> Vec<Vec<u8>> {
-    samples::<PlasmaMessage<'_>>(400)
-}
-
-fn samples<'d, F: Field<'d>>(count: u64) -> Vec<Vec<u8>> {
-    let encode = |seed| {
-        let mut writer = Writer::new();
-        F::sample(&mut Sampler::new(seed)).encode(&mut writer).map(|()| writer.into_bytes())
-    };
-    (0..count).filter_map(|seed| encode(seed).ok()).collect()
-}
-
-macro_rules! game_target {
-    ($name:literal, $type:ty, $seeds:expr) => {
-        Target { name: $name, run: |data| super::field::<$type>(data), seeds: || $seeds }
-    };
-}
-
 pub(super) static TARGETS: &[Target] = &[
-    game_target! { "uru_net_message", NetMessage<'_>, net_messages() },
-    game_target! { "uru_plasma_message", PlasmaMessage<'_>, plasma_messages() },
-    game_target! { "uru_avatar_object", AvatarObject<'_>, samples::<AvatarObject<'_>>(60) },
-    game_target! { "uru_notify_event", NotifyEvent<'_>, samples::<NotifyEvent<'_>>(60) },
-    game_target! { "uru_age_link", AgeLink<'_>, samples::<AgeLink<'_>>(30) },
-    game_target! { "uru_shared_state", SharedState<'_>, samples::<SharedState<'_>>(30) },
-    game_target! { "uru_client_guid", ClientGuid<'_>, samples::<ClientGuid<'_>>(30) },
-    game_target! { "uru_generic_type", GenericType<'_>, samples::<GenericType<'_>>(40) },
-    game_target! { "uru_net_wstring", SafeWString<'_, 12>, samples::<SafeWString<'_, 12>>(16) },
+    Target {
+        name: "uru_net_message",
+        run: |data| super::field::<NetMessage<'_>>(data),
+        seeds: net_messages,
+    },
     Target { name: "uru_safety", run: safety, seeds: net_messages },
     Target { name: "uru_patch", run: patch, seeds: net_messages },
 ];

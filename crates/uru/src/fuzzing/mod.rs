@@ -5,9 +5,11 @@ mod connection;
 mod game;
 mod sdl;
 
+use std::sync::{Arc, LazyLock};
+
 use worldwire_core::json::{Json, Style, write_children, write_node};
-use worldwire_core::testing::{Target, render};
-use worldwire_core::{Field, Reader, Result, Sampler, Side, Tree, Value, Writer};
+use worldwire_core::testing::{Target, decode, encoded, sample_file};
+use worldwire_core::{Field, Limits, Reader, Result, Sampler, Side, Tree, Value};
 
 use crate::connect::{ConnectPacket, SetupPacket};
 use crate::file::keys::{KeyFileFormat, KeyRing};
@@ -16,78 +18,65 @@ use crate::file::secure::{self, SecureKey};
 use crate::frame::{Message, Service, table};
 use crate::message::NetAgeInfo;
 use crate::net_message::{NetMessage, SharedState};
-use crate::plasma_message::PlasmaMessage;
+use crate::plasma_message::{AgeLink, AvatarObject, NotifyEvent, PlasmaMessage};
+use crate::schema::Descriptors;
 use crate::types::{
-    BitVector, Creatable, Key, Location, SafeString, SafeWString, Str, TermStr, UnifiedTime, Uoid,
-    WFix, ZStr,
+    BitVector, ClientGuid, Creatable, GenericType, Key, Location, SafeString, SafeWString, Str,
+    TermStr, UnifiedTime, Uoid, WFix, ZStr,
 };
 use crate::vault::VaultNode;
 
 /// All fuzz targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let states = sdl::TARGETS.iter().chain(age::TARGETS);
-    TARGETS.iter().chain(game::TARGETS).chain(states).chain(connection::TARGETS)
+    let connections = connection::TARGETS.iter().chain(connection::ENCRYPTED);
+    TARGETS.iter().chain(game::TARGETS).chain(states).chain(connections)
 }
 
-/// A message of a service and side. Decoded messages must give the same result when traced, encode
-/// to the same bytes, and survive conversion to JSON.
-///
-/// # Panics
-/// If an invariant is violated.
+/// SDL files of the project, and their descriptors.
+static TEXTS: LazyLock<[String; 2]> = LazyLock::new(|| {
+    ["sdl/Fernhollow.sdl", "sdl/things.sdl"]
+        .map(|name| String::from_utf8_lossy(&sample_file(name)).into_owned())
+});
+static DESCRIPTORS: LazyLock<Arc<Descriptors>> = LazyLock::new(|| {
+    Arc::new(Descriptors::load(["Fernhollow.sdl", "things.sdl"].into_iter().zip(&*TEXTS)))
+});
+
+/// A message of a service and side. Decoded messages must encode to the same bytes, directly and
+/// from their JSON.
 fn message(service: Service, sender: Side, data: &[u8]) {
-    let mut plain = Reader::new(data);
-    let decoded = Message::decode(service, sender, &mut plain);
-    let mut traced = Reader::traced("input", data, Tree::new());
-    let outcome = Message::decode(service, sender, &mut traced);
-    assert_eq!(outcome, decoded, "plain and traced decode differ");
-    let (tree, _) = traced.conclude(outcome.map(|_| ()));
-    let json = render(&tree, Style { safe: true });
-    let Ok(message) = decoded else {
-        return;
-    };
-    let used = &data[..plain.position()];
-    assert_eq!(message.to_bytes().as_deref(), Ok(used), "encodes to other bytes");
-    let again = Message::from_json(service, sender, &json);
-    let again = again.unwrap_or_else(|error| panic!("{json}: {error}"));
-    assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
+    let plain = |reader: &mut _| Message::decode(service, sender, reader);
+    let traced = |reader: &mut _| Message::decode(service, sender, reader);
+    decode(data, &Limits::DEFAULT, Style { safe: true }, plain, traced).encodes_back(
+        |message| message.to_bytes(),
+        |json| Message::from_json(service, sender, json)?.to_bytes(),
+    );
 }
 
-/// A stand-alone format, with the same invariants as a message.
-///
-/// # Panics
-/// If an invariant is violated.
+/// A stand-alone format. Decoded values must encode to the same bytes directly and from their JSON.
 fn field<'d, F: Field<'d>>(data: &'d [u8]) {
-    let mut plain = Reader::new(data);
-    let decoded = F::decode(&mut plain, "value");
-    let mut traced = Reader::traced("input", data, Tree::new());
-    let outcome = F::decode(&mut traced, "value");
-    assert_eq!(outcome, decoded, "plain and traced decode differ");
-    let (tree, _) = traced.conclude(outcome.map(|_| ()));
-    render(&tree, Style { safe: true });
-    let Ok(value) = decoded else {
-        return;
-    };
-    let encode = |value: &F| {
-        let mut writer = Writer::new();
-        value.encode(&mut writer).map(|()| writer.into_bytes())
-    };
-    let bytes = encode(&value);
+    let plain = |reader: &mut _| F::decode(reader, "value");
+    let traced = |reader: &mut _| F::decode(reader, "value");
+    let decoded = decode(data, &Limits::DEFAULT, Style { safe: true }, plain, traced);
+    assert_eq!(decoded.value, decoded.traced, "a trace changed the value");
+    let Ok(value) = decoded.value else { return };
+    let json = root_json(&decoded.tree);
+    let again = serde_json::from_str::<Json>(&json).expect("valid JSON");
+    let again = F::from_json((&again).into()).unwrap_or_else(|error| panic!("{json}: {error}"));
+    let [bytes, again] = [value, again].map(|value| encoded(|writer| value.encode(writer)));
+    assert_eq!(again, bytes, "JSON encodes to other bytes");
+}
+
+/// The JSON of a tree's first root.
+fn root_json(tree: &Tree<'_>) -> String {
     let mut json = String::new();
     if let Some(root) = tree.roots().next() {
         write_node(root, Style::default(), &mut json);
     }
-    let json: Json = match serde_json::from_str(&json) {
-        Ok(json) => json,
-        Err(error) => panic!("{error}: {json}"),
-    };
-    let again = F::from_json((&json).into()).unwrap_or_else(|error| panic!("{json}: {error}"));
-    assert_eq!(encode(&again), bytes, "JSON encodes to other bytes");
+    json
 }
 
 /// A key file: its keys must survive being written in every format.
-///
-/// # Panics
-/// If an invariant is violated.
 fn key_file(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let ring = match KeyRing::parse(&text) {
@@ -116,9 +105,6 @@ fn manifest_text(data: &[u8]) {
 }
 
 /// An encrypted file: a decrypted file must encrypt to the same bytes.
-///
-/// # Panics
-/// If it does not.
 fn secure_file(data: &[u8]) {
     let key = SecureKey::DIRTSAND_DROID;
     if let Ok(file) = secure::open(data, Some(&key), 1 << 20) {
@@ -132,18 +118,11 @@ fn secure_file(data: &[u8]) {
 
 /// Arbitrary JSON as the fields of any message: it either encodes or fails with an error, and
 /// encoded messages decode.
-///
-/// # Panics
-/// If an invariant is violated.
 fn json(data: &[u8]) {
-    let Some((choice, text)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, text)) = data.split_first() else { return };
     let service = Service::ALL[usize::from(choice % 4)];
     let sender = if choice & 4 == 0 { Side::Client } else { Side::Server };
-    let Ok(json) = serde_json::from_slice::<Json>(text) else {
-        return;
-    };
+    let Ok(json) = serde_json::from_slice::<Json>(text) else { return };
     if let Ok(message) = Message::from_json(service, sender, &json)
         && let Ok(bytes) = message.to_bytes()
     {
@@ -155,25 +134,17 @@ fn json(data: &[u8]) {
 
 /// Arbitrary JSON as a stand-alone format selected by the first byte. Encoded values must decode
 /// and encode to the same bytes again.
-///
-/// # Panics
-/// If an invariant is violated.
 fn json_format(data: &[u8]) {
-    let Some((choice, text)) = data.split_first() else {
-        return;
-    };
-    let Ok(json) = serde_json::from_slice::<Json>(text) else {
-        return;
-    };
+    let Some((choice, text)) = data.split_first() else { return };
+    let Ok(json) = serde_json::from_slice::<Json>(text) else { return };
     if let Some(format) = FORMATS.get(usize::from(*choice)) {
         (format.from_json)(&json);
     }
 }
 
 fn from_json<'d, F: Field<'d>>(json: &Json) -> Option<Vec<u8>> {
-    let mut writer = Writer::new();
-    F::from_json(json.into()).and_then(|value| value.encode(&mut writer)).ok()?;
-    Some(writer.into_bytes())
+    let value = F::from_json(json.into()).ok()?;
+    encoded(|writer| value.encode(writer)).ok()
 }
 
 /// Decodes and encodes bytes; also returns the JSON.
@@ -181,13 +152,7 @@ fn again<'d, F: Field<'d>>(bytes: &'d [u8]) -> Result<(Vec<u8>, String)> {
     let mut reader = Reader::traced("input", bytes, Tree::new());
     let value = F::decode(&mut reader, "value")?;
     reader.end()?;
-    let mut writer = Writer::new();
-    value.encode(&mut writer)?;
-    let mut json = String::new();
-    if let Some(root) = reader.finish().roots().next() {
-        write_node(root, Style::default(), &mut json);
-    }
-    Ok((writer.into_bytes(), json))
+    Ok((encoded(|writer| value.encode(writer))?, root_json(&reader.finish())))
 }
 
 /// A stand-alone format.
@@ -201,16 +166,14 @@ macro_rules! formats {
     ($($type:ty;)*) => {
         &[$(Format {
             from_json: |json| {
-                let Some(bytes) = from_json::<$type>(json) else {
-                    return;
-                };
+                let Some(bytes) = from_json::<$type>(json) else { return };
                 let again = again::<$type>(&bytes);
                 let again = again.unwrap_or_else(|error| panic!("{json}: {error}"));
                 assert_eq!(again.0, bytes, "{json}");
             },
             seeds: || {
                 let json = |bytes: Vec<u8>| again::<$type>(&bytes).map(|again| again.1);
-                let texts = fields::<$type>().into_iter().filter_map(|bytes| json(bytes).ok());
+                let texts = samples::<$type>(16).into_iter().filter_map(|bytes| json(bytes).ok());
                 texts.map(String::into_bytes).collect()
             },
         }),*]
@@ -252,12 +215,12 @@ fn messages(service: Service, sender: Side) -> Vec<Vec<u8>> {
     seeds
 }
 
-fn fields<'d, F: Field<'d>>() -> Vec<Vec<u8>> {
-    let encode = |seed| {
-        let mut writer = Writer::new();
-        F::sample(&mut Sampler::new(seed)).encode(&mut writer).map(|()| writer.into_bytes())
+fn samples<'d, F: Field<'d>>(count: u64) -> Vec<Vec<u8>> {
+    let sample = |seed| {
+        let value = F::sample(&mut Sampler::new(seed));
+        encoded(|writer| value.encode(writer)).ok()
     };
-    (0..16).filter_map(|seed| encode(seed).ok()).collect()
+    (0..count).filter_map(sample).collect()
 }
 
 fn keys_seeds() -> Vec<Vec<u8>> {
@@ -317,7 +280,14 @@ macro_rules! message_target {
 
 macro_rules! field_target {
     ($name:literal, $type:ty) => {
-        Target { name: $name, run: |data| field::<$type>(data), seeds: fields::<$type> }
+        field_target! { $name, $type, 16 }
+    };
+    ($name:literal, $type:ty, $samples:literal) => {
+        Target {
+            name: $name,
+            run: |data| field::<$type>(data),
+            seeds: || samples::<$type>($samples),
+        }
     };
 }
 
@@ -344,6 +314,14 @@ static TARGETS: &[Target] = &[
     field_target! { "uru_age_info", NetAgeInfo<'_> },
     field_target! { "uru_manifest", Manifest<'_> },
     field_target! { "uru_file_list", FileList<'_> },
+    field_target! { "uru_plasma_message", PlasmaMessage<'_>, 400 },
+    field_target! { "uru_avatar_object", AvatarObject<'_>, 60 },
+    field_target! { "uru_notify_event", NotifyEvent<'_>, 60 },
+    field_target! { "uru_age_link", AgeLink<'_>, 30 },
+    field_target! { "uru_shared_state", SharedState<'_>, 30 },
+    field_target! { "uru_client_guid", ClientGuid<'_>, 30 },
+    field_target! { "uru_generic_type", GenericType<'_>, 40 },
+    field_target! { "uru_net_wstring", SafeWString<'_, 12> },
     Target {
         name: "uru_manifest_text",
         run: manifest_text,

@@ -1,27 +1,15 @@
 //! Fuzz targets for descriptors, blobs and states.
 
-use std::sync::LazyLock;
-
 use worldwire_core::json::{Json, Style};
-use worldwire_core::testing::{Target, render};
-use worldwire_core::{Reader, Sampler, Tree};
+use worldwire_core::testing::{Target, decode};
+use worldwire_core::{Limits, Reader, Sampler};
 
+use super::{DESCRIPTORS as SET, TEXTS};
 use crate::schema::{Descriptors, parse};
 use crate::sdl::{Blob, MergePolicy, ObjectState, missing_records};
 use crate::types::UnifiedTime;
 
-/// The descriptors used to decode blobs.
-const TEXTS: [(&str, &str); 2] = [
-    ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
-    ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
-];
-
-static SET: LazyLock<Descriptors> = LazyLock::new(|| Descriptors::load(TEXTS));
-
 /// An SDL file: valid descriptors must format to a text that parses the same.
-///
-/// # Panics
-/// If an invariant is violated.
 fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parsed = parse("input", &text);
@@ -45,24 +33,13 @@ fn text(data: &[u8]) {
 
 /// A blob. Decoded blobs must give the same result when traced, encode to the same bytes, survive
 /// conversion to JSON, and convert to a state.
-///
-/// # Panics
-/// If an invariant is violated.
 fn blob_of(set: &Descriptors, data: &[u8]) {
-    let mut plain = Reader::new(data);
-    let decoded = Blob::decode(set, &mut plain);
-    let mut traced = Reader::traced("input", data, Tree::new());
-    let outcome = Blob::decode(set, &mut traced);
-    assert_eq!(outcome, decoded, "plain and traced decode differ");
-    let (tree, _) = traced.conclude(outcome);
-    let json = render(&tree, Style { safe: true });
-    let Ok(blob) = decoded else {
-        return;
-    };
-    let used = &data[..plain.position()];
-    assert_eq!(blob.to_bytes().as_deref(), Ok(used), "encodes to other bytes");
-    let again = Blob::from_json(set, &json).unwrap_or_else(|error| panic!("{json}: {error}"));
-    assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
+    let plain = |reader: &mut _| Blob::decode(set, reader);
+    let traced = |reader: &mut _| Blob::decode(set, reader);
+    let decoded = decode(data, &Limits::DEFAULT, Style { safe: true }, plain, traced);
+    let used = decoded.used;
+    let again = |json: &Json| Blob::from_json(set, json)?.to_bytes();
+    let Some(blob) = decoded.encodes_back(Blob::to_bytes, again) else { return };
     let head = used.len() - record_length(set, &blob);
     assert_eq!(missing_records(&blob.descriptor, &used[head..]), None, "nothing is missing");
     let state = ObjectState::of(&blob);
@@ -80,9 +57,6 @@ fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
 }
 
 /// A state that fits into a blob must decode to the same state.
-///
-/// # Panics
-/// If it does not.
 fn holds(set: &Descriptors, state: &ObjectState) {
     let bytes = state.to_blob().to_bytes();
     let bytes = bytes.unwrap_or_else(|error| panic!("{state:?}: {error}"));
@@ -104,19 +78,12 @@ fn both(data: &[u8]) {
 }
 
 /// Two blobs, the first with its length: a state, and an update of it.
-///
-/// # Panics
-/// If an invariant is violated.
 fn update(data: &[u8]) {
-    let Some((length, rest)) = data.split_first_chunk() else {
-        return;
-    };
+    let Some((length, rest)) = data.split_first_chunk() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
     let (base, update) = rest.split_at(length);
     let decode = |bytes| Blob::decode(&SET, &mut Reader::new(bytes));
-    let (Ok(base), Ok(update)) = (decode(base), decode(update)) else {
-        return;
-    };
+    let (Ok(base), Ok(update)) = (decode(base), decode(update)) else { return };
     let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
     for rule in [MergePolicy::OURS, MergePolicy::CLIENT, MergePolicy::MOSS, MergePolicy::DIRTSAND] {
         let before = ObjectState::of(&base);
@@ -143,16 +110,9 @@ fn update(data: &[u8]) {
 }
 
 /// Arbitrary JSON as a blob: it either encodes or fails with an error, and encoded blobs decode.
-///
-/// # Panics
-/// If an invariant is violated.
 fn json(data: &[u8]) {
-    let Ok(json) = serde_json::from_slice::<Json>(data) else {
-        return;
-    };
-    let Ok(blob) = Blob::from_json(&SET, &json) else {
-        return;
-    };
+    let Ok(json) = serde_json::from_slice::<Json>(data) else { return };
+    let Ok(blob) = Blob::from_json(&SET, &json) else { return };
     if let Ok(bytes) = blob.to_bytes() {
         let again = Blob::decode(&SET, &mut Reader::new(&bytes));
         let again = again.unwrap_or_else(|error| panic!("{json}: {error}"));
@@ -176,14 +136,14 @@ pub(super) static TARGETS: &[Target] = &[
     Target {
         name: "uru_sdl_text",
         run: text,
-        seeds: || TEXTS.map(|(_, text)| text.as_bytes().to_vec()).to_vec(),
+        seeds: || TEXTS.clone().map(String::into_bytes).to_vec(),
     },
     Target { name: "uru_sdl_blob", run: blob, seeds: blobs },
     Target {
         name: "uru_sdl_descriptors_and_blob",
         run: both,
         seeds: || {
-            let texts = TEXTS.map(|(_, text)| text).concat();
+            let texts = TEXTS.concat();
             blobs().iter().map(|blob| [texts.as_bytes(), &[0], blob].concat()).collect()
         },
     },

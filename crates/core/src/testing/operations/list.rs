@@ -13,15 +13,15 @@ pub enum Operation<'d> {
     Datagram(Side, &'d [u8]),
     /// Bytes of a side are missing.
     Gap(Side, u64),
-    /// A side sends nothing more.
+    /// A side's stream ends.
     End(Side),
     /// Time passes.
     Wait(Duration),
     /// Time passes until the next deadline.
     Timeout,
-    /// The driver gives a command now.
+    /// The driver issues a command now.
     Now(Command<'d>),
-    /// The driver gives a command when the next piece is received, before it polls again.
+    /// The driver issues a command when the next piece is received, before it polls again.
     OnPiece(Command<'d>),
     /// The driver polls for at most this many events.
     Poll(u8),
@@ -53,20 +53,39 @@ pub enum Command<'d> {
     Close,
 }
 
-/// A sampler that begins with these bytes.
+/// A sampler seeded with these bytes.
 #[must_use]
 pub fn sampler(data: &[u8]) -> Sampler {
     let fold = |seed: u64, byte: &u8| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte);
     Sampler::new(data.iter().fold(0xcbf2_9ce4_8422_2325, fold))
 }
 
+/// Encodes a list of operations. Bytes that are too long for one operation are split.
+#[must_use]
+pub fn list(operations: &[Operation<'_>]) -> Vec<u8> {
+    let mut list = Vec::new();
+    for operation in operations {
+        match operation {
+            Operation::Bytes(side, bytes) if !bytes.is_empty() => {
+                let parts = bytes.chunks(MAX_PART);
+                parts.for_each(|part| Operation::Bytes(*side, part).write(&mut list));
+            }
+            operation => operation.write(&mut list),
+        }
+    }
+    list
+}
+
+/// The length of the parts into which [`list`] splits bytes.
+const MAX_PART: usize = 200;
+
 const SERVER: u8 = 0x10;
 const ON_PIECE: u8 = 0x20;
 
 impl<'d> Operation<'d> {
-    /// Appends the operation to a list, in the encoding that [`run`] reads. Bytes are truncated to
-    /// 255; gaps and times are rounded down to fit.
-    pub fn write(&self, list: &mut Vec<u8>) {
+    /// Appends the operation to a list. Bytes are truncated to 255; gaps and times are rounded down
+    /// to fit.
+    fn write(&self, list: &mut Vec<u8>) {
         let bit = |side: Side| if side == Side::Server { SERVER } else { 0 };
         let mut put = |kind: u8, data: &[u8]| {
             let length = u8::try_from(data.len()).unwrap_or(u8::MAX);
@@ -138,8 +157,8 @@ impl<'d> Operation<'d> {
 }
 
 /// Reads operations until the bytes are used up.
-#[derive(Clone, Debug)]
-pub struct Operations<'d>(pub &'d [u8]);
+#[derive(Debug)]
+pub(super) struct Operations<'d>(pub(super) &'d [u8]);
 
 impl<'d> Iterator for Operations<'d> {
     type Item = Operation<'d>;
@@ -157,14 +176,8 @@ impl<'d> Iterator for Operations<'d> {
 mod tests {
     use super::*;
 
-    fn list(operations: &[Operation<'_>]) -> Vec<u8> {
-        let mut list = Vec::new();
-        operations.iter().for_each(|operation| operation.write(&mut list));
-        list
-    }
-
     #[test]
-    fn lists_read_as_they_were_written() {
+    fn lists_survive_encoding() {
         let all = [
             Operation::Bytes(Side::Server, b"bytes"),
             Operation::Datagram(Side::Client, b""),

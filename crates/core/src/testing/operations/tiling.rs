@@ -30,7 +30,10 @@ impl Tiling {
         self.covered.sort_by_key(|range| (range.start, range.end));
         let mut end = 0;
         for range in &self.covered {
-            assert!(range.start >= end, "{range:?} begins before {end}, where the last one ended");
+            assert!(
+                range.start >= end,
+                "{range:?} begins before {end}, where the previous one ends"
+            );
             let hole = end..range.start;
             let excused =
                 |excuse: &Range<u64>| excuse.start <= hole.end && excuse.end >= hole.start;
@@ -52,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn any_order_will_do() {
+    fn pieces_may_come_in_any_order() {
         let mut tiling = tiling();
         tiling.excuse(10..10);
         tiling.check();
@@ -60,13 +63,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "nothing covers 9..12")]
-    fn holes_are_found() {
+    fn holes_are_detected() {
         tiling().check();
     }
 
     #[test]
     #[should_panic(expected = "5..6 begins before 9")]
-    fn overlaps_are_found() {
+    fn overlaps_are_detected() {
         let mut tiling = tiling();
         tiling.cover(5..6);
         tiling.check();
