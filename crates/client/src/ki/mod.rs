@@ -106,7 +106,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `HOST:PORT`, and waits for a session.
+    /// Connects, and waits for a session.
     ///
     /// # Errors
     /// When the server does not answer, or closes the connection.

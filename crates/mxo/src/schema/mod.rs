@@ -15,6 +15,9 @@
 //!
 //! Later entries replace earlier ones. Read classes before the files that refer to them.
 //!
+//! The built-in tables have the character of a player (goobj 12), an NPC (599), doors and a few
+//! others; `worldwire mxo objects convert --built-in` prints all.
+//!
 //! ```
 //! use worldwire_mxo::schema::Tables;
 //! let mut tables = Tables::built_in();

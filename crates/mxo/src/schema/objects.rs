@@ -30,8 +30,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The built-in tables. They have the character of a player (goobj 12), an NPC (599), doors and
-    /// a few others; `worldwire mxo objects convert --built-in` prints all.
+    /// The built-in tables.
     #[must_use]
     pub fn built_in() -> Self {
         Tables::built_in().compile()
