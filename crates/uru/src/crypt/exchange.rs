@@ -27,7 +27,7 @@
 use std::fmt;
 
 use crypto_bigint::U512;
-use subtle::ConstantTimeEq;
+use ctutils::CtEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::key::{KEY_BYTES, PrivateKey, PublicKey, Weakness, le_bytes};

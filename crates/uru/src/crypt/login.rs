@@ -9,8 +9,8 @@
 
 use std::fmt;
 
+use ctutils::{Choice, CtEq};
 use sha1::{Digest, Sha1};
-use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::sha0::{DIGEST_BYTES, Sha0};
@@ -90,8 +90,8 @@ pub fn verify(
 ) -> Option<LoginForm> {
     let long = name.encode_utf16().count() >= NAME_UNITS;
     let email = is_email_name(name);
-    let challenged = Choice::from(u8::from(email || long));
-    let direct = Choice::from(u8::from(!email || long));
+    let challenged = Choice::from_u8_lsb(u8::from(email || long));
+    let direct = Choice::from_u8_lsb(u8::from(!email || long));
 
     let mut accepted = None;
     let mut check = |form: LoginForm, allowed: Choice, wanted: &[u8; DIGEST_BYTES]| {

@@ -18,6 +18,7 @@
 pub mod exchange;
 pub mod key;
 mod lanes;
+#[cfg(feature = "login")]
 pub mod login;
 mod power;
 pub mod rc4;

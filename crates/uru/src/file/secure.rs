@@ -23,8 +23,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rand_core::CryptoRng;
-use subtle::ConstantTimeEq;
+use ctutils::CtEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::crypt::xtea::{BLOCK_BYTES, BlockCipher};
@@ -260,8 +259,9 @@ impl SecureKey {
     }
 
     /// A new random key for a shard.
+    #[cfg(feature = "keys")]
     #[must_use]
-    pub fn generate<R: CryptoRng + ?Sized>(rng: &mut R) -> Self {
+    pub fn generate<R: rand_core::CryptoRng + ?Sized>(rng: &mut R) -> Self {
         Self(std::array::from_fn(|_| rng.next_u32()))
     }
 
