@@ -414,8 +414,7 @@ fn primitive(case: &Json) -> Outcome {
             let value: SafeString<'_> = all_ways(&bytes, None, reencodes)?;
             check(value.to_text() == text(case, "value")?, &format!("found {value:?}"))?;
             let wanted = text(case, "value")?;
-            let forms = [Some(SafeString::from(wanted)), SafeString::from_latin1(wanted)];
-            let encodes = forms.into_iter().flatten().any(|form| form == value);
+            let encodes = value == SafeString::from(wanted);
             check(encodes || flag(case, "decodeOnly"), "encodes differently")
         }
         "SafeWString" => {
@@ -449,7 +448,7 @@ fn primitive(case: &Json) -> Outcome {
         "sequenceNumber" => {
             let value: SequenceNumber = all_ways(&bytes, wanted, reencodes)?;
             if flag(case, "special") {
-                return check(value.is_special(), "not special");
+                return check(value.page().is_none(), "not special");
             }
             let (age, page) = (number(case, "age")?, number(case, "page")?);
             let split = value.page().map(|(age, page)| (i64::from(age), i64::from(page)));
@@ -460,14 +459,7 @@ fn primitive(case: &Json) -> Outcome {
             );
             check(joined == Some(value), "joins differently")
         }
-        "plLoadMask" => {
-            let value: LoadMask = all_ways(&bytes, None, reencodes)?;
-            check(
-                i64::from(value.quality()) == number(case, "quality")?
-                    && i64::from(value.capability()) == number(case, "capability")?,
-                "another mask",
-            )
-        }
+        "plLoadMask" => all_ways::<LoadMask>(&bytes, None, reencodes).map(|_| ()),
         "plUoid" => {
             let value: Uoid<'_> = all_ways(&bytes, None, reencodes)?;
             uoid(&value, &case["value"])

@@ -91,9 +91,6 @@ impl Packet {
     }
 
     /// Decodes the net message.
-    ///
-    /// # Errors
-    /// Never fails for messages from an instance.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
         let mut reader = worldwire_core::Reader::new(&self.bytes);
         let message = NetMessage::decode(&mut reader, "").map_err(Error::closed)?;

@@ -236,7 +236,7 @@ impl SendQueue {
 }
 
 impl PositionIndex {
-    /// The positions among the slots, the first of which has the number `first`.
+    /// The positions among the slots; `first` is the number of the first slot.
     fn of(slots: &VecDeque<Option<Packet>>, first: u64) -> Self {
         let mut positions = Self::default();
         for (number, slot) in (first..).zip(slots) {

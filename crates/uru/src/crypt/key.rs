@@ -235,7 +235,7 @@ impl PublicKey {
     }
 }
 
-/// The private key of a pair. It decrypts every connection to that server, even in retrospect.
+/// The private key of a pair. It decrypts every connection to that server, including recorded ones.
 ///
 /// The secret is called `a` here and in NAGUS; dirtsand and moulars call it `k`. It is cleared on
 /// drop and hidden by `Debug`.

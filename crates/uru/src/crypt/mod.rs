@@ -22,5 +22,6 @@ mod lanes;
 pub mod login;
 mod power;
 pub mod rc4;
+pub(crate) mod secret;
 pub mod xtea;
 pub use worldwire_core::sha0;

@@ -155,9 +155,6 @@ macro_rules! unit_list {
         impl $type<'_> {
             /// Encodes a list given as JSON, like [`Field::from_json`] followed by
             /// [`Field::encode`], but with one entry in memory at a time.
-            ///
-            /// # Errors
-            /// A value error if the JSON does not describe such a list.
             pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
                 let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
                 let mut writer = Writer::new();

@@ -74,10 +74,10 @@ pub fn checked_class(outer: ClassIndex, buffer: &[u8]) -> Result<u16> {
         return refused(wanted, format!("0x{class:04x}"));
     }
     match class_info(class) {
-        Some(info) if info.layout == Layout::Known => Ok(class),
+        Some(info) if info.layout == NetClassLayout::Known => Ok(class),
         Some(info) => {
             let what = match info.layout {
-                Layout::Abstract => "is abstract",
+                NetClassLayout::Abstract => "is abstract",
                 _ => "has no known layout",
             };
             refused("a class that can be sent".into(), format!("{}, which {what}", info.name))

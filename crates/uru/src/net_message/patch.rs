@@ -6,12 +6,12 @@
 
 use core::ops::Range;
 
-use worldwire_core::{Error, Field, Limits, Reader, Result};
+use worldwire_core::{Error, Field, Limits, Reader, Record as _, Result};
 
 use super::{Compression, GamePayload, NetFlags, Stream};
 use crate::inflate::Inflater;
-use crate::plasma_message::{BYTES_AFTER_KI_TEXT, BroadcastFlags, ChatFlags};
-use crate::types::{Key, SafeString, SafeWString, UnifiedTime};
+use crate::plasma_message::{BYTES_AFTER_KI_TEXT, ChatFlags, MessageHeader};
+use crate::types::{SafeString, SafeWString, UnifiedTime};
 
 /// The offsets of header fields in a net message, which starts with the class index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +59,6 @@ impl HeaderLayout {
     }
 
     /// The offsets for this message.
-    ///
-    /// # Errors
-    /// Malformed if the header is incomplete.
     pub fn of(message: &[u8]) -> Result<Self> {
         let flags = message.get(FLAGS).and_then(|flags| flags.first_chunk());
         let layout = Self::new(NetFlags(flags.map_or(0, |flags| u32::from_le_bytes(*flags))));
@@ -97,9 +94,6 @@ pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Resu
 }
 
 /// Clears header flags that have no field, such as those for routing.
-///
-/// # Errors
-/// Malformed if the header is incomplete.
 pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     const WITH_FIELDS: u32 = NetFlags::HasVersion.0
         | NetFlags::HasTimeSent.0
@@ -131,29 +125,6 @@ pub fn clear_chat_admin(
         let flags = payload.get(at..).and_then(|flags| flags.first_chunk());
         let flags = flags.map_or(0, |flags| u32::from_le_bytes(*flags));
         Ok((flags & ADMIN != 0).then_some((at, flags & !ADMIN)))
-    })
-}
-
-/// Sets or clears the payload's flag for having come over the network
-/// ([`BroadcastFlags::NetNonLocal`]), like [`clear_chat_admin`]. Returns whether that changed it.
-/// Servers need not do this because receivers set the flag themselves.
-///
-/// # Errors
-/// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
-/// unchanged.
-pub fn set_non_local(
-    message: &mut Vec<u8>,
-    non_local: bool,
-    inflater: &mut Inflater,
-    limits: &Limits,
-) -> Result<bool> {
-    const BIT: u32 = BroadcastFlags::NetNonLocal.0;
-    change_payload(message, inflater, limits, |payload| {
-        let mut reader = Reader::within(payload, limits);
-        let at = broadcast_flags(&mut reader)?;
-        let flags = reader.u32("bcastFlags")?;
-        let changed = if non_local { flags | BIT } else { flags & !BIT };
-        Ok((changed != flags).then_some((at, changed)))
     })
 }
 
@@ -191,8 +162,8 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
         return Ok(None);
     }
     let mut reader = Reader::within(payload, limits);
-    broadcast_flags(&mut reader)?;
-    reader.u32("bcastFlags")?;
+    reader.u16("class")?;
+    MessageHeader::decode_fields(&mut reader)?;
     reader.u8("command")?;
     SafeString::decode(&mut reader, "user")?;
     reader.u32("playerId")?;
@@ -200,20 +171,6 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
     let at = reader.position();
     reader.u32("flags")?;
     Ok(Some(at))
-}
-
-/// Reads a payload up to its broadcast flags and returns their offset.
-fn broadcast_flags(reader: &mut Reader<'_>) -> Result<usize> {
-    reader.u16("class")?;
-    Key::decode(reader, "sender")?;
-    let receivers = reader.u32("receivers")?;
-    for index in 0..receivers {
-        // Each receiver takes at least one byte, so the loop ends with the payload.
-        let key = Key::decode(reader, "").map(|_| ());
-        key.map_err(|error| error.inside_item(index as usize).inside("receivers"))?;
-    }
-    reader.f64("timestamp")?;
-    Ok(reader.position())
 }
 
 fn set_flags(message: &mut [u8], flags: NetFlags) {
@@ -231,8 +188,8 @@ fn write(message: &mut [u8], at: usize, bytes: &[u8]) {
 mod tests {
     use super::*;
     use crate::net_message::{GameMessage, NetHeader, NetMessage};
-    use crate::plasma_message::{KiCommand, KiMsg, MessageHeader, PlasmaMessage};
-    use crate::types::Double;
+    use crate::plasma_message::{BroadcastFlags, KiCommand, KiMsg, PlasmaMessage};
+    use crate::types::{Double, Key};
     use worldwire_core::Writer;
 
     const TIME: UnifiedTime = UnifiedTime { seconds: 7, microseconds: 9 };
@@ -280,11 +237,6 @@ mod tests {
             assert_eq!(clear_chat_admin(&mut message, &mut inflater, limits), Ok(true));
             assert_eq!(message, bytes(&plain));
             assert_eq!(clear_chat_admin(&mut message, &mut inflater, limits), Ok(false));
-            assert_eq!(set_non_local(&mut message, true, &mut inflater, limits), Ok(true));
-            assert_ne!(message, bytes(&plain));
-            assert_eq!(set_non_local(&mut message, true, &mut inflater, limits), Ok(false));
-            assert_eq!(set_non_local(&mut message, false, &mut inflater, limits), Ok(true));
-            assert_eq!(message, bytes(&plain));
         }
     }
 

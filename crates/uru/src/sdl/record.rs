@@ -212,10 +212,6 @@ impl<'d> StateRecord<'d> {
     }
 
     /// Encodes the record with its descriptor's layout.
-    ///
-    /// # Errors
-    /// A value error for variables that the descriptor does not have, and for parts that contradict
-    /// each other.
     pub(super) fn encode(&self, shape: Shape<'_>, writer: &mut Writer) -> Result<()> {
         writer.u16(self.flags.0);
         writer.u8(RECORD_VERSION);

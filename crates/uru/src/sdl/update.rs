@@ -62,7 +62,7 @@ pub enum TimePolicy {
     Now,
     /// The current time if the update has both bits, otherwise the time in the update.
     ///
-    /// Unverified: what dirtsand does if a bit is missing; clients always set both.
+    /// Unverified: how dirtsand treats an update without one of the bits; clients always set both.
     NowIfDirtyAndWanted,
     /// The time in the update, usually none.
     AsGiven,

@@ -23,9 +23,6 @@ pub trait Inner<'d>: Field<'d> {
     const SHAPE: Value<'static>;
 
     /// Decodes the whole buffer.
-    ///
-    /// # Errors
-    /// Malformed, with the offset inside the buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
 }
 
@@ -34,6 +31,7 @@ pub trait Inner<'d>: Field<'d> {
 /// Decoding the message does not touch the content, so a bad node does not end the connection;
 /// [`Nested::decode`] reads it. A trace shows the decoded content, or the plain bytes if
 /// re-encoding would change them.
+#[derive(Clone, PartialEq)]
 pub struct Nested<'d, I, const MAX: usize> {
     bytes: Cow<'d, [u8]>,
     inner: PhantomData<fn() -> I>,
@@ -54,9 +52,6 @@ impl<'d, I, const MAX: usize> Nested<'d, I, MAX> {
 
 impl<I, const MAX: usize> Nested<'_, I, MAX> {
     /// Encodes a value as the content.
-    ///
-    /// # Errors
-    /// A value error if the format cannot express it.
     pub fn encode_from<'v>(value: &I) -> Result<Self>
     where
         I: Inner<'v>,
@@ -67,27 +62,10 @@ impl<I, const MAX: usize> Nested<'_, I, MAX> {
     }
 
     /// Decodes the content. `W` is the format `I` with the lifetime of this borrow.
-    ///
-    /// # Errors
-    /// Malformed, with the offset inside the buffer.
     pub fn decode<'v, W: Inner<'v>>(&'v self) -> Result<W> {
         W::decode_inner(&mut Reader::new(&self.bytes)).map_err(Error::closed)
     }
 }
-
-impl<I, const MAX: usize> Clone for Nested<'_, I, MAX> {
-    fn clone(&self) -> Self {
-        Self { bytes: self.bytes.clone(), inner: PhantomData }
-    }
-}
-
-impl<I, const MAX: usize> PartialEq for Nested<'_, I, MAX> {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
-    }
-}
-
-impl<I, const MAX: usize> Eq for Nested<'_, I, MAX> {}
 
 impl<I, const MAX: usize> fmt::Debug for Nested<'_, I, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,7 +154,7 @@ where
 }
 
 /// A format independent of its lifetime: names the format where nothing is borrowed yet.
-pub trait InnerFamily: 'static {
+pub trait InnerFamily: Clone + PartialEq + 'static {
     /// The format, borrowing from bytes that live for `'d`.
     type At<'d>: Inner<'d>;
 }

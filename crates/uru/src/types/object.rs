@@ -57,7 +57,7 @@ impl SequenceNumber {
 
     /// Whether this is one of the special numbers.
     #[must_use]
-    pub fn is_special(self) -> bool {
+    pub(crate) fn is_special(self) -> bool {
         self.page().is_none()
     }
 }
@@ -153,18 +153,6 @@ scalar! {
 impl LoadMask {
     /// Loaded on all hardware.
     pub const ALWAYS: Self = Self(0xff);
-
-    /// The qualities it is loaded for: the high nibble, padded with ones.
-    #[must_use]
-    pub const fn quality(self) -> u8 {
-        self.0 >> 4 | 0xf0
-    }
-
-    /// The capabilities it is loaded for: the low nibble, padded with ones.
-    #[must_use]
-    pub const fn capability(self) -> u8 {
-        self.0 | 0xf0
-    }
 }
 
 /// The identity of an object (`plUoid`).

@@ -130,8 +130,8 @@ impl Collector {
         report(&mut self.errors, &location, fault);
     }
 
+    /// Whether the search should stop because of too many errors.
     #[cfg(feature = "toml")]
-    /// Whether so many errors were found that the search should stop.
     pub(super) fn is_full(&self) -> bool {
         self.errors.len() > MAX_FAULTS
     }
