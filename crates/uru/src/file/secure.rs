@@ -344,10 +344,7 @@ mod tests {
     const LIMIT: u64 = 1 << 20;
 
     fn hex(text: &str) -> Vec<u8> {
-        (0..text.len())
-            .step_by(2)
-            .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap())
-            .collect()
+        worldwire_core::value::parse_hex(text).unwrap()
     }
 
     /// Cases from the secure file vectors.

@@ -11,7 +11,7 @@ use worldwire_core::{Error, Field, Limits, Reader, Record as _, Result};
 use super::{Compression, GamePayload, NetFlags, Stream};
 use crate::inflate::Inflater;
 use crate::plasma_message::{BYTES_AFTER_KI_TEXT, ChatFlags, MessageHeader};
-use crate::types::{SafeString, SafeWString, UnifiedTime};
+use crate::types::{SafeString, SafeWString, UnifiedTime, encoded};
 
 /// The offsets of header fields in a net message, which starts with the class index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,9 +149,7 @@ fn change_payload(
     }
     let mut changed = payload.to_vec();
     write(&mut changed, at, &number.to_le_bytes());
-    let mut writer = worldwire_core::Writer::new();
-    Stream::<GamePayload>::new(changed).encode(&mut writer)?;
-    message.splice(start..end, writer.into_bytes());
+    message.splice(start..end, encoded(&Stream::<GamePayload>::new(changed))?);
     Ok(true)
 }
 
@@ -190,14 +188,11 @@ mod tests {
     use crate::net_message::{GameMessage, NetHeader, NetMessage};
     use crate::plasma_message::{BroadcastFlags, KiCommand, KiMsg, PlasmaMessage};
     use crate::types::{Double, Key};
-    use worldwire_core::Writer;
 
     const TIME: UnifiedTime = UnifiedTime { seconds: 7, microseconds: 9 };
 
     fn bytes<'d>(value: &impl Field<'d>) -> Vec<u8> {
-        let mut writer = Writer::new();
-        value.encode(&mut writer).unwrap();
-        writer.into_bytes()
+        encoded(value).unwrap()
     }
 
     fn chat(text: &str, flags: ChatFlags, header: NetHeader) -> NetMessage<'static> {

@@ -333,8 +333,7 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let compression = Compression::from_json(fields.given("compression")?)
-            .map_err(|error| error.inside("compression"))?;
+        let compression: Compression = fields.value("compression")?;
         let length = fields.given_optional("uncompressedLength").map(u32::from_json);
         let length = length.transpose().map_err(|error| error.inside("uncompressedLength"))?;
         let data = fields.given_optional("data").map(Given::bytes);

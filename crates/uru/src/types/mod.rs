@@ -21,6 +21,8 @@
 //! | [`GenericType`] | `u8` type, value | shared states |
 //! | [`NetGroupId`], [`ClientGuid`] | | net messages |
 
+use worldwire_core::{Field, Result, Writer};
+
 /// Makes `Debug` show a string type as its text.
 macro_rules! debug_as_text {
     ([$($generics:tt)*] $type:ty) => {
@@ -30,6 +32,13 @@ macro_rules! debug_as_text {
             }
         }
     };
+}
+
+/// The encoded bytes of a value.
+pub(crate) fn encoded<'d>(value: &impl Field<'d>) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    value.encode(&mut writer)?;
+    Ok(writer.into_bytes())
 }
 
 mod address;

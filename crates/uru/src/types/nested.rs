@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use worldwire_core::json::Given;
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, count32};
 
+use super::encoded;
+
 /// A format inside a counted buffer of a message, such as a vault node or a manifest.
 pub trait Inner<'d>: Field<'d> {
     /// The name for documentation: `vault node`.
@@ -56,9 +58,7 @@ impl<I, const MAX: usize> Nested<'_, I, MAX> {
     where
         I: Inner<'v>,
     {
-        let mut writer = Writer::new();
-        value.encode(&mut writer)?;
-        Ok(Self::new(writer.into_bytes()))
+        encoded(value).map(Self::new)
     }
 
     /// Decodes the content. `W` is the format `I` with the lifetime of this borrow.
@@ -133,19 +133,11 @@ where
         if json.get("$hex").is_some() {
             return json.bytes().map(Self::new);
         }
-        let value = <I::At<'d>>::from_json(json)?;
-        let mut writer = Writer::new();
-        value.encode(&mut writer)?;
-        Ok(Self::new(writer.into_bytes()))
+        encoded(&<I::At<'d>>::from_json(json)?).map(Self::new)
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        let mut writer = Writer::new();
-        let value = <I::At<'d>>::sample(sampler);
-        match value.encode(&mut writer) {
-            Ok(()) => Self::new(writer.into_bytes()),
-            Err(_) => Self::new(Vec::new()),
-        }
+        Self::new(encoded(&<I::At<'d>>::sample(sampler)).unwrap_or_default())
     }
 
     fn into_owned(self) -> Self::Owned {
@@ -161,12 +153,7 @@ pub trait InnerFamily: Clone + PartialEq + 'static {
 
 /// Verifies that the value encodes to the same bytes, unless the format guarantees it.
 fn canonical<'d, I: Inner<'d>>(value: &I, bytes: &[u8]) -> Result<()> {
-    if I::ONE_FORM {
-        return Ok(());
-    }
-    let mut writer = Writer::new();
-    value.encode(&mut writer)?;
-    if writer.as_bytes() == bytes {
+    if I::ONE_FORM || encoded(value)? == bytes {
         return Ok(());
     }
     Err(Error::malformed("a canonical encoding", "a non-canonical one"))

@@ -266,22 +266,17 @@ impl<'d> Field<'d> for Uoid<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let value = Self {
-            location: Field::from_json(fields.given("location")?)
-                .map_err(|error| error.inside("location"))?,
+            location: fields.value("location")?,
             load_mask: fields.given_optional("loadMask").map(Field::from_json).transpose()?,
-            class_index: Field::from_json(fields.given("classIndex")?)
-                .map_err(|error| error.inside("classIndex"))?,
-            object_id: Field::from_json(fields.given("objectId")?)
-                .map_err(|error| error.inside("objectId"))?,
+            class_index: fields.value("classIndex")?,
+            object_id: fields.value("objectId")?,
             name: Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?,
             clone: match fields.given_optional("cloneId") {
                 None => None,
                 Some(id) => Some(CloneIds {
                     id: Field::from_json(id).map_err(|error| error.inside("cloneId"))?,
-                    filler: Field::from_json(fields.given("cloneFiller")?)
-                        .map_err(|error| error.inside("cloneFiller"))?,
-                    player_id: Field::from_json(fields.given("clonerId")?)
-                        .map_err(|error| error.inside("clonerId"))?,
+                    filler: fields.value("cloneFiller")?,
+                    player_id: fields.value("clonerId")?,
                 }),
             },
         };
