@@ -356,7 +356,7 @@ wire_enum! {
 }
 
 /// The maximum size of the client's public number in bytes.
-pub const MAX_Y_BYTES: usize = 64;
+const MAX_Y_BYTES: usize = 64;
 
 /// A packet of the key exchange: `u8` type, `u8` byte count of the whole packet, data. Each side
 /// sends one right after the connect packet, except on file connections.

@@ -9,7 +9,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use worldwire_core::{Error, Limits, Result};
 
 /// The maximum inflated size of a stream block, whatever the limits: no message is larger.
-pub const MAX_INFLATED: u64 = 1 << 20;
+pub(crate) const MAX_INFLATED: u64 = 1 << 20;
 
 /// Inflates blocks, reusing the same buffer.
 ///

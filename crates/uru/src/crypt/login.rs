@@ -198,10 +198,8 @@ impl PasswordHash {
         Self::sha1_of_bytes(cut(password, PASSWORD_UNITS).as_bytes())
     }
 
-    /// P1 of a password in another encoding: OpenUru uses the user's Windows code page. The caller
-    /// must have truncated it to 15 units.
-    #[must_use]
-    pub fn sha1_of_bytes(password: &[u8]) -> Self {
+    // OpenUru encodes the password in the user's Windows code page instead of UTF-8.
+    fn sha1_of_bytes(password: &[u8]) -> Self {
         let mut digest: [u8; DIGEST_BYTES] = Sha1::digest(password).into();
         for word in digest.as_chunks_mut::<4>().0 {
             word.reverse();

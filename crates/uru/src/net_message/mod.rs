@@ -34,7 +34,7 @@ use worldwire_core::{Classes, Error, Field, Limits, Reader, Result};
 
 pub use class::*;
 pub use header::{NetFlags, NetHeader, NetVersion};
-pub use payload::{ClonePayload, GamePayload, SdlPayload, SharedPayload, loads_clone};
+pub use payload::{ClonePayload, GamePayload, SdlPayload, SharedPayload};
 pub use shared_state::{SharedState, SharedVariable};
 pub use stream::{Compression, Payload, Stream};
 pub use voice::{OpusPacket, SpeexFrames, VoiceCodec, VoiceFlags};

@@ -29,7 +29,7 @@ const CLONES: [u16; 2] = [0x0253, 0x03b1];
 
 /// Whether a Plasma message of this class belongs in a `plNetMsgLoadClone` and nowhere else.
 #[must_use]
-pub fn loads_clone(class: u16) -> bool {
+fn loads_clone(class: u16) -> bool {
     CLONES.contains(&class)
 }
 

@@ -370,7 +370,7 @@ impl<'d> ValueHeader<'d> {
 
     /// Whether there is a non-empty hint.
     #[must_use]
-    pub fn has_hint(&self) -> bool {
+    pub(super) fn has_hint(&self) -> bool {
         self.hint.as_ref().is_some_and(|hint| !hint.to_bytes().is_empty())
     }
 

@@ -137,7 +137,7 @@ record! {
 impl Location {
     /// Whether both name the same page; the itinerant bit is ignored.
     #[must_use]
-    pub fn same_page(&self, other: &Self) -> bool {
+    pub(crate) fn same_page(&self, other: &Self) -> bool {
         let counted = !LocationFlags::Itinerant.0;
         self.sequence_number == other.sequence_number
             && self.flags.0 & counted == other.flags.0 & counted

@@ -99,7 +99,7 @@ impl SafeString<'_> {
     /// those are not valid UTF-8, clients crash ([`Self::crashes_client`]); otherwise they show
     /// wrong characters.
     #[must_use]
-    pub fn is_misread(&self) -> bool {
+    pub(crate) fn is_misread(&self) -> bool {
         let taken_as_stored = self.stored.first().is_some_and(|first| first & 0x80 == 0);
         taken_as_stored && (self.inverted() || self.is_ambiguous())
     }
