@@ -16,6 +16,7 @@ use crate::schema::{Descriptor, Shape};
 /// Records can only be missing where all elements are counted, so that they carry no indices.
 /// `None` if nothing is missing, or if something else is wrong as well.
 #[must_use]
+#[cfg(feature = "fuzzing")]
 pub(crate) fn missing_records(descriptor: &Descriptor, record: &[u8]) -> Option<usize> {
     missing(descriptor.shape(), record)
 }
