@@ -8,7 +8,7 @@ use worldwire_core::{Error, Reader, Result};
 use super::record::{
     MAX_DEPTH, NestedVariable, RECORD_VERSION, SimpleVariable, Width, record_head,
 };
-use crate::schema::{Descriptor, Shape};
+use crate::schema::Shape;
 
 /// How many records of nested elements are missing from a blob's record (everything after the
 /// stream header), if nothing else is wrong with it.
@@ -17,7 +17,10 @@ use crate::schema::{Descriptor, Shape};
 /// `None` if nothing is missing, or if something else is wrong as well.
 #[must_use]
 #[cfg(feature = "fuzzing")]
-pub(crate) fn missing_records(descriptor: &Descriptor, record: &[u8]) -> Option<usize> {
+pub(crate) fn missing_records(
+    descriptor: &crate::schema::Descriptor,
+    record: &[u8],
+) -> Option<usize> {
     missing(descriptor.shape(), record)
 }
 
