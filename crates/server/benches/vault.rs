@@ -15,7 +15,7 @@ use worldwire_server::uru::vault::{Connection, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 const CONNECTIONS: usize = 50;
 const RATE: u32 = 500;
@@ -73,7 +73,7 @@ fn state(number: u32) -> Vec<u8> {
         string64_1: Some(TermStr::from("Garden")),
         int32_1: Some(0),
         uint32_1: Some(number),
-        blob_1: Some(Blob::new(vec![7; 500])),
+        blob_1: Some(NodeBlob::new(vec![7; 500])),
         ..VaultNode::default()
     };
     let mut writer = Writer::new();

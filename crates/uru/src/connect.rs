@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer, record, wire_enum};
+use worldwire_core::{
+    Error, Field, Reader, Record, Result, Sampler, Trace, Writer, record, wire_enum,
+};
 
 use crate::frame::Service;
 use crate::types::{NetError, Uuid};
@@ -209,21 +211,15 @@ impl ConnectPacket {
             })?;
         }
         let data = match connection {
-            ConnectionType::CliToAuth => ConnectData::Auth(fields(reader)?),
-            ConnectionType::CliToGame => ConnectData::Game(fields(reader)?),
-            ConnectionType::CliToFile => ConnectData::File(fields(reader)?),
+            ConnectionType::CliToAuth => ConnectData::Auth(Record::decode_fields(reader)?),
+            ConnectionType::CliToGame => ConnectData::Game(Record::decode_fields(reader)?),
+            ConnectionType::CliToFile => ConnectData::File(Record::decode_fields(reader)?),
             ConnectionType::CliToCsr => ConnectData::Csr,
-            ConnectionType::SimpleNet => ConnectData::SimpleNet(fields(reader)?),
-            _ => ConnectData::Gatekeeper(fields(reader)?),
+            ConnectionType::SimpleNet => ConnectData::SimpleNet(Record::decode_fields(reader)?),
+            _ => ConnectData::Gatekeeper(Record::decode_fields(reader)?),
         };
         Ok(Self { build_id, build_type, branch_id, product_id, data })
     }
-}
-
-fn fields<'d, 'n, T: Trace<'n>, R: worldwire_core::Record<'d>>(
-    reader: &mut Reader<'d, T>,
-) -> Result<R> {
-    R::decode_fields(reader)
 }
 
 /// The correct byte count of the data; `None` for unknown types.
@@ -288,8 +284,7 @@ impl<'d> Field<'d> for ConnectPacket {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let connection = ConnectionType::from_json(fields.given("connType")?)
-            .map_err(|error| error.inside("connType"))?;
+        let connection: ConnectionType = fields.value("connType")?;
         let Some(data_bytes) = data_bytes(connection) else {
             let error = Error::value("a known connection type", connection.to_string());
             return Err(error.inside("connType"));
@@ -306,31 +301,20 @@ impl<'d> Field<'d> for ConnectPacket {
                 return Err(json::expected(wanted.to_string(), found).inside(name));
             }
         }
-        fn field<'d, F: Field<'d>>(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<F> {
-            F::from_json(fields.given(name)?).map_err(|error| error.inside(name))
-        }
         let packet = Self {
-            build_id: field(&mut fields, "buildId")?,
-            build_type: field(&mut fields, "buildType")?,
-            branch_id: field(&mut fields, "branchId")?,
-            product_id: field(&mut fields, "productId")?,
+            build_id: fields.value("buildId")?,
+            build_type: fields.value("buildType")?,
+            branch_id: fields.value("branchId")?,
+            product_id: fields.value("productId")?,
             data: match connection {
-                ConnectionType::CliToGame => ConnectData::Game(GameData {
-                    account_id: field(&mut fields, "accountId")?,
-                    age_instance_id: field(&mut fields, "ageInstanceId")?,
-                }),
-                ConnectionType::CliToFile => ConnectData::File(FileData {
-                    real_build_id: field(&mut fields, "realBuildId")?,
-                    server_type: field(&mut fields, "serverType")?,
-                }),
+                ConnectionType::CliToAuth => ConnectData::Auth(Record::from_fields(&mut fields)?),
+                ConnectionType::CliToGame => ConnectData::Game(Record::from_fields(&mut fields)?),
+                ConnectionType::CliToFile => ConnectData::File(Record::from_fields(&mut fields)?),
                 ConnectionType::CliToCsr => ConnectData::Csr,
-                ConnectionType::SimpleNet => ConnectData::SimpleNet(SimpleNetData {
-                    channel: field(&mut fields, "channel")?,
-                }),
-                ConnectionType::CliToAuth => {
-                    ConnectData::Auth(TokenData { token: field(&mut fields, "token")? })
+                ConnectionType::SimpleNet => {
+                    ConnectData::SimpleNet(Record::from_fields(&mut fields)?)
                 }
-                _ => ConnectData::Gatekeeper(TokenData { token: field(&mut fields, "token")? }),
+                _ => ConnectData::Gatekeeper(Record::from_fields(&mut fields)?),
             },
         };
         fields.end()?;
@@ -372,7 +356,7 @@ wire_enum! {
 }
 
 /// The maximum size of the client's public number in bytes.
-pub const MAX_Y_BYTES: usize = 64;
+const MAX_Y_BYTES: usize = 64;
 
 /// A packet of the key exchange: `u8` type, `u8` byte count of the whole packet, data. Each side
 /// sends one right after the connect packet, except on file connections.
@@ -463,8 +447,7 @@ impl<'d> Field<'d> for SetupPacket<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let kind =
-            SetupType::from_json(fields.given("type")?).map_err(|error| error.inside("type"))?;
+        let kind: SetupType = fields.value("type")?;
         // The count follows from the data.
         fields.take_optional("byteCount");
         let packet = match kind {
@@ -476,10 +459,7 @@ impl<'d> Field<'d> for SetupPacket<'d> {
                 let seed = fields.given_optional("seed").map(Field::from_json);
                 Self::Encrypt(seed.transpose().map_err(|error| error.inside("seed"))?)
             }
-            SetupType::Error => {
-                let error = Field::from_json(fields.given("error")?);
-                Self::Error(error.map_err(|error| error.inside("error"))?)
-            }
+            SetupType::Error => Self::Error(fields.value("error")?),
             _ => {
                 let error = Error::value("Connect, Encrypt or Error", kind.to_string());
                 return Err(error.inside("type"));

@@ -299,9 +299,6 @@ impl<'d> Message<'d> {
     }
 
     /// Encodes the message with its header.
-    ///
-    /// # Errors
-    /// A value or limit error if a field cannot be encoded.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let outcome = if self.service() == Service::File {
             let count = writer.reserve::<4>();
@@ -329,9 +326,6 @@ impl<'d> Message<'d> {
 
     /// Converts the JSON form of a decoded message:
     /// `{"name": "AcctLoginRequest", "fields": {...}}`.
-    ///
-    /// # Errors
-    /// A value error if the JSON has a different structure.
     pub fn from_json<'j>(
         service: Service,
         sender: Side,

@@ -9,7 +9,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use worldwire_core::{Error, Limits, Result};
 
 /// The maximum inflated size of a stream block, whatever the limits: no message is larger.
-pub const MAX_INFLATED: u64 = 1 << 20;
+pub(crate) const MAX_INFLATED: u64 = 1 << 20;
 
 /// Inflates blocks, reusing the same buffer.
 ///
@@ -130,9 +130,6 @@ pub(crate) fn deflate_always(plain: &[u8]) -> Result<Vec<u8>> {
 
 /// The first bytes that zlib data inflates to, up to `max`. If the end of the data is reached,
 /// nothing may follow it.
-///
-/// # Errors
-/// Malformed for invalid zlib data.
 pub(crate) fn inflate_first(deflated: &[u8], max: usize) -> Result<Vec<u8>> {
     let mut inflater = ZlibDecoder::new(deflated);
     let mut inflated = Vec::new();

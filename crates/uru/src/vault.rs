@@ -95,7 +95,7 @@ wire_enum! {
 }
 
 /// A blob field; the enclosing message imposes a tighter bound.
-pub type Blob<'d> = Bytes32<'d, 1_048_576>;
+pub type NodeBlob<'d> = Bytes32<'d, 1_048_576>;
 
 record! {
     /// A vault node or part of one: any subset of the 32 fields.
@@ -142,8 +142,8 @@ record! {
         27 istring64_2 "IString64_2": TermStr<'d>,
         28 text_1 "Text_1": TermStr<'d>,
         29 text_2 "Text_2": TermStr<'d>,
-        30 blob_1 "Blob_1": Blob<'d>,
-        31 blob_2 "Blob_2": Blob<'d>,
+        30 blob_1 "Blob_1": NodeBlob<'d>,
+        31 blob_2 "Blob_2": NodeBlob<'d>,
     }
 }
 
@@ -187,9 +187,6 @@ impl VaultNode<'_> {
 
     /// Checks that all strings are short enough to be saved. Longer ones should be refused rather
     /// than truncated.
-    ///
-    /// # Errors
-    /// A limit error with the name of the field.
     pub fn check_lengths(&self, max_text: usize) -> Result<()> {
         let short = [
             ("CreateAgeName", &self.create_age_name),

@@ -8,8 +8,8 @@ use worldwire_uru::file::manifest::{FileListEntry, ManifestEntry, ManifestFlags}
 use worldwire_uru::frame::{Service, table};
 use worldwire_uru::message::{AccountFlags, NetAgeInfo, NodeRef, Rank, Score};
 use worldwire_uru::net_message::{
-    CLASSES, Compression, GroupOwnership, Layout, MemberFlags, MemberInfo, NetClassInfo, NetFlags,
-    NetMessage, PageFlags, Room, SharedVariable, VoiceFlags,
+    CLASSES, Compression, GroupOwnership, MemberFlags, MemberInfo, NetClassInfo, NetClassLayout,
+    NetFlags, NetMessage, PageFlags, Room, SharedVariable, VoiceFlags,
 };
 use worldwire_uru::plasma_message::{
     AgeInfo, AgeInfoFlags, AgeLink, AvatarObject, BroadcastFlags, CcrCommType, ChatFlags,
@@ -196,15 +196,15 @@ pub(super) fn classes(codec: &str) -> Vec<ClassRow> {
 
 fn net_class(row: &NetClassInfo) -> ClassRow {
     let sender = match (row.layout, row.sender) {
-        (Layout::Known, Some(side)) => side.name(),
-        (Layout::Known, None) => "both",
+        (NetClassLayout::Known, Some(side)) => side.name(),
+        (NetClassLayout::Known, None) => "both",
         _ => "",
     };
     let status = match (row.layout, row.is_used) {
-        (Layout::Abstract, _) => "abstract",
-        (Layout::Unknown, _) => "layout unknown",
-        (Layout::Known, false) => "unused",
-        (Layout::Known, true) => "",
+        (NetClassLayout::Abstract, _) => "abstract",
+        (NetClassLayout::Unknown, _) => "layout unknown",
+        (NetClassLayout::Known, false) => "unused",
+        (NetClassLayout::Known, true) => "",
     };
     ClassRow {
         class: row.class.into(),

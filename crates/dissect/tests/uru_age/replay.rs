@@ -16,9 +16,8 @@ use worldwire_dissect::{Definitions, Dissection, Item, Keys, Options, Scratch};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::inflate::Inflater;
 use worldwire_uru::message::game;
-use worldwire_uru::net_message::patch::set_non_local;
 use worldwire_uru::net_message::{NetMessage, SdlState, received};
-use worldwire_uru::plasma_message::PlasmaMessage;
+use worldwire_uru::plasma_message::{BroadcastFlags, MessageHeader, PlasmaMessage};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::BlobHeader;
 use worldwire_uru::types::{ClassIndex, Uoid};
@@ -455,9 +454,7 @@ fn payload_text(payload: &[u8]) -> String {
 fn plain_payload(bytes: &[u8]) -> Vec<u8> {
     let limits = &Limits::DEFAULT;
     let mut inflater = Inflater::new();
-    let mut bytes = bytes.to_vec();
-    set_non_local(&mut bytes, false, &mut inflater, limits).unwrap();
-    match NetMessage::decode(&mut Reader::new(&bytes), "").unwrap() {
+    let mut payload = match NetMessage::decode(&mut Reader::new(bytes), "").unwrap() {
         NetMessage::GameMessage(game) => {
             game.stream.payload(&mut inflater, limits).unwrap().to_vec()
         }
@@ -465,7 +462,15 @@ fn plain_payload(bytes: &[u8]) -> Vec<u8> {
             directed.game.stream.payload(&mut inflater, limits).unwrap().to_vec()
         }
         other => panic!("{other:?}"),
-    }
+    };
+    let mut reader = Reader::new(&payload);
+    reader.u16("class").unwrap();
+    // The flags are the last field of the header.
+    let header = MessageHeader::decode(&mut reader, "").unwrap();
+    let at = reader.position() - 4;
+    let flags = header.bcast_flags.0 & !BroadcastFlags::NetNonLocal.0;
+    payload[at..at + 4].copy_from_slice(&flags.to_le_bytes());
+    payload
 }
 
 struct Comparison {

@@ -8,7 +8,7 @@ use worldwire_server::store::{Change, Changes, NodeRow, StoreError};
 use worldwire_server::uru::ClearError;
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::support::{Fault, Memory, encoded, key, login, play};
 
@@ -241,7 +241,7 @@ async fn the_states_of_an_age_are_cleared_in_one_commit() {
     let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
     let below = vault.tree(Some(city), 3).await.unwrap();
     let own = below.iter().find(|line| line.kind == "SDL").unwrap().id;
-    let blob_1 = Some(Blob::new(vec![1, 2, 3]));
+    let blob_1 = Some(NodeBlob::new(vec![1, 2, 3]));
     vault.set(own, VaultNode { blob_1, ..VaultNode::default() }).await.unwrap();
     let left =
         || memory.rows(|it| matches!(it, Change::PutNode(row) if row.kind == KIND.0).then_some(()));

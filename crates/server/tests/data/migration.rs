@@ -20,7 +20,7 @@ use worldwire_uru::message::AccountFlags;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::ObjectState;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::support::{Database, encoded, login, play};
 
@@ -390,8 +390,8 @@ async fn a_shard_moves_out_and_back() {
         },
         VaultNode {
             node_type: Some(NodeType::Image),
-            blob_1: Some(Blob::new(vec![0, 255, 39])),
-            blob_2: Some(Blob::new(Vec::new())),
+            blob_1: Some(NodeBlob::new(vec![0, 255, 39])),
+            blob_2: Some(NodeBlob::new(Vec::new())),
             ..VaultNode::default()
         },
     ] {

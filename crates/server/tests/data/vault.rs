@@ -8,7 +8,7 @@ use worldwire_server::uru::vault::{Connection, Notice, OnDuplicate, VaultConfig}
 use worldwire_uru::crypt::login::{LoginForm, PasswordHash, login_fields};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::support::{
     Database, all, child, encoded, log_in, login, note, play, read, text, titled,
@@ -531,7 +531,7 @@ async fn public_ages_are_listed() {
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
     let link = encoded(&VaultNode {
         node_type: Some(NodeType::AgeLink),
-        blob_1: Some(Blob::new(&b"Default:LinkInPointDefault:;"[..])),
+        blob_1: Some(NodeBlob::new(&b"Default:LinkInPointDefault:;"[..])),
         ..VaultNode::default()
     });
     let link = ann.create(link).await.unwrap();

@@ -29,7 +29,7 @@ use worldwire_uru::types::{
     ClassIndex, CloneIds, Double, Key, Location, LocationFlags, NetError, SequenceNumber, TermStr,
     TransId, UnifiedTime, Uoid, Uuid,
 };
-use worldwire_uru::vault::{Blob as VaultBlob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::client::{ACCOUNTS, Client, Running};
 
@@ -468,7 +468,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     };
     let nodes = shard.vault.find(template).await.unwrap();
     let closed = blob("Fern", "open", Scalar::Bool(false));
-    let fields = VaultNode { blob_1: Some(VaultBlob::new(closed)), ..VaultNode::default() };
+    let fields = VaultNode { blob_1: Some(NodeBlob::new(closed)), ..VaultNode::default() };
     shard.vault.set(nodes[0], fields).await.unwrap();
     for visitor in [&mut yeesha, &mut atrus] {
         let (name, now) = told(&visitor.hears().await, "open");
@@ -589,8 +589,7 @@ async fn rubbish_in_the_vault_does_not_replace_the_state_of_an_age() {
         ..VaultNode::default()
     };
     let node = shard.vault.find(template).await.unwrap()[0];
-    let rubbish =
-        VaultNode { blob_1: Some(VaultBlob::new(vec![0xff; 50])), ..VaultNode::default() };
+    let rubbish = VaultNode { blob_1: Some(NodeBlob::new(vec![0xff; 50])), ..VaultNode::default() };
     shard.vault.set(node, rubbish).await.unwrap();
     let written = async {
         loop {

@@ -1,6 +1,6 @@
 //! Messages that the server creates.
 
-use worldwire_core::{Result, Writer};
+use worldwire_core::Result;
 
 use super::clones::LoadedClone;
 use super::member::Member;
@@ -15,7 +15,7 @@ use crate::plasma_message::{
 use crate::sdl::{ObjectState, UpdateOrigin};
 use crate::types::{
     ClientGuid, ClientGuidFlags, Double, Key, Location, LocationFlags, NetGroupFlags, NetGroupId,
-    SequenceNumber, UnifiedTime, Uoid,
+    SequenceNumber, UnifiedTime, Uoid, encoded,
 };
 
 /// The maximum length of a player's name in messages to others, in bytes.
@@ -75,7 +75,7 @@ pub(super) fn lock_reply(time: UnifiedTime, object: Uoid<'_>, granted: bool) -> 
     };
     Packet::of(GameMessage {
         header: NetHeader::from_server(time, NetFlags(0)),
-        stream: Stream::new(encoded(&reply.into())?),
+        stream: Stream::new(encoded(&PlasmaMessage::from(reply))?),
         has_delivery_time: false.into(),
         delivery_time: None,
     })
@@ -105,7 +105,7 @@ pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Res
     };
     Packet::of(LoadClone {
         header: NetHeader::from_server(time, NetFlags(0)),
-        stream: Stream::new(encoded(&payload.into())?),
+        stream: Stream::new(encoded(&PlasmaMessage::from(payload))?),
         has_delivery_time: false.into(),
         delivery_time: None,
         uoid: clone.clone(),
@@ -175,11 +175,4 @@ fn info(member: &Member) -> MemberInfo<'_> {
             clone: None,
         }),
     }
-}
-
-fn encoded(payload: &PlasmaMessage<'_>) -> Result<Vec<u8>> {
-    use worldwire_core::Field as _;
-    let mut writer = Writer::new();
-    payload.encode(&mut writer)?;
-    Ok(writer.into_bytes())
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use worldwire_core::{Error, Field, Limits, Reader, Result, Writer};
+use worldwire_core::{Error, Field, Limits, Reader, Result};
 
 use super::config::AgeBounds;
 use super::dropped::DropReason;
@@ -12,7 +12,7 @@ use crate::inflate::Inflater;
 use crate::net_message::{Compression, LoadClone, NetMessage, Stream};
 use crate::plasma_message::{LoadCloneMsg, PlasmaMessage};
 use crate::sdl::ObjectKey;
-use crate::types::{CloneIds, Location, Uoid};
+use crate::types::{CloneIds, Location, Uoid, encoded};
 
 /// The loaded clones, in the order of loading.
 #[derive(Clone, Debug, Default)]
@@ -173,9 +173,7 @@ fn with_originator(
     if let Some(clone) = clone_msg_mut(&mut payload) {
         clone.originating_player_id = player_id;
     }
-    let mut writer = Writer::new();
-    payload.encode(&mut writer)?;
-    let payload = writer.into_bytes();
+    let payload = encoded(&payload)?;
     load.stream = match load.stream.compression() {
         Compression::Dont => Stream::uncompressed(payload),
         _ => Stream::new(payload),
@@ -183,9 +181,7 @@ fn with_originator(
     if load.header.player_id.is_some() {
         load.header.player_id = Some(player_id);
     }
-    let mut writer = Writer::new();
-    NetMessage::from(load).encode(&mut writer)?;
-    let bytes = writer.into_bytes();
+    let bytes = encoded(&NetMessage::from(load))?;
     if bytes.len() > MAX_BYTES {
         let (max, found) = (MAX_BYTES as u64, bytes.len() as u64);
         return Err(Error::limit("bytes of a net message", max, found));

@@ -1,33 +1,39 @@
 //! Why messages are dropped, with counters.
 
-use core::fmt;
-
 use worldwire_core::Error;
 
 use crate::net_message::class_info;
 use crate::safety::{Reason, Refusal};
 
 /// Why a member's message has no effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DropReason {
     /// It cannot be decoded. Members that send too many of these in a minute are disconnected.
+    #[error("{0}")]
     Malformed(Error),
     /// It must not be forwarded.
+    #[error("{0}")]
     Unsafe(Refusal),
     /// Only servers send this class.
+    #[error("only servers send {}", named(*.0))]
     ServerOnly(u16),
     /// Its state follows a descriptor that is unknown here, or an older version than the stored
     /// state. Clients that lack the descriptor crash, so it is not forwarded.
+    #[error("{0}")]
     Descriptor(Error),
     /// It loads or unloads an object that is not a clone.
+    #[error("the object is not a clone: it has no clone id")]
     NotAClone,
     /// It loads or unloads another member's clone, or claims to come from another player; or it is
     /// a state of another player's avatar.
+    #[error("the clone does not belong to the sender")]
     NotOwner,
     /// The net message and the Plasma message inside it contradict each other.
+    #[error("message and payload contradict each other: {0}")]
     Contradiction(&'static str),
     /// There is no room for what it would add.
+    #[error("too many {what}; the limit is {limit}")]
     Limit {
         /// What the limit applies to.
         what: &'static str,
@@ -35,8 +41,10 @@ pub enum DropReason {
         limit: usize,
     },
     /// Its sender is not in the age, or is being disconnected.
+    #[error("the sender is not a member of the age")]
     NotAMember,
     /// No server handles this class.
+    #[error("servers do not handle {}", named(*.0))]
     Unhandled(u16),
 }
 
@@ -143,35 +151,13 @@ impl From<Refusal> for DropReason {
     }
 }
 
-impl fmt::Display for DropReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = |class: u16| match class_info(class) {
-            Some(info) => format!("{} (0x{class:04x})", info.name),
-            None => format!("class 0x{class:04x}"),
-        };
-        match self {
-            Self::Malformed(error) | Self::Descriptor(error) => error.fmt(f),
-            Self::Unsafe(refusal) => refusal.fmt(f),
-            Self::ServerOnly(class) => {
-                write!(f, "only servers send {}", named(*class))
-            }
-            Self::NotAClone => f.write_str("the object is not a clone: it has no clone id"),
-            Self::NotOwner => f.write_str("the clone does not belong to the sender"),
-            Self::Contradiction(what) => {
-                write!(f, "message and payload contradict each other: {what}")
-            }
-            Self::Limit { what, limit } => {
-                write!(f, "too many {what}; the limit is {limit}")
-            }
-            Self::NotAMember => f.write_str("the sender is not a member of the age"),
-            Self::Unhandled(class) => {
-                write!(f, "servers do not handle {}", named(*class))
-            }
-        }
+/// A class with its name, if it has one.
+fn named(class: u16) -> String {
+    match class_info(class) {
+        Some(info) => format!("{} (0x{class:04x})", info.name),
+        None => format!("class 0x{class:04x}"),
     }
 }
-
-impl core::error::Error for DropReason {}
 
 /// Counters of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -87,19 +87,23 @@ impl fmt::Display for CloseReason {
 }
 
 /// Why a player cannot join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinRefused {
     /// The player's KI number is 0.
+    #[error("player 0 does not exist")]
     NoPlayer,
     /// The player is already in the age; the server has to close the other connection first.
+    #[error("the player is already in the age")]
     AlreadyJoined,
     /// The age is full.
+    #[error("the age is full; it holds {capacity} players")]
     Full {
         /// The number of players it holds.
         capacity: usize,
     },
     /// The instance has ended.
+    #[error("the instance has ended")]
     Over,
 }
 
@@ -118,18 +122,3 @@ impl JoinRefused {
         }
     }
 }
-
-impl fmt::Display for JoinRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPlayer => f.write_str("player 0 does not exist"),
-            Self::AlreadyJoined => f.write_str("the player is already in the age"),
-            Self::Full { capacity } => {
-                write!(f, "the age is full; it holds {capacity} players")
-            }
-            Self::Over => f.write_str("the instance has ended"),
-        }
-    }
-}
-
-impl core::error::Error for JoinRefused {}

@@ -259,9 +259,6 @@ impl Instance {
 
     /// Sets the shard's settings for all instances of the age. A variable applies if it was changed
     /// later than the instance's own. Members are notified if the change affects what they see.
-    ///
-    /// # Errors
-    /// As [`Self::restore_age`].
     pub fn set_shard_state(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
@@ -336,23 +333,6 @@ impl Instance {
         self.owner
     }
 
-    /// The player who holds the lock of an object.
-    #[must_use]
-    pub fn lock_holder(&self, object: &Uoid<'_>) -> Option<u32> {
-        self.locks.holder(object)
-    }
-
-    /// The number of locked objects.
-    #[must_use]
-    pub fn locks(&self) -> usize {
-        self.locks.len()
-    }
-
-    /// The holders of locks, once for each lock.
-    pub fn lock_holders(&self) -> impl Iterator<Item = u32> {
-        self.locks.holders()
-    }
-
     /// The loaded clones with their owners, in the order in which joining members get them.
     pub fn clones(&self) -> impl Iterator<Item = (&Uoid<'static>, u32)> {
         self.clones.in_order().map(|clone| (&clone.object, clone.owner))
@@ -362,12 +342,6 @@ impl Instance {
     #[must_use]
     pub fn states(&self) -> &StateDb {
         self.states.db()
-    }
-
-    /// The approximate size of all states in bytes.
-    #[must_use]
-    pub fn state_bytes(&self) -> usize {
-        self.states.bytes()
     }
 
     /// The state of the age as clients see it: the instance's state over the shard's settings.
@@ -433,6 +407,27 @@ impl Instance {
         check_blob(&blob, &self.config.rules(false), LIMITS)
             .map_err(|refusal| refusal.error().clone())?;
         Ok(blob)
+    }
+}
+
+/// Inner state that tests and fuzz targets compare with their own.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+impl Instance {
+    #[must_use]
+    pub fn lock_holder(&self, object: &Uoid<'_>) -> Option<u32> {
+        self.locks.holder(object)
+    }
+
+    /// The holders of locks, once for each lock.
+    pub fn lock_holders(&self) -> impl Iterator<Item = u32> {
+        self.locks.holders()
+    }
+
+    /// The approximate size of all states in bytes.
+    #[must_use]
+    pub fn state_bytes(&self) -> usize {
+        self.states.bytes()
     }
 }
 

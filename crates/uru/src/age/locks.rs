@@ -1,4 +1,4 @@
-//! Locks on objects: who may use a lever while others wait.
+//! Locks on objects: only one player at a time may use a lever, for example.
 
 use std::collections::HashMap;
 
@@ -78,15 +78,13 @@ impl Locks {
     }
 
     /// The holder of an object's lock.
+    #[cfg(feature = "fuzzing")]
     pub(super) fn holder(&self, object: &Uoid<'_>) -> Option<u32> {
         self.holder_of(&ObjectKey::of(object))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.held.len()
-    }
-
     /// The holders of all locks, once for each lock.
+    #[cfg(feature = "fuzzing")]
     pub(super) fn holders(&self) -> impl Iterator<Item = u32> {
         self.held.values().map(|lock| lock.holder)
     }

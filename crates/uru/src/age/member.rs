@@ -84,12 +84,6 @@ impl Member {
         self.pages.iter().copied().map(SequenceNumber)
     }
 
-    /// Whether the member has received the state of the age.
-    #[must_use]
-    pub fn has_state(&self) -> bool {
-        self.has_state
-    }
-
     /// Records that rooms were paged in or out. Returns false if there are too many pages.
     pub(super) fn page(&mut self, room: &PagingRoom<'_>, max: usize) -> bool {
         if room.page_flags.contains(PageFlags::ResetList) {
@@ -170,9 +164,7 @@ impl RateWindow {
     /// Records an event and returns how many occurred within the last minute; at most `max` are
     /// counted.
     pub(super) fn add(&mut self, now: Duration, max: usize) -> usize {
-        while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
-            self.0.pop_front();
-        }
+        self.forget_old(now);
         if self.0.len() >= max {
             self.0.pop_front();
         }
@@ -182,13 +174,17 @@ impl RateWindow {
 
     /// Records an event unless `max` occurred within the last minute.
     pub(super) fn try_add(&mut self, now: Duration, max: usize) -> bool {
-        while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
-            self.0.pop_front();
-        }
+        self.forget_old(now);
         let has_room = self.0.len() < max;
         if has_room {
             self.0.push_back(now);
         }
         has_room
+    }
+
+    fn forget_old(&mut self, now: Duration) {
+        while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
+            self.0.pop_front();
+        }
     }
 }

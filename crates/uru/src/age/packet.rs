@@ -4,11 +4,11 @@ use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 
-use worldwire_core::{Bytes32, Error, Field, Result, Writer};
+use worldwire_core::{Bytes32, Error, Field, Result};
 
 use crate::message::game::server::PropagateBuffer;
 use crate::net_message::NetMessage;
-use crate::types::ClassIndex;
+use crate::types::{ClassIndex, encoded};
 
 /// The maximum size of a net message in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
@@ -55,9 +55,7 @@ impl Packet {
 
     /// A message created by the server.
     pub(super) fn of<'m>(message: impl Into<NetMessage<'m>>) -> Result<Self> {
-        let mut writer = Writer::new();
-        message.into().encode(&mut writer)?;
-        Ok(Self::kept(writer.into_bytes()))
+        encoded(&message.into()).map(Self::kept)
     }
 
     /// The encoded net message.
@@ -91,9 +89,6 @@ impl Packet {
     }
 
     /// Decodes the net message.
-    ///
-    /// # Errors
-    /// Never fails for messages from an instance.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
         let mut reader = worldwire_core::Reader::new(&self.bytes);
         let message = NetMessage::decode(&mut reader, "").map_err(Error::closed)?;

@@ -1,6 +1,5 @@
 //! The send queue of one client.
 
-use core::fmt;
 use core::hash::{Hash, Hasher};
 use std::collections::{HashMap, VecDeque};
 
@@ -236,7 +235,7 @@ impl SendQueue {
 }
 
 impl PositionIndex {
-    /// The positions among the slots, the first of which has the number `first`.
+    /// The positions among the slots; `first` is the number of the first slot.
     fn of(slots: &VecDeque<Option<Packet>>, first: u64) -> Self {
         let mut positions = Self::default();
         for (number, slot) in (first..).zip(slots) {
@@ -285,25 +284,14 @@ fn cost(packet: &Packet) -> usize {
 }
 
 /// A client reads too slowly: its queued messages exceed the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client reads too slowly: {limit} bytes may be queued, but {queued} are")]
 pub struct Overflow {
     /// The bound.
     pub limit: usize,
     /// The bytes that would be queued.
     pub queued: usize,
 }
-
-impl fmt::Display for Overflow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the client reads too slowly: {} bytes may be queued, but {} are",
-            self.limit, self.queued
-        )
-    }
-}
-
-impl core::error::Error for Overflow {}
 
 #[cfg(test)]
 mod tests {

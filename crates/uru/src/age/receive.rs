@@ -168,8 +168,8 @@ impl Instance {
             is_short(object)?;
         }
         let owner = self.clones.get(object).map(|clone| clone.owner);
-        // Whoever first loads a clone is its creator. It may be handed over later, unless it is an
-        // avatar.
+        // The player who first loads a clone is its creator. Clones can be handed over later, except
+        // avatars.
         let is_made_here = is_created_by(object, sender.id);
         let is_theirs = claim.originator == sender.id
             && owner.map_or(is_made_here && is_loading, |owner| owner == sender.id)

@@ -368,6 +368,7 @@ impl StateStore {
         &self.db
     }
 
+    #[cfg(feature = "fuzzing")]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -27,10 +27,10 @@
 use std::fmt;
 
 use crypto_bigint::U512;
-use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::key::{KEY_BYTES, PrivateKey, PublicKey, Weakness, le_bytes};
+use super::secret::Secret;
 
 /// The size of the seed and of the session key in bytes.
 pub const SESSION_KEY_BYTES: usize = 7;
@@ -53,7 +53,7 @@ impl PublicKey {
         if let Some(weakness) = self.n().weakness(&y) {
             return Err(weakness.into());
         }
-        let shared = SharedSecret(self.n().power(self.x_value(), &b));
+        let shared = SharedSecret(Secret(self.n().power(self.x_value(), &b)));
         Ok((ClientNumber::new(&y), shared))
     }
 }
@@ -83,9 +83,6 @@ impl PrivateKey {
     /// Other servers accept numbers that [`server_answer`](Self::server_answer) refuses, so this
     /// accepts every number of up to 64 bytes. It is not for servers because its running time
     /// depends on the secret.
-    ///
-    /// # Errors
-    /// [`ExchangeError::TooLong`].
     pub fn captured_key(
         &self,
         y: &[u8],
@@ -93,7 +90,7 @@ impl PrivateKey {
     ) -> Result<SessionKey, ExchangeError> {
         let y = self.captured_number(y)?;
         // Running time cannot leak anything here because nobody is waiting for an answer.
-        Ok(SharedSecret(self.n().power_vartime(&y, self.a_value())).session_key(seed))
+        Ok(SharedSecret(Secret(self.n().power_vartime(&y, self.a_value()))).session_key(seed))
     }
 
     /// Computes the shared secrets of many captured connections, in the order given;
@@ -109,7 +106,7 @@ impl PrivateKey {
         let mut powers = self.n().powers_vartime(&bases, self.a_value()).into_iter();
         let secret = |number: Result<U512, _>| {
             // One result for each number.
-            number.map(|_| SharedSecret(powers.next().unwrap_or_default()))
+            number.map(|_| SharedSecret(Secret(powers.next().unwrap_or_default())))
         };
         numbers.into_iter().map(secret).collect()
     }
@@ -122,7 +119,7 @@ impl PrivateKey {
     }
 
     fn shared(&self, y: &U512) -> SharedSecret {
-        SharedSecret(self.n().power(y, self.a_value()))
+        SharedSecret(Secret(self.n().power(y, self.a_value())))
     }
 }
 
@@ -193,77 +190,42 @@ impl fmt::Debug for ClientNumber {
 /// until the seed arrives.
 ///
 /// Cleared on drop and hidden by `Debug`.
-pub struct SharedSecret(U512);
+#[derive(Debug)]
+pub struct SharedSecret(Secret<U512>);
 
 impl SharedSecret {
     /// Computes the session key from the server's seed.
     #[must_use]
     pub fn session_key(&self, seed: [u8; SESSION_KEY_BYTES]) -> SessionKey {
-        let secret = Zeroizing::new(le_bytes(&self.0));
+        let secret = Zeroizing::new(le_bytes(&self.0.0));
         let mut key = seed;
         for (byte, mask) in key.iter_mut().zip(secret.iter()) {
             *byte ^= mask;
         }
-        SessionKey(key)
+        SessionKey::new(key)
     }
 }
-
-impl fmt::Debug for SharedSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedSecret(..)")
-    }
-}
-
-impl Drop for SharedSecret {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for SharedSecret {}
 
 /// The session key of one connection, from which [`Rc4`](super::rc4::Rc4) starts in both
 /// directions.
 ///
 /// Cleared on drop, hidden by `Debug`, compared in constant time.
-#[derive(Clone)]
-pub struct SessionKey([u8; SESSION_KEY_BYTES]);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionKey(Secret<[u8; SESSION_KEY_BYTES]>);
 
 impl SessionKey {
     /// A key obtained elsewhere, for example from a client's memory.
     #[must_use]
     pub fn new(bytes: [u8; SESSION_KEY_BYTES]) -> Self {
-        Self(bytes)
+        Self(Secret(bytes))
     }
 
     /// The key itself.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; SESSION_KEY_BYTES] {
-        &self.0
+        &self.0.0
     }
 }
-
-impl fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionKey(..)")
-    }
-}
-
-impl PartialEq for SessionKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-impl Eq for SessionKey {}
-
-impl Drop for SessionKey {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for SessionKey {}
 
 /// Pads a short number with the omitted zeros.
 fn read_number(y: &[u8]) -> Result<U512, ExchangeError> {

@@ -8,8 +8,6 @@ use std::fmt;
 
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{Odd, U512};
-use crypto_primes::{Flavor, random_prime};
-use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::lanes::{self, LANES};
@@ -237,7 +235,7 @@ impl PublicKey {
     }
 }
 
-/// The private key of a pair. It decrypts every connection to that server, even in retrospect.
+/// The private key of a pair. It decrypts every connection to that server, including recorded ones.
 ///
 /// The secret is called `a` here and in NAGUS; dirtsand and moulars call it `k`. It is cleared on
 /// drop and hidden by `Debug`.
@@ -271,11 +269,14 @@ impl PrivateKey {
     /// `rng` must be cryptographically secure, and from `rand_core` 0.10. Equal random numbers give
     /// equal keys. An optimised build takes about 30 ms on average for [`PrimeKind::Safe`], rarely
     /// ten times that, and about 2 ms for [`PrimeKind::Plain`] (bench `uru/key/generate`).
+    #[cfg(feature = "keys")]
     #[must_use]
     pub fn generate<R>(kind: ServerKind, prime: PrimeKind, rng: &mut R) -> Self
     where
-        R: CryptoRng + ?Sized,
+        R: rand_core::CryptoRng + ?Sized,
     {
+        use crypto_primes::{Flavor, random_prime};
+
         let flavor = match prime {
             PrimeKind::Plain => Flavor::Any,
             PrimeKind::Safe => Flavor::Safe,
@@ -346,6 +347,7 @@ impl Drop for PrivateKey {
 impl ZeroizeOnDrop for PrivateKey {}
 
 /// The kind of prime to generate.
+#[cfg(feature = "keys")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrimeKind {
     /// Any prime: fast to generate, and just as good except against a dishonest peer.
@@ -433,7 +435,7 @@ mod tests {
     fn new_keys() {
         let mut rng = super::super::exchange::tests::rng(7);
         let key = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut rng);
-        assert!(crypto_primes::is_prime(Flavor::Any, key.n().value()));
+        assert!(crypto_primes::is_prime(crypto_primes::Flavor::Any, key.n().value()));
         assert!(*key.a_value() < *key.n().value());
         let mut again = super::super::exchange::tests::rng(7);
         let same = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut again);

@@ -12,7 +12,7 @@ pub(super) const LANES: usize = 8;
 
 /// `base^exponent mod n` for up to eight bases below n, in a time that depends on the exponent.
 /// Bases and results are plain numbers. `None` if the processor lacks the instructions.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "simd", target_arch = "x86_64"))]
 pub(super) fn powers(n: &Montgomery, bases: &[Words], exponent: &Words) -> Option<Vec<Words>> {
     let simd = ifma::Ifma::try_new()?;
     let count = bases.len().min(LANES);
@@ -20,13 +20,13 @@ pub(super) fn powers(n: &Montgomery, bases: &[Words], exponent: &Words) -> Optio
     Some(results[..count].to_vec())
 }
 
-/// `None`, because the instructions belong to a different architecture.
-#[cfg(not(target_arch = "x86_64"))]
+/// `None`, because the instructions belong to a different architecture or the feature `simd` is off.
+#[cfg(not(all(feature = "simd", target_arch = "x86_64")))]
 pub(super) fn powers(_: &Montgomery, _: &[Words], _: &Words) -> Option<Vec<Words>> {
     None
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "simd", target_arch = "x86_64"))]
 mod ifma {
     use core::arch::x86_64::__m512i;
 

@@ -9,10 +9,11 @@
 
 use std::fmt;
 
+use ctutils::{Choice, CtEq};
 use sha1::{Digest, Sha1};
-use subtle::{Choice, ConstantTimeEq};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
+use super::secret::Secret;
 use super::sha0::{DIGEST_BYTES, Sha0};
 
 /// The number of UTF-16 units of an account name that clients hash; the rest is ignored.
@@ -90,8 +91,8 @@ pub fn verify(
 ) -> Option<LoginForm> {
     let long = name.encode_utf16().count() >= NAME_UNITS;
     let email = is_email_name(name);
-    let challenged = Choice::from(u8::from(email || long));
-    let direct = Choice::from(u8::from(!email || long));
+    let challenged = Choice::from_u8_lsb(u8::from(email || long));
+    let direct = Choice::from_u8_lsb(u8::from(!email || long));
 
     let mut accepted = None;
     let mut check = |form: LoginForm, allowed: Choice, wanted: &[u8; DIGEST_BYTES]| {
@@ -151,7 +152,7 @@ pub struct PasswordHashes {
 impl PasswordHashes {
     /// Computes the digests to store for a new account or a changed password.
     ///
-    /// Name and password are truncated like clients do. Warn the user unless [`hashes_agree`].
+    /// Name and password are truncated as clients do. Warn the user unless [`hashes_agree`].
     #[must_use]
     pub fn new(name: &str, password: &str) -> Self {
         Self { sha0: PasswordHash::sha0(name, password), sha1: PasswordHash::sha1(password) }
@@ -159,8 +160,8 @@ impl PasswordHashes {
 }
 
 /// A password digest. Cleared on drop, hidden by `Debug`, compared in constant time.
-#[derive(Clone)]
-pub struct PasswordHash([u8; DIGEST_BYTES]);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordHash(Secret<[u8; DIGEST_BYTES]>);
 
 impl PasswordHash {
     /// P0: SHA-0 of password and account name in UTF-16LE, with the last unit of each replaced by
@@ -185,7 +186,7 @@ impl PasswordHash {
             _ => unit,
         });
         hash_units(&mut hash, lowered.take(NAME_UNITS));
-        Self(hash.finish())
+        Self(Secret(hash.finish()))
     }
 
     /// P1: SHA-1 of the password in UTF-8, with the bytes of each word reversed, as transmitted.
@@ -197,28 +198,26 @@ impl PasswordHash {
         Self::sha1_of_bytes(cut(password, PASSWORD_UNITS).as_bytes())
     }
 
-    /// P1 of a password in another encoding: OpenUru uses the user's Windows code page. The caller
-    /// must have truncated it to 15 units.
-    #[must_use]
-    pub fn sha1_of_bytes(password: &[u8]) -> Self {
+    // OpenUru encodes the password in the user's Windows code page instead of UTF-8.
+    fn sha1_of_bytes(password: &[u8]) -> Self {
         let mut digest: [u8; DIGEST_BYTES] = Sha1::digest(password).into();
         for word in digest.as_chunks_mut::<4>().0 {
             word.reverse();
         }
-        Self(digest)
+        Self(Secret(digest))
     }
 
     /// A stored digest, in transmission order.
     #[must_use]
     pub fn from_bytes(bytes: [u8; DIGEST_BYTES]) -> Self {
-        Self(bytes)
+        Self(Secret(bytes))
     }
 
     /// The digest in transmission order, for storage: P0 as returned by SHA-0, P1 with reversed
     /// words. dirtsand stores P1 with its words in original order.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; DIGEST_BYTES] {
-        &self.0
+        &self.0.0
     }
 
     /// Proves knowledge of this digest: SHA-0 of both challenges, little-endian, and the digest.
@@ -227,32 +226,10 @@ impl PasswordHash {
         let mut hash = Sha0::new();
         hash.update(&client_challenge.to_le_bytes());
         hash.update(&server_challenge.to_le_bytes());
-        hash.update(&self.0);
+        hash.update(&self.0.0);
         hash.finish()
     }
 }
-
-impl fmt::Debug for PasswordHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PasswordHash(..)")
-    }
-}
-
-impl PartialEq for PasswordHash {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-impl Eq for PasswordHash {}
-
-impl Drop for PasswordHash {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for PasswordHash {}
 
 /// Whether clients treat the account name as an e-mail address and prove its password with a
 /// challenge.

@@ -18,8 +18,10 @@
 pub mod exchange;
 pub mod key;
 mod lanes;
+#[cfg(feature = "login")]
 pub mod login;
 mod power;
 pub mod rc4;
+pub(crate) mod secret;
 pub mod xtea;
 pub use worldwire_core::sha0;

@@ -43,6 +43,34 @@ impl Montgomery {
         self.reduced(&power(self, base, exponent).unwrap_or(self.one))
     }
 
+    /// Reduces a number below 2^512, and therefore below 2n, to one below n.
+    fn reduced(&self, number: &Words) -> Words {
+        let (reduced, is_less) = minus(number, &self.n);
+        if is_less { *number } else { reduced }
+    }
+
+    /// Adds a multiple of n that makes the lowest word zero, and drops that word. Returns the
+    /// highest word.
+    #[inline(always)]
+    fn step(&self, sum: &mut Words) -> u64 {
+        let multiple = sum[0].wrapping_mul(self.factor);
+        let (_, mut carry) = multiple.carrying_mul_add(self.n[0], sum[0], 0);
+        for at in 1..WORDS {
+            (sum[at - 1], carry) = multiple.carrying_mul_add(self.n[at], sum[at], carry);
+        }
+        carry
+    }
+
+    /// Fits a sum of up to 513 bits, below 2^512 + n, into 512 bits.
+    #[inline(always)]
+    fn fit(&self, sum: Words, is_over: bool) -> Words {
+        if is_over { minus(&sum, &self.n).0 } else { sum }
+    }
+}
+
+/// What [`lanes`](super::lanes) needs.
+#[cfg(any(test, all(feature = "simd", target_arch = "x86_64")))]
+impl Montgomery {
     /// The modulus.
     pub(super) fn n(&self) -> &Words {
         &self.n
@@ -68,30 +96,6 @@ impl Montgomery {
             }
         }
         result
-    }
-
-    /// Reduces a number below 2^512, and therefore below 2n, to one below n.
-    fn reduced(&self, number: &Words) -> Words {
-        let (reduced, is_less) = minus(number, &self.n);
-        if is_less { *number } else { reduced }
-    }
-
-    /// Adds a multiple of n that makes the lowest word zero, and drops that word. Returns the
-    /// highest word.
-    #[inline(always)]
-    fn step(&self, sum: &mut Words) -> u64 {
-        let multiple = sum[0].wrapping_mul(self.factor);
-        let (_, mut carry) = multiple.carrying_mul_add(self.n[0], sum[0], 0);
-        for at in 1..WORDS {
-            (sum[at - 1], carry) = multiple.carrying_mul_add(self.n[at], sum[at], carry);
-        }
-        carry
-    }
-
-    /// Fits a sum of up to 513 bits, below 2^512 + n, into 512 bits.
-    #[inline(always)]
-    fn fit(&self, sum: Words, is_over: bool) -> Words {
-        if is_over { minus(&sum, &self.n).0 } else { sum }
     }
 }
 

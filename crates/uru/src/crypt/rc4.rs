@@ -77,10 +77,7 @@ mod tests {
     use super::*;
 
     fn hex(text: &str) -> Vec<u8> {
-        (0..text.len())
-            .step_by(2)
-            .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap())
-            .collect()
+        worldwire_core::value::parse_hex(text).unwrap()
     }
 
     fn cipher() -> Rc4 {

@@ -39,20 +39,12 @@ record! {
 pub struct ManifestFlags(pub u32);
 
 impl ManifestFlags {
-    /// Split a stereo sound into two cached files.
-    pub const SPLIT_STEREO: u32 = 1;
-    /// Stream a compressed sound while playing it.
-    pub const STREAM_COMPRESSED: u32 = 2;
-    /// Keep a stereo sound in the cache.
-    pub const STEREO: u32 = 4;
     /// The download is compressed with gzip.
     pub const GZIP: u32 = 8;
-    /// An installer that the client runs.
-    pub const REDIST_UPDATE: u32 = 16;
-    /// A bundle (macOS).
-    pub const BUNDLE: u32 = 32;
 
-    /// All flags with their names.
+    /// All flags with their names: split a stereo sound into two cached files, stream a compressed
+    /// sound while playing it, keep a stereo sound in the cache, unpack the download, run the
+    /// installer, treat it as a bundle (macOS).
     pub const NAMES: &'static Names = &Names::fixed(&[
         (1, "SplitStereo"),
         (2, "StreamCompressed"),
@@ -155,9 +147,6 @@ macro_rules! unit_list {
         impl $type<'_> {
             /// Encodes a list given as JSON, like [`Field::from_json`] followed by
             /// [`Field::encode`], but with one entry in memory at a time.
-            ///
-            /// # Errors
-            /// A value error if the JSON does not describe such a list.
             pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
                 let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
                 let mut writer = Writer::new();
@@ -296,7 +285,8 @@ impl Manifest<'_> {
 }
 
 /// A line of a manifest file that cannot be parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, field {column}: wanted {wanted}, found \"{found}\"")]
 pub struct ManifestError {
     /// The line, from 1.
     pub line: usize,
@@ -307,15 +297,6 @@ pub struct ManifestError {
     /// The text of the field.
     pub found: String,
 }
-
-impl core::fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { line, column, wanted, found } = self;
-        write!(f, "line {line}, field {column}: wanted {wanted}, found \"{found}\"")
-    }
-}
-
-impl std::error::Error for ManifestError {}
 
 fn parse_line(line: &str) -> Result<ManifestEntry<'static>, (usize, &'static str, String)> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();

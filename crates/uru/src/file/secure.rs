@@ -1,5 +1,5 @@
 //! Encrypted files: scripts and SDL files that the auth server sends, and the client's settings.
-//! For compatibility only: the cipher hides text from a casual look and nothing more.
+//! For compatibility only: the cipher only deters casual inspection.
 //!
 //! | offset | size | type | name | meaning |
 //! |---|---|---|---|---|
@@ -20,13 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fmt;
 use std::str::FromStr;
 
-use rand_core::CryptoRng;
-use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
+use crate::crypt::secret::Secret;
 use crate::crypt::xtea::{BLOCK_BYTES, BlockCipher};
 
 /// Decrypts a file with the key that its magic selects.
@@ -62,7 +60,7 @@ pub fn open_with(data: &[u8], key: &SecureKey, limit: u64) -> Result<SecureFile,
     };
 
     let mut plain = blocks.to_vec();
-    magic.cipher().decrypt(&key.0, plain.as_chunks_mut().0);
+    magic.cipher().decrypt(&key.0.0, plain.as_chunks_mut().0);
     let padding = plain.split_off(plain_length);
     Ok(SecureFile { magic, plain, padding, trailing: trailing.to_vec() })
 }
@@ -146,7 +144,7 @@ impl SecureFile {
         data.extend_from_slice(&self.plain);
         data.extend_from_slice(&self.padding);
         data.resize(end, 0);
-        self.magic.cipher().encrypt(&key.0, data[HEADER_BYTES..].as_chunks_mut().0);
+        self.magic.cipher().encrypt(&key.0.0, data[HEADER_BYTES..].as_chunks_mut().0);
         data.extend_from_slice(&self.trailing);
         Ok(data)
     }
@@ -244,37 +242,39 @@ pub enum SecureError {
 ///
 /// As text, it is 32 hex digits, most significant digit of each word first, as in dirtsand's
 /// `Key.Droid`. Cleared on drop, hidden by `Debug`, compared in constant time.
-#[derive(Clone)]
-pub struct SecureKey([u32; 4]);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecureKey(Secret<[u32; 4]>);
 
 impl SecureKey {
     /// The key of client settings. It is the same in all clients and not a secret.
-    pub const SETTINGS: Self = Self([0x6c0a_5452, 0x0382_7d0f, 0x3a17_0b92, 0x16db_7fc2]);
+    pub const SETTINGS: Self = Self(Secret([0x6c0a_5452, 0x0382_7d0f, 0x3a17_0b92, 0x16db_7fc2]));
     /// The default key of dirtsand for `notthedroids` files.
-    pub const DIRTSAND_DROID: Self = Self([0x3141_5926, 0x5358_9793, 0x2384_6264, 0x3383_2795]);
+    pub const DIRTSAND_DROID: Self =
+        Self(Secret([0x3141_5926, 0x5358_9793, 0x2384_6264, 0x3383_2795]));
 
     /// A key from the four words in `AcctLoginReply`.
     #[must_use]
     pub fn from_words(words: [u32; 4]) -> Self {
-        Self(words)
+        Self(Secret(words))
     }
 
     /// A new random key for a shard.
+    #[cfg(feature = "keys")]
     #[must_use]
-    pub fn generate<R: CryptoRng + ?Sized>(rng: &mut R) -> Self {
-        Self(std::array::from_fn(|_| rng.next_u32()))
+    pub fn generate<R: rand_core::CryptoRng + ?Sized>(rng: &mut R) -> Self {
+        Self(Secret(std::array::from_fn(|_| rng.next_u32())))
     }
 
     /// The four words, as sent in `AcctLoginReply`.
     #[must_use]
     pub fn words(&self) -> [u32; 4] {
-        self.0
+        self.0.0
     }
 
     /// The key as 32 lower-case hex digits. Cleared on drop.
     #[must_use]
     pub fn to_hex(&self) -> Zeroizing<String> {
-        let [a, b, c, d] = self.0;
+        let [a, b, c, d] = self.0.0;
         Zeroizing::new(format!("{a:08x}{b:08x}{c:08x}{d:08x}"))
     }
 }
@@ -284,11 +284,11 @@ impl FromStr for SecureKey {
 
     /// Parses exactly 32 hex digits of either case, with no other characters.
     fn from_str(text: &str) -> Result<Self, SecureKeyError> {
-        let mut key = Self([0; 4]);
+        let mut key = Self(Secret([0; 4]));
         let mut found = 0;
         for (at, c) in text.chars().enumerate() {
             let digit = c.to_digit(16).ok_or(SecureKeyError::Digit { at, found: c })?;
-            if let Some(word) = key.0.get_mut(at / 8) {
+            if let Some(word) = key.0.0.get_mut(at / 8) {
                 *word = *word << 4 | digit;
             }
             found = at + 1;
@@ -317,28 +317,6 @@ pub enum SecureKeyError {
     },
 }
 
-impl fmt::Debug for SecureKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecureKey(..)")
-    }
-}
-
-impl PartialEq for SecureKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-impl Eq for SecureKey {}
-
-impl Drop for SecureKey {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl ZeroizeOnDrop for SecureKey {}
-
 /// A header and the bytes after it.
 struct Header<'a> {
     magic: Magic,
@@ -366,10 +344,7 @@ mod tests {
     const LIMIT: u64 = 1 << 20;
 
     fn hex(text: &str) -> Vec<u8> {
-        (0..text.len())
-            .step_by(2)
-            .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap())
-            .collect()
+        worldwire_core::value::parse_hex(text).unwrap()
     }
 
     /// Cases from the secure file vectors.

@@ -86,7 +86,7 @@ fn drive(data: &[u8]) -> Maxima {
         seen.members = seen.members.max(instance.members().count());
         seen.states = seen.states.max(instance.states().len());
         seen.clones = seen.clones.max(instance.clones().count());
-        seen.locks = seen.locks.max(instance.locks());
+        seen.locks = seen.locks.max(instance.lock_holders().count());
     }
     age.seen
 }
@@ -185,7 +185,7 @@ impl Age {
         assert!(instance.clones().count() <= BOUNDS.clones);
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);
-        assert!(instance.locks() <= BOUNDS.locks * usize::from(PLAYERS));
+        assert!(instance.lock_holders().count() <= BOUNDS.locks * usize::from(PLAYERS));
         assert!(!instance.states().is_empty() || instance.state_bytes() == 0);
     }
 

@@ -4,9 +4,7 @@ use worldwire_core::testing::Target;
 use worldwire_core::{Error, Limits, Reader, Result, Side};
 
 use crate::inflate::Inflater;
-use crate::net_message::patch::{
-    HeaderLayout, clear_chat_admin, clear_routing, restamp, set_non_local,
-};
+use crate::net_message::patch::{HeaderLayout, clear_chat_admin, clear_routing, restamp};
 use crate::net_message::{NetFlags, NetMessage, Payload, Stream, class_info, received};
 use crate::safety::{Rules, check, check_payload, lint};
 use crate::types::{ClassIndex, UnifiedTime};
@@ -93,13 +91,6 @@ fn patch(data: &[u8]) {
             assert_ne!(chat, data);
             assert_eq!(clear_chat_admin(&mut chat, &mut inflater, limits), Ok(false));
             assert!(received(outer, &chat, limits).is_ok());
-        }
-        let mut local = data.to_vec();
-        if matches!(class(data), 0x026b | 0x032e | 0x03b3)
-            && set_non_local(&mut local, true, &mut inflater, limits) == Ok(true)
-        {
-            assert_eq!(set_non_local(&mut local, true, &mut inflater, limits), Ok(false));
-            assert!(received(outer, &local, limits).is_ok());
         }
     }
 }

@@ -133,20 +133,9 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Score leaderboards.
+    /// Score leaderboards. Bits 1 to 6 stand for games of the game manager: Blue Spiral, climbing
+    /// wall, Heek, marker games, tic-tac-toe, VarSync.
     pub const SCORE_LEADER_BOARDS: u32 = 0;
-    /// Game manager: Blue Spiral.
-    pub const BLUE_SPIRAL: u32 = 1;
-    /// Game manager: climbing wall.
-    pub const CLIMBING_WALL: u32 = 2;
-    /// Game manager: Heek.
-    pub const HEEK: u32 = 3;
-    /// Game manager: marker games.
-    pub const MARKER: u32 = 4;
-    /// Game manager: tic-tac-toe.
-    pub const TIC_TAC_TOE: u32 = 5;
-    /// Game manager: VarSync.
-    pub const VAR_SYNC: u32 = 6;
 
     /// A bit vector in as few words as possible, with nothing after it.
     #[must_use]

@@ -16,7 +16,7 @@ use crate::walk::{
 
 /// What is known about the layout of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum NetClassLayout {
     /// Fully known.
     Known,
     /// The class is abstract: only classes derived from it are sent.
@@ -39,7 +39,7 @@ pub struct NetClassInfo {
     /// Whether current clients and servers use it.
     pub is_used: bool,
     /// What is known about its layout.
-    pub layout: Layout,
+    pub layout: NetClassLayout,
     /// A short description.
     pub doc: &'static str,
 }
@@ -90,7 +90,7 @@ macro_rules! net_messages {
                 parent: $parent,
                 sender: net_messages!(@sender $sender),
                 is_used: net_messages!(@used $used),
-                layout: Layout::Known,
+                layout: NetClassLayout::Known,
                 doc: concat!($($cdoc),*),
             },)*
             $(NetClassInfo {
@@ -99,7 +99,7 @@ macro_rules! net_messages {
                 parent: $named_parent,
                 sender: None,
                 is_used: false,
-                layout: Layout::$layout,
+                layout: NetClassLayout::$layout,
                 doc: "",
             },)*
         ];
@@ -422,7 +422,7 @@ impl<'d> NetMessage<'d> {
         let at = reader.position();
         let class = u16::from_le_bytes(reader.take_array()?);
         let info = class_info(class);
-        if info.is_none_or(|info| info.layout != Layout::Known) {
+        if info.is_none_or(|info| info.layout != NetClassLayout::Known) {
             let name = info.map(|info| info.name);
             return Err(Refusal::at(Reason::Class(class), name, at).inside("class"));
         }

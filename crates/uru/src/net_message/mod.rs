@@ -34,7 +34,7 @@ use worldwire_core::{Classes, Error, Field, Limits, Reader, Result};
 
 pub use class::*;
 pub use header::{NetFlags, NetHeader, NetVersion};
-pub use payload::{ClonePayload, GamePayload, SdlPayload, SharedPayload, loads_clone};
+pub use payload::{ClonePayload, GamePayload, SdlPayload, SharedPayload};
 pub use shared_state::{SharedState, SharedVariable};
 pub use stream::{Compression, Payload, Stream};
 pub use voice::{OpusPacket, SpeexFrames, VoiceCodec, VoiceFlags};
@@ -74,10 +74,10 @@ pub fn checked_class(outer: ClassIndex, buffer: &[u8]) -> Result<u16> {
         return refused(wanted, format!("0x{class:04x}"));
     }
     match class_info(class) {
-        Some(info) if info.layout == Layout::Known => Ok(class),
+        Some(info) if info.layout == NetClassLayout::Known => Ok(class),
         Some(info) => {
             let what = match info.layout {
-                Layout::Abstract => "is abstract",
+                NetClassLayout::Abstract => "is abstract",
                 _ => "has no known layout",
             };
             refused("a class that can be sent".into(), format!("{}, which {what}", info.name))

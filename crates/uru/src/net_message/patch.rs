@@ -6,12 +6,12 @@
 
 use core::ops::Range;
 
-use worldwire_core::{Error, Field, Limits, Reader, Result};
+use worldwire_core::{Error, Field, Limits, Reader, Record as _, Result};
 
 use super::{Compression, GamePayload, NetFlags, Stream};
 use crate::inflate::Inflater;
-use crate::plasma_message::{BYTES_AFTER_KI_TEXT, BroadcastFlags, ChatFlags};
-use crate::types::{Key, SafeString, SafeWString, UnifiedTime};
+use crate::plasma_message::{BYTES_AFTER_KI_TEXT, ChatFlags, MessageHeader};
+use crate::types::{SafeString, SafeWString, UnifiedTime, encoded};
 
 /// The offsets of header fields in a net message, which starts with the class index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +59,6 @@ impl HeaderLayout {
     }
 
     /// The offsets for this message.
-    ///
-    /// # Errors
-    /// Malformed if the header is incomplete.
     pub fn of(message: &[u8]) -> Result<Self> {
         let flags = message.get(FLAGS).and_then(|flags| flags.first_chunk());
         let layout = Self::new(NetFlags(flags.map_or(0, |flags| u32::from_le_bytes(*flags))));
@@ -97,9 +94,6 @@ pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Resu
 }
 
 /// Clears header flags that have no field, such as those for routing.
-///
-/// # Errors
-/// Malformed if the header is incomplete.
 pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     const WITH_FIELDS: u32 = NetFlags::HasVersion.0
         | NetFlags::HasTimeSent.0
@@ -134,29 +128,6 @@ pub fn clear_chat_admin(
     })
 }
 
-/// Sets or clears the payload's flag for having come over the network
-/// ([`BroadcastFlags::NetNonLocal`]), like [`clear_chat_admin`]. Returns whether that changed it.
-/// Servers need not do this because receivers set the flag themselves.
-///
-/// # Errors
-/// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
-/// unchanged.
-pub fn set_non_local(
-    message: &mut Vec<u8>,
-    non_local: bool,
-    inflater: &mut Inflater,
-    limits: &Limits,
-) -> Result<bool> {
-    const BIT: u32 = BroadcastFlags::NetNonLocal.0;
-    change_payload(message, inflater, limits, |payload| {
-        let mut reader = Reader::within(payload, limits);
-        let at = broadcast_flags(&mut reader)?;
-        let flags = reader.u32("bcastFlags")?;
-        let changed = if non_local { flags | BIT } else { flags & !BIT };
-        Ok((changed != flags).then_some((at, changed)))
-    })
-}
-
 /// Changes a `u32` in the payload. `change` returns its offset and the new value, or `None`.
 fn change_payload(
     message: &mut Vec<u8>,
@@ -178,9 +149,7 @@ fn change_payload(
     }
     let mut changed = payload.to_vec();
     write(&mut changed, at, &number.to_le_bytes());
-    let mut writer = worldwire_core::Writer::new();
-    Stream::<GamePayload>::new(changed).encode(&mut writer)?;
-    message.splice(start..end, writer.into_bytes());
+    message.splice(start..end, encoded(&Stream::<GamePayload>::new(changed))?);
     Ok(true)
 }
 
@@ -191,8 +160,8 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
         return Ok(None);
     }
     let mut reader = Reader::within(payload, limits);
-    broadcast_flags(&mut reader)?;
-    reader.u32("bcastFlags")?;
+    reader.u16("class")?;
+    MessageHeader::decode_fields(&mut reader)?;
     reader.u8("command")?;
     SafeString::decode(&mut reader, "user")?;
     reader.u32("playerId")?;
@@ -200,20 +169,6 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
     let at = reader.position();
     reader.u32("flags")?;
     Ok(Some(at))
-}
-
-/// Reads a payload up to its broadcast flags and returns their offset.
-fn broadcast_flags(reader: &mut Reader<'_>) -> Result<usize> {
-    reader.u16("class")?;
-    Key::decode(reader, "sender")?;
-    let receivers = reader.u32("receivers")?;
-    for index in 0..receivers {
-        // Each receiver takes at least one byte, so the loop ends with the payload.
-        let key = Key::decode(reader, "").map(|_| ());
-        key.map_err(|error| error.inside_item(index as usize).inside("receivers"))?;
-    }
-    reader.f64("timestamp")?;
-    Ok(reader.position())
 }
 
 fn set_flags(message: &mut [u8], flags: NetFlags) {
@@ -231,16 +186,13 @@ fn write(message: &mut [u8], at: usize, bytes: &[u8]) {
 mod tests {
     use super::*;
     use crate::net_message::{GameMessage, NetHeader, NetMessage};
-    use crate::plasma_message::{KiCommand, KiMsg, MessageHeader, PlasmaMessage};
-    use crate::types::Double;
-    use worldwire_core::Writer;
+    use crate::plasma_message::{BroadcastFlags, KiCommand, KiMsg, PlasmaMessage};
+    use crate::types::{Double, Key};
 
     const TIME: UnifiedTime = UnifiedTime { seconds: 7, microseconds: 9 };
 
     fn bytes<'d>(value: &impl Field<'d>) -> Vec<u8> {
-        let mut writer = Writer::new();
-        value.encode(&mut writer).unwrap();
-        writer.into_bytes()
+        encoded(value).unwrap()
     }
 
     fn chat(text: &str, flags: ChatFlags, header: NetHeader) -> NetMessage<'static> {
@@ -280,11 +232,6 @@ mod tests {
             assert_eq!(clear_chat_admin(&mut message, &mut inflater, limits), Ok(true));
             assert_eq!(message, bytes(&plain));
             assert_eq!(clear_chat_admin(&mut message, &mut inflater, limits), Ok(false));
-            assert_eq!(set_non_local(&mut message, true, &mut inflater, limits), Ok(true));
-            assert_ne!(message, bytes(&plain));
-            assert_eq!(set_non_local(&mut message, true, &mut inflater, limits), Ok(false));
-            assert_eq!(set_non_local(&mut message, false, &mut inflater, limits), Ok(true));
-            assert_eq!(message, bytes(&plain));
         }
     }
 

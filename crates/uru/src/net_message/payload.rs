@@ -1,10 +1,11 @@
 //! The payloads of stream blocks in net messages.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Classes, Field, Form, Reader, Result, Sampler, Trace, Writer};
+use worldwire_core::{Classes, Field, Form, Reader, Result, Sampler, Trace};
 
 use super::{Payload, SharedState};
 use crate::plasma_message::{NULL, PlasmaMessage};
+use crate::types::encoded;
 use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, WalkResult};
 
 /// Any Plasma message except those that load clones.
@@ -28,7 +29,7 @@ const CLONES: [u16; 2] = [0x0253, 0x03b1];
 
 /// Whether a Plasma message of this class belongs in a `plNetMsgLoadClone` and nowhere else.
 #[must_use]
-pub fn loads_clone(class: u16) -> bool {
+fn loads_clone(class: u16) -> bool {
     CLONES.contains(&class)
 }
 
@@ -128,10 +129,4 @@ impl Payload for SharedPayload {
 /// Whether JSON shows an unreadable payload: bytes, and possibly what an opener decoded.
 fn is_bytes(json: Given<'_>) -> bool {
     json.get("$hex").is_some() || json.get("bytes").is_some() && json.get("class").is_none()
-}
-
-fn encoded<'d>(value: &impl Field<'d>) -> Result<Vec<u8>> {
-    let mut writer = Writer::new();
-    value.encode(&mut writer)?;
-    Ok(writer.into_bytes())
 }

@@ -97,8 +97,7 @@ impl<'d> Field<'d> for SharedState<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let name = Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?;
-        let server_may_delete = Field::from_json(fields.given("serverMayDelete")?)
-            .map_err(|error| error.inside("serverMayDelete"))?;
+        let server_may_delete = fields.value("serverMayDelete")?;
         let variables = list_from_json(fields.given("variables")?)
             .map_err(|error| error.inside("variables"))?;
         fields.end()?;

@@ -41,9 +41,6 @@ pub trait Payload: 'static {
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()>;
 
     /// Encodes the payload from JSON.
-    ///
-    /// # Errors
-    /// A value error if the JSON has a different structure.
     fn from_json(json: Given<'_>) -> Result<Vec<u8>>;
 
     /// Generates a payload.
@@ -178,9 +175,6 @@ impl<'d, K> Stream<'d, K> {
     }
 
     /// The first bytes of the payload, up to `max`; only these are inflated.
-    ///
-    /// # Errors
-    /// Malformed if the data does not inflate.
     pub fn beginning(&self, max: usize) -> Result<Cow<'_, [u8]>> {
         let first = self.bytes.get(..max).unwrap_or(&self.bytes);
         if self.compression != Compression::Zlib {
@@ -339,8 +333,7 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let compression = Compression::from_json(fields.given("compression")?)
-            .map_err(|error| error.inside("compression"))?;
+        let compression: Compression = fields.value("compression")?;
         let length = fields.given_optional("uncompressedLength").map(u32::from_json);
         let length = length.transpose().map_err(|error| error.inside("uncompressedLength"))?;
         let data = fields.given_optional("data").map(Given::bytes);

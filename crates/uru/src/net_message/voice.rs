@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{
-    Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, wire_flags,
+    Bytes32, Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, list_from_json,
+    wire_flags,
 };
 
 use crate::types::{Bytes16, encode_counted, take_counted};
@@ -132,13 +133,19 @@ impl<'d> Field<'d> for SpeexFrames<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let frames = fields.given("frames")?;
-        let frames = list_from_json::<Frame>(frames).map_err(|error| error.inside("frames"))?;
+        let frames =
+            list_from_json::<Bytes32<'_, 255>>(frames).map_err(|error| error.inside("frames"))?;
         let trailing = fields.given_optional("trailing").map(Given::bytes).transpose();
         let trailing = trailing.map_err(|error| error.inside("trailing"))?.unwrap_or_default();
         fields.end()?;
         let mut writer = Writer::new();
         for (index, frame) in frames.iter().enumerate() {
-            frame.encode(&mut writer).map_err(|error| error.inside_item(index).inside("frames"))?;
+            let length = u8::try_from(frame.len()).map_err(|_| {
+                let error = Error::limit("bytes of a frame", 255, frame.len() as u64);
+                error.inside_item(index).inside("frames")
+            })?;
+            writer.u8(length);
+            writer.bytes(frame);
         }
         writer.bytes(&trailing);
         let whole = Self(Bytes16::new(writer.into_bytes()));
@@ -166,45 +173,6 @@ impl<'d> Field<'d> for SpeexFrames<'d> {
 
     fn into_owned(self) -> Self::Owned {
         SpeexFrames(self.0.into_owned())
-    }
-}
-
-/// A frame in JSON.
-#[derive(Clone, PartialEq, Debug)]
-struct Frame(Vec<u8>);
-
-impl<'d> Field<'d> for Frame {
-    type Owned = Self;
-    const LEAST: usize = 1;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("u8 length, bytes")
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        let [length] = reader.take_array().map_err(|error| error.inside(name))?;
-        reader.bytes(name, usize::from(length)).map(<[u8]>::to_vec).map(Self)
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let max = u64::from(u8::MAX);
-        let length = u8::try_from(self.0.len())
-            .map_err(|_| Error::limit("bytes of a frame", max, self.0.len() as u64))?;
-        writer.u8(length);
-        writer.bytes(&self.0);
-        Ok(())
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Self> {
-        json.bytes().map(Self)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        Self(sampler.bytes(4))
-    }
-
-    fn into_owned(self) -> Self {
-        self
     }
 }
 

@@ -11,7 +11,7 @@ use crate::net_message::{
 use crate::plasma_message::{
     BroadcastFlags, ChatFlags, KiMsg, LoadCloneMsg, PlasmaMessage, ReplyType,
 };
-use crate::types::{ClassIndex, ClientGuid, ClientGuidFlags, CountedString, SafeString, Uoid};
+use crate::types::{ClassIndex, ClientGuid, ClientGuidFlags, SafeString, Uoid};
 use crate::walk::Guard;
 
 /// Inspects the net message of a `PropagateBuffer` and returns one remark per irregularity.
@@ -302,10 +302,6 @@ struct Misread {
 }
 
 impl Guard for Misread {
-    fn class(&mut self, _: u16) -> Result<(), Reason> {
-        Ok(())
-    }
-
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason> {
         if !text.is_misread() || text.crashes_client() {
             return Ok(());
@@ -316,14 +312,6 @@ impl Guard for Misread {
 
     fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason> {
         self.text(&uoid.name)
-    }
-
-    fn ki_command(&mut self, _: u8) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    fn console_command(&mut self, _: &CountedString<'_>) -> Result<(), Reason> {
-        Ok(())
     }
 
     fn inflater(&mut self) -> &mut Inflater {

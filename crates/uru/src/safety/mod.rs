@@ -130,7 +130,7 @@ pub fn check<'d>(
 }
 
 /// Checks a Plasma message like [`check`]: the payload of a net message that does not load a clone.
-pub fn check_payload<'d>(
+pub(crate) fn check_payload<'d>(
     payload: &'d [u8],
     rules: &Rules<'_>,
     inflater: &mut Inflater,
@@ -167,26 +167,6 @@ struct Whole {
 }
 
 impl Guard for Whole {
-    fn class(&mut self, _: u16) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    fn text(&mut self, _: &SafeString<'_>) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    fn object(&mut self, _: &Uoid<'_>) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    fn ki_command(&mut self, _: u8) -> Result<(), Reason> {
-        Ok(())
-    }
-
-    fn console_command(&mut self, _: &CountedString<'_>) -> Result<(), Reason> {
-        Ok(())
-    }
-
     fn inflater(&mut self) -> &mut Inflater {
         &mut self.inflater
     }
@@ -254,7 +234,7 @@ mod tests {
             }
         }
         for class in REFUSED_CLASSES {
-            // A class without a name could not be told apart in error messages.
+            // Error messages need the name.
             assert!(PlasmaMessage::info((*class).into()).is_some(), "{class:#06x}");
         }
     }
@@ -318,7 +298,7 @@ mod tests {
         assert_eq!(refusal, Some((reason, "command".into())));
         assert_eq!(refused(&chat("00f0", "09"), &Rules::ADMIN), None);
         // An umlaut first: its inverted byte is taken as plain text, which is not UTF-8. That
-        // crashes clients, whoever sends it.
+        // crashes clients, even if an administrator sends it.
         for rules in [&Rules::PLAYER, &Rules::ADMIN] {
             let refusal = refused(&chat("06f0 3c7b8b8d8a8c", "00"), rules);
             assert_eq!(refusal, Some((Reason::Text, "user".into())));

@@ -43,8 +43,7 @@ pub struct Statement {
 pub struct Parsed {
     /// The descriptors, including those with errors as far as they were parsed.
     pub statements: Vec<Statement>,
-    /// Errors and warnings in text order: at most 1,001, the last of which says that there are
-    /// more.
+    /// At most 1,001 errors and warnings in text order. The last one says that there are more.
     pub problems: Vec<Diagnostic>,
 }
 

@@ -4,62 +4,45 @@ use core::fmt;
 
 use worldwire_core::nearest;
 
-/// The type of a simple variable. An element is encoded as follows:
-///
-/// | name | bytes |
-/// | --- | --- |
-/// | `INT` | `i32` |
-/// | `FLOAT` | `f32` |
-/// | `BOOL` | `u8`, 0 is false |
-/// | `STRING32` | 32 bytes; the text ends at the first zero |
-/// | `PLKEY` | [`Uoid`](crate::types::Uoid), without the leading byte of a key |
-/// | `CREATABLE`, `MESSAGE` | `u16` class index; unless it is 0x8000: `u32` count, bytes |
-/// | `DOUBLE` | `f64` |
-/// | `TIME` | [`UnifiedTime`](crate::types::UnifiedTime) |
-/// | `BYTE` | `u8` |
-/// | `SHORT` | `i16` |
-/// | `AGETIMEOFDAY` | nothing: clients compute it |
-/// | `VECTOR3`, `POINT3`, `RGB` | 3 `f32` |
-/// | `RGBA`, `QUATERNION` (any word that begins with `QUAT`) | 4 `f32` |
-/// | `RGB8` | 3 `u8` |
-/// | `RGBA8` | 4 `u8` |
+/// The type of a simple variable, and how an element of it is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// `INT`: a signed 32-bit integer.
+    /// `INT`: `i32`.
     Int,
-    /// `FLOAT`: single precision.
+    /// `FLOAT`: `f32`.
     Float,
-    /// `BOOL`: a byte, zero or non-zero.
+    /// `BOOL`: `u8`, 0 is false.
     Bool,
-    /// `STRING32`: text of at most 32 bytes.
+    /// `STRING32`: 32 bytes; the text ends at the first zero.
     String32,
-    /// `PLKEY`: a reference to an object.
+    /// `PLKEY`: [`Uoid`](crate::types::Uoid), without the leading byte of a key.
     Key,
-    /// `CREATABLE`: an embedded object of any class.
+    /// `CREATABLE` or `MESSAGE`, an object of any class: `u16` class index; unless it is 0x8000:
+    /// `u32` count, bytes.
     Creatable,
-    /// `DOUBLE`: double precision.
+    /// `DOUBLE`: `f64`.
     Double,
-    /// `TIME`: seconds and microseconds.
+    /// `TIME`: [`UnifiedTime`](crate::types::UnifiedTime).
     Time,
-    /// `BYTE`: an unsigned 8-bit integer.
+    /// `BYTE`: `u8`.
     Byte,
-    /// `SHORT`: a signed 16-bit integer.
+    /// `SHORT`: `i16`.
     Short,
-    /// `AGETIMEOFDAY`: the time of day in the age; never sent.
+    /// `AGETIMEOFDAY`: nothing; clients compute the time of day.
     AgeTimeOfDay,
-    /// `VECTOR3`: a direction.
+    /// `VECTOR3`, a direction: 3 `f32`.
     Vector3,
-    /// `POINT3`: a position.
+    /// `POINT3`, a position: 3 `f32`.
     Point3,
-    /// `RGB`: a colour made of floats.
+    /// `RGB`, a colour: 3 `f32`.
     Rgb,
-    /// `RGBA`: a colour made of floats, with opacity.
+    /// `RGBA`, a colour with opacity: 4 `f32`.
     Rgba,
-    /// `QUATERNION`: a rotation.
+    /// `QUATERNION` (any word that begins with `QUAT`), a rotation: 4 `f32`.
     Quaternion,
-    /// `RGB8`: a colour made of bytes.
+    /// `RGB8`, a colour: 3 `u8`.
     Rgb8,
-    /// `RGBA8`: a colour made of bytes, with opacity.
+    /// `RGBA8`, a colour with opacity: 4 `u8`.
     Rgba8,
 }
 

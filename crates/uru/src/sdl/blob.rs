@@ -64,9 +64,6 @@ impl<'d> BlobHeader<'d> {
     }
 
     /// Reads the header into the current scope: `flags`, `descriptor`, `version`, `object`.
-    ///
-    /// # Errors
-    /// Malformed if the mandatory flag is missing.
     pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
         let flags = StreamFlags::decode(reader, "flags")?;
@@ -151,9 +148,6 @@ impl<'d> Blob<'d> {
     }
 
     /// Encodes the blob; the exact inverse of decoding.
-    ///
-    /// # Errors
-    /// A value error if the parts contradict each other or the descriptor.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.head.encode(writer)?;
         let encoded = self.record.encode(self.descriptor.shape(), writer);

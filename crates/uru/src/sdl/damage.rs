@@ -8,7 +8,7 @@ use worldwire_core::{Error, Reader, Result};
 use super::record::{
     MAX_DEPTH, NestedVariable, RECORD_VERSION, SimpleVariable, Width, record_head,
 };
-use crate::schema::{Descriptor, Shape};
+use crate::schema::Shape;
 
 /// How many records of nested elements are missing from a blob's record (everything after the
 /// stream header), if nothing else is wrong with it.
@@ -16,7 +16,11 @@ use crate::schema::{Descriptor, Shape};
 /// Records can only be missing where all elements are counted, so that they carry no indices.
 /// `None` if nothing is missing, or if something else is wrong as well.
 #[must_use]
-pub fn missing_records(descriptor: &Descriptor, record: &[u8]) -> Option<usize> {
+#[cfg(feature = "fuzzing")]
+pub(crate) fn missing_records(
+    descriptor: &crate::schema::Descriptor,
+    record: &[u8],
+) -> Option<usize> {
     missing(descriptor.shape(), record)
 }
 

@@ -20,10 +20,6 @@ pub struct Elements<'d> {
 
 impl<'d> Elements<'d> {
     /// Encodes elements of one type.
-    ///
-    /// # Errors
-    /// A value error for an element of another type or one that cannot be encoded; the limit on
-    /// elements.
     pub fn new(simple: Type, scalars: &[Scalar<'_>]) -> Result<Self> {
         let count = u32::try_from(scalars.len()).unwrap_or(u32::MAX);
         check(count)?;

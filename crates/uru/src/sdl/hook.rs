@@ -11,7 +11,7 @@ use crate::types::{Location, LocationFlags, SafeString, SequenceNumber, Uoid};
 /// The object's name.
 pub const NAME: &str = "AgeSDLHook";
 /// The object's class: a scene object.
-pub const CLASS_INDEX: u16 = 1;
+const CLASS_INDEX: u16 = 1;
 /// The object's page: -2, the page for built-in objects.
 pub const PAGE: u16 = 0xfffe;
 

@@ -53,7 +53,8 @@ mod update;
 mod upgrade;
 
 pub use blob::{Blob, BlobHeader, StreamFlags};
-pub use damage::missing_records;
+#[cfg(feature = "fuzzing")]
+pub(crate) use damage::missing_records;
 pub use db::{ObjectKey, StateDb, StoredState, UpdateOrigin};
 pub use diff::{ChangedPart, JsonText, StateChange};
 pub use elements::{Elements, MAX_ELEMENTS};

@@ -212,10 +212,6 @@ impl<'d> StateRecord<'d> {
     }
 
     /// Encodes the record with its descriptor's layout.
-    ///
-    /// # Errors
-    /// A value error for variables that the descriptor does not have, and for parts that contradict
-    /// each other.
     pub(super) fn encode(&self, shape: Shape<'_>, writer: &mut Writer) -> Result<()> {
         writer.u16(self.flags.0);
         writer.u8(RECORD_VERSION);
@@ -374,7 +370,7 @@ impl<'d> ValueHeader<'d> {
 
     /// Whether there is a non-empty hint.
     #[must_use]
-    pub fn has_hint(&self) -> bool {
+    pub(super) fn has_hint(&self) -> bool {
         self.hint.as_ref().is_some_and(|hint| !hint.to_bytes().is_empty())
     }
 

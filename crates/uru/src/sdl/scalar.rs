@@ -291,12 +291,8 @@ pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) ->
         }
         Type::Vector3 | Type::Point3 | Type::Rgb => floats(3, json, writer),
         Type::Rgba | Type::Quaternion => floats(4, json, writer),
-        Type::Rgb8 => <[u8; 3]>::try_from(small(3, &json)?)
-            .map(|bytes| writer.bytes(&bytes))
-            .map_err(|_| json::expected("3 numbers", &json)),
-        Type::Rgba8 => <[u8; 4]>::try_from(small(4, &json)?)
-            .map(|bytes| writer.bytes(&bytes))
-            .map_err(|_| json::expected("4 numbers", &json)),
+        Type::Rgb8 => bytes(3, json, writer),
+        Type::Rgba8 => bytes(4, json, writer),
     }
 }
 
@@ -314,13 +310,12 @@ fn floats(count: usize, json: Given<'_>, writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-fn small(count: usize, json: &Json) -> Result<Vec<u8>> {
-    let items = items(count, json)?.iter().enumerate();
-    let number = |(index, item)| {
-        let number = json::integer(item, "a whole number from 0 to 255");
-        number.map_err(|error| error.inside_item(index))
-    };
-    items.map(number).collect()
+fn bytes(count: usize, json: Given<'_>, writer: &mut Writer) -> Result<()> {
+    for (index, item) in items(count, json.json())?.iter().enumerate() {
+        let byte = json::integer(item, "a whole number from 0 to 255");
+        writer.u8(byte.map_err(|error| error.inside_item(index))?);
+    }
+    Ok(())
 }
 
 /// Encodes a generated element.

@@ -1,7 +1,5 @@
 //! Applies updates to states.
 
-use core::fmt;
-
 use super::blob::Blob;
 use super::elements::Elements;
 use super::record::{
@@ -62,7 +60,7 @@ pub enum TimePolicy {
     Now,
     /// The current time if the update has both bits, otherwise the time in the update.
     ///
-    /// Unverified: what dirtsand does if a bit is missing; clients always set both.
+    /// Unverified: how dirtsand treats an update without one of the bits; clients always set both.
     NowIfDirtyAndWanted,
     /// The time in the update, usually none.
     AsGiven,
@@ -101,10 +99,11 @@ impl MergePolicy {
 }
 
 /// Why an update was not applied. The state is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError {
     /// The update is for a different descriptor: the caller mixed them up.
+    #[error("the update is for {update}, not for {stored}")]
     OtherDescriptor {
         /// The descriptor of the state.
         stored: String,
@@ -112,6 +111,7 @@ pub enum UpdateError {
         update: String,
     },
     /// The update follows an older version than the state: its sender has outdated descriptors.
+    #[error("{name}: the update follows version {update}, older than version {stored}")]
     Older {
         /// The descriptor.
         name: String,
@@ -121,30 +121,12 @@ pub enum UpdateError {
         update: u16,
     },
     /// The database is full.
+    #[error("the limit of {limit} states is reached")]
     Full {
         /// The limit.
         limit: usize,
     },
 }
-
-impl fmt::Display for UpdateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherDescriptor { stored, update } => {
-                write!(f, "the update is for {update}, not for {stored}")
-            }
-            Self::Older { name, stored, update } => {
-                write!(
-                    f,
-                    "{name}: the update follows version {update}, older than version {stored}"
-                )
-            }
-            Self::Full { limit } => write!(f, "the limit of {limit} states is reached"),
-        }
-    }
-}
-
-impl core::error::Error for UpdateError {}
 
 impl ObjectState {
     /// Applies an update. A state of an older version is upgraded first.

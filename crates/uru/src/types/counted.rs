@@ -145,20 +145,14 @@ pub(crate) fn encode_counted(bytes: &[u8], writer: &mut Writer) -> Result<()> {
 }
 
 /// The count that precedes a [`List`].
-pub trait Count {
+pub trait Count: Clone + PartialEq {
     /// The layout as shown in the documentation.
     const LAYOUT: &'static str;
 
     /// Reads the count without tracing it.
-    ///
-    /// # Errors
-    /// Malformed if the count is negative.
     fn take<T>(reader: &mut Reader<'_, T>) -> Result<usize>;
 
     /// Writes the count.
-    ///
-    /// # Errors
-    /// A limit error if the count does not fit the type.
     fn write(count: usize, writer: &mut Writer) -> Result<()>;
 }
 
@@ -194,6 +188,7 @@ counts! { u8 u16 u32 i16 i32 }
 const MAX_ELEMENTS: u64 = u16::MAX as u64;
 
 /// A count of type `C` and that many elements: at least `MIN`, at most 65,535.
+#[derive(Clone, PartialEq)]
 pub struct List<C, E, const MIN: usize = 0> {
     elements: Vec<E>,
     count: PhantomData<fn() -> C>,
@@ -202,10 +197,6 @@ pub struct List<C, E, const MIN: usize = 0> {
 impl<C: Count, E, const MIN: usize> List<C, E, MIN> {
     /// Reads the count without tracing it, and checks it against the remaining bytes: each element
     /// takes at least `least`.
-    ///
-    /// # Errors
-    /// Malformed if the count is negative, below `MIN`, or more than the remaining bytes can hold;
-    /// the limit on elements.
     pub(crate) fn take_count<T>(reader: &mut Reader<'_, T>, least: usize) -> Result<usize> {
         let at = reader.position() as u64;
         let count = C::take(reader)?;
@@ -250,18 +241,6 @@ impl<C, E, const MIN: usize> From<List<C, E, MIN>> for Vec<E> {
 impl<C, E, const MIN: usize> Default for List<C, E, MIN> {
     fn default() -> Self {
         Vec::new().into()
-    }
-}
-
-impl<C, E: Clone, const MIN: usize> Clone for List<C, E, MIN> {
-    fn clone(&self) -> Self {
-        self.elements.clone().into()
-    }
-}
-
-impl<C, E: PartialEq, const MIN: usize> PartialEq for List<C, E, MIN> {
-    fn eq(&self, other: &Self) -> bool {
-        self.elements == other.elements
     }
 }
 

@@ -24,6 +24,8 @@
 //! Strings of all kinds are made with `from`, such as `Str::from("127.0.0.1")`, and read with
 //! `to_text`.
 
+use worldwire_core::{Field, Result, Writer};
+
 /// Makes `Debug` show a string type as its text.
 macro_rules! debug_as_text {
     ([$($generics:tt)*] $type:ty) => {
@@ -33,6 +35,13 @@ macro_rules! debug_as_text {
             }
         }
     };
+}
+
+/// The encoded bytes of a value.
+pub(crate) fn encoded<'d>(value: &impl Field<'d>) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    value.encode(&mut writer)?;
+    Ok(writer.into_bytes())
 }
 
 mod address;

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use worldwire_core::json::Given;
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, count32};
 
+use super::encoded;
+
 /// A format inside a counted buffer of a message, such as a vault node or a manifest.
 pub trait Inner<'d>: Field<'d> {
     /// The name for documentation: `vault node`.
@@ -23,9 +25,6 @@ pub trait Inner<'d>: Field<'d> {
     const SHAPE: Value<'static>;
 
     /// Decodes the whole buffer.
-    ///
-    /// # Errors
-    /// Malformed, with the offset inside the buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
 }
 
@@ -34,6 +33,7 @@ pub trait Inner<'d>: Field<'d> {
 /// Decoding the message does not touch the content, so a bad node does not end the connection;
 /// [`Nested::decode`] reads it. A trace shows the decoded content, or the plain bytes if
 /// re-encoding would change them.
+#[derive(Clone, PartialEq)]
 pub struct Nested<'d, I, const MAX: usize> {
     bytes: Cow<'d, [u8]>,
     inner: PhantomData<fn() -> I>,
@@ -54,40 +54,18 @@ impl<'d, I, const MAX: usize> Nested<'d, I, MAX> {
 
 impl<I, const MAX: usize> Nested<'_, I, MAX> {
     /// Encodes a value as the content.
-    ///
-    /// # Errors
-    /// A value error if the format cannot express it.
     pub fn encode_from<'v>(value: &I) -> Result<Self>
     where
         I: Inner<'v>,
     {
-        let mut writer = Writer::new();
-        value.encode(&mut writer)?;
-        Ok(Self::new(writer.into_bytes()))
+        encoded(value).map(Self::new)
     }
 
     /// Decodes the content. `W` is the format `I` with the lifetime of this borrow.
-    ///
-    /// # Errors
-    /// Malformed, with the offset inside the buffer.
     pub fn decode<'v, W: Inner<'v>>(&'v self) -> Result<W> {
         W::decode_inner(&mut Reader::new(&self.bytes)).map_err(Error::closed)
     }
 }
-
-impl<I, const MAX: usize> Clone for Nested<'_, I, MAX> {
-    fn clone(&self) -> Self {
-        Self { bytes: self.bytes.clone(), inner: PhantomData }
-    }
-}
-
-impl<I, const MAX: usize> PartialEq for Nested<'_, I, MAX> {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
-    }
-}
-
-impl<I, const MAX: usize> Eq for Nested<'_, I, MAX> {}
 
 impl<I, const MAX: usize> fmt::Debug for Nested<'_, I, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,19 +133,11 @@ where
         if json.get("$hex").is_some() {
             return json.bytes().map(Self::new);
         }
-        let value = <I::At<'d>>::from_json(json)?;
-        let mut writer = Writer::new();
-        value.encode(&mut writer)?;
-        Ok(Self::new(writer.into_bytes()))
+        encoded(&<I::At<'d>>::from_json(json)?).map(Self::new)
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        let mut writer = Writer::new();
-        let value = <I::At<'d>>::sample(sampler);
-        match value.encode(&mut writer) {
-            Ok(()) => Self::new(writer.into_bytes()),
-            Err(_) => Self::new(Vec::new()),
-        }
+        Self::new(encoded(&<I::At<'d>>::sample(sampler)).unwrap_or_default())
     }
 
     fn into_owned(self) -> Self::Owned {
@@ -176,19 +146,14 @@ where
 }
 
 /// A format independent of its lifetime: names the format where nothing is borrowed yet.
-pub trait InnerFamily: 'static {
+pub trait InnerFamily: Clone + PartialEq + 'static {
     /// The format, borrowing from bytes that live for `'d`.
     type At<'d>: Inner<'d>;
 }
 
 /// Verifies that the value encodes to the same bytes, unless the format guarantees it.
 fn canonical<'d, I: Inner<'d>>(value: &I, bytes: &[u8]) -> Result<()> {
-    if I::ONE_FORM {
-        return Ok(());
-    }
-    let mut writer = Writer::new();
-    value.encode(&mut writer)?;
-    if writer.as_bytes() == bytes {
+    if I::ONE_FORM || encoded(value)? == bytes {
         return Ok(());
     }
     Err(Error::malformed("a canonical encoding", "a non-canonical one"))

@@ -57,7 +57,7 @@ impl SequenceNumber {
 
     /// Whether this is one of the special numbers.
     #[must_use]
-    pub fn is_special(self) -> bool {
+    pub(crate) fn is_special(self) -> bool {
         self.page().is_none()
     }
 }
@@ -137,7 +137,7 @@ record! {
 impl Location {
     /// Whether both name the same page; the itinerant bit is ignored.
     #[must_use]
-    pub fn same_page(&self, other: &Self) -> bool {
+    pub(crate) fn same_page(&self, other: &Self) -> bool {
         let counted = !LocationFlags::Itinerant.0;
         self.sequence_number == other.sequence_number
             && self.flags.0 & counted == other.flags.0 & counted
@@ -153,18 +153,6 @@ scalar! {
 impl LoadMask {
     /// Loaded on all hardware.
     pub const ALWAYS: Self = Self(0xff);
-
-    /// The qualities it is loaded for: the high nibble, padded with ones.
-    #[must_use]
-    pub const fn quality(self) -> u8 {
-        self.0 >> 4 | 0xf0
-    }
-
-    /// The capabilities it is loaded for: the low nibble, padded with ones.
-    #[must_use]
-    pub const fn capability(self) -> u8 {
-        self.0 | 0xf0
-    }
 }
 
 /// The identity of an object (`plUoid`).
@@ -278,22 +266,17 @@ impl<'d> Field<'d> for Uoid<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let value = Self {
-            location: Field::from_json(fields.given("location")?)
-                .map_err(|error| error.inside("location"))?,
+            location: fields.value("location")?,
             load_mask: fields.given_optional("loadMask").map(Field::from_json).transpose()?,
-            class_index: Field::from_json(fields.given("classIndex")?)
-                .map_err(|error| error.inside("classIndex"))?,
-            object_id: Field::from_json(fields.given("objectId")?)
-                .map_err(|error| error.inside("objectId"))?,
+            class_index: fields.value("classIndex")?,
+            object_id: fields.value("objectId")?,
             name: Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?,
             clone: match fields.given_optional("cloneId") {
                 None => None,
                 Some(id) => Some(CloneIds {
                     id: Field::from_json(id).map_err(|error| error.inside("cloneId"))?,
-                    filler: Field::from_json(fields.given("cloneFiller")?)
-                        .map_err(|error| error.inside("cloneFiller"))?,
-                    player_id: Field::from_json(fields.given("clonerId")?)
-                        .map_err(|error| error.inside("clonerId"))?,
+                    filler: fields.value("cloneFiller")?,
+                    player_id: fields.value("clonerId")?,
                 }),
             },
         };

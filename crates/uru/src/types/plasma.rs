@@ -40,8 +40,8 @@ pub enum SafeForm {
 ///
 /// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate it
 /// anyway, so the client's reader returns negated bytes. Here, a later byte with bit 7 reveals the
-/// negation, because genuine plain text is ASCII. Without such a byte the two cannot be told apart,
-/// which [`SafeString::is_ambiguous`] reports. The bytes survive in any case.
+/// negation, because genuine plain text is ASCII. Without such a byte the text is ambiguous, which
+/// [`SafeString::is_ambiguous`] reports. The bytes survive in any case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeString<'d> {
     form: SafeForm,
@@ -67,14 +67,6 @@ impl SafeString<'_> {
             Ok(text) => text,
             Err(error) => error.into_bytes().into_iter().map(char::from).collect(),
         }
-    }
-
-    /// Text as old clients encode it; `None` if a character is not in Latin-1.
-    #[must_use]
-    pub fn from_latin1(text: &str) -> Option<Self> {
-        let bytes = text.chars().map(|c| u8::try_from(c).map(|byte| !byte));
-        let stored = bytes.collect::<Result<Vec<u8>, _>>().ok()?;
-        Some(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) })
     }
 
     /// How the string is encoded.
@@ -107,7 +99,7 @@ impl SafeString<'_> {
     /// those are not valid UTF-8, clients crash ([`Self::crashes_client`]); otherwise they show
     /// wrong characters.
     #[must_use]
-    pub fn is_misread(&self) -> bool {
+    pub(crate) fn is_misread(&self) -> bool {
         let taken_as_stored = self.stored.first().is_some_and(|first| first & 0x80 == 0);
         taken_as_stored && (self.inverted() || self.is_ambiguous())
     }

@@ -179,9 +179,6 @@ pub struct HiLo(pub u32);
 
 impl HiLo {
     /// Reads the six bytes without tracing them.
-    ///
-    /// # Errors
-    /// Malformed if the third unit is not zero.
     pub fn take<T>(reader: &mut Reader<'_, T>) -> Result<Self> {
         let [a, b, c, d] = reader.take_array()?;
         let at = reader.position();

@@ -22,19 +22,29 @@ pub type WalkResult<S = ()> = Result<S, Refusal>;
 /// Inspects a message while it is walked. Every method may refuse the message.
 pub trait Guard {
     /// An object of this class follows: the payload itself, or an object inside it.
-    fn class(&mut self, class: u16) -> Result<(), Reason>;
+    fn class(&mut self, _: u16) -> Result<(), Reason> {
+        Ok(())
+    }
 
     /// A safe string.
-    fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason>;
+    fn text(&mut self, _: &SafeString<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
 
     /// A uoid; its name is not reported to [`Self::text`].
-    fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason>;
+    fn object(&mut self, _: &Uoid<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
 
     /// The command of a `pfKIMsg`; 0 is chat.
-    fn ki_command(&mut self, command: u8) -> Result<(), Reason>;
+    fn ki_command(&mut self, _: u8) -> Result<(), Reason> {
+        Ok(())
+    }
 
     /// The console command of a `plControlEventMsg`.
-    fn console_command(&mut self, command: &CountedString<'_>) -> Result<(), Reason>;
+    fn console_command(&mut self, _: &CountedString<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
 
     /// The inflater for the message's stream blocks.
     fn inflater(&mut self) -> &mut Inflater;

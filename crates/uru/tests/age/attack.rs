@@ -376,7 +376,7 @@ impl Attack {
         assert!(instance.lock_holders().all(|holder| members.contains(&holder)));
         assert!(instance.clones().all(|(_, owner)| members.contains(&owner)));
         assert!(instance.clones().count() <= BOUNDS.clones);
-        assert!(instance.locks() <= BOUNDS.locks * members.len());
+        assert!(instance.lock_holders().count() <= BOUNDS.locks * members.len());
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);
         assert!(instance.members().all(|member| member.pages().count() <= BOUNDS.pages));

@@ -137,7 +137,7 @@ fn d_13_unloading_a_clone_releases_its_locks() {
     assert_eq!(world.age().lock_holder(&claw), Some(B));
     world.send(A, load_clone(A, "Crab", 2, false));
     assert_eq!(world.age().lock_holder(&claw), None);
-    assert_eq!(world.age().locks(), 1);
+    assert_eq!(world.age().lock_holders().count(), 1);
 }
 
 #[test]

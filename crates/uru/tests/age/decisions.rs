@@ -326,7 +326,7 @@ fn d_11_a_release_is_not_answered() {
     world.send(A, lock(A, "O", false));
     world.send(A, lock(A, "O", false));
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
-    world.inside(|age| assert_eq!(age.locks(), 0));
+    world.inside(|age| assert_eq!(age.lock_holders().count(), 0));
 }
 
 #[test]

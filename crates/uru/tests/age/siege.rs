@@ -176,7 +176,7 @@ impl Siege {
         let age = &self.age;
         assert!(age.clones().count() <= clones && age.states().len() <= states);
         assert!(age.state_bytes() <= BOUNDS.state_bytes);
-        assert!(age.locks() <= BOUNDS.locks * self.clients.len());
+        assert!(age.lock_holders().count() <= BOUNDS.locks * self.clients.len());
         let owners: Vec<u32> =
             self.clients.iter().filter(|(_, client)| client.is_owner).map(|(id, _)| *id).collect();
         assert_eq!(owners, age.owner().into_iter().collect::<Vec<_>>(), "one owner");
@@ -471,7 +471,7 @@ impl Siege {
     fn end(mut self) {
         let all: Vec<u32> = self.clients.keys().copied().collect();
         all.into_iter().for_each(|id| self.leave(id));
-        assert_eq!((self.age.clones().count(), self.age.locks()), (0, 0));
+        assert_eq!((self.age.clones().count(), self.age.lock_holders().count()), (0, 0));
         let durable = self.age.states().iter().filter(|stored| stored.is_durable()).count();
         assert_eq!(self.stored.len(), durable, "D-26");
         let mut again = age(&self.world.descriptors);

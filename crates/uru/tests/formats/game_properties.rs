@@ -1,5 +1,6 @@
 //! Properties of all net messages and Plasma messages, for arbitrary values.
 
+use crate::game_message;
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_node};
 use worldwire_core::{Classes, ErrorKind, Field, Limits, NodeRef, Reader, Sampler, Tree, Writer};
@@ -389,9 +390,8 @@ fn nesting_is_bounded() {
     let error = PlasmaMessage::decode(&mut Reader::new(&bytes), "message").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Limit { name: "depth", .. }), "{error}");
     let (mut inflater, limits) = (Inflater::new(), Limits::DEFAULT);
-    let refusal =
-        worldwire_uru::safety::check_payload(&bytes, &Rules::ADMIN, &mut inflater, &limits);
-    let error = refusal.unwrap_err();
+    let message = game_message(&bytes);
+    let error = check(&message, &Rules::ADMIN, &mut inflater, &limits).unwrap_err();
     assert!(matches!(error.error().kind(), ErrorKind::Limit { name: "depth", .. }), "{error}");
 }
 
@@ -399,7 +399,7 @@ fn nesting_is_bounded() {
 fn names_of_classes_agree() {
     for info in worldwire_uru::net_message::CLASSES {
         let known = ClassIndex(info.class.into()).name();
-        let layout = info.layout == worldwire_uru::net_message::Layout::Known;
+        let layout = info.layout == worldwire_uru::net_message::NetClassLayout::Known;
         assert_eq!(known, layout.then_some(info.name), "{}", info.name);
     }
     assert_eq!(SdlPayload::NAME, "SDL");

@@ -289,7 +289,7 @@ fn tables() {
         let sender = row.sender.map_or("both", |side| side.name());
         let used = if row.is_used { "" } else { ", unused" };
         let layout = match row.layout {
-            worldwire_uru::net_message::Layout::Known => String::new(),
+            worldwire_uru::net_message::NetClassLayout::Known => String::new(),
             other => format!(" ({other:?})"),
         };
         let (class, name, parent) = (row.class, row.name, row.parent);

@@ -1,12 +1,13 @@
 //! Every case of the conformance vectors for game connections.
 
+use crate::game_message;
 use worldwire_core::json::{Json, Style, json, write_node};
 use worldwire_core::testing::{Case, agrees, hex, run_vectors};
 use worldwire_core::{Error, Field, Limits, NodeRef, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::inflate::Inflater;
 use worldwire_uru::net_message::{NetMessage, checked_class, class_info, received};
 use worldwire_uru::plasma_message::PlasmaMessage;
-use worldwire_uru::safety::{Reason, Rules, check, check_payload};
+use worldwire_uru::safety::{Reason, Rules, check};
 use worldwire_uru::types::{
     BitVector, ClassIndex, ClientGuid, GenericType, NetGroupId, SafeString, SafeWString,
     SequenceNumber, UnifiedTime, Uoid,
@@ -98,7 +99,7 @@ fn plasma_message(case: &Json) -> Outcome {
     let known = !matches!(message, PlasmaMessage::Other(_));
     ensure(known, "a class without a layout")?;
     let (mut inflater, limits) = (Inflater::new(), &Limits::DEFAULT);
-    let walked = check_payload(&bytes, &Rules::ADMIN, &mut inflater, limits);
+    let walked = check(&game_message(&bytes), &Rules::ADMIN, &mut inflater, limits);
     match (walked, class) {
         (Err(refusal), 0x0253 | 0x03b1) => {
             ensure(refusal.reason == Reason::Wrapper(class), &refusal.to_string())

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use worldwire_uru::crypt::login::is_email_name;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::{Result, reversed, whole};
 use crate::uru::vault::AgeNode;
@@ -483,7 +483,7 @@ fn uuid(uuid: &Uuid) -> Value {
     Value::Uuid(*uuid)
 }
 
-fn blob(blob: &Blob<'_>) -> Value {
+fn blob(blob: &NodeBlob<'_>) -> Value {
     Value::Blob(blob.to_vec())
 }
 

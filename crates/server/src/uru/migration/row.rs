@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use worldwire_core::Field as _;
 use worldwire_core::json::Json;
 use worldwire_uru::types::{TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::{Cell, MigrationError, Result, Row, text_order};
 
@@ -88,13 +88,15 @@ impl At<'_> {
     }
 
     /// Bytes, stored as they are or as base64.
-    pub(super) fn blob(&self, column: &str) -> Result<Option<Blob<'static>>> {
+    pub(super) fn blob(&self, column: &str) -> Result<Option<NodeBlob<'static>>> {
         match self.cell(column) {
             None => Ok(None),
-            Some(Cell::Bytes(bytes)) => Ok(Some(Blob::new(bytes.clone()))),
+            Some(Cell::Bytes(bytes)) => Ok(Some(NodeBlob::new(bytes.clone()))),
             Some(Cell::Text(text)) => {
                 let bytes = STANDARD.decode(text.split_whitespace().collect::<String>());
-                bytes.map(|bytes| Some(Blob::new(bytes))).map_err(|_| self.misfit(column, "base64"))
+                bytes
+                    .map(|bytes| Some(NodeBlob::new(bytes)))
+                    .map_err(|_| self.misfit(column, "base64"))
             }
             Some(_) => Err(self.misfit(column, "a blob")),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
-use worldwire_uru::vault::{Blob, MAX_STRING_UNITS, NodeType, VaultNode};
+use worldwire_uru::vault::{MAX_STRING_UNITS, NodeBlob, NodeType, VaultNode};
 
 use super::content::decode;
 use super::session::{Outcome, Session, Stop};
@@ -98,8 +98,8 @@ impl AgeNode {
                 creator_id: Some(age),
                 uuid_1: Some(instance),
                 text_1: text(&descriptor),
-                blob_1: Some(Blob::new(state)),
-                blob_2: Some(Blob::new(object)),
+                blob_1: Some(NodeBlob::new(state)),
+                blob_2: Some(NodeBlob::new(object)),
                 ..VaultNode::default()
             },
             Self::Settings { age, state } => VaultNode {
@@ -107,7 +107,7 @@ impl AgeNode {
                 creator_acct: Some(Uuid::ZERO),
                 creator_id: Some(0),
                 string64_2: text(&age),
-                blob_1: Some(Blob::new(state)),
+                blob_1: Some(NodeBlob::new(state)),
                 ..VaultNode::default()
             },
         }
@@ -116,7 +116,7 @@ impl AgeNode {
     /// The content of a node, if it has one of these types.
     pub(crate) fn of(node: &VaultNode<'_>) -> Option<Self> {
         let text = |field: &Option<TermStr<'_>>| field.as_ref().map(TermStr::to_text);
-        let bytes = |field: &Option<Blob<'_>>| field.as_ref().map(|blob| blob.to_vec());
+        let bytes = |field: &Option<NodeBlob<'_>>| field.as_ref().map(|blob| blob.to_vec());
         match node.node_type? {
             OBJECT_STATE => Some(Self::Object {
                 instance: node.uuid_1.unwrap_or_default(),
@@ -165,7 +165,7 @@ impl VaultState {
             return Ok(None);
         };
         if let Some(node) = node {
-            let blob_1 = Some(Blob::new(blob.clone()));
+            let blob_1 = Some(NodeBlob::new(blob.clone()));
             self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
             return Ok(Some(node));
         }
@@ -197,7 +197,7 @@ impl VaultState {
         }
         let node_id = match self.age_settings(name) {
             Some(node) => {
-                let blob_1 = Some(Blob::new(blob.to_vec()));
+                let blob_1 = Some(NodeBlob::new(blob.to_vec()));
                 self.change_node(node, None, VaultNode { blob_1, ..VaultNode::default() })?;
                 node
             }
@@ -305,7 +305,7 @@ pub(in crate::uru) async fn save_age(
     blob: Vec<u8>,
 ) -> Result<(), NetError> {
     let save = move |state: &mut VaultState| {
-        let blob_1 = Some(Blob::new(blob.clone()));
+        let blob_1 = Some(NodeBlob::new(blob.clone()));
         state.change_node(node, Some(revision), VaultNode { blob_1, ..VaultNode::default() })
     };
     vault.call(None, Some(node), save).await.map(|((), _)| ())

@@ -148,7 +148,7 @@ macro_rules! no_text {
     )*};
 }
 
-no_text!(Uuid, u32, i32, NodeType, worldwire_uru::vault::Blob<'_>);
+no_text!(Uuid, u32, i32, NodeType, worldwire_uru::vault::NodeBlob<'_>);
 
 /// The facts about a node that are always in memory.
 #[derive(Clone, Debug, PartialEq)]

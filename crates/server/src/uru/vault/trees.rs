@@ -1,7 +1,7 @@
 //! Trees that the server itself creates and deletes: the System tree, ages, players.
 
 use worldwire_uru::types::{TermStr, Uuid};
-use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::config::{AgeNames, StaticAge};
 use super::content::folder;
@@ -258,7 +258,7 @@ impl VaultState {
                 VaultNode {
                     int32_1: Some(0),
                     int32_2: Some(0),
-                    blob_1: Some(Blob::new(spawn.as_bytes())),
+                    blob_1: Some(NodeBlob::new(spawn.as_bytes())),
                     ..VaultNode::default()
                 },
             )?;

@@ -3,7 +3,7 @@
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, Engine as _};
 use base64::{DecodeError, alphabet};
-use subtle::ConstantTimeEq;
+use ctutils::CtEq;
 use zeroize::Zeroizing;
 
 use crate::crypt::exchange::SessionKey;
@@ -120,6 +120,7 @@ impl Collector {
     }
 
     /// Adds the key of a single connection.
+    #[cfg(feature = "toml")]
     pub(super) fn session(&mut self, service: Service, seed: Seed, key: SessionKey) {
         self.sessions.push((service, seed, key));
     }
@@ -129,7 +130,8 @@ impl Collector {
         report(&mut self.errors, &location, fault);
     }
 
-    /// Whether so many errors were found that the search should stop.
+    /// Whether the search should stop because of too many errors.
+    #[cfg(feature = "toml")]
     pub(super) fn is_full(&self) -> bool {
         self.errors.len() > MAX_FAULTS
     }

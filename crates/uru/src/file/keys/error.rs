@@ -79,6 +79,9 @@ pub enum KeyFault {
         /// The message of the TOML parser.
         message: String,
     },
+    /// The file is TOML, which only the feature `toml` can read.
+    #[error("keys in TOML require a build with the feature `toml`")]
+    NoToml,
     /// The value has another type.
     #[error("wanted {wanted}, found {found}")]
     Type {

@@ -51,6 +51,7 @@ mod array;
 mod collect;
 mod error;
 mod lines;
+#[cfg(feature = "toml")]
 mod table;
 mod write;
 
@@ -106,8 +107,14 @@ impl KeyRing {
     pub fn parse(text: &str) -> Result<Self, KeyFileErrors> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut collector = Collector::default();
-        if table::is_ours(text) {
+        if is_toml(text) {
+            #[cfg(feature = "toml")]
             table::collect(text, &mut collector);
+            #[cfg(not(feature = "toml"))]
+            collector.fault(
+                collect::Location { line: 1, column: 1, key: TABLE.to_owned() },
+                KeyFault::NoToml,
+            );
         } else if array::is_source(text) {
             array::collect(text, &mut collector);
         } else {
@@ -209,6 +216,18 @@ impl KeyRing {
         self.droid.is_none() && !has_servers && self.sessions.is_empty()
     }
 }
+
+/// Whether the text contains worldwire's table and must therefore be TOML.
+fn is_toml(text: &str) -> bool {
+    text.lines().any(|line| {
+        let name = line.trim_start().trim_start_matches('[').trim_start();
+        let Some(rest) = name.strip_prefix(TABLE) else { return false };
+        rest.trim_start().starts_with(['.', ']', '='])
+    })
+}
+
+/// The table of a TOML file that holds Uru's keys.
+const TABLE: &str = "uru";
 
 /// The index of a server in [`KeyRing::servers`].
 fn slot(kind: ServerKind) -> usize {

@@ -13,17 +13,7 @@ use crate::frame::Service;
 
 use super::collect::{Collector, KeyPart, Location, MAX_FAULTS};
 use super::error::KeyFault;
-use super::server_kind;
-
-/// Whether the text contains worldwire's table and must therefore be TOML.
-pub(super) fn is_ours(text: &str) -> bool {
-    text.lines().any(|line| {
-        let line = line.trim_start();
-        let name = line.trim_start_matches('[').trim_start();
-        let Some(rest) = name.strip_prefix(TABLE) else { return false };
-        rest.trim_start().starts_with(['.', ']', '='])
-    })
-}
+use super::{TABLE, server_kind};
 
 /// Collects the keys of the table `uru`. Other tables are ignored.
 pub(super) fn collect(text: &str, collector: &mut Collector) {
@@ -200,5 +190,4 @@ fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> KeyFault {
     KeyFault::Type { wanted, found: value.get_ref().type_str() }
 }
 
-const TABLE: &str = "uru";
 const DIGITS: &str = "14 hexadecimal digits in quotes";
