@@ -42,9 +42,7 @@ pub trait StreamMachine: Sized {
     }
 
     /// Adds bytes from the wire.
-    fn push(&mut self, from: Side, bytes: &[u8]) {
-        self.parts_mut().streams[from.index()].push(bytes);
-    }
+    fn push(&mut self, from: Side, bytes: &[u8]);
 
     /// Handles a datagram, which is a fault unless the family has datagrams.
     fn push_datagram(&mut self, from: Side, _: &[u8]) {
@@ -96,9 +94,6 @@ pub trait ReadStream: Debug {
 
     /// Its bytes.
     fn incoming_mut(&mut self) -> &mut Incoming;
-
-    /// Adds bytes from the wire.
-    fn push(&mut self, bytes: &[u8]);
 
     /// The number of received bytes that were not read.
     fn waiting_bytes(&self) -> usize {

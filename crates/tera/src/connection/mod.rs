@@ -212,6 +212,10 @@ impl StreamMachine for Connection {
         true
     }
 
+    fn push(&mut self, from: Side, bytes: &[u8]) {
+        self.streams[from.index()].push(bytes);
+    }
+
     fn gap(&mut self, side: Side, length: u64) {
         let watches = matches!(self.sender.half.role, Role::Observer(_));
         // What was complete before the gap is reported before it.

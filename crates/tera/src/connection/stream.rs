@@ -76,6 +76,21 @@ impl Stream {
         self.phase = phase;
     }
 
+    /// Adds bytes from the wire.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if matches!(self.phase, Phase::Lost) {
+            return self.incoming.skip(bytes.len() as u64);
+        }
+        self.budget.earn(bytes.len());
+        if let Phase::Searching(search) = &mut self.phase {
+            search.segment(self.incoming.end(), bytes.len());
+        }
+        let new = self.incoming.push(bytes);
+        if let Some(cipher) = &mut self.cipher {
+            cipher.apply(new);
+        }
+    }
+
     /// The keys are known, so everything after them can be read, except for missing bytes.
     pub(super) fn begin(&mut self, mut cipher: Pike) {
         let missing = self.incoming.offset().saturating_sub(self.exchange_bytes);
@@ -262,20 +277,6 @@ impl ReadStream for Stream {
 
     fn incoming_mut(&mut self) -> &mut Incoming {
         &mut self.incoming
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        if matches!(self.phase, Phase::Lost) {
-            return self.incoming.skip(bytes.len() as u64);
-        }
-        self.budget.earn(bytes.len());
-        if let Phase::Searching(search) = &mut self.phase {
-            search.segment(self.incoming.end(), bytes.len());
-        }
-        let new = self.incoming.push(bytes);
-        if let Some(cipher) = &mut self.cipher {
-            cipher.apply(new);
-        }
     }
 }
 

@@ -266,6 +266,10 @@ impl StreamMachine for Connection {
         }
     }
 
+    fn push(&mut self, from: Side, bytes: &[u8]) {
+        self.streams[from.index()].push(bytes);
+    }
+
     fn gap(&mut self, side: Side, length: u64) {
         let watches = matches!(self.sender.half.role, Role::Observer { .. });
         if self.streams[side.index()].is_lost() {

@@ -84,6 +84,27 @@ impl Stream {
         matches!(self.phase, Phase::Lost)
     }
 
+    /// Adds bytes from the wire.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.is_lost() {
+            return self.incoming.skip(bytes.len() as u64);
+        }
+        self.budget.earn(bytes.len());
+        let end = self.incoming.end();
+        if let Phase::Searching(_, search) = &mut self.phase {
+            search.segment(end, bytes.len());
+        }
+        let new = self.incoming.push(bytes);
+        if let Some(cipher) = &mut self.cipher {
+            cipher.apply(new);
+        }
+        let discard = self.discard.min(bytes.len());
+        if discard > 0 {
+            self.discard -= discard;
+            self.incoming.advance(discard);
+        }
+    }
+
     /// Decrypts everything from here on with this key, including unread bytes already received.
     pub(super) fn decrypt_with(&mut self, key: &SessionKey) {
         let mut cipher = Rc4::new(key);
@@ -252,26 +273,6 @@ impl ReadStream for Stream {
 
     fn incoming_mut(&mut self) -> &mut Incoming {
         &mut self.incoming
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        if self.is_lost() {
-            return self.incoming.skip(bytes.len() as u64);
-        }
-        self.budget.earn(bytes.len());
-        let end = self.incoming.end();
-        if let Phase::Searching(_, search) = &mut self.phase {
-            search.segment(end, bytes.len());
-        }
-        let new = self.incoming.push(bytes);
-        if let Some(cipher) = &mut self.cipher {
-            cipher.apply(new);
-        }
-        let discard = self.discard.min(bytes.len());
-        if discard > 0 {
-            self.discard -= discard;
-            self.incoming.advance(discard);
-        }
     }
 }
 
