@@ -1,7 +1,6 @@
 //! What the senders of all families share: role, lanes, clock and a relay's queues.
 
 use core::fmt::Debug;
-use core::ops::Range;
 use std::time::Duration;
 
 use super::{
@@ -19,9 +18,6 @@ pub trait Role: Debug {
 
     /// The side that a client or server represents; `None` for an observer or relay.
     fn side(&self) -> Option<Side>;
-
-    /// Relays: the position of a piece in the buffer of its stream.
-    fn range(piece: &Self::Piece) -> Range<usize>;
 
     /// Relays: bytes of the relay's own that take the place of the piece reported last.
     fn replacement(&mut self) -> Option<Vec<u8>> {

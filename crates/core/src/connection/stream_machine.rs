@@ -1,6 +1,7 @@
 //! The machine of connections over two byte streams, without what only one family has.
 
 use core::fmt::Debug;
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -80,6 +81,9 @@ pub trait StreamMachine: Sized {
     /// whether it may overtake held pieces.
     fn in_transit(&self, unread: &Self::Unread) -> (Side, PieceOf<Self>, bool);
 
+    /// Relays: the position of a piece in the buffer of its stream.
+    fn range(piece: &PieceOf<Self>) -> Range<usize>;
+
     /// The piece to report, with its bytes.
     fn received(unread: Self::Unread, streams: &mut [Self::Stream; 2]) -> Self::Received<'_>;
 
@@ -151,8 +155,7 @@ impl<M: StreamMachine> Parts<'_, M> {
         let Some(forwarding) = forwarding else { return };
         let streams = &self.streams;
         let settled = forwarding.settle(|side, piece| {
-            let range = RoleOf::<M>::range(piece);
-            let original = || streams[side.index()].incoming().bytes(range).to_vec();
+            let original = || streams[side.index()].incoming().bytes(M::range(piece)).to_vec();
             role.replacement().unwrap_or_else(original)
         });
         if let Some(from) = settled {
@@ -209,8 +212,6 @@ impl<M: StreamMachine> Parts<'_, M> {
         true
     }
 }
-
-type RoleOf<M> = <<M as StreamMachine>::Sender as HalfSender>::Role;
 
 /// Reads everything that was complete before a gap; false if the connection is closed then.
 pub fn read_up<M: StreamMachine>(machine: &mut M) -> bool {

@@ -49,6 +49,7 @@ mod sender;
 mod session;
 mod stream;
 
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -523,6 +524,13 @@ impl StreamMachine for Connection {
         let is_urgent = !piece.is_datagram
             && matches!(piece.unit, Unit::Control(Opcode::KeepAlive | Opcode::KeepAliveRsp));
         (piece.side, Passage::Piece(piece), is_urgent)
+    }
+
+    fn range(piece: &Passage) -> Range<usize> {
+        match piece {
+            Passage::Piece(piece) => piece.bytes.clone(),
+            _ => 0..0,
+        }
     }
 
     fn received(unread: Unread, streams: &mut [Stream; 2]) -> Received<'_> {

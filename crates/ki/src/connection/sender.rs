@@ -1,6 +1,5 @@
 //! The half of a connection that sends: sessions, keep-alives, queues.
 
-use core::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,13 +74,6 @@ impl connection::Role for Role {
             Self::Client(_) => Some(Side::Client),
             Self::Server(_) => Some(Side::Server),
             Self::Observer(_) | Self::Relay(_) => None,
-        }
-    }
-
-    fn range(piece: &Passage) -> Range<usize> {
-        match piece {
-            Passage::Piece(piece) => piece.bytes.clone(),
-            _ => 0..0,
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) enum Verdict {
 
 /// The state of a client or a server.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub struct Endpoint {
     part: Part,
     pub(super) session: Session,
     phase: Phase,

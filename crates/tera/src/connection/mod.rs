@@ -40,6 +40,7 @@ mod relay;
 mod sender;
 mod stream;
 
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,11 +105,11 @@ impl Connection {
         connection
     }
 
-    /// An observer also knows these keys: when bytes of the exchange are missing, those that fit
-    /// open the connection.
+    /// Watches both sides like [`observer`](Self::observer), and also knows these keys: when bytes
+    /// of the exchange are missing, those that fit open the connection.
     #[must_use]
-    pub fn knowing(self, sessions: Arc<[Keys]>) -> Self {
-        Self { known: sessions, ..self }
+    pub fn observer_knowing(variant: Option<Variant>, sessions: Arc<[Keys]>) -> Self {
+        Self { known: sessions, ..Self::observer(variant) }
     }
 
     /// Stands between a client and a server. Its [`Sender`] implements
@@ -273,6 +274,10 @@ impl StreamMachine for Connection {
 
     fn in_transit(&self, unread: &Unread<Unit>) -> (Side, Unread<Unit>, bool) {
         (unread.side, unread.clone(), false)
+    }
+
+    fn range(piece: &Unread<Unit>) -> Range<usize> {
+        piece.located.range.clone()
     }
 
     #[inline]

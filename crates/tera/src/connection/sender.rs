@@ -1,6 +1,5 @@
 //! The half of a connection that sends.
 
-use core::ops::Range;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -167,10 +166,6 @@ impl connection::Role for Role {
             Self::Server(_) => Some(Side::Server),
             Self::Observer(_) | Self::Relay(_) => None,
         }
-    }
-
-    fn range(piece: &Unread<Unit>) -> Range<usize> {
-        piece.located.range.clone()
     }
 
     fn leave(

@@ -45,6 +45,7 @@ mod sender;
 mod setup;
 mod stream;
 
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,12 +173,12 @@ impl Connection {
         connection
     }
 
-    /// Gives an observer a key exchange computed in advance with the same keys. If it does not
-    /// match the packets that arrive, the observer computes its own.
-    pub fn expect(&mut self, computed: Arc<CapturedExchange>) {
-        if let Role::Observer { exchange, .. } = &mut self.sender.half.role {
-            *exchange = Some(computed);
-        }
+    /// Observes both sides. The key exchange was computed in advance with the same keys; if it does
+    /// not match the packets that arrive, the observer computes its own.
+    #[must_use]
+    pub fn observer_expecting(keys: Arc<KeyRing>, computed: Arc<CapturedExchange>) -> Self {
+        let role = Role::Observer { keys, y: None, exchange: Some(computed) };
+        Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
     fn new(role: Role, bounds: Bounds, phases: [Phase; 2], now: Duration) -> Self {
@@ -353,6 +354,10 @@ impl StreamMachine for Connection {
             Unit::Connect | Unit::Setup => false,
         };
         (*side, unread.clone(), is_urgent)
+    }
+
+    fn range(piece: &Unread<Unit>) -> Range<usize> {
+        piece.located.range.clone()
     }
 
     #[inline]

@@ -1,6 +1,5 @@
 //! The half of a connection that sends.
 
-use core::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,10 +58,6 @@ impl connection::Role for Role {
             Self::Server { .. } => Some(Side::Server),
             Self::Observer { .. } | Self::Relay(_) => None,
         }
-    }
-
-    fn range(piece: &Unread<Unit>) -> Range<usize> {
-        piece.located.range.clone()
     }
 
     fn replacement(&mut self) -> Option<Vec<u8>> {
