@@ -260,9 +260,6 @@ impl Sender {
     }
 
     /// Handles a control message and returns the session that it establishes.
-    ///
-    /// # Errors
-    /// Malformed for a protocol violation; the limits on the queue for a reply.
     pub(super) fn on_control(&mut self, side: Side, control: &Control<'_>) -> Result<Option<News>> {
         if let (Control::SessionOffer(offer), Side::Server) = (control, side) {
             self.salt = Some(Salt::from(offer));
@@ -315,9 +312,6 @@ impl Sender {
     }
 
     /// Sends a keep-alive. The response must arrive before the next one is due.
-    ///
-    /// # Errors
-    /// The limits on the queue.
     pub(super) fn beat(&mut self) -> Result<()> {
         let Some(common) = self.common() else { return Ok(()) };
         let (now, every) = (self.half.timers.now(), common.keep_alive_every);
@@ -338,9 +332,6 @@ impl Sender {
     }
 
     /// Server: offers a session.
-    ///
-    /// # Errors
-    /// The limits on the queue, for offers after the first.
     pub(super) fn offer(
         &mut self,
         config: &ServerConfig,

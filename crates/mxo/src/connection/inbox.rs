@@ -43,9 +43,6 @@ impl Inbox {
     }
 
     /// Checks that all messages of a packet can be kept. One that cannot must not be acknowledged.
-    ///
-    /// # Errors
-    /// The limits on messages ahead of a missing one, and on their bytes.
     pub(super) fn check(&self, packet: &Packet<'_>, config: &Common) -> Result<()> {
         let (max_ahead, max_bytes) = (config.max_ahead, config.max_ahead_bytes);
         let mut bytes = self.bytes;

@@ -110,9 +110,6 @@ impl Stream {
     }
 
     /// Bytes of the exchange are missing, and its keys are known from elsewhere.
-    ///
-    /// # Errors
-    /// The limit on keystream that is passed over.
     pub(super) fn tear(&mut self, length: u64) -> Result<()> {
         let from = match self.phase {
             Phase::Torn(from) => from,

@@ -149,9 +149,6 @@ impl Sender {
     }
 
     /// Sends the client's own ping.
-    ///
-    /// # Errors
-    /// Those of [`send`](Sends::send).
     pub(super) fn ping(&mut self) -> Result<()> {
         let (Some(service), Role::Client { config, .. }) = (self.service, &self.half.role) else {
             return Ok(());
