@@ -247,12 +247,18 @@ impl<P> Forwarding<P> {
         self.directions[side.index()].is_raw = true;
     }
 
+    /// Whether the rest of a side's stream is forwarded unread.
+    #[must_use]
+    pub fn is_raw(&self, side: Side) -> bool {
+        self.directions[side.index()].is_raw
+    }
+
     /// Checks that a message may be injected into a side's stream.
     ///
     /// # Errors
     /// [`SendError::Unread`], if that stream is forwarded unread.
     pub fn check_readable(&self, side: Side) -> Result<(), SendError> {
-        match self.directions[side.index()].is_raw {
+        match self.is_raw(side) {
             true => Err(SendError::Unread),
             false => Ok(()),
         }

@@ -17,6 +17,8 @@ pub struct Incoming {
     base: u64,
     /// The number of unread bytes that the next attempt needs.
     needed: usize,
+    /// Whether the side has ended its stream.
+    pub is_ended: bool,
 }
 
 /// The position of a unit in the buffer and in its stream.
@@ -30,7 +32,7 @@ pub struct Located {
 
 impl Default for Incoming {
     fn default() -> Self {
-        Self { buffer: Vec::new(), read: 0, base: 0, needed: 1 }
+        Self { buffer: Vec::new(), read: 0, base: 0, needed: 1, is_ended: false }
     }
 }
 

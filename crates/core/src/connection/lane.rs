@@ -60,6 +60,12 @@ impl<C> AsMut<Outgoing> for Lane<C> {
     }
 }
 
+impl<C> AsRef<Outgoing> for Lane<C> {
+    fn as_ref(&self) -> &Outgoing {
+        &self.out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,6 +80,8 @@ mod outgoing;
 mod relay;
 mod search;
 mod send_error;
+mod send_half;
+mod stream_machine;
 mod timers;
 
 use core::fmt;
@@ -96,6 +98,8 @@ pub use outgoing::{Bounds, Outgoing};
 pub use relay::{Decision, Forward, HoldId, Inject};
 pub use search::{Probe, Search, evidence};
 pub use send_error::SendError;
+pub use send_half::{HalfSender, Role, SendHalf};
+pub use stream_machine::{Parts, PieceOf, ReadStream, StreamMachine, Unread, read_up};
 pub use timers::{Timer, Timers};
 
 /// An input to a connection from one side.

@@ -43,7 +43,7 @@ impl Family for Tera {
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let build = Reading::new(start.definitions.part());
         let sessions = start.keys.part::<KeyFile>().sessions();
-        Box::new(Watched::new(Connection::observer(None).knowing(sessions), build))
+        Box::new(Watched::new(Connection::observer_knowing(None, sessions), build))
     }
 
     fn relay(

@@ -67,14 +67,12 @@ impl Family for Uru {
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let keys = start.keys.part::<KeyRing>();
-        let mut connection = match start.midstream {
-            true => Connection::observer_from_the_middle(keys),
-            false => Connection::observer(keys),
-        };
         let exchange = start.prepared.and_then(|exchange| Arc::clone(exchange).downcast().ok());
-        if let Some(exchange) = exchange {
-            connection.expect(exchange);
-        }
+        let connection = match (start.midstream, exchange) {
+            (true, _) => Connection::observer_from_the_middle(keys),
+            (false, None) => Connection::observer(keys),
+            (false, Some(exchange)) => Connection::observer_expecting(keys, exchange),
+        };
         Box::new(Watched::new(connection, Reading::new(start)))
     }
 

@@ -4,16 +4,16 @@ use core::ops::Range;
 
 #[cfg(feature = "fuzzing")]
 use worldwire_core::Side;
-use worldwire_core::connection::Event;
+use worldwire_core::connection::{Event, StreamMachine};
 use worldwire_core::{Error, Result};
 
-use super::event::{News, PieceInfo, Unreported};
+use super::Connection;
+use super::event::{News, PieceInfo, Unread};
 use super::sender::{Role, Verdict};
-use super::{Connection, Pending};
 
 impl Connection {
     /// Server: returns a piece to deliver, and keeps or ignores any other.
-    pub(super) fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
+    pub(super) fn admit_piece(&mut self, piece: Unread) -> Option<Unread> {
         let side = piece.info.side;
         let reason = match self.sender.judge(piece.info.unit) {
             Ok(Verdict::Deliver) => return Some(piece),
@@ -26,17 +26,17 @@ impl Connection {
             }
             Err(error) => {
                 let error = error.at(piece.info.range.start);
-                self.refuse(side, error);
+                self.parts_mut().refuse(side, error);
                 return None;
             }
         };
-        let Unreported { info, copy } = self.copied(piece);
+        let Unread { info, copy } = self.copied(piece);
         let PieceInfo { unit, message, range, .. } = info;
         let mut bytes = copy.unwrap_or_default();
         bytes.truncate(message.end);
         bytes.drain(..message.start.min(bytes.len()));
         let news = News::Ignored { unit, why: reason, range, bytes };
-        self.events.push_front(Pending::Event(Event::News(news)));
+        self.events.push_front(Event::News(news));
         None
     }
 
@@ -46,8 +46,8 @@ impl Connection {
         self.early.0.iter().map(|piece| (piece.info.side, piece.info.range.clone())).collect()
     }
 
-    fn keep(&mut self, piece: Unreported) -> Result<()> {
-        let Role::Server(config) = &self.sender.role else { return Ok(()) };
+    fn keep(&mut self, piece: Unread) -> Result<()> {
+        let Role::Server(config) = &self.sender.half.role else { return Ok(()) };
         let (pieces, total) = &mut self.early;
         let Range { start, end } = piece.info.range;
         let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));

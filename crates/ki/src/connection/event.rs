@@ -141,7 +141,7 @@ impl<'c> Piece<'c> for Received<'c> {
 
 /// Everything known about a piece except its bytes, which the stream's buffer holds.
 #[derive(Clone, Debug)]
-pub(super) struct PieceInfo {
+pub struct PieceInfo {
     pub(super) side: Side,
     pub(super) unit: Unit,
     /// The head of the frame that the piece belongs to.
@@ -177,7 +177,7 @@ impl PieceInfo {
 
 /// A piece that has not been reported yet.
 #[derive(Debug)]
-pub(super) struct Unreported {
+pub struct Unread {
     pub(super) info: PieceInfo,
     /// A copy of its bytes, if the buffer may drop them before the piece is reported.
     pub(super) copy: Option<Vec<u8>>,

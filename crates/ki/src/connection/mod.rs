@@ -43,17 +43,18 @@
 mod config;
 mod early;
 mod event;
+mod passing;
 mod relay;
-mod relay_state;
 mod sender;
 mod session;
 mod stream;
 
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, SendError, Timer};
+use worldwire_core::connection::{Event, Parts, ReadStream as _, SendError, StreamMachine, Timer};
 use worldwire_core::{Error, Result, Side};
 
 pub use config::{
@@ -63,12 +64,13 @@ pub use event::{Ignored, News, Received, Unit};
 pub use sender::Sender;
 pub use session::{MAX_SESSIONS, SessionIds};
 
-use crate::control::Control;
+use crate::control::{Control, Opcode};
 use crate::crypt::login::Salt;
 pub use crate::crypt::observer::ObserverKeys;
 use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};
-use event::{PieceInfo, Unreported};
+use event::{PieceInfo, Unread};
+use relay::{Passage, RelayState};
 use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
@@ -78,23 +80,15 @@ pub struct Connection {
     sender: Sender,
     /// The streams of both sides, as far as this role reads them; by [`Side::index`].
     streams: [Stream; 2],
-    events: VecDeque<Pending>,
+    events: VecDeque<Event<Unread, News>>,
     /// The frame whose messages are being reported.
     reading: Option<Reading>,
     /// Server: messages that arrived before the accept, and their total size in bytes.
-    early: (Vec<Unreported>, usize),
-    /// The bytes of the piece reported last, if they were copied out of the buffer.
-    reported_copy: Vec<u8>,
+    early: (Vec<Unread>, usize),
     /// Observer: whether a message was read, even if session setup was not seen.
     has_read: bool,
     /// Observer: the keys that decrypted a stream.
     opened: Vec<StreamKey>,
-}
-
-#[derive(Debug)]
-enum Pending {
-    Event(Event<Received<'static>, News>),
-    Piece(Unreported),
 }
 
 /// A frame that is being split into pieces: a data frame with messages, or a single piece.
@@ -115,7 +109,7 @@ impl Connection {
     pub fn client(config: Arc<ClientConfig>, now: Duration) -> Self {
         let offer_time = config.offer_time;
         let mut connection = Self::new(Role::Client(config), now);
-        connection.sender.timers.start(Timer::Setup, offer_time);
+        connection.sender.half.timers.start(Timer::Setup, offer_time);
         connection
     }
 
@@ -125,7 +119,7 @@ impl Connection {
     pub fn server(config: Arc<ServerConfig>, session_id: u16, now: Duration) -> Self {
         let mut connection = Self::new(Role::Server(Arc::clone(&config)), now);
         if let Err(error) = connection.sender.offer(&config, session_id, None) {
-            connection.refuse(Side::Client, error);
+            connection.parts_mut().refuse(Side::Client, error);
         }
         connection
     }
@@ -145,6 +139,17 @@ impl Connection {
         connection
     }
 
+    /// Relays between a client and a server; see [`Forward`](worldwire_core::connection::Forward). The replacement
+    /// for a message is a message as [`RawMessage`](crate::message::RawMessage) encodes it. The
+    /// replacement for an unknown control message is a frame with another one.
+    #[must_use]
+    pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
+        let mut connection =
+            Self::new(Role::Relay(Box::new(RelayState { config, is_datagrams: false })), now);
+        connection.streams.iter_mut().for_each(|stream| stream.nonces = Some(Vec::new()));
+        connection
+    }
+
     /// For an observer: the session, and the keys that decrypted its streams, one for both sides or
     /// one for each.
     #[must_use]
@@ -159,7 +164,6 @@ impl Connection {
             events: VecDeque::new(),
             reading: None,
             early: (Vec::new(), 0),
-            reported_copy: Vec::new(),
             has_read: false,
             opened: Vec::new(),
         }
@@ -193,16 +197,10 @@ impl Connection {
         self.sender.salt()
     }
 
-    /// Reports a fault of a side and closes the connection.
-    fn refuse(&mut self, side: Side, error: Error) {
-        self.events.push_back(Pending::Event(Event::Fault { side, error }));
-        self.sender.closing.close(CloseReason::Fault);
-    }
-
-    /// The outcome, or its default after [`refuse`](Self::refuse).
+    /// The outcome, or its default after [`refuse`](Parts::refuse).
     fn refuse_if<T: Default>(&mut self, side: Side, outcome: Result<T>) -> T {
         outcome.unwrap_or_else(|error| {
-            self.refuse(side, error);
+            self.parts_mut().refuse(side, error);
             T::default()
         })
     }
@@ -211,39 +209,15 @@ impl Connection {
     fn fault(&mut self, side: Side, error: Error) {
         let stream = &mut self.streams[side.index()];
         let datagram = stream.drop_datagram();
-        match &self.sender.role {
+        match &self.sender.half.role {
             Role::Client(_) | Role::Server(_) if datagram.is_none() => {
-                return self.refuse(side, error);
+                return self.parts_mut().refuse(side, error);
             }
             Role::Observer(_) if datagram.is_none() => stream.search_on(),
             _ => {}
         }
-        self.events.push_back(Pending::Event(Event::Fault { side, error }));
+        self.events.push_back(Event::Fault { side, error });
         self.pass_unread(side, datagram);
-    }
-
-    fn on_gap(&mut self, side: Side, length: u64) {
-        let index = side.index();
-        if !matches!(self.sender.role, Role::Observer(_)) {
-            let error =
-                Error::malformed("a stream without gaps", format!("{length} bytes missing"));
-            let error = error.at(self.streams[index].end());
-            self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
-            return;
-        }
-        // Report everything that was complete before the gap first.
-        self.read_up(side);
-        let stream = &mut self.streams[index];
-        let at = stream.end();
-        if !stream.is_searching() && !stream.is_over() {
-            let gap = Event::Gap { side, range: at..at.saturating_add(length) };
-            self.events.push_back(Pending::Event(gap));
-        }
-        if let Err(error) = stream.skip(length) {
-            stream.give_up();
-            let error = error.at(at);
-            self.events.push_back(Pending::Event(Event::Fault { side, error }));
-        }
     }
 
     /// Reads everything complete, before the buffer changes.
@@ -251,7 +225,7 @@ impl Connection {
         loop {
             while let Some(piece) = self.next_piece() {
                 let piece = self.copied(piece);
-                self.events.push_back(Pending::Piece(piece));
+                self.events.push_back(Event::Received(piece));
             }
             if !self.step(side) {
                 break;
@@ -259,45 +233,20 @@ impl Connection {
         }
     }
 
-    /// Reads until there is something to report. No event is pending, so the buffers may drop what
-    /// was read.
-    fn advance(&mut self) -> bool {
-        self.streams.iter_mut().for_each(Stream::forget);
-        for side in Side::BOTH {
-            while !self.sender.closing.is_closed() && self.step_unless_paused(side) {
-                if !self.events.is_empty() || self.reading.is_some() {
-                    return true;
-                }
-            }
-        }
-        !self.events.is_empty()
-    }
-
-    /// Reads a side's stream further, unless a relay must first forward what it has read.
-    fn step_unless_paused(&mut self, side: Side) -> bool {
-        match connection::Connection::is_paused(self, side) {
-            true => self.is_flooded(side),
-            false => self.step(side),
-        }
-    }
-
     /// Reads the next part of a side's stream; `false` if there is none.
     fn step(&mut self, side: Side) -> bool {
-        if self.pass_raw(side) {
-            return true;
-        }
         let max_early = self.sender.max_early_frame_bytes();
         match self.streams[side.index()].next(self.sender.max_frame_bytes(), max_early) {
             Next::Wait => return self.run_out(side),
             Next::Frame(frame) => self.frame(side, frame),
-            Next::Datagram => self.pass_datagram(side),
+            Next::Datagram => self.pass(side, Passage::DatagramEnd, Vec::new()),
             Next::Encrypted => self.encrypted(side),
             Next::Resumed(skipped) if skipped.is_empty() => {}
             Next::Resumed(skipped) => {
-                self.events.push_back(Pending::Event(Event::Resync { side, skipped }));
+                self.events.push_back(Event::Resync { side, skipped });
             }
             Next::Odd(error) => {
-                self.events.push_back(Pending::Event(Event::Fault { side, error }));
+                self.events.push_back(Event::Fault { side, error });
             }
             Next::Fault(error) => self.fault(side, error),
         }
@@ -310,18 +259,18 @@ impl Connection {
         if let Some(BreakOff { error, wire }) = stream.break_off.take() {
             match self.pass_wire(side, wire) {
                 true => self.fault(side, error),
-                false => self.refuse(side, error),
+                false => self.parts_mut().refuse(side, error),
             }
             return true;
         }
-        if !stream.is_ended {
+        if !stream.incoming.is_ended {
             return false;
         }
         let is_new = !stream.is_finished;
         if is_new && let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
             // A relay forwards the rest; an observer gives up the stream.
             self.fault(side, error);
-            if matches!(self.sender.role, Role::Observer(_)) {
+            if matches!(self.sender.half.role, Role::Observer(_)) {
                 self.streams[side.index()].give_up();
             }
             return true;
@@ -330,12 +279,6 @@ impl Connection {
             self.streams[side.index()].is_finished = true;
             self.pass_end(side);
         }
-        let are_finished = self.streams.iter().all(|stream| stream.is_finished);
-        let kept = Side::BOTH.map(|side| connection::Connection::kept_bytes(self, side));
-        if (are_finished && kept == [0, 0]) || self.sender.peer() == Some(side) {
-            self.sender.closing.close(CloseReason::Remote);
-            return true;
-        }
         is_new
     }
 
@@ -343,11 +286,11 @@ impl Connection {
     fn encrypted(&mut self, side: Side) {
         let session_id = self.sender.session_id();
         let stream = &mut self.streams[side.index()];
-        match &mut self.sender.role {
+        match &mut self.sender.half.role {
             Role::Client(_) | Role::Server(_) => {
                 let error = Error::malformed("a frame, which begins with 0d f0", "other bytes");
                 let error = error.at(stream.position());
-                self.refuse(side, error);
+                self.parts_mut().refuse(side, error);
             }
             Role::Observer(keys) => {
                 if let Some(key) = stream.open(keys.for_session(session_id)) {
@@ -358,7 +301,7 @@ impl Connection {
                 }
                 stream.give_up();
                 let news = News::KeysNeeded { side, session_id };
-                self.events.push_back(Pending::Event(Event::News(news)));
+                self.events.push_back(Event::News(news));
             }
             Role::Relay(_) => self.open_relayed(side),
         }
@@ -382,12 +325,12 @@ impl Connection {
         self.pass_frame(side, &span);
         if self.sender.peer().is_some() {
             // The peer violated the protocol, even in a datagram.
-            return self.refuse(side, error);
+            return self.parts_mut().refuse(side, error);
         }
-        match &self.sender.role {
+        match &self.sender.half.role {
             // Its length was valid, so the next frame follows.
             Role::Observer(_) if !self.streams[side.index()].is_datagram() => {
-                self.events.push_back(Pending::Event(Event::Fault { side, error }));
+                self.events.push_back(Event::Fault { side, error });
             }
             _ => self.fault(side, error),
         }
@@ -411,12 +354,12 @@ impl Connection {
         // The piece is reported before its effects.
         if !matches!(established, Ok(None)) {
             let piece = self.next_piece();
-            self.events.extend(piece.map(Pending::Piece));
+            self.events.extend(piece.map(Event::Received));
         }
         if let Some(news) = established? {
-            self.events.push_back(Pending::Event(Event::News(news)));
+            self.events.push_back(Event::News(news));
             let (early, _) = core::mem::take(&mut self.early);
-            self.events.extend(early.into_iter().map(Pending::Piece));
+            self.events.extend(early.into_iter().map(Event::Received));
         }
         Ok(())
     }
@@ -439,7 +382,7 @@ impl Connection {
     }
 
     /// The next piece of the current frame.
-    fn next_piece(&mut self) -> Option<Unreported> {
+    fn next_piece(&mut self) -> Option<Unread> {
         let Reading { side, span, unit, at, index } = self.reading.take()?;
         let stream = &self.streams[side.index()];
         let frame = stream.bytes(span.range.clone());
@@ -469,145 +412,142 @@ impl Connection {
             is_last,
             is_datagram: stream.is_datagram(),
         };
-        if let Role::Relay(relay) = &mut self.sender.role {
-            relay.report(info.clone());
-        }
         if !is_last {
             let (at, index) = (message.end, index + 1);
             self.reading = Some(Reading { side, span, unit: None, at, index });
         }
-        Some(Unreported { info, copy: None })
+        Some(Unread { info, copy: None })
     }
 
     /// Copies the bytes of a piece, so that the buffer may drop them.
-    fn copied(&self, mut piece: Unreported) -> Unreported {
+    fn copied(&self, mut piece: Unread) -> Unread {
         let PieceInfo { side, bytes, .. } = &piece.info;
         piece.copy.get_or_insert_with(|| self.streams[side.index()].bytes(bytes.clone()).to_vec());
         piece
     }
 }
 
-impl connection::Connection for Connection {
+impl StreamMachine for Connection {
+    const PROTOCOL: &'static str = "KI";
+
     type News = News;
     type Received<'c> = Received<'c>;
+    type Unread = Unread;
     type Sender = Sender;
+    type Stream = Stream;
 
-    fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
-        self.sender.timers.set_now(now);
-        self.settle();
-        let ignored = self.sender.closing.is_closed()
-            || self.sender.peer().is_some_and(|peer| peer != from)
-            || self.streams[from.index()].is_ended;
-        if ignored {
+    fn parts(&self) -> (&Sender, &[Stream; 2]) {
+        (&self.sender, &self.streams)
+    }
+
+    fn parts_mut(&mut self) -> Parts<'_, Self> {
+        let Self { sender, streams, events, .. } = self;
+        Parts { sender, streams, events }
+    }
+
+    fn read(&mut self, side: Side) -> bool {
+        let has_read = self.step(side);
+        self.read_rest();
+        has_read
+    }
+
+    fn read_rest(&mut self) -> bool {
+        let piece = self.next_piece();
+        self.events.extend(piece.map(Event::Received));
+        !self.events.is_empty()
+    }
+
+    fn push(&mut self, from: Side, bytes: &[u8]) {
+        if bytes.is_empty() {
             return;
         }
-        let stream = &mut self.streams[from.index()];
-        let resumed = match input {
-            Input::Bytes([]) | Input::Datagram([]) => return,
-            Input::Bytes(bytes) => {
-                let mut rest = stream.push(bytes);
-                while !rest.is_empty() {
-                    self.read_up(from);
-                    rest = self.streams[from.index()].push(rest);
-                }
-                None
-            }
-            Input::Datagram(bytes) => stream.push_datagram(bytes),
-            Input::Gap(length) => return self.on_gap(from, length),
-            Input::End => {
-                stream.is_ended = true;
-                return;
-            }
-        };
+        let mut rest = self.streams[from.index()].push(bytes);
+        while !rest.is_empty() {
+            self.read_up(from);
+            rest = self.streams[from.index()].push(rest);
+        }
+        self.sender.on_traffic();
+        self.on_relayed_input(from, false);
+    }
+
+    fn push_datagram(&mut self, from: Side, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let resumed = self.streams[from.index()].push_datagram(bytes);
         self.sender.on_traffic();
         if let Some(skipped) = resumed {
-            self.events.push_back(Pending::Event(Event::Resync { side: from, skipped }));
+            self.events.push_back(Event::Resync { side: from, skipped });
         }
-        self.on_relayed_input(from, matches!(input, Input::Datagram(_)));
+        self.on_relayed_input(from, true);
     }
 
-    fn timeout(&mut self, now: Duration) {
-        self.sender.timers.set_now(now);
-        self.settle();
-        if !self.sender.closing.is_closed() {
-            let outcome = self.sender.on_timeout();
-            self.refuse_if(self.sender.peer().unwrap_or(Side::Client), outcome);
+    fn gap(&mut self, side: Side, length: u64) {
+        let index = side.index();
+        if !matches!(self.sender.half.role, Role::Observer(_)) {
+            let error =
+                Error::malformed("a stream without gaps", format!("{length} bytes missing"));
+            let error = error.at(self.streams[index].end());
+            self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
+            return;
+        }
+        // Report everything that was complete before the gap first.
+        self.read_up(side);
+        let stream = &mut self.streams[index];
+        let at = stream.end();
+        if !stream.is_searching() && !stream.is_over() {
+            let gap = Event::Gap { side, range: at..at.saturating_add(length) };
+            self.events.push_back(gap);
+        }
+        if let Err(error) = stream.skip(length) {
+            stream.give_up();
+            let error = error.at(at);
+            self.events.push_back(Event::Fault { side, error });
         }
     }
 
-    fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Sender)> {
-        self.settle();
-        let piece = loop {
-            let is_closed = self.sender.closing.is_closed();
-            let piece = match self.events.pop_front() {
-                Some(Pending::Event(event)) => return Some((event, &mut self.sender)),
-                Some(Pending::Piece(piece)) => piece,
-                None if is_closed => {
-                    let reason = self.sender.closing.report()?;
-                    return Some((Event::Closed(reason), &mut self.sender));
-                }
-                None => match self.next_piece() {
-                    Some(piece) => piece,
-                    None if self.advance() || self.sender.closing.is_closed() => continue,
-                    None => return None,
-                },
-            };
-            if let Some(piece) = self.admit(piece) {
-                break piece;
-            }
-        };
-        let Unreported { info, copy } = piece;
+    fn conclude(&mut self, _: bool) -> bool {
+        false
+    }
+
+    fn beat(&mut self) {
+        let outcome = self.sender.beat();
+        self.refuse_if(self.sender.peer().unwrap_or(Side::Client), outcome);
+    }
+
+    fn admit(&mut self, unread: Unread) -> Option<Unread> {
+        self.admit_piece(unread)
+    }
+
+    fn in_transit(&self, unread: &Unread) -> (Side, Passage, bool) {
+        let piece = unread.info.clone();
+        let is_urgent = !piece.is_datagram
+            && matches!(piece.unit, Unit::Control(Opcode::KeepAlive | Opcode::KeepAliveRsp));
+        (piece.side, Passage::Piece(piece), is_urgent)
+    }
+
+    fn range(piece: &Passage) -> Range<usize> {
+        match piece {
+            Passage::Piece(piece) => piece.bytes.clone(),
+            _ => 0..0,
+        }
+    }
+
+    fn received(unread: Unread, streams: &mut [Stream; 2]) -> Received<'_> {
+        let Unread { info, copy } = unread;
+        let stream = &mut streams[info.side.index()];
         let bytes = match copy {
-            None => self.streams[info.side.index()].bytes(info.bytes.clone()),
+            None => stream.incoming.bytes(info.bytes.clone()),
             Some(copy) => {
-                self.reported_copy = copy;
-                &self.reported_copy
+                stream.reported_copy = copy;
+                &stream.reported_copy
             }
         };
-        Some((Event::Received(info.received(bytes)), &mut self.sender))
-    }
-
-    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.settle_piece();
-        if let Role::Relay(relay) = &mut self.sender.role {
-            return relay.pop(to);
-        }
-        if self.sender.peer() == Some(to) { self.sender.out.pop() } else { None }
-    }
-
-    fn poll_timeout(&self) -> Option<Duration> {
-        self.sender.timers.next().filter(|_| !self.is_closed())
-    }
-
-    fn sender(&mut self) -> &mut Sender {
-        &mut self.sender
+        info.received(bytes)
     }
 
     fn is_established(&self) -> bool {
-        let is_observer = matches!(self.sender.role, Role::Observer(_));
+        let is_observer = matches!(self.sender.half.role, Role::Observer(_));
         self.sender.is_established() || (is_observer && self.has_read)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.sender.closing.is_closed()
-    }
-
-    fn queued_bytes(&self, to: Side) -> usize {
-        match &self.sender.role {
-            Role::Relay(relay) => relay.queued_bytes(to),
-            _ if self.sender.peer() == Some(to) => self.sender.out.bytes(),
-            _ => 0,
-        }
-    }
-
-    fn is_paused(&self, from: Side) -> bool {
-        matches!(&self.sender.role, Role::Relay(relay) if relay.is_paused(from))
-    }
-
-    fn kept_bytes(&self, from: Side) -> usize {
-        match &self.sender.role {
-            Role::Relay(relay) => relay.kept_bytes(from),
-            _ => 0,
-        }
     }
 }

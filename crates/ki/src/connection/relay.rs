@@ -1,226 +1,380 @@
-//! The relay role: reads both sides and forwards what each sends to the other.
+//! The relay role: frames being assembled, ciphers, and the checks of decisions.
+//!
+//! A data frame may hold several messages. The relay collects the decisions about them. If all are
+//! [`AsIs`](Decision::AsIs), it forwards the frame's own bytes. Otherwise it builds a new frame in
+//! the form of the original and with its trailer. If every message is dropped, it forwards no frame
+//! at all: keep-alives already keep the connection alive, and nobody has documented how clients
+//! treat an empty frame.
 
-use core::ops::Range;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use worldwire_core::connection::{CloseReason, Decision, Forward, HoldId, Inject, SendError};
-use worldwire_core::{Error, Side};
+use sha2::{Digest, Sha256};
+use worldwire_core::connection::{Bounds, Decision, Leaving, Outgoing, SendError};
+use worldwire_core::{Error, Reader, Side, Writer};
 
-use super::Connection;
 use super::config::RelayConfig;
 use super::event::{PieceInfo, Unit};
-use super::relay_state::{Passage, RelayState, check_decision};
-use super::sender::{Role, Sender};
-use super::stream::FrameSpan;
+use super::stream::Stream;
 use crate::control::Opcode;
+use crate::crypt::stream::{Sealer, StreamKey};
+use crate::frame::{BODY_HEAD_BYTES, FrameHead, control_opcode};
+use crate::message::RawMessage;
 
-impl Connection {
-    /// Relays between a client and a server; see [`Forward`].
-    #[must_use]
-    pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
-        let mut connection = Self::new(Role::Relay(Box::new(RelayState::new(config))), now);
-        connection.streams.iter_mut().for_each(|stream| stream.nonces = Some(Vec::new()));
-        connection
-    }
+/// What only a relay has, apart from its lanes.
+#[derive(Debug)]
+pub struct RelayState {
+    pub(super) config: Arc<RelayConfig>,
+    /// Whether the connection uses datagrams.
+    pub(super) is_datagrams: bool,
+}
 
-    /// Relays: carries out the decision about the last piece and fills the queues.
-    #[inline]
-    pub(super) fn settle(&mut self) {
-        if matches!(self.sender.role, Role::Relay(_)) {
-            self.settle_piece();
-            Side::BOTH.into_iter().for_each(|from| self.fill(from));
+/// A part of a side's stream on its way through a relay.
+#[derive(Debug)]
+pub enum Passage {
+    Piece(PieceInfo),
+    /// A frame, a part of a datagram or a part of a stream that cannot be read.
+    Unread {
+        is_datagram: bool,
+    },
+    /// The end of a datagram.
+    DatagramEnd,
+    /// Bytes that cannot be decrypted, as on the wire.
+    Sealed,
+    /// The incomplete tag and nonce at the end of an encrypted stream.
+    Torn,
+}
+
+/// The queue to one side, with what a relay needs to send a frame in parts. Other roles use only
+/// the queue.
+#[derive(Debug)]
+pub struct Way {
+    pub(super) out: Outgoing,
+    /// The decided part of the current frame.
+    frame: Assembly,
+    /// Frames injected while another frame or datagram is in progress.
+    injected: Vec<Vec<u8>>,
+    injected_bytes: usize,
+    /// The decided part of the current datagram.
+    datagram: Option<Vec<u8>>,
+    seal: Option<Seal>,
+    /// Whether sealed bytes cannot be forwarded, because earlier bytes were changed.
+    pub(super) is_broken: bool,
+    /// Whether the incomplete end of an encrypted stream was forwarded, so nothing can follow.
+    is_finished: bool,
+}
+
+/// A frame being assembled from pieces.
+#[derive(Debug, Default)]
+struct Assembly {
+    original: Vec<u8>,
+    /// The frame's body so far, once something in it was changed; for a control message, the whole
+    /// frame.
+    changed: Option<Vec<u8>>,
+}
+
+/// Encryption of the forwarded bytes.
+#[derive(Debug)]
+struct Seal {
+    sealer: Sealer,
+    key: StreamKey,
+    /// Whether nothing was changed so far, so that the sender's nonces are reused.
+    is_in_step: bool,
+    nonces: VecDeque<[u8; 16]>,
+}
+
+impl Assembly {
+    /// Adds a piece with the decision about it.
+    fn add(&mut self, piece: &PieceInfo, bytes: Vec<u8>, decision: Decision<'_>) {
+        let start = self.original.len();
+        match start {
+            0 => self.original = bytes,
+            _ => self.original.extend_from_slice(&bytes),
+        }
+        let original = &self.original;
+        let changeable = piece.changeable();
+        let message = start + changeable.start..start + changeable.end;
+        let is_control = matches!(piece.unit, Unit::Control(_));
+        let before = if is_control { 0..0 } else { piece.head.bytes()..message.start };
+        let so_far = || original.get(before).unwrap_or_default().to_vec();
+        match decision {
+            Decision::AsIs => {
+                if let Some(changed) = &mut self.changed {
+                    changed.extend_from_slice(original.get(message).unwrap_or_default());
+                }
+            }
+            Decision::Instead(bytes) => {
+                self.changed.get_or_insert_with(so_far).extend_from_slice(&bytes);
+            }
+            Decision::Drop => {
+                self.changed.get_or_insert_with(so_far);
+            }
         }
     }
 
-    /// Relays: carries out the decision about the last piece.
-    pub(super) fn settle_piece(&mut self) {
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        let streams = &self.streams;
-        let settled = relay.forwarding.settle(|side, passage| match passage {
-            Passage::Piece(piece) => streams[side.index()].bytes(piece.bytes.clone()).to_vec(),
-            _ => Vec::new(),
+    /// The number of bytes in the frame so far.
+    fn bytes(&self) -> usize {
+        self.changed.as_ref().unwrap_or(&self.original).len()
+    }
+
+    /// The frame to forward, empty if nothing of it is left, and whether it was changed. `last` is
+    /// its last piece.
+    fn finish(self, last: &PieceInfo) -> (Vec<u8>, bool) {
+        let Some(mut body) = self.changed else { return (self.original, false) };
+        if matches!(last.unit, Unit::Control(_)) {
+            return (body, true);
+        }
+        if body.len() <= BODY_HEAD_BYTES {
+            return (Vec::new(), true);
+        }
+        let after = last.bytes.len() - last.changeable().end.min(last.bytes.len());
+        let trailer = self.original.len().saturating_sub(after);
+        body.extend_from_slice(self.original.get(trailer..).unwrap_or_default());
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let mut writer = Writer::new();
+        FrameHead { form: last.head.form, length }.encode(&mut writer);
+        writer.bytes(&body);
+        (writer.into_bytes(), true)
+    }
+}
+
+impl AsMut<Outgoing> for Way {
+    fn as_mut(&mut self) -> &mut Outgoing {
+        &mut self.out
+    }
+}
+
+impl AsRef<Outgoing> for Way {
+    fn as_ref(&self) -> &Outgoing {
+        &self.out
+    }
+}
+
+impl Way {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            out: Outgoing::new(bounds),
+            frame: Assembly::default(),
+            injected: Vec::new(),
+            injected_bytes: 0,
+            datagram: None,
+            seal: None,
+            is_broken: false,
+            is_finished: false,
+        }
+    }
+
+    /// Encrypts a side's stream from here on.
+    pub(super) fn encrypt(&mut self, side: Side, key: &StreamKey) {
+        self.seal = Some(Seal {
+            sealer: Sealer::new(key, side),
+            key: *key,
+            is_in_step: true,
+            nonces: VecDeque::new(),
         });
-        if let Some(from) = settled {
-            self.fill(from);
+    }
+
+    /// Takes over the nonces received from the sender.
+    pub(super) fn on_nonces(&mut self, stream: &mut Stream) {
+        let nonces = stream.nonces.as_mut().map(core::mem::take).unwrap_or_default();
+        let Some(seal) = self.seal.as_mut().filter(|seal| seal.is_in_step) else { return };
+        seal.nonces.extend(nonces);
+        let mut sealed = Vec::new();
+        seal.end_chunk(&mut sealed);
+        self.out.forward_joined(&sealed);
+    }
+
+    /// Queues an injected frame. Frames and datagrams are forwarded whole, so it is sent after one
+    /// that is in progress, unless that one is held.
+    pub(super) fn inject(
+        &mut self,
+        frame: Vec<u8>,
+        (is_reading, is_holding): (bool, bool),
+        is_datagram: bool,
+    ) -> Result<(), SendError> {
+        let length = self.injected_bytes.saturating_add(frame.len());
+        self.out.check_room(length).map_err(SendError::QueueFull)?;
+        self.injected_bytes += frame.len();
+        self.injected.push(frame);
+        if is_holding || !(is_reading || self.is_in_progress()) {
+            self.send_injected(is_datagram);
+        }
+        Ok(())
+    }
+
+    /// Checks that a frame may be injected.
+    pub(super) fn check_readable(&self) -> Result<(), SendError> {
+        if self.is_finished { Err(SendError::Unread) } else { Ok(()) }
+    }
+
+    /// Forwards an entry that leaves now.
+    pub(super) fn forward(&mut self, leaving: Leaving<Passage>) {
+        let Leaving { piece, bytes, decision, overtakes } = leaving;
+        match piece {
+            Some(Passage::Piece(piece)) => {
+                // A piece that overtakes is a separate frame.
+                let mut frame = match overtakes {
+                    true => Assembly::default(),
+                    false => core::mem::take(&mut self.frame),
+                };
+                frame.add(&piece, bytes, decision);
+                if !piece.is_last {
+                    self.frame = frame;
+                    return;
+                }
+                let (bytes, is_changed) = frame.finish(&piece);
+                self.put(bytes, is_changed || overtakes, piece.is_datagram);
+                if !overtakes {
+                    self.send_injected(piece.is_datagram);
+                }
+            }
+            Some(Passage::Unread { is_datagram }) => self.put(bytes, false, is_datagram),
+            Some(Passage::DatagramEnd) => {
+                if let Some(datagram) = self.datagram.take().filter(|it| !it.is_empty()) {
+                    self.out.forward(datagram);
+                }
+                self.send_injected(true);
+            }
+            Some(Passage::Sealed) => {
+                self.is_broken = self.seal.take().is_some_and(|seal| !seal.is_in_step);
+                if !self.is_broken {
+                    self.out.forward_joined(&bytes);
+                }
+            }
+            Some(Passage::Torn) if self.seal.as_ref().is_some_and(|seal| seal.is_in_step) => {
+                self.is_finished = true;
+                self.out.forward_joined(&bytes);
+            }
+            None => self.put(bytes, false, false),
+            Some(Passage::Torn) => {}
         }
     }
 
-    /// Queues everything from a side that may leave now.
-    fn fill(&mut self, from: Side) {
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        if self.sender.closing.is_closed() {
+    /// Forwards decrypted bytes, either as a part of a datagram or encrypted again.
+    fn put(&mut self, plain: Vec<u8>, is_changed: bool, is_datagram: bool) {
+        match &mut self.seal {
+            _ if is_datagram => self.datagram.get_or_insert_default().extend_from_slice(&plain),
+            Some(seal) => {
+                let sealed = seal.seal(&plain, is_changed);
+                self.out.forward_joined(&sealed);
+            }
+            None => self.out.forward_joined(&plain),
+        }
+    }
+
+    fn is_in_progress(&self) -> bool {
+        !self.frame.original.is_empty() || self.datagram.is_some()
+    }
+
+    /// Forwards messages that were injected while a frame or datagram was in progress.
+    fn send_injected(&mut self, is_datagram: bool) {
+        if is_datagram && self.datagram.is_some() {
             return;
         }
-        let filled = relay.fill(from);
-        if relay.ways[from.index()].is_broken {
-            self.sender.closing.close(CloseReason::Fault);
-        }
-        if let Err(error) = filled {
-            self.refuse(from, error.at(self.streams[from.index()].position()));
-        }
-    }
-
-    /// Queues an entry that needs no decision.
-    fn pass(&mut self, side: Side, passage: Passage, bytes: Vec<u8>) {
-        if let Role::Relay(relay) = &mut self.sender.role {
-            relay.forwarding.pass(side, Some(passage), bytes);
-            self.fill(side);
+        self.injected_bytes = 0;
+        for frame in core::mem::take(&mut self.injected) {
+            match is_datagram {
+                true => self.out.forward(frame),
+                false => self.put(frame, true, false),
+            }
         }
     }
+}
 
-    /// Closes the connection and returns true if too much of a paused stream has arrived.
-    pub(super) fn is_flooded(&mut self, side: Side) -> bool {
-        let Role::Relay(relay) = &self.sender.role else { return false };
-        let stream = &self.streams[side.index()];
-        let checked = relay.forwarding.check_unread(stream.waiting_bytes());
-        let at = stream.position();
-        checked.map_err(|error| self.refuse(side, error.at(at))).is_err()
-    }
-
-    /// Relays: notes input from a side.
-    pub(super) fn on_relayed_input(&mut self, side: Side, is_datagram: bool) {
-        if let Role::Relay(relay) = &mut self.sender.role {
-            relay.is_datagrams |= is_datagram;
-            relay.on_nonces(side, &mut self.streams[side.index()]);
+impl Seal {
+    fn seal(&mut self, mut plain: &[u8], is_changed: bool) -> Vec<u8> {
+        let mut sealed = Vec::new();
+        if is_changed {
+            self.leave_step();
         }
+        while !plain.is_empty() {
+            self.end_chunk(&mut sealed);
+            if self.sealer.is_full() {
+                // Plaintext after a chunk only arrives after its nonce, so this does not happen.
+                self.leave_step();
+                self.end_chunk(&mut sealed);
+            }
+            plain = self.sealer.seal_part(plain, &mut sealed);
+        }
+        self.end_chunk(&mut sealed);
+        sealed
     }
 
-    /// Relays: opens a stream that turns out to be encrypted, or closes the connection if no key
-    /// fits.
-    pub(super) fn open_relayed(&mut self, side: Side) {
-        let session_id = self.sender.session_id();
-        let stream = &mut self.streams[side.index()];
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        let config = Arc::clone(&relay.config);
-        let Some(key) = stream.open(config.keys.for_session(session_id)) else {
-            let session = session_id.map_or(String::new(), |id| format!(" of session {id}"));
-            let wanted = format!("the AES key and first nonce{session}");
-            let error = Error::malformed(wanted, "an encrypted stream and no key that fits");
-            let error = error.at(stream.position());
-            return self.refuse(side, error);
-        };
-        relay.encrypt(side, key);
-        relay.on_nonces(side, stream);
+    fn leave_step(&mut self) {
+        self.is_in_step = false;
+        self.nonces = VecDeque::new();
     }
 
-    /// Forwards a frame that cannot be read unchanged.
-    pub(super) fn pass_frame(&mut self, side: Side, span: &FrameSpan) {
-        let stream = &self.streams[side.index()];
-        let passage = Passage::Unread { is_datagram: stream.is_datagram() };
-        let bytes = stream.bytes(span.range.clone()).to_vec();
-        self.pass(side, passage, bytes);
-    }
-
-    /// Forwards everything after a fault unread: the rest of the datagram, or the rest of the
-    /// stream.
-    pub(super) fn pass_unread(&mut self, side: Side, datagram: Option<Range<usize>>) {
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        let Some(range) = datagram else {
-            relay.ways[side.index()].is_raw = true;
+    /// Ends a full chunk if the next nonce is known.
+    fn end_chunk(&mut self, sealed: &mut Vec<u8>) {
+        if !self.sealer.is_full() {
             return;
+        }
+        let nonce = match self.is_in_step {
+            true => self.nonces.pop_front(),
+            false => Some(derived_nonce(&self.key, self.sealer.tag())),
         };
-        let bytes = self.streams[side.index()].bytes(range).to_vec();
-        self.pass(side, Passage::Unread { is_datagram: true }, bytes);
-    }
-
-    /// Forwards received bytes of a stream that is no longer read.
-    pub(super) fn pass_raw(&mut self, side: Side) -> bool {
-        let Role::Relay(relay) = &mut self.sender.role else { return false };
-        if !relay.ways[side.index()].is_raw {
-            return false;
-        }
-        let max = relay.forwarding.max_raw_bytes();
-        let stream = &mut self.streams[side.index()];
-        let range = stream.take(max);
-        let bytes = stream.bytes(range).to_vec();
-        let is_empty = bytes.is_empty();
-        if !is_empty {
-            self.pass(side, Passage::Unread { is_datagram: false }, bytes);
-        }
-        !is_empty
-    }
-
-    /// Forwards the end of a datagram.
-    pub(super) fn pass_datagram(&mut self, side: Side) {
-        self.pass(side, Passage::DatagramEnd, Vec::new());
-    }
-
-    /// Forwards bytes that cannot be decrypted as they were on the wire. `false` if the connection
-    /// cannot continue, because bytes are missing or earlier ones were changed.
-    pub(super) fn pass_wire(&mut self, side: Side, wire: Option<Vec<u8>>) -> bool {
-        let stream = &mut self.streams[side.index()];
-        if !matches!(self.sender.role, Role::Relay(_)) {
-            return true;
-        }
-        // The remaining decrypted bytes go first.
-        let range = stream.take(usize::MAX);
-        let rest = stream.bytes(range).to_vec();
-        stream.close_cipher();
-        self.pass(side, Passage::Unread { is_datagram: false }, rest);
-        let Some(wire) = wire else { return false };
-        self.pass(side, Passage::Sealed, wire);
-        matches!(&self.sender.role, Role::Relay(relay) if !relay.ways[side.index()].is_broken)
-    }
-
-    /// Forwards the incomplete tag and nonce at the end of a stream.
-    pub(super) fn pass_end(&mut self, side: Side) {
-        let rest = self.streams[side.index()].torn_tag().to_vec();
-        if !rest.is_empty() {
-            self.pass(side, Passage::Torn, rest);
+        if let Some(nonce) = nonce {
+            self.sealer.begin_chunk(&nonce, sealed);
         }
     }
 }
 
-impl Forward for Sender {
-    /// Decides about the piece received last. The replacement for a message is a message as
-    /// [`RawMessage`](crate::message::RawMessage) encodes it. The replacement for an unknown
-    /// control message is a frame with another unknown control message.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let RelayState { forwarding, ways, .. } = relay_state(&mut self.role)?;
-        let way = forwarding.reported().map(|(side, _)| &ways[side.index()]);
-        let Some(way) = way else { return forwarding.decide(decision, |_, _| Ok(())) };
-        forwarding.decide(decision, |piece, decision| check_decision(way, piece, decision))
-    }
-
-    fn hold(&mut self) -> Result<HoldId, SendError> {
-        self.closing.check_open()?;
-        relay_state(&mut self.role)?.forwarding.hold()
-    }
-
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let RelayState { forwarding, ways, .. } = relay_state(&mut self.role)?;
-        // Both directions have the same bounds.
-        let [way, _] = ways;
-        forwarding.release(held, decision, |piece, decision| check_decision(way, piece, decision))
-    }
+fn derived_nonce(key: &StreamKey, tag: [u8; 16]) -> [u8; 16] {
+    let hash = Sha256::new().chain_update(b"worldwire relay").chain_update(key.key);
+    let hash: [u8; 32] = hash.chain_update(tag).finalize().into();
+    core::array::from_fn(|at| hash[at])
 }
 
-impl Inject for Sender {
-    /// Sends a message, as [`RawMessage`](crate::message::RawMessage) encodes it, in a separate
-    /// frame. A message injected into a stale session is lost: the server ignores it, and the
-    /// client sends only its own last message again.
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let is_established = self.is_established();
-        let relay = relay_state(&mut self.role)?;
-        // A held offer or accept must leave first.
-        let is_control = |passage: &Passage| {
-            matches!(passage, Passage::Piece(PieceInfo { unit: Unit::Control(opcode), .. })
-                if matches!(*opcode, Opcode::SessionOffer | Opcode::SessionAccept))
-        };
-        if !is_established || relay.forwarding.keeps(is_control) {
-            return Err(SendError::NotEstablished);
+/// Whether a control message is unknown and may therefore be changed.
+fn is_unknown(opcode: Opcode) -> bool {
+    !matches!(
+        opcode,
+        Opcode::SessionOffer | Opcode::SessionAccept | Opcode::KeepAlive | Opcode::KeepAliveRsp
+    )
+}
+
+/// The message, if the bytes are exactly one.
+pub(super) fn whole_message(bytes: &[u8]) -> Result<RawMessage<'_>, SendError> {
+    let mut reader = Reader::new(bytes);
+    match RawMessage::decode(&mut reader, false) {
+        Ok(message) if reader.remaining() == 0 => Ok(message),
+        _ => {
+            let found = format!("{} other bytes", bytes.len());
+            Err(SendError::Encode(Error::value("one whole DML message", found)))
         }
-        relay.inject(to, message)
     }
 }
 
-fn relay_state(role: &mut Role) -> Result<&mut RelayState, SendError> {
-    match role {
-        Role::Relay(relay) => Ok(relay),
-        _ => Err(SendError::Role("a relay")),
+/// Checks that the bytes are exactly one frame with an unknown control message.
+fn check_control(bytes: &[u8]) -> Result<(), SendError> {
+    let whole = FrameHead::decode(&mut Reader::new(bytes)).map(FrameHead::frame_bytes);
+    let opcode = control_opcode(bytes).filter(|opcode| is_unknown(*opcode));
+    if whole.ok() == Some(bytes.len()) && opcode.is_some() {
+        return Ok(());
+    }
+    let wanted = "a frame with an unknown control message";
+    Err(SendError::Encode(Error::value(wanted, "other bytes")))
+}
+
+/// Checks that a piece may be dropped or replaced.
+pub(super) fn check_decision(
+    ways: &[Way; 2],
+    piece: &Passage,
+    decision: &Decision<'_>,
+) -> Result<(), SendError> {
+    let Passage::Piece(piece) = piece else { return Ok(()) };
+    let way = &ways[piece.side.other().index()];
+    match (piece.unit, decision) {
+        (Unit::Control(opcode), _) if !is_unknown(opcode) => {
+            Err(SendError::Unchangeable("a control message of the session"))
+        }
+        (Unit::Control(_), Decision::Instead(bytes)) => check_control(bytes),
+        (_, Decision::Instead(bytes)) => {
+            whole_message(bytes)?;
+            let length = way.frame.bytes().saturating_add(bytes.len());
+            way.out.check_fits(length).map_err(SendError::QueueFull)
+        }
+        (_, Decision::Drop | Decision::AsIs) => Ok(()),
     }
 }

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{self, CloseReason, Closing, Outgoing, SendError, Timer, Timers};
+use worldwire_core::connection::{
+    self, Bounds, CloseReason, Decision, HalfSender, Inject, Leaving, Outgoing, Role as _,
+    SendError, SendHalf, Timer,
+};
 use worldwire_core::{Error, Result, Side};
 
 use super::config::{ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ServerConfig, UnknownControl};
-use super::event::{Ignored, News, Unit};
-use super::relay_state::RelayState;
-use crate::control::{Control, KeepAlive, SessionAccept, SessionOffer};
+use super::event::{Ignored, News, PieceInfo, Unit};
+use super::relay::{Passage, RelayState, Way, check_decision, whole_message};
+use crate::control::{Control, KeepAlive, Opcode, SessionAccept, SessionOffer};
 use crate::crypt::login::Salt;
 use crate::crypt::observer::ObserverKeys;
 use crate::crypto_block::CryptoBlock;
@@ -20,24 +23,20 @@ use crate::message::RawMessage;
 /// the other half.
 #[derive(Debug)]
 pub struct Sender {
-    pub(super) role: Role,
+    pub(super) half: SendHalf<Role>,
     pub(super) session: Session,
     /// The salt from the last session offer.
     pub(super) salt: Option<Salt>,
     /// When the first session was established.
     since: Duration,
     level: u8,
-    /// The queue to the other side. A relay has one for each side in its own state.
-    pub(super) out: Outgoing,
-    pub(super) timers: Timers,
-    pub(super) closing: Closing,
     /// Client: the last message sent, until a message from the server follows it.
     last: Option<Vec<u8>>,
 }
 
 /// The role of a connection.
 #[derive(Debug)]
-pub(super) enum Role {
+pub enum Role {
     Client(Arc<ClientConfig>),
     Server(Arc<ServerConfig>),
     Observer(Arc<ObserverKeys>),
@@ -66,23 +65,62 @@ pub(super) enum Verdict {
     Keep,
 }
 
+impl connection::Role for Role {
+    type Lane = Way;
+    type Piece = Passage;
+
+    fn side(&self) -> Option<Side> {
+        match self {
+            Self::Client(_) => Some(Side::Client),
+            Self::Server(_) => Some(Side::Server),
+            Self::Observer(_) | Self::Relay(_) => None,
+        }
+    }
+
+    fn leave(
+        &mut self,
+        _: Side,
+        way: &mut Way,
+        leaving: Leaving<Passage>,
+    ) -> Result<(), CloseReason> {
+        way.forward(leaving);
+        if way.is_broken { Err(CloseReason::Fault) } else { Ok(()) }
+    }
+
+    fn check(
+        &self,
+        ways: &[Way; 2],
+        piece: &Passage,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
+        check_decision(ways, piece, decision)
+    }
+}
+
+impl HalfSender for Sender {
+    type Role = Role;
+
+    fn half(&self) -> &SendHalf<Role> {
+        &self.half
+    }
+
+    fn half_mut(&mut self) -> &mut SendHalf<Role> {
+        &mut self.half
+    }
+}
+
 impl Sender {
     pub(super) fn new(role: Role, now: Duration) -> Self {
-        let mut sender = Self {
-            role,
-            session: Session::None,
-            salt: None,
-            since: now,
-            level: 1,
-            out: Outgoing::default(),
-            timers: Timers::new(now),
-            closing: Closing::default(),
-            last: None,
+        let bounds = match &role {
+            Role::Client(config) => config.common.bounds,
+            Role::Server(config) => config.common.bounds,
+            Role::Observer(_) => Bounds::default(),
+            Role::Relay(relay) => relay.config.bounds,
         };
-        if let Some(common) = sender.common() {
-            sender.out = Outgoing::new(common.bounds);
-        }
-        sender
+        let is_relay = matches!(role, Role::Relay(_));
+        let half = SendHalf::new(role, [(); 2].map(|()| Way::new(bounds)), now);
+        let half = if is_relay { half.forwarding(bounds) } else { half };
+        Self { half, session: Session::None, salt: None, since: now, level: 1, last: None }
     }
 
     /// Makes the session stale (servers). The client's next message is ignored and answered with an
@@ -92,8 +130,8 @@ impl Sender {
     /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if the ID is 0
     /// or that of the current session.
     pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        if !matches!(self.role, Role::Server(_)) {
+        self.half.closing.check_open()?;
+        if !matches!(self.half.role, Role::Server(_)) {
             return Err(SendError::Role("a server"));
         }
         let Session::Established { id } = self.session else {
@@ -139,15 +177,17 @@ impl Sender {
 
     /// The other side, for a client or server.
     pub(super) fn peer(&self) -> Option<Side> {
-        match self.role {
-            Role::Client(_) => Some(Side::Server),
-            Role::Server(_) => Some(Side::Client),
-            Role::Observer(_) | Role::Relay(_) => None,
-        }
+        self.half.role.side().map(Side::other)
+    }
+
+    /// The queue of a client or server.
+    fn out(&mut self) -> &mut Outgoing {
+        let peer = self.peer().unwrap_or(Side::Client);
+        &mut self.half.lanes[peer.index()].out
     }
 
     fn common(&self) -> Option<&Common> {
-        match &self.role {
+        match &self.half.role {
             Role::Client(config) => Some(&config.common),
             Role::Server(config) => Some(&config.common),
             Role::Observer(_) | Role::Relay(_) => None,
@@ -156,7 +196,7 @@ impl Sender {
 
     /// The maximum size of a frame body in bytes.
     pub(super) fn max_frame_bytes(&self) -> u64 {
-        match &self.role {
+        match &self.half.role {
             Role::Client(config) => config.common.max_frame_bytes.into(),
             Role::Server(config) => config.common.max_frame_bytes.into(),
             Role::Observer(_) => MAX_OBSERVED_BYTES,
@@ -166,7 +206,7 @@ impl Sender {
 
     /// Server: the maximum size of a frame body before any session is accepted.
     pub(super) fn max_early_frame_bytes(&self) -> Option<u32> {
-        match (&self.role, self.session) {
+        match (&self.half.role, self.session) {
             (Role::Server(config), Session::None | Session::Offered { previous: None, .. }) => {
                 Some(config.max_early_frame_bytes)
             }
@@ -177,7 +217,7 @@ impl Sender {
     /// Notes that bytes arrived from the other side.
     pub(super) fn on_traffic(&mut self) {
         if self.common().is_some_and(|common| common.life == Life::AnyTraffic) {
-            self.timers.stop(Timer::KeepAlive);
+            self.half.timers.stop(Timer::KeepAlive);
         }
     }
 
@@ -192,7 +232,8 @@ impl Sender {
     /// # Errors
     /// The limits on the queue, if a new session must be offered.
     pub(super) fn judge(&mut self, unit: Unit) -> Result<Verdict> {
-        let (Role::Server(config), Unit::Message { service, order }) = (&self.role, unit) else {
+        let (Role::Server(config), Unit::Message { service, order }) = (&self.half.role, unit)
+        else {
             return Ok(Verdict::Deliver);
         };
         match self.session {
@@ -219,9 +260,6 @@ impl Sender {
     }
 
     /// Handles a control message and returns the session that it establishes.
-    ///
-    /// # Errors
-    /// Malformed for a protocol violation; the limits on the queue for a reply.
     pub(super) fn on_control(&mut self, side: Side, control: &Control<'_>) -> Result<Option<News>> {
         if let (Control::SessionOffer(offer), Side::Server) = (control, side) {
             self.salt = Some(Salt::from(offer));
@@ -229,7 +267,7 @@ impl Sender {
         let wrong = |name: &'static str| {
             Err(Error::malformed(format!("a control message of the {side}"), name))
         };
-        match (control, &self.role) {
+        match (control, &self.half.role) {
             (Control::SessionAccept(accept), Role::Relay(_)) => Ok(self.on_relayed(side, accept)),
             (Control::SessionAccept(accept), Role::Observer(_)) => {
                 self.on_relayed(side, accept);
@@ -247,7 +285,7 @@ impl Sender {
                 self.queue_control(Control::KeepAliveRsp(Some(*alive)), true).map(|()| None)
             }
             (Control::KeepAliveRsp(_), _) => {
-                self.timers.stop(Timer::KeepAlive);
+                self.half.timers.stop(Timer::KeepAlive);
                 Ok(None)
             }
             (Control::Other { opcode, .. }, Role::Server(config))
@@ -273,31 +311,16 @@ impl Sender {
         Some(News::Established { session_id, previous })
     }
 
-    /// Handles deadlines that have passed.
-    ///
-    /// # Errors
-    /// The limits on the queue, if a keep-alive is due.
-    pub(super) fn on_timeout(&mut self) -> Result<()> {
-        match self.timers.passed() {
-            None => Ok(()),
-            Some(Timer::Beat) => self.beat(),
-            Some(timer) => {
-                self.closing.close(CloseReason::Timeout(timer));
-                Ok(())
-            }
-        }
-    }
-
     /// Sends a keep-alive. The response must arrive before the next one is due.
-    fn beat(&mut self) -> Result<()> {
+    pub(super) fn beat(&mut self) -> Result<()> {
         let Some(common) = self.common() else { return Ok(()) };
-        let (now, every) = (self.timers.now(), common.keep_alive_every);
-        let due = self.timers.get(Timer::Beat).unwrap_or(now).saturating_add(every);
+        let (now, every) = (self.half.timers.now(), common.keep_alive_every);
+        let due = self.half.timers.get(Timer::Beat).unwrap_or(now).saturating_add(every);
         // A late driver does not send several keep-alives at once.
         let next = if due > now { due } else { now.saturating_add(every) };
-        self.timers.set(Timer::Beat, next);
-        self.timers.set(Timer::KeepAlive, next);
-        let (alive, trailer) = match &self.role {
+        self.half.timers.set(Timer::Beat, next);
+        self.half.timers.set(Timer::KeepAlive, next);
+        let (alive, trailer) = match &self.half.role {
             Role::Client(config) => {
                 let alive = client_alive(self.salt, now.saturating_sub(self.since));
                 (alive, config.keep_alive_trailer)
@@ -309,27 +332,24 @@ impl Sender {
     }
 
     /// Server: offers a session.
-    ///
-    /// # Errors
-    /// The limits on the queue, for offers after the first.
     pub(super) fn offer(
         &mut self,
         config: &ServerConfig,
         id: u16,
         previous: Option<u16>,
     ) -> Result<()> {
-        let time = config.common.clock(self.timers.now());
+        let time = config.common.clock(self.half.timers.now());
         let crypto = config.offer_crypto_block.then_some(CryptoBlock::NONE);
         let offer = SessionOffer { session_id: id, time, crypto };
         let salt = Salt::from(&offer);
         let bytes = Frame::control(Control::SessionOffer(offer)).to_bytes()?;
         if previous.is_some() {
-            self.out.check_room(bytes.len())?;
+            self.out().check_room(bytes.len())?;
         }
-        self.out.push(bytes);
+        self.out().push(bytes);
         self.salt = Some(salt);
         self.session = Session::Offered { id, previous };
-        self.timers.start(Timer::Setup, config.accept_time);
+        self.half.timers.start(Timer::Setup, config.accept_time);
         Ok(())
     }
 
@@ -341,7 +361,7 @@ impl Sender {
         let crypto = offer.crypto.is_some() && config.accept_crypto_block;
         let accept = Frame::control(Control::SessionAccept(SessionAccept {
             reserved: 0,
-            time: config.common.clock(self.timers.now()),
+            time: config.common.clock(self.half.timers.now()),
             session_id: offer.session_id,
             crypto: crypto.then_some(CryptoBlock::NONE),
         }));
@@ -349,13 +369,13 @@ impl Sender {
         // Messages deferred until the first accept may fill the queue.
         if previous.is_some() {
             let last = self.last.as_ref().map_or(0, Vec::len);
-            self.out.check_room(accept.len().saturating_add(last))?;
+            self.out().check_room(accept.len().saturating_add(last))?;
         }
-        self.out.push(accept);
+        self.out().push(accept);
         if previous.is_some()
             && let Some(last) = self.last.take()
         {
-            self.out.push(last);
+            self.out().push(last);
         }
         self.establish(offer.session_id);
         Ok(News::Established { session_id: offer.session_id, previous })
@@ -378,32 +398,32 @@ impl Sender {
 
     /// Establishes a session and sends the deferred messages.
     fn establish(&mut self, id: u16) {
-        if self.timers.get(Timer::Beat).is_none() {
-            self.since = self.timers.now();
+        if self.half.timers.get(Timer::Beat).is_none() {
+            self.since = self.half.timers.now();
         }
         self.session = Session::Established { id };
-        self.timers.stop(Timer::Setup);
+        self.half.timers.stop(Timer::Setup);
         if let Some(every) = self.common().map(|common| common.keep_alive_every) {
-            self.timers.start_once(Timer::Beat, every);
+            self.half.timers.start_once(Timer::Beat, every);
         }
-        while let Some(message) = self.out.release_deferred() {
+        while let Some(message) = self.out().release_deferred() {
             self.push_message(message);
         }
     }
 
     fn push_message(&mut self, message: Vec<u8>) {
-        if matches!(self.role, Role::Client(_)) {
+        if matches!(self.half.role, Role::Client(_)) {
             self.last = Some(message.clone());
         }
-        self.out.push(message);
+        self.out().push(message);
     }
 
     fn queue_control(&mut self, control: Control<'_>, trailer: bool) -> Result<()> {
         let mut frame = Frame::control(control);
         frame.trailer = trailer.then_some(0);
         let bytes = frame.to_bytes()?;
-        self.out.check_room(bytes.len())?;
-        self.out.push(bytes);
+        self.out().check_room(bytes.len())?;
+        self.out().push(bytes);
         Ok(())
     }
 }
@@ -413,21 +433,52 @@ impl connection::Sender for Sender {
 
     /// Queues a DML message in a separate frame.
     fn send(&mut self, message: &RawMessage<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
+        self.half.closing.check_open()?;
         if self.common().is_none() {
             return Err(SendError::Role("a client or a server"));
         }
         let bytes = Frame::message(message.clone()).to_bytes().map_err(SendError::Encode)?;
-        self.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
+        self.out().check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established() {
             true => self.push_message(bytes),
-            false => self.out.defer(bytes),
+            false => self.out().defer(bytes),
         }
         Ok(())
     }
 
     fn close(&mut self) {
-        self.closing.close(CloseReason::Local);
+        self.half.close_for(CloseReason::Local);
+    }
+}
+
+impl Inject for Sender {
+    /// Sends a message, as [`RawMessage`] encodes it, in a separate frame. A message injected into a
+    /// stale session is lost: the server ignores it, and the client sends only its own last message
+    /// again.
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
+        let is_established = self.is_established();
+        let forwarding = self.half.open_relay()?;
+        // A held offer or accept must leave first.
+        let is_control = |passage: &Passage| {
+            matches!(passage, Passage::Piece(PieceInfo { unit: Unit::Control(opcode), .. })
+                if matches!(*opcode, Opcode::SessionOffer | Opcode::SessionAccept))
+        };
+        if !is_established || forwarding.keeps(is_control) {
+            return Err(SendError::NotEstablished);
+        }
+        let frame = Frame::message(whole_message(message)?).to_bytes();
+        let frame = frame.map_err(SendError::Encode)?;
+        let from = to.other();
+        forwarding.check_readable(from)?;
+        self.half.lanes[to.index()].check_readable()?;
+        self.half.fill(from).map_err(SendError::QueueFull)?;
+        let forwarding = self.half.open_relay()?;
+        let is_reading = forwarding.reported().is_some_and(|(side, _)| side == from);
+        let is_holding = forwarding.is_holding(from);
+        let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.half else {
+            return Ok(());
+        };
+        lanes[to.index()].inject(frame, (is_reading, is_holding), relay.is_datagrams)
     }
 }
 

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
-use worldwire_core::connection::{Incoming, Probe, Search};
+use worldwire_core::connection::{Incoming, Probe, ReadStream, Search};
 use worldwire_core::{Error, Limits, Reader, Result, Side};
 
 use crate::crypt::stream::{Opener, StreamKey, chunk_bytes};
@@ -11,18 +11,18 @@ use crate::frame::{FrameHead, MAGIC, control_in_frame, is_control, recognize, sp
 
 /// The received bytes of one side.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub struct Stream {
     side: Side,
     /// The decrypted bytes.
-    incoming: Incoming,
+    pub(super) incoming: Incoming,
     encryption: Encryption,
     state: ReadState,
     /// The offsets where datagrams end, in decrypted bytes from the start of the stream.
     datagrams: VecDeque<u64>,
     /// The fault to report once everything received was read.
     pub(super) break_off: Option<BreakOff>,
-    /// Whether the side has ended its stream.
-    pub(super) is_ended: bool,
+    /// The bytes of the piece reported last, if they were copied out of the buffer.
+    pub(super) reported_copy: Vec<u8>,
     /// Whether the end of the stream was handled.
     pub(super) is_finished: bool,
     /// For a relay: the received nonces that it has not taken yet.
@@ -98,7 +98,7 @@ impl Stream {
             state: ReadState::Frame,
             datagrams: VecDeque::new(),
             break_off: None,
-            is_ended: false,
+            reported_copy: Vec::new(),
             is_finished: false,
             nonces: None,
             oddities: VecDeque::new(),
@@ -277,17 +277,6 @@ impl Stream {
         self.incoming.advance(self.incoming.unread().len().min(max)).range
     }
 
-    /// The number of received bytes that were not read.
-    pub(super) fn waiting_bytes(&self) -> usize {
-        let sealed = self.break_off.as_ref().and_then(|it| it.wire.as_ref()).map_or(0, Vec::len);
-        self.incoming.unread().len().saturating_add(sealed)
-    }
-
-    /// Drops bytes that were read.
-    pub(super) fn forget(&mut self) {
-        self.incoming.forget();
-    }
-
     pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.incoming.bytes(range)
     }
@@ -339,11 +328,6 @@ impl Stream {
 
     pub(super) fn is_searching(&self) -> bool {
         matches!(self.state, ReadState::Searching(_))
-    }
-
-    /// The wire offset of the first unread byte.
-    pub(super) fn position(&self) -> u64 {
-        self.wire(self.incoming.offset())
     }
 
     /// The wire offset of the next byte to arrive.
@@ -438,6 +422,26 @@ impl Stream {
     /// Whether the rest of the stream is not read.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, ReadState::Over)
+    }
+}
+
+impl ReadStream for Stream {
+    fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    fn incoming_mut(&mut self) -> &mut Incoming {
+        &mut self.incoming
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        let sealed = self.break_off.as_ref().and_then(|it| it.wire.as_ref()).map_or(0, Vec::len);
+        self.incoming.unread().len().saturating_add(sealed)
+    }
+
+    /// On the wire, where tags and nonces count.
+    fn position(&self) -> u64 {
+        self.wire(self.incoming.offset())
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) enum Verdict {
 
 /// The state of a client or a server.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub struct Endpoint {
     part: Part,
     pub(super) session: Session,
     phase: Phase,
@@ -135,9 +135,6 @@ impl Endpoint {
     }
 
     /// Queues an RPC message.
-    ///
-    /// # Errors
-    /// Value, for a message without a whole opcode; the limits on its bytes and on what is queued.
     pub(super) fn send_rpc(
         &mut self,
         message: &RpcMessage<'_>,
@@ -160,9 +157,6 @@ impl Endpoint {
     }
 
     /// Plans a packet with objects.
-    ///
-    /// # Errors
-    /// Those of [`send_objects`](super::Sender::send_objects).
     pub(super) fn send_objects(
         &mut self,
         objects: &[u8],
@@ -198,9 +192,6 @@ impl Endpoint {
     }
 
     /// Asks the client to reset the sequence (servers).
-    ///
-    /// # Errors
-    /// Those of [`reset`](super::Sender::reset).
     pub(super) fn reset(&mut self) -> Result<(), SendError> {
         if !matches!(self.part, Part::Server(_)) {
             return Err(SendError::Role("a server"));
@@ -217,9 +208,6 @@ impl Endpoint {
     }
 
     /// Handles a plain packet.
-    ///
-    /// # Errors
-    /// Malformed, for a hello with another session.
     pub(super) fn on_plain(&mut self, plain: &Plain<'_>, timers: &mut Timers) -> Result<()> {
         match (plain, &self.part) {
             (Plain::Hello(hello), Part::Server(_)) => {

@@ -180,7 +180,7 @@ impl<'c> Piece<'c> for Received<'c> {
 
 /// A piece that is not reported yet.
 #[derive(Debug)]
-pub(super) struct Unreported {
+pub(super) struct Unread {
     pub(super) side: Side,
     pub(super) unit: Unit,
     pub(super) bytes: Vec<u8>,

@@ -7,14 +7,14 @@ use worldwire_core::Side;
 use worldwire_core::{Error, Result};
 
 use super::config::Common;
-use super::event::Unreported;
+use super::event::Unread;
 use crate::frame::{Packet, RpcList, Section};
 
 /// The RPC messages that arrived early, and the number of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     next: u64,
-    early: BTreeMap<u64, Unreported>,
+    early: BTreeMap<u64, Unread>,
     /// Their bytes.
     bytes: usize,
     /// The ranges of messages that a restart discarded, since nothing else reports them.
@@ -43,9 +43,6 @@ impl Inbox {
     }
 
     /// Checks that all messages of a packet can be kept. One that cannot must not be acknowledged.
-    ///
-    /// # Errors
-    /// The limits on messages ahead of a missing one, and on their bytes.
     pub(super) fn check(&self, packet: &Packet<'_>, config: &Common) -> Result<()> {
         let (max_ahead, max_bytes) = (config.max_ahead, config.max_ahead_bytes);
         let mut bytes = self.bytes;
@@ -70,18 +67,18 @@ impl Inbox {
     }
 
     /// Stores a message until [`next`](Self::next) returns it.
-    pub(super) fn put(&mut self, turn: u64, message: Unreported) {
+    pub(super) fn put(&mut self, turn: u64, message: Unread) {
         self.bytes += message.bytes.len();
         self.early.insert(turn, message);
     }
 
     /// A stored message.
-    pub(super) fn get_mut(&mut self, turn: u64) -> Option<&mut Unreported> {
+    pub(super) fn get_mut(&mut self, turn: u64) -> Option<&mut Unread> {
         self.early.get_mut(&turn)
     }
 
     /// The next message in order, if it has arrived.
-    pub(super) fn next(&mut self) -> Option<Unreported> {
+    pub(super) fn next(&mut self) -> Option<Unread> {
         let message = self.early.remove(&self.next)?;
         self.next += 1;
         self.bytes -= message.bytes.len();

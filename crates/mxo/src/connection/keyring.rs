@@ -10,7 +10,7 @@ use crate::frame::Hello;
 
 /// The known keys, and the one in use.
 #[derive(Debug)]
-pub(super) struct Keyring {
+pub struct Keyring {
     known: Arc<[KnownSession]>,
     /// The index of the key in use.
     chosen: Option<usize>,

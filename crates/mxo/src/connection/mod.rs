@@ -26,7 +26,8 @@
 //!   [`News::KeysNeeded`] without it. It prefers a key with the session id from the hello, and uses
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
-//!   word, or drops it. It cannot [`Inject`](worldwire_core::connection::Inject) packets, because
+//!   word, or drops it. [`Packet::encode`] computes the length and CRC of a replacement. Plain
+//!   packets are always forwarded unchanged. It cannot [`Inject`](worldwire_core::connection::Inject) packets, because
 //!   they would need sequence numbers of their own. Plain packets and bare acknowledgements
 //!   overtake [held](worldwire_core::connection::Forward::hold) packets, so both peers stay
 //!   connected.
@@ -81,13 +82,14 @@ mod outbox;
 mod relay;
 mod sender;
 mod sent_packets;
+mod stream;
 mod units;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, Timer};
+use worldwire_core::connection::{self, Bounds, CloseReason, Event, EventOf, Input, Timer};
 use worldwire_core::{Error, Reader, Side};
 
 pub use config::{ClientConfig, Common, RelayConfig, ServerConfig, Session};
@@ -96,17 +98,16 @@ pub use sender::Sender;
 
 use crate::crypt::KnownSession;
 use crate::frame::{
-    Datagram, Measure, Packet, PacketHead, Plain, RccFlags, ReceiveWindow, Sealed, SequenceNumber,
-    ToTheEnd,
+    Datagram, Measure, Packet, PacketHead, Plain, RccFlags, Sealed, SequenceNumber, ToTheEnd,
 };
 use backlog::Backlog;
 use endpoint::{Endpoint, Part, Verdict};
-use event::Unreported;
+use event::Unread;
 use inbox::Inbox;
 use keyring::{Keyring, Refused};
-use missing::Missing;
-use relay::Relaying;
+use relay::{Passage, in_transit};
 use sender::Role;
+use stream::Stream;
 
 /// The highest stream offset at which reading can continue after a gap.
 const MAX_OFFSET: u64 = 1 << 62;
@@ -117,50 +118,57 @@ pub struct Connection {
     sender: Sender,
     /// The stream of each side, by [`Side::index`].
     streams: [Stream; 2],
-    /// Observers and relays: the keys, and whether their lack was reported.
-    keys: Keyring,
+    /// Observers and relays: whether the lack of a key was reported.
     has_reported_keys: bool,
     /// Observers and relays: whether a packet was read.
     is_read: bool,
     /// Relays: input that is not read yet.
     backlog: Backlog,
-    events: VecDeque<Event<Unreported, News>>,
+    events: VecDeque<Event<Unread, News>>,
     /// The bytes of the last reported piece.
     current: Vec<u8>,
-}
-
-/// The stream of one side's datagrams.
-#[derive(Debug, Default)]
-struct Stream {
-    /// The bytes received so far, without repeated packets.
-    end: u64,
-    ended: bool,
-    /// Observers and relays: the received packets, and the initial vector of the last reset.
-    window: ReceiveWindow,
-    reset_by: Option<[u8; 16]>,
-    /// Observers and relays: the missing packets.
-    missing: Missing,
-    /// Observers: the start of the part that could not be read without a key.
-    unread: Option<u64>,
 }
 
 impl Connection {
     /// Plays a client, which sends the first hello.
     #[must_use]
     pub fn client(config: ClientConfig, session: Session, now: Duration) -> Self {
-        Self::endpoint(Part::Client(config), session, now)
+        Self::client_measuring(config, session, Box::new(ToTheEnd), now)
+    }
+
+    /// Plays a client that can find the end of object sections.
+    #[must_use]
+    pub fn client_measuring(
+        config: ClientConfig,
+        session: Session,
+        measure: Box<dyn Measure>,
+        now: Duration,
+    ) -> Self {
+        Self::endpoint(Part::Client(config), session, measure, now)
     }
 
     /// Plays a server, which waits for the client's hello.
     #[must_use]
     pub fn server(config: ServerConfig, session: Session, now: Duration) -> Self {
-        Self::endpoint(Part::Server(config), session, now)
+        Self::server_measuring(config, session, Box::new(ToTheEnd), now)
+    }
+
+    /// Plays a server that can find the end of object sections.
+    #[must_use]
+    pub fn server_measuring(
+        config: ServerConfig,
+        session: Session,
+        measure: Box<dyn Measure>,
+        now: Duration,
+    ) -> Self {
+        Self::endpoint(Part::Server(config), session, measure, now)
     }
 
     /// Watches both sides of a connection whose key is one of these.
     #[must_use]
     pub fn observer(sessions: Arc<[KnownSession]>) -> Self {
-        Self::new(Role::Observer, sessions, Duration::ZERO)
+        let keys = Keyring::new(sessions);
+        Self::new(Role::Observer(Box::new(keys)), Bounds::default(), Duration::ZERO)
     }
 
     /// Stands between a client and a server whose key is one of these. It forwards datagrams in
@@ -168,48 +176,40 @@ impl Connection {
     /// datagram that no known key opens closes the connection.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
-        let relay = Role::Relay(Box::new(Relaying::new(config)));
-        Self::new(relay, Arc::clone(&config.sessions), now)
+        let keys = Keyring::new(Arc::clone(&config.sessions));
+        let mut connection = Self::new(Role::Relay(Box::new(keys)), config.bounds, now);
+        connection.sender.half = connection.sender.half.forwarding(config.bounds);
+        connection
     }
 
     /// The sessions whose keys opened datagrams, for an observer or a relay.
     #[must_use]
     pub fn opened_with(&self) -> Vec<KnownSession> {
-        self.keys.opened().collect()
-    }
-
-    /// Lets a client or server find the end of object sections.
-    #[must_use]
-    pub fn measuring(mut self, measure: Box<dyn Measure>) -> Self {
-        if let Role::Endpoint(endpoint) = &mut self.sender.role {
-            endpoint.measure = measure;
-        }
-        self
+        self.sender.half.role.keys().map(|keys| keys.opened().collect()).unwrap_or_default()
     }
 
     /// The ranges of messages that arrived early and are kept (clients and servers).
     #[cfg(feature = "fuzzing")]
     pub(crate) fn early_ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
-        match &self.sender.role {
+        match &self.sender.half.role {
             Role::Endpoint(endpoint) => endpoint.inbox.ranges(),
-            Role::Observer | Role::Relay(_) => Vec::new(),
+            Role::Observer(_) | Role::Relay(_) => Vec::new(),
         }
     }
 
-    fn endpoint(part: Part, session: Session, now: Duration) -> Self {
-        let endpoint = Endpoint::new(part, session, Box::new(ToTheEnd));
-        let mut connection = Self::new(Role::Endpoint(Box::new(endpoint)), Arc::default(), now);
-        if let Role::Endpoint(endpoint) = &mut connection.sender.role {
-            endpoint.start(&mut connection.sender.timers);
+    fn endpoint(part: Part, session: Session, measure: Box<dyn Measure>, now: Duration) -> Self {
+        let endpoint = Endpoint::new(part, session, measure);
+        let mut connection = Self::new(Role::Endpoint(Box::new(endpoint)), Bounds::default(), now);
+        if let Role::Endpoint(endpoint) = &mut connection.sender.half.role {
+            endpoint.start(&mut connection.sender.half.timers);
         }
         connection
     }
 
-    fn new(role: Role, sessions: Arc<[KnownSession]>, now: Duration) -> Self {
+    fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
         Self {
-            sender: Sender::new(role, now),
+            sender: Sender::new(role, bounds, now),
             streams: Default::default(),
-            keys: Keyring::new(sessions),
             has_reported_keys: false,
             is_read: false,
             backlog: Backlog::default(),
@@ -218,7 +218,7 @@ impl Connection {
         }
     }
 
-    fn event(&mut self, event: Event<Unreported, News>) {
+    fn event(&mut self, event: Event<Unread, News>) {
         self.events.push_back(event);
     }
 
@@ -229,8 +229,8 @@ impl Connection {
     }
 
     fn pass(&mut self, side: Side, wire: &[u8], number: Option<SequenceNumber>) {
-        if let Role::Relay(relay) = &mut self.sender.role {
-            relay.pass(side, wire.to_vec(), number);
+        if let Some(forwarding) = &mut self.sender.half.forwarding {
+            forwarding.pass(side, number.map(Passage::Repeated), wire.to_vec());
             self.fill(side);
         }
     }
@@ -238,7 +238,7 @@ impl Connection {
     /// Reports a fault and closes the connection.
     fn refuse(&mut self, side: Side, error: Error) {
         self.event(Event::Fault { side, error });
-        self.sender.closing.close(CloseReason::Fault);
+        self.sender.half.close_for(CloseReason::Fault);
     }
 
     fn on_datagram(&mut self, side: Side, wire: &[u8]) {
@@ -248,9 +248,9 @@ impl Connection {
                 self.fault(side, error, at, wire);
             }
             Ok(Datagram::Plain(plain)) => self.on_plain(side, &plain, wire),
-            Ok(Datagram::Sealed(sealed)) => match self.sender.role {
+            Ok(Datagram::Sealed(sealed)) => match self.sender.half.role {
                 Role::Endpoint(_) => self.on_own_packet(side, &sealed, wire),
-                Role::Observer | Role::Relay(_) => self.on_watched_packet(side, &sealed, wire),
+                Role::Observer(_) | Role::Relay(_) => self.on_watched_packet(side, &sealed, wire),
             },
         }
     }
@@ -268,7 +268,8 @@ impl Connection {
         let start = self.take(side, wire.len());
         let unit = match plain {
             Plain::Hello(hello) => {
-                if self.keys.on_hello(hello) {
+                let keys = self.sender.half.role.keys_mut();
+                if keys.is_some_and(|keys| keys.on_hello(hello)) {
                     // A new session restarts the sequence numbers.
                     Side::BOTH.into_iter().for_each(|side| self.report_missing(side, true));
                     self.streams.iter_mut().for_each(Stream::forget_packets);
@@ -278,13 +279,13 @@ impl Connection {
             }
             _ => Unit::Plain,
         };
-        if let Role::Endpoint(endpoint) = &mut self.sender.role
-            && let Err(error) = endpoint.on_plain(plain, &mut self.sender.timers)
+        if let Role::Endpoint(endpoint) = &mut self.sender.half.role
+            && let Err(error) = endpoint.on_plain(plain, &mut self.sender.half.timers)
         {
             return self.fault(side, error, start, wire);
         }
         let end = self.streams[side.index()].end;
-        self.receive(Unreported {
+        self.receive(Unread {
             side,
             unit,
             bytes: wire.to_vec(),
@@ -295,17 +296,17 @@ impl Connection {
 
     /// The datagram itself, which only a relay keeps.
     fn wire(&self, wire: &[u8]) -> Vec<u8> {
-        if matches!(self.sender.role, Role::Relay(_)) { wire.to_vec() } else { Vec::new() }
+        if matches!(self.sender.half.role, Role::Relay(_)) { wire.to_vec() } else { Vec::new() }
     }
 
-    fn receive(&mut self, piece: Unreported) {
+    fn receive(&mut self, piece: Unread) {
         self.event(Event::Received(piece));
     }
 
     /// Handles a packet addressed to this client or server.
     fn on_own_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
-        let Role::Endpoint(endpoint) = &mut self.sender.role else { return };
-        let timers = &mut self.sender.timers;
+        let Role::Endpoint(endpoint) = &mut self.sender.half.role else { return };
+        let timers = &mut self.sender.half.timers;
         let opened = endpoint.session.key.open(&sealed.iv, &sealed.cipher).map_err(Error::from);
         let judged = opened.and_then(|plain| {
             let head = PacketHead::decode(&mut Reader::new(&plain)).map_err(Error::closed)?;
@@ -357,7 +358,10 @@ impl Connection {
 
     /// Handles a packet seen by an observer or relay.
     fn on_watched_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
-        let plain = match self.keys.open(&sealed.iv, &sealed.cipher) {
+        let Some(keys) = self.sender.half.role.keys_mut() else { return };
+        let opened = keys.open(&sealed.iv, &sealed.cipher);
+        let contradiction = keys.contradiction();
+        let plain = match opened {
             Ok(plain) => plain,
             Err(Refused::NoKey(missing)) => return self.on_missing_key(side, missing, wire),
             Err(Refused::Damaged(error)) => {
@@ -365,7 +369,7 @@ impl Connection {
                 return self.fault(side, error, at, wire);
             }
         };
-        if let Some((id, named)) = self.keys.contradiction() {
+        if let Some((id, named)) = contradiction {
             self.event(Event::News(News::OtherSession { id, named }));
         }
         let head = match PacketHead::decode(&mut Reader::new(&plain)).map_err(Error::closed) {
@@ -391,7 +395,7 @@ impl Connection {
         let range = start..self.streams[side.index()].end;
         let unit = Unit::Packet { number, flags: head.flags };
         let wire = self.wire(wire);
-        self.receive(Unreported { side, unit, bytes: plain, range, wire });
+        self.receive(Unread { side, unit, bytes: plain, range, wire });
     }
 
     /// Reports packets that are not expected any more.
@@ -404,7 +408,7 @@ impl Connection {
     /// Handles a packet that no key opens.
     fn on_missing_key(&mut self, side: Side, missing: MissingKey, wire: &[u8]) {
         let start = self.take(side, wire.len());
-        if matches!(self.sender.role, Role::Relay(_)) {
+        if matches!(self.sender.half.role, Role::Relay(_)) {
             let error = Error::malformed("the key of the session", missing.to_string());
             return self.refuse(side, error.at(start));
         }
@@ -438,16 +442,16 @@ impl Connection {
 
     /// Queues a client's or server's reports about its own packets.
     fn flush_news(&mut self) {
-        if let Role::Endpoint(endpoint) = &mut self.sender.role {
+        if let Role::Endpoint(endpoint) = &mut self.sender.half.role {
             self.events.extend(endpoint.news.drain(..).map(Event::News));
         }
     }
 
     /// Takes the time from the driver.
     fn set_now(&mut self, now: Duration) {
-        self.sender.timers.set_now(now);
-        if let Role::Endpoint(endpoint) = &mut self.sender.role {
-            endpoint.set_now(self.sender.timers.now());
+        self.sender.half.timers.set_now(now);
+        if let Role::Endpoint(endpoint) = &mut self.sender.half.role {
+            endpoint.set_now(self.sender.half.timers.now());
         }
         self.settle();
     }
@@ -455,7 +459,7 @@ impl Connection {
     /// Relays: carries out the decision about the last piece, and fills both queues.
     #[inline]
     fn settle(&mut self) {
-        if matches!(self.sender.role, Role::Relay(_)) {
+        if self.sender.half.forwarding.is_some() {
             self.settle_piece();
             Side::BOTH.into_iter().for_each(|from| self.fill(from));
         }
@@ -463,19 +467,19 @@ impl Connection {
 
     /// Relays: carries out the decision about the last piece.
     fn settle_piece(&mut self) {
-        if let Role::Relay(relay) = &mut self.sender.role
-            && let Some(from) = relay.settle()
-        {
+        let Some(forwarding) = &mut self.sender.half.forwarding else { return };
+        let settled = forwarding.settle(|_, passage| match passage {
+            Passage::Piece { wire, .. } => core::mem::take(wire),
+            Passage::Repeated(_) => Vec::new(),
+        });
+        if let Some(from) = settled {
             self.fill(from);
         }
     }
 
     /// Relays: queues the datagrams of a side that can leave now.
     fn fill(&mut self, from: Side) {
-        if let Role::Relay(relay) = &mut self.sender.role
-            && !self.sender.closing.is_closed()
-            && let Err(error) = relay.fill(from, &self.keys)
-        {
+        if let Err(error) = self.sender.half.fill(from) {
             self.refuse(from, error.at(self.streams[from.index()].end));
         }
     }
@@ -503,16 +507,17 @@ impl Connection {
 
     /// Relays: reads the next input, unless its side is paused. Returns false if there is none.
     fn read_on(&mut self) -> bool {
-        let Role::Relay(relay) = &self.sender.role else { return false };
-        if self.sender.closing.is_closed() {
+        let half = &self.sender.half;
+        let Some(forwarding) = half.forwarding.as_ref().filter(|_| !half.closing.is_closed())
+        else {
             return false;
-        }
-        if let Some((from, arrival)) = self.backlog.pop(|side| !relay.is_paused(side)) {
+        };
+        if let Some((from, arrival)) = self.backlog.pop(|side| !half.is_paused(side)) {
             self.arrive(from, arrival.as_input());
             return true;
         }
         for side in Side::BOTH {
-            if let Err(error) = relay.check_unread(self.backlog.bytes(side)) {
+            if let Err(error) = forwarding.check_unread(self.backlog.bytes(side)) {
                 self.refuse(side, error.at(self.streams[side.index()].end));
                 return true;
             }
@@ -530,46 +535,8 @@ impl Connection {
             }
         };
         if is_over {
-            self.sender.closing.close(CloseReason::Remote);
+            self.sender.half.close_for(CloseReason::Remote);
         }
-    }
-}
-
-impl Stream {
-    /// Starts over for a new session.
-    fn forget_packets(&mut self) {
-        (self.window, self.reset_by) = (ReceiveWindow::default(), None);
-        self.missing = Missing::default();
-    }
-
-    /// Whether a packet restarts the sequence numbers. A repeated reset has the same initial
-    /// vector.
-    fn is_reset_by(&self, head: &PacketHead, iv: &[u8; 16]) -> bool {
-        head.flags.contains(RccFlags::Reset) && self.reset_by != Some(*iv)
-    }
-
-    /// Notes a packet, for observers and relays. Returns whether it is new.
-    fn note(&mut self, head: &PacketHead, iv: &[u8; 16]) -> bool {
-        let (number, time) = (head.sequence.local, head.time);
-        if !head.flags.contains(RccFlags::Reset) {
-            let is_repeated = self.window.contains(number) && !self.missing.is_later(time);
-            if !is_repeated && self.missing.is_after_long_hole(number, time) {
-                // The window cannot reach back past the hole.
-                self.window = ReceiveWindow::default();
-            }
-            let is_new = self.window.note(number);
-            if is_new {
-                self.missing.note(number, time);
-            }
-            return is_new;
-        }
-        if !self.is_reset_by(head, iv) {
-            return false;
-        }
-        self.reset_by = Some(*iv);
-        (self.window, self.missing) = Default::default();
-        self.missing.note(number, time);
-        self.window.note(number)
     }
 }
 
@@ -580,29 +547,29 @@ impl connection::Connection for Connection {
 
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         self.set_now(now);
-        let ignored =
-            self.sender.closing.is_closed() || self.sender.peer().is_some_and(|peer| peer != from);
+        let ignored = self.sender.half.closing.is_closed()
+            || self.sender.peer().is_some_and(|peer| peer != from);
         if ignored {
             return;
         }
-        match &self.sender.role {
+        match &self.sender.half.role {
             Role::Relay(_) => self.backlog.push(from, input),
-            Role::Endpoint(_) | Role::Observer => self.arrive(from, input),
+            Role::Endpoint(_) | Role::Observer(_) => self.arrive(from, input),
         }
         self.flush_news();
     }
 
     fn timeout(&mut self, now: Duration) {
         self.set_now(now);
-        let timers = &mut self.sender.timers;
+        let timers = &mut self.sender.half.timers;
         let (Role::Endpoint(endpoint), false) =
-            (&mut self.sender.role, self.sender.closing.is_closed())
+            (&mut self.sender.half.role, self.sender.half.closing.is_closed())
         else {
             return;
         };
         match timers.passed() {
             Some(timer) if timer != Timer::Beat => {
-                self.sender.closing.close(CloseReason::Timeout(timer));
+                self.sender.half.close_for(CloseReason::Timeout(timer));
             }
             _ => endpoint.on_timeout(timers),
         }
@@ -618,39 +585,40 @@ impl connection::Connection for Connection {
                 None if self.read_on() => {}
                 None => {
                     self.finish();
-                    if !self.sender.closing.is_closed() {
+                    if !self.sender.half.closing.is_closed() {
                         return None;
                     }
-                    if let Role::Endpoint(endpoint) = &mut self.sender.role {
+                    if let Role::Endpoint(endpoint) = &mut self.sender.half.role {
                         endpoint.finish();
                     }
                     self.flush_news();
                     if self.events.is_empty() {
-                        break Event::Closed(self.sender.closing.report()?);
+                        break Event::Closed(self.sender.half.closing.report()?);
                     }
                 }
             }
         };
         if let Event::Received(piece) = &mut event {
-            if let Role::Relay(relay) = &mut self.sender.role {
-                relay.report(piece);
+            if let Some(forwarding) = &mut self.sender.half.forwarding {
+                let side = piece.side;
+                let (passage, is_urgent) = in_transit(piece);
+                forwarding.report(side, passage, is_urgent);
             }
             self.current = core::mem::take(&mut piece.bytes);
         }
         let bytes = &self.current;
         let event =
-            event.map(|Unreported { side, unit, range, .. }| Received { side, unit, bytes, range });
+            event.map(|Unread { side, unit, range, .. }| Received { side, unit, bytes, range });
         Some((event, &mut self.sender))
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
         self.settle_piece();
-        let now = self.sender.timers.now();
+        let now = self.sender.half.timers.now();
         let peer = self.sender.peer();
-        match &mut self.sender.role {
+        match &mut self.sender.half.role {
             Role::Endpoint(endpoint) if peer == Some(to) => endpoint.pop(now),
-            Role::Relay(relay) => relay.pop(to),
-            Role::Endpoint(_) | Role::Observer => None,
+            _ => self.sender.half.lanes[to.index()].out.pop(),
         }
     }
 
@@ -658,11 +626,11 @@ impl connection::Connection for Connection {
         if self.is_closed() {
             return None;
         }
-        let own = match &self.sender.role {
-            Role::Endpoint(endpoint) => endpoint.deadline(self.sender.timers.now()),
-            Role::Observer | Role::Relay(_) => None,
+        let own = match &self.sender.half.role {
+            Role::Endpoint(endpoint) => endpoint.deadline(self.sender.half.timers.now()),
+            Role::Observer(_) | Role::Relay(_) => None,
         };
-        self.sender.timers.next().into_iter().chain(own).min()
+        self.sender.half.timers.next().into_iter().chain(own).min()
     }
 
     fn sender(&mut self) -> &mut Sender {
@@ -670,32 +638,28 @@ impl connection::Connection for Connection {
     }
 
     fn is_established(&self) -> bool {
-        match &self.sender.role {
+        match &self.sender.half.role {
             Role::Endpoint(endpoint) => endpoint.is_established(),
-            Role::Observer | Role::Relay(_) => self.is_read,
+            Role::Observer(_) | Role::Relay(_) => self.is_read,
         }
     }
 
     fn is_closed(&self) -> bool {
-        self.sender.closing.is_closed()
+        self.sender.half.closing.is_closed()
     }
 
     fn queued_bytes(&self, to: Side) -> usize {
-        match &self.sender.role {
+        match &self.sender.half.role {
             Role::Endpoint(endpoint) if self.sender.peer() == Some(to) => endpoint.queued_bytes(),
-            Role::Relay(relay) => relay.queued_bytes(to),
-            Role::Endpoint(_) | Role::Observer => 0,
+            _ => self.sender.half.lanes[to.index()].out.bytes(),
         }
     }
 
     fn is_paused(&self, from: Side) -> bool {
-        matches!(&self.sender.role, Role::Relay(relay) if relay.is_paused(from))
+        self.sender.half.is_paused(from)
     }
 
     fn kept_bytes(&self, from: Side) -> usize {
-        match &self.sender.role {
-            Role::Relay(relay) => relay.kept_bytes(from),
-            Role::Endpoint(_) | Role::Observer => 0,
-        }
+        self.sender.half.kept_bytes(from)
     }
 }

@@ -286,9 +286,6 @@ pub(super) struct Unacknowledged {
 
 impl Unacknowledged {
     /// Queues a message after all others.
-    ///
-    /// # Errors
-    /// The limits on unacknowledged messages and bytes.
     pub(super) fn push(
         &mut self,
         message: &[u8],

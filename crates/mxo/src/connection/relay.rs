@@ -2,26 +2,17 @@
 
 use std::collections::VecDeque;
 
-use worldwire_core::connection::{Decision, Forwarding, HoldId, Leaving, Outgoing, SendError};
-use worldwire_core::{Error, Reader, Result, Side};
+use worldwire_core::connection::{Bounds, Decision, Leaving, Outgoing, SendError};
+use worldwire_core::{Error, Reader};
 
-use super::config::RelayConfig;
-use super::event::{Unit, Unreported};
+use super::event::{Unit, Unread};
 use super::keyring::Keyring;
 use crate::crypt::{SessionKey, is_intact};
 use crate::frame::{HEAD_BYTES, PacketHead, RccFlags, SequenceNumber, SequenceWord};
 
-/// The state of a relay.
-#[derive(Debug)]
-pub(super) struct Relaying {
-    forwarding: Forwarding<Passage>,
-    /// By the side that sends.
-    ways: [Way; 2],
-}
-
 /// A datagram on its way through a relay.
 #[derive(Debug)]
-enum Passage {
+pub enum Passage {
     /// A piece, with its datagram until it is queued.
     Piece {
         /// The sequence word of a packet.
@@ -32,10 +23,10 @@ enum Passage {
     Repeated(SequenceNumber),
 }
 
-/// One direction of a relay.
+/// A relay's queue to one side. The other roles use none.
 #[derive(Debug)]
-struct Way {
-    out: Outgoing,
+pub struct Way {
+    pub(super) out: Outgoing,
     /// The packets that were replaced or dropped, since they may be repeated.
     changed: VecDeque<(SequenceNumber, Option<Vec<u8>>)>,
 }
@@ -43,100 +34,41 @@ struct Way {
 /// How many changed packets are remembered. Older ones are not expected again.
 const MAX_CHANGED: usize = 256;
 
-impl Relaying {
-    pub(super) fn new(config: &RelayConfig) -> Self {
-        let way = || Way { out: Outgoing::new(config.bounds), changed: VecDeque::new() };
-        let forwarding = Forwarding::new(config.bounds);
-        Self { forwarding, ways: [way(), way()] }
-    }
+/// What a relay remembers about a piece that is reported now, and whether it may overtake held
+/// ones.
+pub(super) fn in_transit(piece: &mut Unread) -> (Passage, bool) {
+    let (word, is_urgent) = match piece.unit {
+        Unit::Packet { flags, .. } => {
+            let is_bare = piece.bytes.len() <= HEAD_BYTES + 1;
+            (word_of(&piece.bytes), is_bare && !flags.contains(RccFlags::Reset))
+        }
+        Unit::Plain => (None, true),
+        _ => (None, false),
+    };
+    (Passage::Piece { word, wire: core::mem::take(&mut piece.wire) }, is_urgent)
+}
 
-    /// Registers a piece that is about to be reported, so that it can be decided about.
-    pub(super) fn report(&mut self, piece: &mut Unreported) {
-        let (word, is_urgent) = match piece.unit {
-            Unit::Packet { flags, .. } => {
-                let is_bare = piece.bytes.len() <= HEAD_BYTES + 1;
-                (word_of(&piece.bytes), is_bare && !flags.contains(RccFlags::Reset))
-            }
-            Unit::Plain => (None, true),
-            _ => (None, false),
-        };
-        let wire = core::mem::take(&mut piece.wire);
-        self.forwarding.report(piece.side, Passage::Piece { word, wire }, is_urgent);
+impl AsRef<Outgoing> for Way {
+    fn as_ref(&self) -> &Outgoing {
+        &self.out
     }
+}
 
-    /// Records a decision about the last piece.
-    pub(super) fn decide(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        let Self { forwarding, ways } = self;
-        forwarding.decide(decision, |passage, decision| Self::check(ways, passage, decision))
+impl AsMut<Outgoing> for Way {
+    fn as_mut(&mut self) -> &mut Outgoing {
+        &mut self.out
     }
+}
 
-    /// Holds the last piece.
-    pub(super) fn hold(&mut self) -> Result<HoldId, SendError> {
-        self.forwarding.hold()
-    }
-
-    /// Records a decision about a held piece.
-    pub(super) fn release(
-        &mut self,
-        held: HoldId,
-        decision: Decision<'_>,
-    ) -> Result<(), SendError> {
-        let Self { forwarding, ways } = self;
-        forwarding.release(held, decision, |passage, decision| Self::check(ways, passage, decision))
-    }
-
-    /// Queues the last piece. Returns the side that sent it.
-    pub(super) fn settle(&mut self) -> Option<Side> {
-        self.forwarding.settle(|_, passage| match passage {
-            Passage::Piece { wire, .. } => core::mem::take(wire),
-            Passage::Repeated(_) => Vec::new(),
-        })
-    }
-
-    /// Queues the datagrams of a side that can leave now.
-    ///
-    /// # Errors
-    /// The limit that a datagram exceeds even in an empty queue.
-    pub(super) fn fill(&mut self, from: Side, keys: &Keyring) -> Result<()> {
-        let Self { forwarding, ways, .. } = self;
-        forwarding.fill(from, &mut ways[from.index()], |way, leaving| way.forward(leaving, keys))
-    }
-
-    /// Queues a datagram that needs no decision: it is unreadable, or a repeat that is treated like
-    /// the first copy.
-    pub(super) fn pass(&mut self, side: Side, wire: Vec<u8>, number: Option<SequenceNumber>) {
-        self.forwarding.pass(side, number.map(Passage::Repeated), wire);
-    }
-
-    pub(super) fn pop(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.ways[to.other().index()].out.pop()
-    }
-
-    /// How many bytes are queued for a side.
-    pub(super) fn queued_bytes(&self, to: Side) -> usize {
-        self.ways[to.other().index()].out.bytes()
-    }
-
-    pub(super) fn is_paused(&self, from: Side) -> bool {
-        self.forwarding.is_paused(from, &self.ways[from.index()].out)
-    }
-
-    pub(super) fn kept_bytes(&self, from: Side) -> usize {
-        self.forwarding.kept_bytes(from, &self.ways[from.index()].out)
-    }
-
-    /// Checks that not too much of a paused side has arrived.
-    ///
-    /// # Errors
-    /// The limit "bytes behind a full queue".
-    pub(super) fn check_unread(&self, unread: usize) -> Result<()> {
-        self.forwarding.check_unread(unread)
+impl Way {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self { out: Outgoing::new(bounds), changed: VecDeque::new() }
     }
 
     /// Checks that a piece may be dropped or replaced as decided. Both directions have the same
     /// bounds.
-    fn check(
-        [way, _]: &[Way; 2],
+    pub(super) fn check(
+        &self,
         passage: &Passage,
         decision: &Decision<'_>,
     ) -> Result<(), SendError> {
@@ -152,22 +84,14 @@ impl Relaying {
                     return Err(SendError::Encode(Error::value(wanted, found)));
                 }
                 let length = crate::crypt::sealed_bytes(packet.len());
-                way.out.check_fits(length).map_err(SendError::QueueFull)
+                self.out.check_fits(length).map_err(SendError::QueueFull)
             }
             (Passage::Piece { word: Some(_), .. }, Decision::Drop) => Ok(()),
         }
     }
-}
 
-impl AsMut<Outgoing> for Way {
-    fn as_mut(&mut self) -> &mut Outgoing {
-        &mut self.out
-    }
-}
-
-impl Way {
     /// Queues a datagram that leaves the relay.
-    fn forward(&mut self, leaving: Leaving<Passage>, keys: &Keyring) {
+    pub(super) fn forward(&mut self, leaving: Leaving<Passage>, keys: &Keyring) {
         let Leaving { piece, bytes: wire, decision, .. } = leaving;
         let made = match (piece, decision) {
             (Some(Passage::Repeated(number)), _) => {

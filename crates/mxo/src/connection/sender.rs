@@ -4,35 +4,96 @@ use std::time::Duration;
 
 use worldwire_core::Side;
 use worldwire_core::connection::{
-    self, CloseReason, Closing, Decision, Forward, HoldId, SendError, Timers,
+    self, Bounds, CloseReason, Decision, HalfSender, Leaving, Role as _, SendError, SendHalf,
 };
 
 use super::endpoint::Endpoint;
 use super::event::PacketNumber;
-use super::relay::Relaying;
+use super::keyring::Keyring;
+use super::relay::{Passage, Way};
 use crate::frame::{RpcMessage, SimTime};
 
 /// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
 /// the other half.
 #[derive(Debug)]
 pub struct Sender {
-    pub(super) role: Role,
-    pub(super) timers: Timers,
-    pub(super) closing: Closing,
+    pub(super) half: SendHalf<Role>,
 }
 
 /// The role of a connection.
 #[derive(Debug)]
-pub(super) enum Role {
+pub enum Role {
     /// A client or a server.
     Endpoint(Box<Endpoint>),
-    Observer,
-    Relay(Box<Relaying>),
+    Observer(Box<Keyring>),
+    Relay(Box<Keyring>),
+}
+
+impl Role {
+    /// The keys of an observer or relay.
+    pub(super) fn keys(&self) -> Option<&Keyring> {
+        match self {
+            Self::Endpoint(_) => None,
+            Self::Observer(keys) | Self::Relay(keys) => Some(keys),
+        }
+    }
+
+    pub(super) fn keys_mut(&mut self) -> Option<&mut Keyring> {
+        match self {
+            Self::Endpoint(_) => None,
+            Self::Observer(keys) | Self::Relay(keys) => Some(keys),
+        }
+    }
+}
+
+impl connection::Role for Role {
+    type Lane = Way;
+    type Piece = Passage;
+
+    fn side(&self) -> Option<Side> {
+        match self {
+            Self::Endpoint(endpoint) => Some(endpoint.side()),
+            Self::Observer(_) | Self::Relay(_) => None,
+        }
+    }
+
+    fn leave(
+        &mut self,
+        _: Side,
+        way: &mut Way,
+        leaving: Leaving<Passage>,
+    ) -> Result<(), CloseReason> {
+        if let Self::Relay(keys) = self {
+            way.forward(leaving, keys);
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        [way, _]: &[Way; 2],
+        piece: &Passage,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
+        way.check(piece, decision)
+    }
+}
+
+impl HalfSender for Sender {
+    type Role = Role;
+
+    fn half(&self) -> &SendHalf<Role> {
+        &self.half
+    }
+
+    fn half_mut(&mut self) -> &mut SendHalf<Role> {
+        &mut self.half
+    }
 }
 
 impl Sender {
-    pub(super) fn new(role: Role, now: Duration) -> Self {
-        Self { role, timers: Timers::new(now), closing: Closing::default() }
+    pub(super) fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
+        Self { half: SendHalf::new(role, [(); 2].map(|()| Way::new(bounds)), now) }
     }
 
     /// Sends an object section (clients and servers). `section` is the bytes after the id,
@@ -50,7 +111,7 @@ impl Sender {
         section: &[u8],
         sim_time: Option<SimTime>,
     ) -> Result<PacketNumber, SendError> {
-        self.closing.check_open()?;
+        self.half.closing.check_open()?;
         self.endpoint()?.send_objects(section, sim_time)
     }
 
@@ -64,38 +125,28 @@ impl Sender {
     /// # Errors
     /// [`SendError::Role`], [`SendError::NotEstablished`] and [`SendError::Closed`].
     pub fn reset(&mut self) -> Result<(), SendError> {
-        self.closing.check_open()?;
+        self.half.closing.check_open()?;
         self.endpoint()?.reset()
     }
 
     /// How many bytes of RPC messages are not acknowledged.
     #[must_use]
     pub fn unacknowledged_bytes(&self) -> usize {
-        match &self.role {
+        match &self.half.role {
             Role::Endpoint(endpoint) => endpoint.unacknowledged_bytes(),
-            Role::Observer | Role::Relay(_) => 0,
+            Role::Observer(_) | Role::Relay(_) => 0,
         }
     }
 
     /// The side whose datagrams a client or server reads.
     pub(super) fn peer(&self) -> Option<Side> {
-        match &self.role {
-            Role::Endpoint(endpoint) => Some(endpoint.side().other()),
-            Role::Observer | Role::Relay(_) => None,
-        }
+        self.half.role.side().map(Side::other)
     }
 
     fn endpoint(&mut self) -> Result<&mut Endpoint, SendError> {
-        match &mut self.role {
+        match &mut self.half.role {
             Role::Endpoint(endpoint) => Ok(endpoint),
-            Role::Observer | Role::Relay(_) => Err(NO_ENDPOINT),
-        }
-    }
-
-    fn relay(&mut self) -> Result<&mut Relaying, SendError> {
-        match &mut self.role {
-            Role::Relay(relay) => Ok(relay),
-            Role::Endpoint(_) | Role::Observer => Err(SendError::Role("a relay")),
+            Role::Observer(_) | Role::Relay(_) => Err(NO_ENDPOINT),
         }
     }
 }
@@ -107,32 +158,14 @@ impl connection::Sender for Sender {
 
     /// Queues an RPC message. It arrives exactly once, after those sent before it.
     fn send(&mut self, message: &RpcMessage<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let Role::Endpoint(endpoint) = &mut self.role else { return Err(NO_ENDPOINT) };
-        endpoint.send_rpc(message, &self.timers)
+        self.half.closing.check_open()?;
+        let SendHalf { role: Role::Endpoint(endpoint), timers, .. } = &mut self.half else {
+            return Err(NO_ENDPOINT);
+        };
+        endpoint.send_rpc(message, timers)
     }
 
     fn close(&mut self) {
-        self.closing.close(CloseReason::Local);
-    }
-}
-
-impl Forward for Sender {
-    /// Decides about the last datagram. A replacement is a packet with the sequence word of the
-    /// original; [`Packet::encode`](crate::frame::Packet::encode) computes its length and CRC.
-    /// Plain packets are always forwarded unchanged.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        self.relay()?.decide(decision)
-    }
-
-    fn hold(&mut self) -> Result<HoldId, SendError> {
-        self.closing.check_open()?;
-        self.relay()?.hold()
-    }
-
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        self.relay()?.release(held, decision)
+        self.half.close_for(CloseReason::Local);
     }
 }

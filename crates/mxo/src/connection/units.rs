@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use worldwire_core::Side;
 
-use super::event::{Unit, Unreported};
+use super::event::{Unit, Unread};
 use super::inbox::{Inbox, Turn};
 use crate::frame::{HEAD_BYTES, Packet, Section};
 
@@ -20,7 +20,7 @@ pub(super) fn deliver(
     packet: &Packet<'_>,
     plain: &[u8],
     range: Range<u64>,
-) -> Vec<Unreported> {
+) -> Vec<Unread> {
     let number = packet.sequence.local;
     let mut cut = Cut { inbox, side, start: range.start, next: range.start, pieces: Vec::new() };
     let mut at = HEAD_BYTES + 1 + if packet.sim_time.is_some() { 4 } else { 0 };
@@ -72,20 +72,20 @@ struct Cut<'i> {
 
 /// A piece, or the turn of an RPC message in the inbox.
 enum Cutting {
-    Piece(Unreported),
+    Piece(Unread),
     Rpc(u64),
 }
 
 impl Cut<'_> {
     /// A piece that ends at this byte of the packet and starts where the previous one ends.
-    fn piece(&mut self, unit: Unit, bytes: Vec<u8>, end: usize) -> Unreported {
+    fn piece(&mut self, unit: Unit, bytes: Vec<u8>, end: usize) -> Unread {
         let end = self.start.saturating_add(SEALED_HEAD_BYTES).saturating_add(end as u64);
         let range = core::mem::replace(&mut self.next, end)..end;
-        Unreported { side: self.side, unit, bytes, range, wire: Vec::new() }
+        Unread { side: self.side, unit, bytes, range, wire: Vec::new() }
     }
 
     /// Extends the last piece to the end of the datagram, and collects the deliverable pieces.
-    fn finish(mut self, end: u64) -> Vec<Unreported> {
+    fn finish(mut self, end: u64) -> Vec<Unread> {
         match self.pieces.last_mut() {
             Some(Cutting::Piece(piece)) => piece.range.end = end,
             Some(Cutting::Rpc(turn)) => {

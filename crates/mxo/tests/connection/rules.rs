@@ -193,7 +193,9 @@ impl Measure for ToZeros {
 
 #[test]
 fn messages_behind_objects_are_read_when_their_end_is_known() {
-    let mut server = server().measuring(Box::new(ToZeros));
+    let (config, session) = (ServerConfig::new(EPOCH), session(Side::Server));
+    let mut server =
+        Connection::server_measuring(config, session, Box::new(ToZeros), Duration::ZERO);
     greeted(&mut server);
     let objects = |bytes: &[u8]| Section::Objects(bytes.to_vec().into());
     let sections = || vec![objects(&[2, 1, 0, 0]), rpcs(0, 1)];

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{Located, Piece};
+use worldwire_core::connection::Piece;
 
 /// Events specific to TERA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,6 @@ pub enum Unit {
         /// Its opcode in this build's numbering.
         opcode: u16,
     },
-}
-
-/// A piece that is not reported yet. Its bytes are still in the buffer of its stream.
-#[derive(Clone, Debug)]
-pub(super) struct Unread {
-    pub(super) side: Side,
-    pub(super) unit: Unit,
-    pub(super) located: Located,
 }
 
 /// A complete piece of a stream. The pieces tile it.

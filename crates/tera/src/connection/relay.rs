@@ -3,22 +3,21 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use worldwire_core::connection::{Decision, Forwarding, HoldId, Lane, Leaving, SendError};
-use worldwire_core::{Error, Result, Side};
+use worldwire_core::connection::{Decision, Lane, Leaving, SendError, Unread};
+use worldwire_core::{Error, Side};
 
 use super::config::{RelayConfig, check_signed, signs};
-use super::event::{Unit, Unread};
+use super::event::Unit;
 use crate::crypt::exchange::Variant;
 use crate::crypt::pike::Pike;
 use crate::frame::Header;
 use crate::integrity::Resigner;
 
-/// The state of a relay, apart from its streams and queues.
+/// What only a relay has: its settings, and the signatures of the client's messages.
 #[derive(Debug)]
-pub(super) struct Relaying {
+pub struct Relaying {
     config: Arc<RelayConfig>,
     signatures: Signatures,
-    pub(super) forwarding: Forwarding<Unread>,
 }
 
 /// The counters and checksums of the client's messages.
@@ -33,8 +32,7 @@ impl Relaying {
     pub(super) fn new(config: Arc<RelayConfig>) -> Self {
         let signatures =
             Signatures { opcodes: config.integrity.clone(), resigner: Resigner::default() };
-        let forwarding = Forwarding::new(config.bounds);
-        Self { config, signatures, forwarding }
+        Self { config, signatures }
     }
 
     pub(super) fn variant(&self) -> Option<Variant> {
@@ -50,49 +48,45 @@ impl Relaying {
         self.signatures.opcodes = opcodes;
     }
 
-    /// Records a decision about the last piece.
-    pub(super) fn decide(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        let Self { signatures, forwarding, .. } = self;
-        forwarding.decide(decision, |piece, decision| signatures.check_decision(piece, decision))
-    }
-
-    /// Records a decision about a held piece.
-    pub(super) fn release(
+    /// Queues an entry that leaves now.
+    pub(super) fn leave(
         &mut self,
-        held: HoldId,
-        decision: Decision<'_>,
-    ) -> Result<(), SendError> {
-        let Self { signatures, forwarding, .. } = self;
-        forwarding
-            .release(held, decision, |piece, decision| signatures.check_decision(piece, decision))
-    }
-
-    /// Queues the pieces of a side that can leave now. `lane` leads to the other side.
-    ///
-    /// # Errors
-    /// The limit that a piece exceeds even in an empty queue.
-    pub(super) fn fill(&mut self, from: Side, lane: &mut Lane<Box<Pike>>) -> Result<()> {
-        let Self { signatures, forwarding, .. } = self;
-        forwarding.fill(from, lane, |lane, Leaving { piece, bytes, decision, .. }| match piece {
+        from: Side,
+        lane: &mut Lane<Box<Pike>>,
+        leaving: Leaving<Unread<Unit>>,
+    ) {
+        let Leaving { piece, bytes, decision, .. } = leaving;
+        match piece {
             Some(Unread { unit: Unit::Message { .. }, .. }) => {
-                if let Some(bytes) = signatures.outcome(from, bytes, decision) {
+                if let Some(bytes) = self.signatures.outcome(from, bytes, decision) {
                     lane.forward(bytes);
                 }
             }
             // The hello and the keys are not encrypted.
             Some(_) => lane.out.forward(bytes),
             None => lane.forward(bytes),
-        })
+        }
+    }
+
+    /// Checks that a piece may be dropped or replaced as decided.
+    pub(super) fn check(
+        &self,
+        piece: &Unread<Unit>,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
+        match (piece.unit, decision) {
+            (Unit::Message { .. }, Decision::Instead(bytes)) => {
+                self.signatures.check(piece.side, bytes)
+            }
+            (Unit::Message { .. }, _) => Ok(()),
+            (Unit::Hello, _) => Err(SendError::Unchangeable("hello")),
+            (Unit::Key { .. }, _) => Err(SendError::Unchangeable("a key")),
+        }
     }
 
     /// Checks that an injected message is exactly one message of a side.
     pub(super) fn check_injected(&self, side: Side, message: &[u8]) -> Result<(), SendError> {
         self.signatures.check(side, message)
-    }
-
-    /// Whether the hello or a key waits in a queue, which injected messages must not overtake.
-    pub(super) fn keeps_setup(&self) -> bool {
-        self.forwarding.keeps(|piece| !matches!(piece.unit, Unit::Message { .. }))
     }
 
     /// Queues a checked message. `lane` leads away from the `side` that seems to send it.
@@ -102,7 +96,6 @@ impl Relaying {
         message: &[u8],
         lane: &mut Lane<Box<Pike>>,
     ) -> Result<(), SendError> {
-        self.forwarding.check_readable(side)?;
         lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
         let mut message = message.to_vec();
         if self.signatures.signs(side, &message) {
@@ -156,16 +149,6 @@ impl Signatures {
                 }
                 None
             }
-        }
-    }
-
-    /// Checks that a piece may be dropped or replaced as decided.
-    fn check_decision(&self, piece: &Unread, decision: &Decision<'_>) -> Result<(), SendError> {
-        match (piece.unit, decision) {
-            (Unit::Message { .. }, Decision::Instead(bytes)) => self.check(piece.side, bytes),
-            (Unit::Message { .. }, _) => Ok(()),
-            (Unit::Hello, _) => Err(SendError::Unchangeable("hello")),
-            (Unit::Key { .. }, _) => Err(SendError::Unchangeable("a key")),
         }
     }
 

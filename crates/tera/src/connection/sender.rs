@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use worldwire_core::Side;
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Decision, Forward, HoldId, Inject, Lane, SendError,
-    Sender as Sends, Timer, Timers,
+    self, Bounds, CloseReason, Decision, HalfSender, Inject, Lane, Leaving, SendError, SendHalf,
+    Sender as Sends, Timer, Unread,
 };
-use worldwire_core::{Result, Side};
 
 use super::config::{Config, check_signed, signs};
+use super::event::Unit;
 use super::relay::Relaying;
 use crate::crypt::exchange::Variant;
 use crate::crypt::pike::Pike;
@@ -20,17 +22,13 @@ use crate::integrity::Signer;
 /// queues and the clock, so it can answer while an event borrows the other half.
 #[derive(Debug)]
 pub struct Sender {
-    pub(super) role: Role,
+    pub(super) half: SendHalf<Role>,
     pub(super) is_established: bool,
-    /// By receiving side.
-    pub(super) lanes: [Lane<Box<Pike>>; 2],
-    pub(super) timers: Timers,
-    pub(super) closing: Closing,
 }
 
 /// The role of a connection.
 #[derive(Debug)]
-pub(super) enum Role {
+pub enum Role {
     Client(Arc<Config>, Box<Signing>),
     Server(Arc<Config>),
     /// The variant, if the caller knows it.
@@ -40,7 +38,7 @@ pub(super) enum Role {
 
 /// A client's counters and checksums.
 #[derive(Debug)]
-pub(super) struct Signing {
+pub struct Signing {
     /// The messages that carry them.
     opcodes: HashSet<u16>,
     signer: Signer,
@@ -53,15 +51,6 @@ impl Signing {
 }
 
 impl Role {
-    /// The side that a client or server plays.
-    pub(super) fn side(&self) -> Option<Side> {
-        match self {
-            Self::Client(..) => Some(Side::Client),
-            Self::Server(_) => Some(Side::Server),
-            Self::Observer(_) | Self::Relay(_) => None,
-        }
-    }
-
     /// The settings of a client or server.
     pub(super) fn config(&self) -> Option<&Config> {
         match self {
@@ -72,9 +61,9 @@ impl Role {
 }
 
 impl Sender {
-    pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
-        let lanes = [(); 2].map(|()| Lane::new(bounds));
-        Self { role, is_established: false, lanes, timers, closing: Closing::default() }
+    pub(super) fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
+        let half = SendHalf::new(role, [(); 2].map(|()| Lane::new(bounds)), now);
+        Self { half, is_established: false }
     }
 
     /// Sets the seed of the checksums (`iv`), for clients and relays. From patch 93 on, the server
@@ -85,7 +74,7 @@ impl Sender {
     /// # Errors
     /// [`SendError::Role`], for a server or an observer.
     pub fn set_integrity_seed(&mut self, iv: u32) -> Result<(), SendError> {
-        match &mut self.role {
+        match &mut self.half.role {
             Role::Client(_, signing) => signing.signer.iv = Some(iv),
             Role::Relay(relay) => relay.set_seed(iv),
             _ => return Err(SendError::Role("a client or a relay")),
@@ -101,7 +90,7 @@ impl Sender {
     /// # Errors
     /// [`SendError::Role`], for a server or an observer.
     pub fn set_integrity(&mut self, opcodes: HashSet<u16>) -> Result<(), SendError> {
-        match &mut self.role {
+        match &mut self.half.role {
             Role::Client(_, signing) => signing.opcodes = opcodes,
             Role::Relay(relay) => relay.set_integrity(opcodes),
             _ => return Err(SendError::Role("a client or a relay")),
@@ -109,58 +98,22 @@ impl Sender {
         Ok(())
     }
 
-    /// Relays: queues the pieces of a side that can leave now.
-    ///
-    /// # Errors
-    /// The limit that a piece exceeds even in an empty queue.
-    pub(super) fn fill(&mut self, from: Side) -> Result<()> {
-        match &mut self.role {
-            Role::Relay(relay) if !self.closing.is_closed() => {
-                relay.fill(from, &mut self.lanes[from.other().index()])
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn is_paused(&self, from: Side) -> bool {
-        match &self.role {
-            Role::Relay(relay) => {
-                relay.forwarding.is_paused(from, &self.lanes[from.other().index()].out)
-            }
-            _ => false,
-        }
-    }
-
-    pub(super) fn kept_bytes(&self, from: Side) -> usize {
-        match &self.role {
-            Role::Relay(relay) => {
-                relay.forwarding.kept_bytes(from, &self.lanes[from.other().index()].out)
-            }
-            _ => 0,
-        }
-    }
-
-    pub(super) fn close_for(&mut self, reason: CloseReason) {
-        self.closing.close(reason);
-        self.timers.stop_all();
-    }
-
     /// Restarts the idle timer: a whole message arrived, or the key exchange is complete.
     pub(super) fn note_activity(&mut self) {
-        self.timers.stop(Timer::Message);
-        if let Role::Server(config) = &self.role
+        self.half.timers.stop(Timer::Message);
+        if let Role::Server(config) = &self.half.role
             && let Some(idle_time) = config.idle_time
         {
-            self.timers.start(Timer::Idle, idle_time);
+            self.half.timers.start(Timer::Idle, idle_time);
         }
     }
 
     /// Starts the timer of a message that has begun to arrive, or stops it.
     pub(super) fn watch_message(&mut self, has_begun: bool) {
-        if let Some(config) = self.role.config() {
+        if let Some(config) = self.half.role.config() {
             match has_begun && self.is_established {
-                true => self.timers.start_once(Timer::Message, config.message_time),
-                false => self.timers.stop(Timer::Message),
+                true => self.half.timers.start_once(Timer::Message, config.message_time),
+                false => self.half.timers.stop(Timer::Message),
             }
         }
     }
@@ -172,19 +125,20 @@ impl Sends for Sender {
     /// Queues a whole message, with its header. A client fills in counter and checksum where the
     /// message carries them; see [`Config::integrity`].
     fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
-        let to = match &self.role {
+        let to = match &self.half.role {
             Role::Client(..) => Side::Server,
             Role::Server(_) => Side::Client,
             Role::Observer(_) | Role::Relay(_) => {
                 return Err(SendError::Role("a client or a server"));
             }
         };
-        self.closing.check_open()?;
+        self.half.closing.check_open()?;
         Header::whole(message).map_err(SendError::Encode)?;
-        let lane = &mut self.lanes[to.index()];
+        let SendHalf { role, lanes, .. } = &mut self.half;
+        let lane = &mut lanes[to.index()];
         lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
         let mut message = message.to_vec();
-        if let Role::Client(_, signing) = &mut self.role
+        if let Role::Client(_, signing) = role
             && signs(&signing.opcodes, &message)
         {
             check_signed(&message).map_err(SendError::Encode)?;
@@ -198,27 +152,56 @@ impl Sends for Sender {
     }
 
     fn close(&mut self) {
-        self.close_for(CloseReason::Local);
+        self.half.close_for(CloseReason::Local);
     }
 }
 
-impl Forward for Sender {
-    /// Decides about the last piece. A message may be dropped or replaced; the hello and the keys
-    /// are always forwarded unchanged. The relay fills in counter and checksum, so they need not
-    /// be right.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        relaying(&mut self.role)?.decide(decision)
+impl connection::Role for Role {
+    type Lane = Lane<Box<Pike>>;
+    type Piece = Unread<Unit>;
+
+    fn side(&self) -> Option<Side> {
+        match self {
+            Self::Client(..) => Some(Side::Client),
+            Self::Server(_) => Some(Side::Server),
+            Self::Observer(_) | Self::Relay(_) => None,
+        }
     }
 
-    fn hold(&mut self) -> Result<HoldId, SendError> {
-        self.closing.check_open()?;
-        relaying(&mut self.role)?.forwarding.hold()
+    fn leave(
+        &mut self,
+        from: Side,
+        lane: &mut Self::Lane,
+        leaving: Leaving<Unread<Unit>>,
+    ) -> Result<(), CloseReason> {
+        if let Self::Relay(relay) = self {
+            relay.leave(from, lane, leaving);
+        }
+        Ok(())
     }
 
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        relaying(&mut self.role)?.release(held, decision)
+    fn check(
+        &self,
+        _: &[Self::Lane; 2],
+        piece: &Unread<Unit>,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
+        match self {
+            Self::Relay(relay) => relay.check(piece, decision),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl HalfSender for Sender {
+    type Role = Role;
+
+    fn half(&self) -> &SendHalf<Role> {
+        &self.half
+    }
+
+    fn half_mut(&mut self) -> &mut SendHalf<Role> {
+        &mut self.half
     }
 }
 
@@ -226,23 +209,23 @@ impl Inject for Sender {
     /// Queues a message for a side, and fills in its counter and checksum. Also fails while a piece
     /// waits for room in the queue to that side, and if that stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
-        self.closing.check_open()?;
         let side = to.other();
-        let relay = relaying(&mut self.role)?;
-        relay.check_injected(side, message)?;
-        if !self.is_established || relay.keeps_setup() {
+        let forwarding = self.half.open_relay()?;
+        // It must not overtake the hello or a key.
+        let in_setup = forwarding.keeps(|piece| !matches!(piece.unit, Unit::Message { .. }));
+        let readable = forwarding.check_readable(side);
+        if let Role::Relay(relay) = &self.half.role {
+            relay.check_injected(side, message)?;
+        }
+        if !self.is_established || in_setup {
             return Err(SendError::NotEstablished);
         }
         // Counters must leave in the order in which they are assigned.
-        let lane = &mut self.lanes[to.index()];
-        relay.fill(side, lane).map_err(SendError::QueueFull)?;
-        relay.inject(side, message, lane)
-    }
-}
-
-fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
-    match role {
-        Role::Relay(relay) => Ok(relay),
-        _ => Err(SendError::Role("a relay")),
+        self.half.fill(side).map_err(SendError::QueueFull)?;
+        readable?;
+        let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.half else {
+            return Ok(());
+        };
+        relay.inject(side, message, &mut lanes[to.index()])
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use worldwire_core::connection::{Incoming, Located, Search, SkipBudget};
+use worldwire_core::connection::{Incoming, Located, ReadStream, Search, SkipBudget};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::event::Unit;
@@ -17,7 +17,7 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// One direction: its bytes, its cipher and what is to come next.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub struct Stream {
     pub(super) incoming: Incoming,
     cipher: Option<Box<Pike>>,
     pub(super) phase: Phase,
@@ -27,8 +27,6 @@ pub(super) struct Stream {
     exchange_bytes: u64,
     /// For an observer: which messages came so far.
     habits: Option<Habits>,
-    /// Nothing more comes.
-    pub(super) is_ended: bool,
 }
 
 /// What is to come next in a direction.
@@ -61,7 +59,7 @@ impl Stream {
         let exchange_bytes = (hello + 2 * KEY_BYTES) as u64;
         let (incoming, budget) = (Incoming::default(), SkipBudget::default());
         let habits = None;
-        Self { incoming, cipher: None, phase, budget, exchange_bytes, habits, is_ended: false }
+        Self { incoming, cipher: None, phase, budget, exchange_bytes, habits }
     }
 
     /// An observer's: remembers what comes, so that it can be found again behind lost bytes.
@@ -78,7 +76,7 @@ impl Stream {
         self.phase = phase;
     }
 
-    /// Takes in what came off the wire.
+    /// Adds bytes from the wire.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if matches!(self.phase, Phase::Lost) {
             return self.incoming.skip(bytes.len() as u64);
@@ -112,9 +110,6 @@ impl Stream {
     }
 
     /// Bytes of the exchange are missing, and its keys are known from elsewhere.
-    ///
-    /// # Errors
-    /// The limit on keystream that is passed over.
     pub(super) fn tear(&mut self, length: u64) -> Result<()> {
         let from = match self.phase {
             Phase::Torn(from) => from,
@@ -255,13 +250,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the next unread bytes, at most this many.
-    pub(super) fn take(&mut self, most: usize) -> Vec<u8> {
-        let length = self.incoming.unread().len().min(most);
-        let located = self.incoming.advance(length);
-        self.incoming.bytes(located.range).to_vec()
-    }
-
     /// The error for a stream that ends within what it says.
     pub(super) fn torn(&self) -> Option<Error> {
         if let Phase::Searching(search) = &self.phase {
@@ -276,6 +264,16 @@ impl Stream {
             }
             Phase::Messages | Phase::Searching(_) => "a whole message",
         })
+    }
+}
+
+impl ReadStream for Stream {
+    fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    fn incoming_mut(&mut self) -> &mut Incoming {
+        &mut self.incoming
     }
 }
 

@@ -62,7 +62,7 @@ impl Choice {
                 let [client, server] = KEYS;
                 let sessions = [Keys { client, server }];
                 let known = if self.0 & 8 == 0 { &[][..] } else { &sessions };
-                Connection::observer(self.known()).knowing(known.into())
+                Connection::observer_knowing(self.known(), known.into())
             }
             Role::Relay => {
                 let integrity = HashSet::from(SIGNED);

@@ -216,7 +216,7 @@ fn known_keys_make_up_for_a_torn_exchange() {
     for variant in Variant::ALL {
         let said = session(&mut Sampler::new(5), variant);
         let hear = |known: &[Keys], lost: &[usize]| {
-            let mut observer = Connection::observer(None).knowing(known.into());
+            let mut observer = Connection::observer_knowing(None, known.into());
             let mut heard = Vec::new();
             for (index, (side, bytes)) in said.pieces.iter().enumerate() {
                 let input = match lost.contains(&index) {

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use worldwire_core::connection::{Located, Piece};
+use worldwire_core::connection::Piece;
 use worldwire_core::opener::Opener;
 use worldwire_core::{Limits, Reader, Result, Side, Tree, TreeBuilder};
 
@@ -166,13 +166,4 @@ impl<'c> Piece<'c> for Received<'c> {
     fn is_message(&self) -> bool {
         matches!(self.unit, Unit::Message(_))
     }
-}
-
-/// A piece that is still in its stream's buffer and has not been reported yet.
-#[derive(Clone, Debug)]
-pub(super) struct Unread {
-    pub(super) side: Side,
-    pub(super) unit: Unit,
-    pub(super) located: Located,
-    pub(super) encrypted: bool,
 }

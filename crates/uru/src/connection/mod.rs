@@ -41,18 +41,18 @@ mod event;
 mod late;
 mod ping;
 mod relay;
-mod relay_state;
 mod sender;
 mod setup;
 mod stream;
 
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, SendError, Sender as _,
-    Timer, Timers,
+    Bounds, CloseReason, Connection as _, Event, Parts, SendError, Sender as _, StreamMachine,
+    Timer, Unread, read_up,
 };
 use worldwire_core::{Error, Result, Side};
 
@@ -61,7 +61,7 @@ pub use captured::CapturedExchange;
 pub(crate) use config::key_kind;
 pub use config::{BuildPolicy, ClientConfig, Encryption, RelayConfig, RelayKeys, ServerConfig};
 pub use event::{Content, News, Received, Unit};
-pub use relay_state::RelayRandom;
+pub use relay::RelayRandom;
 pub use sender::Sender;
 
 use crate::connect::SetupPacket;
@@ -69,9 +69,9 @@ use crate::crypt::exchange::SessionKey;
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
 use config::refused;
-use event::Unread;
 use late::Candidate;
-use ping::answer;
+use ping::{answer, is_ping};
+use relay::RelayState;
 use sender::Role;
 use stream::{Attempt, Phase, Stream};
 
@@ -87,7 +87,7 @@ pub struct Connection {
     /// decide.
     candidates: Vec<Candidate>,
     /// Events not reported yet. Pieces are still in the buffer of their stream.
-    events: VecDeque<Event<Unread, News>>,
+    events: VecDeque<Event<Unread<Unit>, News>>,
 }
 
 /// The most encrypted bytes that an observer or relay keeps while it waits for the seed.
@@ -122,7 +122,7 @@ impl Connection {
         sender.transmit(Side::Server, &config.connect)?;
         if service.is_encrypted() {
             sender.transmit(Side::Server, &SetupPacket::Connect(y.into()))?;
-            sender.timers.start(Timer::Setup, config.setup_time);
+            sender.half.timers.start(Timer::Setup, config.setup_time);
         } else {
             connection.establish(service, None);
         }
@@ -135,7 +135,7 @@ impl Connection {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
         let role = Role::Server { config, seed: random };
         let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Lost], now);
-        connection.sender.timers.start(Timer::Setup, setup_time);
+        connection.sender.half.timers.start(Timer::Setup, setup_time);
         connection
     }
 
@@ -146,18 +146,45 @@ impl Connection {
         Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
-    /// Gives an observer a key exchange computed in advance with the same keys. If it does not
-    /// match the packets that arrive, the observer computes its own.
-    pub fn expect(&mut self, computed: Arc<CapturedExchange>) {
-        if let Role::Observer { exchange, .. } = &mut self.sender.role {
-            *exchange = Some(computed);
-        }
+    /// Relays between a client and a server. [`Sender`] implements [`Forward`](worldwire_core::connection::Forward) and [`Inject`].
+    ///
+    /// A message may be dropped or replaced by another one of its service and side. A connect packet
+    /// may be replaced by another one of its service. Setup packets are forwarded unchanged, or
+    /// replaced by the relay's own.
+    ///
+    /// [`RelayKeys`](super::RelayKeys) offers two ways to relay encrypted connections. With shared
+    /// keys, the relay has the private key of the service and reads the exchange like an observer,
+    /// so unchanged messages are the same bytes on both sides. With separate keys, the relay
+    /// answers the client as a server would and contacts the server as a client would. Plain
+    /// connections and the file service need no keys and pass as the same bytes.
+    ///
+    /// Pings and their answers overtake [held](worldwire_core::connection::Forward::hold) pieces, so that both ends stay
+    /// connected.
+    ///
+    /// A stream of another protocol passes unread, as does a stream after a fault. The relay sets
+    /// no deadlines then, nor after setup.
+    #[must_use]
+    pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
+        let (bounds, setup_time) = (config.bounds, config.setup_time);
+        let role = Role::Relay(Box::new(RelayState::new(config, random)));
+        let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Setup], now);
+        connection.sender.half = connection.sender.half.forwarding(bounds);
+        connection.sender.half.timers.start(Timer::Setup, setup_time);
+        connection
+    }
+
+    /// Observes both sides. The key exchange was computed in advance with the same keys; if it does
+    /// not match the packets that arrive, the observer computes its own.
+    #[must_use]
+    pub fn observer_expecting(keys: Arc<KeyRing>, computed: Arc<CapturedExchange>) -> Self {
+        let role = Role::Observer { keys, y: None, exchange: Some(computed) };
+        Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
     fn new(role: Role, bounds: Bounds, phases: [Phase; 2], now: Duration) -> Self {
         let [client, server] = phases;
         Self {
-            sender: Sender::new(role, bounds, Timers::new(now)),
+            sender: Sender::new(role, bounds, now),
             streams: [Stream::new(Side::Client, client), Stream::new(Side::Server, server)],
             session: None,
             candidates: Vec::new(),
@@ -180,128 +207,25 @@ impl Connection {
     }
 }
 
-impl Machine for Connection {
+impl StreamMachine for Connection {
+    const PROTOCOL: &'static str = "Uru";
+
     type News = News;
     type Received<'c> = Received<'c>;
+    type Unread = Unread<Unit>;
     type Sender = Sender;
+    type Stream = Stream;
 
-    fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
-        self.sender.timers.set_now(now);
-        self.settle();
-        let stream = &mut self.streams[from.index()];
-        if self.sender.closing.is_closed()
-            || stream.is_ended
-            || self.sender.role.side() == Some(from)
-        {
-            return;
-        }
-        match input {
-            Input::Bytes(bytes) => {
-                if self.events.is_empty() {
-                    stream.incoming.forget();
-                }
-                stream.push(bytes);
-            }
-            Input::Datagram(_) => {
-                let error = Error::malformed("a stream: Uru runs over TCP", "a datagram");
-                let error = error.at(stream.incoming.end());
-                self.events.push_back(Event::Fault { side: from, error });
-                if !matches!(self.sender.role, Role::Observer { .. }) {
-                    self.sender.close_for(CloseReason::Fault);
-                }
-            }
-            Input::Gap(length) => self.gap(from, length),
-            Input::End => stream.is_ended = true,
-        }
+    fn parts(&self) -> (&Sender, &[Stream; 2]) {
+        (&self.sender, &self.streams)
     }
 
-    fn timeout(&mut self, now: Duration) {
-        self.sender.timers.set_now(now);
-        self.settle();
-        match self.sender.timers.passed() {
-            Some(Timer::Beat) => {
-                if let Err(error) = self.sender.ping() {
-                    self.fault(Side::Client, error);
-                }
-            }
-            Some(timer) => self.sender.close_for(CloseReason::Timeout(timer)),
-            None => {}
-        }
+    fn parts_mut(&mut self) -> Parts<'_, Self> {
+        let Self { sender, streams, events, .. } = self;
+        Parts { sender, streams, events }
     }
 
-    fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Sender)> {
-        self.settle();
-        if self.events.is_empty() {
-            self.advance();
-        }
-        let Some(event) = self.events.pop_front() else {
-            return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
-        };
-        if let Event::Received(unread) = &event {
-            self.report(&unread.clone());
-        }
-        let event = event.map(|Unread { side, unit, located, encrypted }| {
-            let bytes = self.streams[side.index()].incoming.bytes(located.range);
-            Received { side, unit, bytes, offset: located.offset, encrypted }
-        });
-        Some((event, &mut self.sender))
-    }
-
-    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.settle_piece();
-        self.sender.lanes[to.index()].out.pop()
-    }
-
-    fn poll_timeout(&self) -> Option<Duration> {
-        self.sender.timers.next()
-    }
-
-    fn sender(&mut self) -> &mut Sender {
-        &mut self.sender
-    }
-
-    fn is_established(&self) -> bool {
-        self.sender.is_established
-    }
-
-    fn is_closed(&self) -> bool {
-        self.sender.closing.is_closed()
-    }
-
-    fn queued_bytes(&self, to: Side) -> usize {
-        self.sender.lanes[to.index()].out.bytes()
-    }
-
-    fn is_paused(&self, from: Side) -> bool {
-        self.sender.is_paused(from)
-    }
-
-    fn kept_bytes(&self, from: Side) -> usize {
-        self.sender.kept_bytes(from)
-    }
-}
-
-/// Reading.
-impl Connection {
-    /// Reads until there is an event or nothing more can be read.
-    fn advance(&mut self) {
-        while self.events.is_empty() && (self.advance_either() || self.finish()) {}
-        if !self.is_closed() {
-            let has_begun = !self.streams[Side::Client.index()].incoming.unread().is_empty();
-            self.sender.watch_message(has_begun);
-        }
-    }
-
-    /// Reads one unit of either side; false if there is none.
-    fn advance_either(&mut self) -> bool {
-        !self.is_closed() && Side::BOTH.into_iter().any(|side| self.advance_side(side))
-    }
-
-    /// Reads one unit of one side; false if there is none.
-    fn advance_side(&mut self, side: Side) -> bool {
-        if self.is_paused(side) {
-            return self.is_flooded(side);
-        }
+    fn read(&mut self, side: Side) -> bool {
         if self.is_waiting(side) {
             return self.identify_service(false) || self.begin_late(side) || self.wait(side);
         }
@@ -316,7 +240,7 @@ impl Connection {
                 self.conclude(side, Unit::Setup, attempt, Self::set_up)
             }
             Phase::Messages(service) => {
-                let answer_pings = match &self.sender.role {
+                let answer_pings = match &self.sender.half.role {
                     Role::Server { config, .. } => config.answer_pings,
                     _ => false,
                 };
@@ -339,11 +263,117 @@ impl Connection {
                 None => false,
             },
             Phase::Late => self.begin_late(side),
-            Phase::Passing => self.forward_unread(side),
-            Phase::Waiting | Phase::Lost => false,
+            Phase::Waiting | Phase::Lost | Phase::Passing => false,
         }
     }
 
+    fn push(&mut self, from: Side, bytes: &[u8]) {
+        self.streams[from.index()].push(bytes);
+    }
+
+    fn gap(&mut self, side: Side, length: u64) {
+        let watches = matches!(self.sender.half.role, Role::Observer { .. });
+        if self.streams[side.index()].is_lost() {
+            self.streams[side.index()].incoming.skip(length);
+            return;
+        }
+        // Report everything that was complete before the gap first.
+        while read_up(self) && self.identify_service(true) {}
+        if self.is_closed() {
+            return;
+        }
+        let stream = &mut self.streams[side.index()];
+        let at = stream.incoming.end();
+        self.events.push_back(Event::Gap { side, range: at..at.saturating_add(length) });
+        if watches && self.is_late_gap(side, length) {
+            return;
+        }
+        let stream = &mut self.streams[side.index()];
+        let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
+        let error = match stream.skip(length) {
+            Ok(true) if watches => return,
+            Err(error) if watches => error,
+            _ => {
+                let wanted = match (in_setup, watches) {
+                    (true, _) => "the whole of connection setup",
+                    (false, true) => "a shorter gap",
+                    (false, false) => "a stream without gaps",
+                };
+                Error::malformed(wanted, format!("{length} bytes missing"))
+            }
+        };
+        self.fault(side, error.at(at));
+        if !watches {
+            self.sender.half.close_for(CloseReason::Fault);
+        }
+    }
+
+    fn conclude(&mut self, all_ended: bool) -> bool {
+        if all_ended && self.identify_service(true) {
+            return true;
+        }
+        let mut is_torn = false;
+        for side in Side::BOTH {
+            let stream = &self.streams[side.index()];
+            let may_continue = !stream.incoming.is_ended || (self.is_waiting(side) && !all_ended);
+            if !may_continue
+                && !self.is_paused(side)
+                && let Some(error) = stream.torn()
+            {
+                let error = self.suspect_key(side, error);
+                self.events.push_back(Event::Fault { side, error });
+                is_torn = true;
+            }
+        }
+        if is_torn {
+            let established = self.sender.is_established;
+            for side in Side::BOTH {
+                if !established || self.streams[side.index()].incoming.is_ended {
+                    self.give_up(side);
+                }
+            }
+        }
+        is_torn
+    }
+
+    fn watch_message(&mut self, has_begun: bool) {
+        self.sender.watch_message(has_begun);
+    }
+
+    fn beat(&mut self) {
+        if let Err(error) = self.sender.ping() {
+            self.fault(Side::Client, error);
+        }
+    }
+
+    fn in_transit(&self, unread: &Unread<Unit>) -> (Side, Unread<Unit>, bool) {
+        let Unread { side, unit, located, .. } = unread;
+        let incoming = &self.streams[side.index()].incoming;
+        let is_urgent = match unit {
+            Unit::Message(service) => is_ping(*service, incoming.bytes(located.range.clone())),
+            Unit::Connect | Unit::Setup => false,
+        };
+        (*side, unread.clone(), is_urgent)
+    }
+
+    fn range(piece: &Unread<Unit>) -> Range<usize> {
+        piece.located.range.clone()
+    }
+
+    #[inline]
+    fn received(unread: Unread<Unit>, streams: &mut [Stream; 2]) -> Received<'_> {
+        let Unread { side, unit, located, encrypted } = unread;
+        let bytes = streams[side.index()].incoming.bytes(located.range);
+        Received { side, unit, bytes, offset: located.offset, encrypted }
+    }
+
+    fn is_established(&self) -> bool {
+        self.sender.is_established
+    }
+}
+
+/// Reading.
+impl Connection {
     /// Whether the bytes of a side cannot be read until more arrives from the other side. The
     /// server's setup packet follows the client's packets, but a capture may list them in another
     /// order.
@@ -413,96 +443,19 @@ impl Connection {
         error
     }
 
-    /// Handles missing bytes, after which only an observer can continue.
-    fn gap(&mut self, side: Side, length: u64) {
-        let watches = matches!(self.sender.role, Role::Observer { .. });
-        if self.streams[side.index()].is_lost() {
-            self.streams[side.index()].incoming.skip(length);
-            return;
-        }
-        // Report everything that was complete before the gap first.
-        while self.advance_either() || self.identify_service(true) {}
-        if self.is_closed() {
-            return;
-        }
-        let stream = &mut self.streams[side.index()];
-        let at = stream.incoming.end();
-        self.events.push_back(Event::Gap { side, range: at..at.saturating_add(length) });
-        if watches && self.is_late_gap(side, length) {
-            return;
-        }
-        let stream = &mut self.streams[side.index()];
-        let in_setup = matches!(stream.phase(), Phase::Connect | Phase::Setup | Phase::Waiting);
-        let error = match stream.skip(length) {
-            Ok(true) if watches => return,
-            Err(error) if watches => error,
-            _ => {
-                let wanted = match (in_setup, watches) {
-                    (true, _) => "the whole of connection setup",
-                    (false, true) => "a shorter gap",
-                    (false, false) => "a stream without gaps",
-                };
-                Error::malformed(wanted, format!("{length} bytes missing"))
-            }
-        };
-        self.fault(side, error.at(at));
-        if !watches {
-            self.sender.close_for(CloseReason::Fault);
-        }
-    }
-
-    /// Handles streams that have ended, once nothing more can be read. False if nothing changed.
-    fn finish(&mut self) -> bool {
-        if self.is_closed() {
-            return false;
-        }
-        if let Some(own) = self.sender.role.side() {
-            if self.streams[own.other().index()].is_ended {
-                self.sender.close_for(CloseReason::Remote);
-            }
-            return false;
-        }
-        let all_ended = self.streams.iter().all(|stream| stream.is_ended);
-        if all_ended && self.identify_service(true) {
-            return true;
-        }
-        let mut is_torn = false;
-        for side in Side::BOTH {
-            let stream = &self.streams[side.index()];
-            let may_continue = !stream.is_ended || (self.is_waiting(side) && !all_ended);
-            if !may_continue
-                && !self.is_paused(side)
-                && let Some(error) = stream.torn()
-            {
-                let error = self.suspect_key(side, error);
-                self.events.push_back(Event::Fault { side, error });
-                is_torn = true;
-            }
-        }
-        if is_torn {
-            let established = self.sender.is_established;
-            for side in Side::BOTH {
-                if !established || self.streams[side.index()].is_ended {
-                    self.give_up(side);
-                }
-            }
-        } else if all_ended && Side::BOTH.into_iter().all(|side| self.kept_bytes(side) == 0) {
-            self.sender.close_for(CloseReason::Remote);
-        }
-        is_torn
-    }
-
     /// Handles a fault: an observer or relay gives up the stream, a client or server the
     /// connection.
     fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });
         let has_messages = self.streams.iter().any(|stream| stream.messages > 0);
-        match self.sender.role {
-            Role::Client { .. } | Role::Server { .. } => self.sender.close_for(CloseReason::Fault),
+        match self.sender.half.role {
+            Role::Client { .. } | Role::Server { .. } => {
+                self.sender.half.close_for(CloseReason::Fault)
+            }
             Role::Observer { .. } if has_messages => self.streams[side.index()].pass_over(),
             Role::Relay(_) if self.sender.is_established => self.give_up(side),
             Role::Relay(ref relay) if relay.is_committed() => {
-                self.sender.close_for(CloseReason::Fault);
+                self.sender.half.close_for(CloseReason::Fault);
             }
             // A wrong key or an unreadable setup affects both directions.
             Role::Observer { .. } | Role::Relay(_) => {
@@ -513,12 +466,13 @@ impl Connection {
 
     /// Stops reading a stream.
     fn give_up(&mut self, side: Side) {
-        let phase = match &mut self.sender.role {
-            Role::Relay(relay) => {
-                self.sender.timers.stop(Timer::Setup);
-                relay.pass(side)
+        let phase = match &mut self.sender.half.forwarding {
+            Some(forwarding) => {
+                self.sender.half.timers.stop(Timer::Setup);
+                forwarding.set_raw(side);
+                Phase::Passing
             }
-            _ => Phase::Lost,
+            None => Phase::Lost,
         };
         self.streams[side.index()].set_phase(phase);
     }

@@ -1,16 +1,19 @@
 //! The half of a connection that sends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Lane, SendError, Sender as Sends, Timer, Timers,
+    self, Bounds, CloseReason, Decision, HalfSender, Inject, Lane, Leaving, SendError, SendHalf,
+    Sender as Sends, Timer, Unread,
 };
 use worldwire_core::{Error, Field, Result, Side, Writer};
 
 use super::captured::CapturedExchange;
 use super::config::{ClientConfig, ServerConfig};
+use super::event::Unit;
 use super::ping::ping;
-use super::relay_state::RelayState;
+use super::relay::{RelayState, check_message};
 use crate::crypt::exchange::SharedSecret;
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
@@ -20,18 +23,14 @@ use crate::frame::{Message, Service};
 /// without the other half: the role, the ciphers, the queues, the clock.
 #[derive(Debug)]
 pub struct Sender {
-    pub(super) role: Role,
+    pub(super) half: SendHalf<Role>,
     pub(super) service: Option<Service>,
     pub(super) is_established: bool,
-    /// The lanes to both sides; by [`Side::index`].
-    pub(super) lanes: [Lane<Rc4>; 2],
-    pub(super) timers: Timers,
-    pub(super) closing: Closing,
 }
 
 /// The role of a connection.
 #[derive(Debug)]
-pub(super) enum Role {
+pub enum Role {
     Client {
         config: Arc<ClientConfig>,
         shared: Option<SharedSecret>,
@@ -49,22 +48,73 @@ pub(super) enum Role {
     Relay(Box<RelayState>),
 }
 
-impl Role {
-    /// The side that a client or server represents.
-    pub(super) fn side(&self) -> Option<Side> {
+impl connection::Role for Role {
+    type Lane = Lane<Rc4>;
+    type Piece = Unread<Unit>;
+
+    fn side(&self) -> Option<Side> {
         match self {
             Self::Client { .. } => Some(Side::Client),
             Self::Server { .. } => Some(Side::Server),
             Self::Observer { .. } | Self::Relay(_) => None,
         }
     }
+
+    fn replacement(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Relay(relay) => relay.made.take(),
+            _ => None,
+        }
+    }
+
+    fn leave(
+        &mut self,
+        _: Side,
+        lane: &mut Lane<Rc4>,
+        leaving: Leaving<Unread<Unit>>,
+    ) -> Result<(), CloseReason> {
+        let bytes = match leaving.decision {
+            Decision::AsIs => leaving.bytes,
+            Decision::Instead(bytes) => bytes.into_owned(),
+            Decision::Drop => return Ok(()),
+        };
+        match leaving.piece {
+            // Setup packets are not encrypted.
+            Some(Unread { encrypted: false, .. }) => lane.out.forward(bytes),
+            _ => lane.forward(bytes),
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        _: &[Lane<Rc4>; 2],
+        piece: &Unread<Unit>,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
+        match self {
+            Self::Relay(relay) => relay.check(piece, decision),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl HalfSender for Sender {
+    type Role = Role;
+
+    fn half(&self) -> &SendHalf<Role> {
+        &self.half
+    }
+
+    fn half_mut(&mut self) -> &mut SendHalf<Role> {
+        &mut self.half
+    }
 }
 
 impl Sender {
-    pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
-        let lanes = [(); 2].map(|()| Lane::new(bounds));
-        let closing = Closing::default();
-        Self { role, service: None, is_established: false, lanes, timers, closing }
+    pub(super) fn new(role: Role, bounds: Bounds, now: Duration) -> Self {
+        let half = SendHalf::new(role, [(); 2].map(|()| Lane::new(bounds)), now);
+        Self { half, service: None, is_established: false }
     }
 
     /// Queues a setup packet. A connection has at most two, so messages sent early must not delay
@@ -72,50 +122,42 @@ impl Sender {
     pub(super) fn transmit<'d>(&mut self, to: Side, packet: &impl Field<'d>) -> Result<()> {
         let mut writer = Writer::new();
         packet.encode(&mut writer)?;
-        self.lanes[to.index()].out.push(writer.into_bytes());
+        self.half.lanes[to.index()].out.push(writer.into_bytes());
         Ok(())
-    }
-
-    pub(super) fn close_for(&mut self, reason: CloseReason) {
-        self.closing.close(reason);
-        self.timers.stop_all();
     }
 
     /// Notes that a whole message arrived, so the other side is alive.
     pub(super) fn note_message(&mut self, service: Service) {
-        if let Role::Server { config, .. } = &self.role {
+        if let Role::Server { config, .. } = &self.half.role {
             let idle_time = match service {
                 Service::Game => config.game_idle_time,
                 _ => config.idle_time,
             };
-            self.timers.start(Timer::Idle, idle_time);
-            self.timers.stop(Timer::Message);
+            self.half.timers.start(Timer::Idle, idle_time);
+            self.half.timers.stop(Timer::Message);
         }
     }
 
     /// Starts the deadline of a message that has begun; clears it otherwise.
     pub(super) fn watch_message(&mut self, has_begun: bool) {
-        if let Role::Server { config, .. } = &self.role {
+        if let Role::Server { config, .. } = &self.half.role {
             match has_begun && self.is_established {
-                true => self.timers.start_once(Timer::Message, config.message_time),
-                false => self.timers.stop(Timer::Message),
+                true => self.half.timers.start_once(Timer::Message, config.message_time),
+                false => self.half.timers.stop(Timer::Message),
             }
         }
     }
 
     /// Sends the client's own ping.
-    ///
-    /// # Errors
-    /// Those of [`send`](Sends::send).
     pub(super) fn ping(&mut self) -> Result<()> {
-        let (Some(service), Role::Client { config, .. }) = (self.service, &self.role) else {
+        let (Some(service), Role::Client { config, .. }) = (self.service, &self.half.role) else {
             return Ok(());
         };
         match config.ping_every {
-            Some(every) => self.timers.start(Timer::Beat, every),
-            None => self.timers.stop(Timer::Beat),
+            Some(every) => self.half.timers.start(Timer::Beat, every),
+            None => self.half.timers.stop(Timer::Beat),
         }
-        let clock = self.timers.now().as_millis() % (1 << 32);
+        let clock = self.half.timers.now().as_millis() % (1 << 32);
         self.send(&ping(service, u32::try_from(clock).unwrap_or(0))).map_err(SendError::into_error)
     }
 }
@@ -125,14 +167,14 @@ impl Sends for Sender {
 
     /// Queues a message of this side and service.
     fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
-        let own = match self.role {
+        let own = match self.half.role {
             Role::Client { .. } => Side::Client,
             Role::Server { .. } => Side::Server,
             Role::Observer { .. } | Role::Relay(_) => {
                 return Err(SendError::Role("a client or a server"));
             }
         };
-        self.closing.check_open()?;
+        self.half.closing.check_open()?;
         if self.service != Some(message.service()) || message.sender() != own {
             let wanted = match self.service {
                 Some(service) => format!("a message of the {own} on {}", service.name()),
@@ -142,7 +184,7 @@ impl Sends for Sender {
             return Err(SendError::Encode(Error::value(wanted, found)));
         }
         let bytes = message.to_bytes().map_err(SendError::Encode)?;
-        let lane = &mut self.lanes[own.other().index()];
+        let lane = &mut self.half.lanes[own.other().index()];
         lane.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established {
             true => lane.push(bytes),
@@ -152,6 +194,29 @@ impl Sends for Sender {
     }
 
     fn close(&mut self) {
-        self.close_for(CloseReason::Local);
+        self.half.close_for(CloseReason::Local);
+    }
+}
+
+impl Inject for Sender {
+    /// Queues a message for a side. It is also refused while a piece waits for room in the queue to
+    /// that side, and if the stream is forwarded unread.
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
+        // It must not overtake a setup packet that has not been forwarded yet.
+        let is_setup = |piece: &Unread<Unit>| !matches!(piece.unit, Unit::Message(_));
+        let forwarding = self.half.open_relay()?;
+        let in_setup = forwarding.reported().is_some_and(|(_, piece)| is_setup(piece))
+            || forwarding.keeps(is_setup);
+        let readable = forwarding.check_readable(to.other());
+        let (Some(service), true, false) = (self.service, self.is_established, in_setup) else {
+            return Err(SendError::NotEstablished);
+        };
+        check_message(service, to.other(), message)?;
+        readable?;
+        self.half.fill(to.other()).map_err(SendError::QueueFull)?;
+        let lane = &mut self.half.lanes[to.index()];
+        lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
+        lane.push(message.to_vec());
+        Ok(())
     }
 }

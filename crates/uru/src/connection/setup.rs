@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{Event, Lane, Timer};
+use worldwire_core::connection::{CloseReason, Event, Lane, Role as _, Timer};
 use worldwire_core::{Error, Result, Side};
 
 use super::Connection;
@@ -24,7 +24,7 @@ impl Connection {
             let found = packet.connection_type().to_string();
             return refuse("a connection type that is served", found);
         };
-        if let Role::Server { config, .. } = &self.sender.role {
+        if let Role::Server { config, .. } = &self.sender.half.role {
             if !config.services.contains(&service) {
                 return refuse("a service that is served", service.name().to_owned());
             }
@@ -36,6 +36,9 @@ impl Connection {
             }
         }
         self.sender.service = Some(service);
+        if let Role::Relay(relay) = &mut self.sender.half.role {
+            relay.service = Some(service);
+        }
         if service.is_encrypted() {
             self.streams[side.index()].set_phase(Phase::Setup);
         } else {
@@ -45,7 +48,7 @@ impl Connection {
     }
 
     pub(super) fn set_up(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
-        if matches!(self.sender.role, Role::Observer { .. }) {
+        if matches!(self.sender.half.role, Role::Observer { .. }) {
             return self.observe_setup(side, packet);
         }
         let Some(service) = self.service() else {
@@ -53,7 +56,7 @@ impl Connection {
         };
         let wrong =
             |wanted: &'static str, found: &'static str| Err(Error::malformed(wanted, found));
-        match (&mut self.sender.role, packet) {
+        match (&mut self.sender.half.role, packet) {
             (Role::Server { config, seed }, SetupPacket::Connect(y)) => {
                 let (config, seed) = (Arc::clone(config), *seed);
                 if y.is_empty() {
@@ -91,10 +94,52 @@ impl Connection {
         Ok(())
     }
 
+    /// Relays: handles a setup packet.
+    fn relay_set_up(
+        &mut self,
+        service: Service,
+        side: Side,
+        packet: SetupPacket<'static>,
+    ) -> Result<()> {
+        let Role::Relay(relay) = &mut self.sender.half.role else { return Ok(()) };
+        match (side, packet) {
+            (Side::Client, SetupPacket::Connect(y)) => {
+                self.streams[side.index()].set_phase(Phase::Waiting);
+                if y.is_empty() {
+                    return Ok(());
+                }
+                let begun = relay.begin(service, y.into_owned());
+                if begun.is_err() {
+                    self.sender.half.close_for(CloseReason::Fault);
+                }
+                begun
+            }
+            (Side::Server, SetupPacket::Encrypt(seed)) => {
+                let keys = match relay.agree(service, seed) {
+                    Ok(keys) => keys,
+                    Err(error) => {
+                        if relay.is_committed() {
+                            self.sender.half.close_for(CloseReason::Fault);
+                        }
+                        return Err(error);
+                    }
+                };
+                self.establish(service, keys.as_ref().map(|[client, server]| [client, server]));
+                Ok(())
+            }
+            (_, SetupPacket::Error(error)) => {
+                Err(Error::malformed("a seed", format!("the error {error}")))
+            }
+            _ => Err(Error::malformed("the setup packet of this side", "that of the other")),
+        }
+    }
+
     /// Handles a setup packet as an observer. After the server's, nothing more can be learned.
     fn observe_setup(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         let service = self.service();
-        let Role::Observer { keys, y, exchange } = &mut self.sender.role else { return Ok(()) };
+        let Role::Observer { keys, y, exchange } = &mut self.sender.half.role else {
+            return Ok(());
+        };
         let seed = match (side, packet) {
             (Side::Client, SetupPacket::Connect(number)) => {
                 *y = Some(number.into_owned());
@@ -157,7 +202,7 @@ impl Connection {
     /// Completes setup. Messages follow, encrypted if there are keys: one per side, for the hop to
     /// that side. They differ only in a relay with separate keys.
     pub(super) fn establish(&mut self, service: Service, keys: Option<[&SessionKey; 2]>) {
-        let own = self.sender.role.side();
+        let own = self.sender.half.role.side();
         self.sender.service = Some(service);
         for side in Side::BOTH.into_iter().filter(|side| Some(*side) != own) {
             let stream = &mut self.streams[side.index()];
@@ -165,22 +210,23 @@ impl Connection {
             if let Some(keys) = keys {
                 stream.decrypt_with(keys[side.index()]);
                 // Observers send nothing.
-                if !matches!(self.sender.role, Role::Observer { .. }) {
-                    self.sender.lanes[side.index()].cipher = Some(Rc4::new(keys[side.index()]));
+                if !matches!(self.sender.half.role, Role::Observer { .. }) {
+                    self.sender.half.lanes[side.index()].cipher =
+                        Some(Rc4::new(keys[side.index()]));
                 }
             }
         }
         self.sender.is_established = true;
-        self.sender.timers.stop(Timer::Setup);
+        self.sender.half.timers.stop(Timer::Setup);
         let encrypted = keys.is_some();
         self.events.push_back(Event::News(News::Established { service, encrypted }));
         self.sender.note_message(service);
-        if let Role::Client { config, .. } = &self.sender.role
+        if let Role::Client { config, .. } = &self.sender.half.role
             && config.ping_every.is_some()
         {
-            self.sender.timers.start(Timer::Beat, Duration::ZERO);
+            self.sender.half.timers.start(Timer::Beat, Duration::ZERO);
         }
         // There was room for these messages when they were deferred.
-        self.sender.lanes.iter_mut().for_each(Lane::release_deferred);
+        self.sender.half.lanes.iter_mut().for_each(Lane::release_deferred);
     }
 }

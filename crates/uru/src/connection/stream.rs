@@ -2,7 +2,9 @@
 
 use core::ops::Range;
 
-use worldwire_core::connection::{Incoming, Located, Probe, Search, SkipBudget, evidence};
+use worldwire_core::connection::{
+    Incoming, Located, Probe, ReadStream, Search, SkipBudget, evidence,
+};
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 
 use crate::connect::{ConnectPacket, SetupPacket};
@@ -12,7 +14,7 @@ use crate::frame::{Message, Service};
 
 /// One direction: its bytes, its cipher and its phase.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub struct Stream {
     side: Side,
     pub(super) incoming: Incoming,
     cipher: Option<Rc4>,
@@ -23,8 +25,6 @@ pub(super) struct Stream {
     discard: usize,
     /// The number of messages read so far.
     pub(super) messages: u64,
-    /// Whether the side has ended its stream.
-    pub(super) is_ended: bool,
 }
 
 /// What a direction expects next.
@@ -64,7 +64,6 @@ impl Stream {
             phase,
             discard: 0,
             messages: 0,
-            is_ended: false,
         }
     }
 
@@ -175,13 +174,6 @@ impl Stream {
         self.set_phase(Phase::Searching(service, search));
     }
 
-    /// Removes up to this many unread bytes and returns them.
-    pub(super) fn take(&mut self, max: usize) -> Vec<u8> {
-        let length = self.incoming.unread().len().min(max);
-        let located = self.incoming.advance(length);
-        self.incoming.bytes(located.range).to_vec()
-    }
-
     /// The error for a stream that ends within a packet or message.
     pub(super) fn torn(&self) -> Option<Error> {
         if let Phase::Searching(_, search) = &self.phase
@@ -271,6 +263,16 @@ impl Stream {
         let skipped = search.step(&mut self.incoming, |bytes| probe(service, side, bytes))?;
         self.set_phase(Phase::Messages(service));
         Some(skipped)
+    }
+}
+
+impl ReadStream for Stream {
+    fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    fn incoming_mut(&mut self) -> &mut Incoming {
+        &mut self.incoming
     }
 }
 
