@@ -39,6 +39,10 @@
 //! | [`client_args`] | the command line of the graphical client |
 //! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | hashes and numbers that represent text |
 //!
+//! The features `file` (client files and archives) and `keys` (logins and encrypted connections) are
+//! on by default. Without both, the crate needs far fewer dependencies and still decodes messages,
+//! objects and unencrypted connections.
+//!
 //! The examples `login` (a client and a server without sockets) and `edit_object` (a game object in
 //! an archive) show more: `cargo run -p worldwire-ki --example login`.
 //!
@@ -52,6 +56,7 @@ pub mod connection;
 pub mod control;
 pub mod crypt;
 pub mod crypto_block;
+#[cfg(feature = "file")]
 pub mod file;
 pub mod frame;
 #[cfg(feature = "fuzzing")]

@@ -10,7 +10,7 @@ use super::config::{ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ServerConfig
 use super::event::{Ignored, News, Unit};
 use super::relay_state::RelayState;
 use crate::control::{Control, KeepAlive, SessionAccept, SessionOffer};
-use crate::crypt::login::Salt;
+use crate::crypt::Salt;
 use crate::crypt::observer::ObserverKeys;
 use crate::crypto_block::CryptoBlock;
 use crate::frame::Frame;

@@ -22,7 +22,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use worldwire_core::Diagnostic;
 use worldwire_core::value::{parse_hex, push_hex};
 
-use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
+use super::Salt;
+use super::login::{Rec1, Secret, apply_rec1, password_hash};
 use super::observer::ObserverKeys;
 use super::stream::StreamKey;
 use crate::settings::{Settings, Value};

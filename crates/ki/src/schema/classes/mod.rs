@@ -20,6 +20,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+#[cfg(feature = "file")]
 pub(crate) mod cache;
 mod diff;
 mod explain;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use worldwire_core::{Names, nearest};
 
+#[cfg(feature = "file")]
 pub use cache::ContentHash;
 pub use diff::{ClassChange, ClassesDiff};
 pub use explain::Explanation;
