@@ -29,10 +29,7 @@ pub fn rust(protocols: &Protocols, selection: &[String]) -> Result<String> {
         let empty = protocols.services_named(name).next().is_some();
         if wanted.len() == before && !empty && protocols.message_named(name).is_none() {
             let error = Error::value("a service or message of the definitions", quoted(name));
-            return Err(match protocols.suggest(name) {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error,
-            });
+            return Err(crate::suggest(error, protocols.suggest(name)));
         }
     }
     let mut out = String::from(

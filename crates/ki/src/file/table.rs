@@ -412,14 +412,12 @@ impl Row<'_> {
 }
 
 fn value_bytes(value: &FieldValue<'_>) -> usize {
-    match value {
-        FieldValue::Byt(_) | FieldValue::Ubyt(_) | FieldValue::Bool(_) => 1,
-        FieldValue::Shrt(_) | FieldValue::Ushrt(_) => 2,
-        FieldValue::Int(_) | FieldValue::Uint(_) | FieldValue::Flt(_) => 4,
-        FieldValue::Gid(_) | FieldValue::Dbl(_) => 8,
-        FieldValue::Str(text) => 2 + text.as_bytes().len(),
-        FieldValue::WStr(text) => 2 + text.as_bytes().len(),
-    }
+    let counted = match value {
+        FieldValue::Str(text) => text.as_bytes().len(),
+        FieldValue::WStr(text) => text.as_bytes().len(),
+        _ => 0,
+    };
+    value.kind().min_size() + counted
 }
 
 fn stated_size(fields: &mut FieldsOf<'_>) -> Result<Option<u16>> {

@@ -215,10 +215,7 @@ impl Message {
         if let Some(wrong) = object.keys().find(|name| *name != TRAILING && !known(name)) {
             let error = Error::value(format!("a field of {}", self.tag), format!("\"{wrong}\""));
             let near = nearest(wrong, self.fields().iter().map(|field| &*field.name));
-            return Err(match near {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error,
-            });
+            return Err(crate::suggest(error, near));
         }
         let mut values = Values::new();
         let subject = self.subject();

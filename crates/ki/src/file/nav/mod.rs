@@ -38,8 +38,9 @@ mod graph;
 use std::borrow::Cow;
 use std::io::Read as _;
 
-use flate2::Compression;
-use flate2::read::{ZlibDecoder, ZlibEncoder};
+use flate2::read::ZlibDecoder;
+#[cfg(any(test, feature = "fuzzing"))]
+use flate2::{Compression, read::ZlibEncoder};
 use worldwire_core::json::{FieldsOf, Json};
 use worldwire_core::{Error, Field, Limits, Reader, Result, Sampler, Trace, Writer, record};
 
@@ -169,8 +170,9 @@ impl<'d> NavFile<'d> {
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Encodes the file to a zlib stream.
-    pub fn to_zlib(&self) -> Result<Vec<u8>> {
+    /// Encodes the file to a zlib stream, for the fuzz target.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn to_zlib(&self) -> Result<Vec<u8>> {
         let plain = self.to_bytes()?;
         let mut packed = Vec::new();
         let outcome = ZlibEncoder::new(&plain[..], Compression::best()).read_to_end(&mut packed);
