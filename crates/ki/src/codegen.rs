@@ -15,9 +15,6 @@ use crate::types::FieldType;
 
 /// The Rust source for a selection of services (`LOGIN`, `7`) and messages (`LOGIN.MSG_PING`,
 /// `7.27`), or for everything if the selection is empty.
-///
-/// # Errors
-/// Value, with the nearest name, if no definition has a name.
 pub fn rust(protocols: &Protocols, selection: &[String]) -> Result<String> {
     let mut wanted: HashSet<(u8, u8)> = HashSet::new();
     for name in selection {

@@ -166,9 +166,6 @@ impl<'d> Control<'d> {
     ///
     /// `from` selects between the two forms of keep-alives. Without it, a session ID of 0 means the
     /// server's form.
-    ///
-    /// # Errors
-    /// Malformed, if the body is too short.
     pub fn decode<'n, T: Trace<'n>>(
         opcode: Opcode,
         from: Option<Side>,

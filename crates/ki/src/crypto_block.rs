@@ -168,9 +168,6 @@ pub(crate) fn encode(block: Option<&CryptoBlock<'_>>, writer: &mut Writer) -> Re
 
 impl<'d> SignedOffer<'d> {
     /// Decodes the fields into the present scope.
-    ///
-    /// # Errors
-    /// Malformed or incomplete, if the bytes are not a signed offer.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Ok(Self {
             flags: reader.u8("flags")?,

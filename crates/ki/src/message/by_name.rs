@@ -132,9 +132,6 @@ impl Put {
 impl Protocols {
     /// Builds a message from these fields. Fields missing from its definition are left out; all
     /// others have their defaults.
-    ///
-    /// # Errors
-    /// Value, if no definition has the message; the limits on strings.
     pub fn compose(
         &self,
         service: u8,

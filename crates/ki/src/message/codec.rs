@@ -72,9 +72,6 @@ impl<'d> Values<'d> {
 impl Message {
     /// Decodes the fields from the present part. Bytes after them are kept as [`Values::trailing`]:
     /// a later revision may have appended a field.
-    ///
-    /// # Errors
-    /// Malformed, with the field's name, if the payload ends inside a field.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(
         &'n self,

@@ -31,9 +31,6 @@ impl Object {
     }
 
     /// Removes the value at a path: a property or an element.
-    ///
-    /// # Errors
-    /// Value, if the path does not exist.
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
         let target = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if target.count == 0 || target.around.is_empty() {

@@ -90,9 +90,6 @@ impl<'d> NavFile<'d> {
     ///
     /// A plain file can begin like a zlib stream, so inflating is tried only if plain decoding does
     /// not use every byte.
-    ///
-    /// # Errors
-    /// Malformed, if it is not a NAV file or is truncated; the limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let bytes = reader.rest();
         if !Self::is_compressed(bytes, reader.limits()) {
@@ -142,18 +139,12 @@ impl<'d> NavFile<'d> {
     }
 
     /// Decodes a file that must not cause any warnings, to recognise NAV files.
-    ///
-    /// # Errors
-    /// Those of [`Self::decode`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (nav, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| nav)
     }
 
     /// Encodes the file in its plain form.
-    ///
-    /// # Errors
-    /// The limits, for lists of 4 Gi elements and more.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u16(self.last_id);
         self.nodes.encode(writer).map_err(|error| error.inside("nodes"))?;

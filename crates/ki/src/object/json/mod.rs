@@ -81,9 +81,6 @@ impl Object {
     }
 
     /// Reads an object from a JSON value. Properties are put into class order.
-    ///
-    /// # Errors
-    /// Value, if the JSON is not an object of known classes.
     pub fn from_json(classes: &Classes, json: &Json) -> Result<Self> {
         let limits = &Limits::DEFAULT;
         build(classes, &item(json, limits)?, Slot::Root, true, limits)

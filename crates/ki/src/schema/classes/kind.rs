@@ -357,9 +357,6 @@ impl Choices {
     }
 
     /// Parses a set of flags: names joined by `|`, or empty text for no flag.
-    ///
-    /// # Errors
-    /// The unknown name.
     pub(crate) fn parse_flags<'t>(&self, text: &'t str) -> Result<u32, &'t str> {
         if text.trim().is_empty() {
             return Ok(0);
