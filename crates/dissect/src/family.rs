@@ -218,6 +218,7 @@ pub struct Start<'s> {
 
 /// The faults of a key file, one line each, for [`Family::read_keys`].
 #[cfg(any(feature = "ki", feature = "mxo", feature = "tera"))]
+#[cfg_attr(not(feature = "keys"), allow(dead_code))]
 pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
     let line = |error: &Diagnostic| {
         let (line, column) = (error.line(), error.column());

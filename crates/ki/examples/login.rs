@@ -13,7 +13,8 @@ use worldwire_ki::LoginError;
 use worldwire_ki::connection::{
     ClientConfig, Connection, News, Received, ServerConfig, SessionIds, Unit,
 };
-use worldwire_ki::crypt::login::{Rec1, Salt, apply_rec1, ck2, password_hash};
+use worldwire_ki::crypt::Salt;
+use worldwire_ki::crypt::login::{Rec1, apply_rec1, ck2, password_hash};
 use worldwire_ki::message::{Fields, Put, RawMessage};
 use worldwire_ki::schema::Protocols;
 

@@ -15,9 +15,6 @@ use crate::types::FieldType;
 
 /// The Rust source for a selection of services (`LOGIN`, `7`) and messages (`LOGIN.MSG_PING`,
 /// `7.27`), or for everything if the selection is empty.
-///
-/// # Errors
-/// Value, with the nearest name, if no definition has a name.
 pub fn rust(protocols: &Protocols, selection: &[String]) -> Result<String> {
     let mut wanted: HashSet<(u8, u8)> = HashSet::new();
     for name in selection {
@@ -29,10 +26,7 @@ pub fn rust(protocols: &Protocols, selection: &[String]) -> Result<String> {
         let empty = protocols.services_named(name).next().is_some();
         if wanted.len() == before && !empty && protocols.message_named(name).is_none() {
             let error = Error::value("a service or message of the definitions", quoted(name));
-            return Err(match protocols.suggest(name) {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error,
-            });
+            return Err(crate::suggest(error, protocols.suggest(name)));
         }
     }
     let mut out = String::from(

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Json};
-use worldwire_core::{Field, Reader, Result, Side, Trace, Writer, record, wire_enum};
+use worldwire_core::{Field, Reader, Record, Result, Side, Trace, Writer, record, wire_enum};
 
 use crate::crypto_block::{self, CryptoBlock};
 
@@ -166,9 +166,6 @@ impl<'d> Control<'d> {
     ///
     /// `from` selects between the two forms of keep-alives. Without it, a session ID of 0 means the
     /// server's form.
-    ///
-    /// # Errors
-    /// Malformed, if the body is too short.
     pub fn decode<'n, T: Trace<'n>>(
         opcode: Opcode,
         from: Option<Side>,
@@ -177,12 +174,12 @@ impl<'d> Control<'d> {
         Ok(match opcode {
             Opcode::SessionOffer => Self::SessionOffer(SessionOffer {
                 session_id: reader.u16("sessionId")?,
-                time: decode_time(reader)?,
+                time: SessionTime::decode_fields(reader)?,
                 crypto: CryptoBlock::decode(crypto_block::OFFER, reader)?,
             }),
             Opcode::SessionAccept => Self::SessionAccept(SessionAccept {
                 reserved: reader.u16("reserved")?,
-                time: decode_time(reader)?,
+                time: SessionTime::decode_fields(reader)?,
                 session_id: reader.u16("sessionId")?,
                 crypto: CryptoBlock::decode(crypto_block::ACCEPT, reader)?,
             }),
@@ -328,14 +325,6 @@ impl KeepAlive {
             minutes: fields.value("minutes")?,
         })
     }
-}
-
-fn decode_time<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<SessionTime> {
-    Ok(SessionTime {
-        high: reader.i32("timeHigh")?,
-        low: reader.i32("timeLow")?,
-        millis: reader.u32("millis")?,
-    })
 }
 
 fn time_from_json(fields: &mut FieldsOf<'_>) -> Result<SessionTime> {

@@ -88,14 +88,6 @@ pub(crate) const OFFER: BlockPosition = BlockPosition::Offer;
 pub(crate) const ACCEPT: BlockPosition = BlockPosition::Accept;
 
 impl<'d> CryptoBlock<'d> {
-    /// The signed offer; `None` for other blocks.
-    #[must_use]
-    pub fn signed_offer(&self) -> Option<SignedOffer<'_>> {
-        let mut reader = Reader::new(&self.0);
-        let offer = SignedOffer::decode(&mut reader).ok()?;
-        (reader.remaining() == 0).then_some(offer)
-    }
-
     /// Decodes a block if there is one: a frame's body may end here, with or without a trailer.
     pub(crate) fn decode<'n, T: Trace<'n>>(
         place: BlockPosition,
@@ -176,9 +168,6 @@ pub(crate) fn encode(block: Option<&CryptoBlock<'_>>, writer: &mut Writer) -> Re
 
 impl<'d> SignedOffer<'d> {
     /// Decodes the fields into the present scope.
-    ///
-    /// # Errors
-    /// Malformed or incomplete, if the bytes are not a signed offer.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Ok(Self {
             flags: reader.u8("flags")?,

@@ -253,9 +253,6 @@ pub(crate) fn control_in_frame(frame: &[u8], from: Option<Side>) -> Result<Contr
 }
 
 /// The DML messages in the bytes of a complete data frame.
-///
-/// # Errors
-/// Malformed, if a message does not fit into the frame.
 pub(crate) fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
     let mut found = Vec::with_capacity(1);
     let mut at = head.body();
@@ -268,9 +265,6 @@ pub(crate) fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
 
 /// The DML message at this offset of a complete data frame; `index` is its position among the
 /// messages. `None` after the last.
-///
-/// # Errors
-/// Malformed, if it does not fit into the frame.
 pub(crate) fn span_at(
     frame: &[u8],
     head: FrameHead,

@@ -19,6 +19,11 @@
 //! assert_eq!(protocols.name(definition), "LOGIN.MSG_USER_ADMIT_IND");
 //! assert_eq!(values.fields()[1].to_text().as_deref(), Some("3"));
 //! assert_eq!(frame.to_bytes()?, bytes);
+//!
+//! // To send a message, give its name and the fields that are not 0.
+//! let fields = [("Status", 1_u32.into()), ("PositionInQueue", 3_u32.into())];
+//! let composed = protocols.compose_named("LOGIN.MSG_USER_ADMIT_IND", &fields)?;
+//! assert_eq!(Frame::message(composed).to_bytes()?, bytes);
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
@@ -39,6 +44,10 @@
 //! | [`client_args`] | the command line of the graphical client |
 //! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | hashes and numbers that represent text |
 //!
+//! The features `file` (client files and archives) and `keys` (logins and encrypted connections) are
+//! on by default. Without both, the crate needs far fewer dependencies and still decodes messages,
+//! objects and unencrypted connections.
+//!
 //! The examples `login` (a client and a server without sockets) and `edit_object` (a game object in
 //! an archive) show more: `cargo run -p worldwire-ki --example login`.
 //!
@@ -52,6 +61,7 @@ pub mod connection;
 pub mod control;
 pub mod crypt;
 pub mod crypto_block;
+#[cfg(feature = "file")]
 pub mod file;
 pub mod frame;
 #[cfg(feature = "fuzzing")]
@@ -68,6 +78,17 @@ mod xml;
 pub use string_id::{
     Dictionary, LoginError, LoginErrorInt, SCHOOLS, djb2_31, property_hash, string_id,
 };
+
+/// Adds the nearest known name to an error about an unknown one.
+fn suggest(
+    error: worldwire_core::Error,
+    near: Option<impl core::fmt::Display>,
+) -> worldwire_core::Error {
+    match near {
+        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+        None => error,
+    }
+}
 
 /// The example in the README compiles.
 #[cfg(doctest)]

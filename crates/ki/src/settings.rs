@@ -9,23 +9,19 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use worldwire_core::{Diagnostic, Source, nearest};
 
-/// Errors beyond this number are only counted.
-const MAX_ERRORS: usize = 200;
+use crate::xml::Diagnostics;
 
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
 /// A text and its errors so far.
 pub(crate) struct Settings<'t> {
-    pub(crate) source: Source<'t>,
-    errors: Vec<Diagnostic>,
-    /// The number of errors that are only counted.
-    omitted: usize,
+    diagnostics: Diagnostics<'t>,
 }
 
 impl<'t> Settings<'t> {
     /// Parses a text. If it is not TOML, the table is empty.
     pub(crate) fn open(name: &str, text: &'t str) -> (Self, DeTable<'t>) {
-        let mut settings = Self { source: Source::new(name, text), errors: Vec::new(), omitted: 0 };
+        let mut settings = Self { diagnostics: Diagnostics::new(Source::new(name, text), true) };
         let (root, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             settings.error(error.span().unwrap_or(0..0), error.message());
@@ -34,30 +30,25 @@ impl<'t> Settings<'t> {
     }
 
     /// Returns what was read, or the errors.
-    pub(crate) fn close<R>(mut self, read: R) -> Result<R, Vec<Diagnostic>> {
-        if self.errors.is_empty() {
-            return Ok(read);
+    pub(crate) fn close<R>(self, read: R) -> Result<R, Vec<Diagnostic>> {
+        match self.diagnostics.has_errors() {
+            true => Err(self.diagnostics.into_sorted()),
+            false => Ok(read),
         }
-        self.errors.sort_by_key(|error| (error.line(), error.column()));
-        if self.omitted > 0 {
-            let text = format!("{} more errors omitted", self.omitted);
-            self.errors.push(self.source.error(0..0, text));
-        }
-        Err(self.errors)
     }
 
     /// The number of errors so far.
     pub(crate) fn count(&self) -> usize {
-        self.errors.len() + self.omitted
+        self.diagnostics.count()
     }
 
     pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
-        // Building an error scans its whole line, and a hostile file is one long line.
-        if self.errors.len() < MAX_ERRORS {
-            self.errors.push(self.source.error(span, message));
-        } else {
-            self.omitted += 1;
-        }
+        self.diagnostics.error(&span, message, "");
+    }
+
+    /// A warning that the caller may report later.
+    pub(crate) fn warning(&self, span: Range<usize>, message: &str) -> Diagnostic {
+        self.diagnostics.source.warning(span, message)
     }
 
     /// The keys and values of a table.
@@ -92,17 +83,11 @@ impl<'t> Settings<'t> {
 
     /// Reports an unknown key.
     pub(crate) fn unknown(&mut self, key: &Spanned<Cow<'_, str>>, known: &[&str]) {
-        if self.errors.len() >= MAX_ERRORS {
-            self.omitted += 1;
-            return;
-        }
-        let message =
-            format!("unknown key {}; it must be one of {}", key.get_ref(), known.join(", "));
-        let error = self.source.error(key.span(), message);
-        self.errors.push(match nearest(key.get_ref(), known.iter().copied()) {
-            Some(near) => error.help(format!("did you mean {near}?")),
-            None => error,
-        });
+        let name = key.get_ref();
+        let near = self.diagnostics.has_room().then(|| nearest(name, known.iter().copied()));
+        let help = near.flatten().map_or_else(String::new, |near| format!("did you mean {near}?"));
+        let message = format!("unknown key {name}; it must be one of {}", known.join(", "));
+        self.diagnostics.error(&key.span(), message, &help);
     }
 
     pub(crate) fn text(&mut self, value: &Value<'_>) -> Option<String> {

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use worldwire_core::connection::{CloseReason, Event, EventOf, Sender as _};
 use worldwire_ki::connection::{ClientConfig, Connection, News, Sender, Unit};
-use worldwire_ki::crypt::login::Salt;
+use worldwire_ki::crypt::Salt;
 use worldwire_ki::message::{Put, RawMessage};
 use worldwire_ki::schema::Protocols;
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};

@@ -29,7 +29,8 @@ use core::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use worldwire_ki::character::Character;
-use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, pk3};
+use worldwire_ki::crypt::Salt;
+use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, pk3};
 use worldwire_ki::message::{FileListAnswer, Put, Selected};
 
 pub use error::{ClientError, Code, Result};

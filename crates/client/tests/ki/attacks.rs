@@ -7,7 +7,8 @@ use tokio::time::{sleep, timeout};
 use worldwire_client::ki::{Client, LoginToken};
 use worldwire_core::connection::CloseReason;
 use worldwire_ki::character::Character;
-use worldwire_ki::crypt::login::{Rec1, Salt, Secret, password_hash};
+use worldwire_ki::crypt::Salt;
+use worldwire_ki::crypt::login::{Rec1, Secret, password_hash};
 use worldwire_ki::message::Put;
 use worldwire_net::End;
 

@@ -2,14 +2,13 @@
 
 use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Writer};
-use worldwire_ki::file::table::TableFile;
-use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::{Body, Frame};
 use worldwire_ki::message::{Fit, RawMessage};
 use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
 use super::definitions::protocols;
+#[cfg(feature = "file")]
 use super::files;
 use super::objects::{object_from_json, objects, unreadable};
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
@@ -46,6 +45,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 
 /// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
+    #[cfg(feature = "file")]
     files::BCD,
     Codec {
         name: "ki.dml",
@@ -75,18 +75,8 @@ pub(crate) static CODECS: &[Codec] = &[
                 .collect()
         },
     },
-    Codec {
-        name: "ki.dml-table",
-        about: "DML tables, such as LatestFileList.bin",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
-            read("ki.dml-table", data, options, tree, |reader| TableFile::decode(reader).map(drop))
-        },
-        encode: |json, _| TableFile::json_to_bytes(json),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+    #[cfg(feature = "file")]
+    files::TABLE,
     Codec {
         name: "ki.frame",
         about: "a frame: a control message, or DML messages",
@@ -109,7 +99,9 @@ pub(crate) static CODECS: &[Codec] = &[
             messages.flat_map(|message| oddities(message, options)).map(Remark::note).collect()
         },
     },
+    #[cfg(feature = "file")]
     files::LANG,
+    #[cfg(feature = "file")]
     files::NAV,
     Codec {
         name: "ki.object-property",
@@ -126,19 +118,10 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: no_remarks,
     },
+    #[cfg(feature = "file")]
     files::POI,
-    Codec {
-        name: "ki.wad",
-        about: "a KIWAD archive: its table, and the data as bytes",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
-            read("ki.wad", data, options, tree, |reader| ArchiveFile::decode(reader).map(drop))
-        },
-        encode: |json, _| ArchiveFile::from_json(json)?.to_bytes(),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+    #[cfg(feature = "file")]
+    files::WAD,
 ];
 
 /// The user's classes.

@@ -6,6 +6,8 @@ use worldwire_ki::file::bcd::BcdFile;
 use worldwire_ki::file::lang::LangFile;
 use worldwire_ki::file::nav::NavFile;
 use worldwire_ki::file::poi::PoiFile;
+use worldwire_ki::file::table::TableFile;
+use worldwire_ki::file::wad::ArchiveFile;
 
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read};
 
@@ -50,6 +52,24 @@ pub(super) const POI: Codec = file(
         read("ki.poi", data, options, tree, |reader| PoiFile::read(reader).map(drop))
     },
     |json, _| PoiFile::read_json(json)?.to_bytes(),
+);
+
+pub(super) const TABLE: Codec = file(
+    "ki.dml-table",
+    "DML tables, such as LatestFileList.bin",
+    |data, options, tree| {
+        read("ki.dml-table", data, options, tree, |reader| TableFile::decode(reader).map(drop))
+    },
+    |json, _| TableFile::json_to_bytes(json),
+);
+
+pub(super) const WAD: Codec = file(
+    "ki.wad",
+    "a KIWAD archive: its table, and the data as bytes",
+    |data, options, tree| {
+        read("ki.wad", data, options, tree, |reader| ArchiveFile::decode(reader).map(drop))
+    },
+    |json, _| ArchiveFile::from_json(json)?.to_bytes(),
 );
 
 /// The codec for a format that needs only the bytes.

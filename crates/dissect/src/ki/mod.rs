@@ -2,11 +2,16 @@
 
 mod codecs;
 mod definitions;
+#[cfg(feature = "file")]
 mod files;
 mod message;
 mod names;
 mod objects;
 mod opener;
+#[cfg(feature = "keys")]
+mod secrets;
+#[cfg(not(feature = "keys"))]
+#[path = "no_secrets.rs"]
 mod secrets;
 mod session;
 
@@ -15,22 +20,26 @@ use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Result};
 use worldwire_ki::connection::{Connection, RelayConfig};
-use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
-use crate::family::{Family, Opening, Start, Verdict, key_errors};
-use crate::knowledge::{Definitions, Keys};
+#[cfg(feature = "keys")]
+use crate::family::key_errors;
+use crate::family::{Family, Opening, Start, Verdict};
+use crate::knowledge::Definitions;
+#[cfg(feature = "keys")]
+use crate::knowledge::Keys;
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 use definitions::protocols;
 pub use objects::KiObjects;
+use secrets::KeyFile;
 use session::Reading;
 
 /// Wizard101 and Pirate101.
 ///
-/// Keys are a [`KeyFile`]; definitions are [`Protocols`] and [`KiObjects`].
+/// Keys are a `KeyFile`; definitions are [`Protocols`] and [`KiObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ki;
 
@@ -78,6 +87,7 @@ impl Family for Ki {
         codecs::CODECS
     }
 
+    #[cfg(feature = "keys")]
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();

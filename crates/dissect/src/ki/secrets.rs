@@ -3,8 +3,9 @@
 use worldwire_core::opener::{Site, Subject};
 use worldwire_core::{Form, Reader, Result, TreeBuilder};
 use worldwire_ki::connection::{Received, Unit};
-use worldwire_ki::crypt::keys::KeyFile;
-use worldwire_ki::crypt::login::{Salt, apply_rec1};
+use worldwire_ki::crypt::Salt;
+pub(super) use worldwire_ki::crypt::keys::KeyFile;
+use worldwire_ki::crypt::login::apply_rec1;
 use worldwire_ki::message::Values;
 use worldwire_ki::schema::Protocols;
 use worldwire_ki::types::FieldValue;

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use worldwire_core::Side;
 use worldwire_ki::connection::{Connection, MAX_OBSERVED_BYTES, News, Received, Unit};
 use worldwire_ki::control::Opcode;
-use worldwire_ki::crypt::keys::KeyFile;
-use worldwire_ki::crypt::login::Salt;
+use worldwire_ki::crypt::Salt;
 use worldwire_ki::frame;
 use worldwire_ki::schema::Protocols;
 
 use super::message::KiMessage;
 use super::objects::{KiObjects, unreadable};
 use super::opener::FieldOpener;
-use super::secrets::{Secrets, proves};
+use super::secrets::{KeyFile, Secrets, proves};
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
 use crate::session::{Emit, Interpreter};

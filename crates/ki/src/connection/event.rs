@@ -6,7 +6,7 @@ use worldwire_core::connection::Piece;
 use worldwire_core::{Result, Side};
 
 use crate::control::{Control, Opcode};
-use crate::crypt::login::Salt;
+use crate::crypt::Salt;
 use crate::frame::{FrameHead, control_in_frame};
 use crate::message::HEAD_BYTES;
 

@@ -65,7 +65,7 @@ pub use sender::Sender;
 pub use session::{MAX_SESSIONS, SessionIds};
 
 use crate::control::{Control, Opcode};
-use crate::crypt::login::Salt;
+use crate::crypt::Salt;
 pub use crate::crypt::observer::ObserverKeys;
 use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};

@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use worldwire_core::connection::{Bounds, Decision, Leaving, Outgoing, SendError};
 use worldwire_core::{Error, Reader, Side, Writer};
 
@@ -312,18 +311,12 @@ impl Seal {
         }
         let nonce = match self.is_in_step {
             true => self.nonces.pop_front(),
-            false => Some(derived_nonce(&self.key, self.sealer.tag())),
+            false => Some(self.key.derived_nonce(self.sealer.tag())),
         };
         if let Some(nonce) = nonce {
             self.sealer.begin_chunk(&nonce, sealed);
         }
     }
-}
-
-fn derived_nonce(key: &StreamKey, tag: [u8; 16]) -> [u8; 16] {
-    let hash = Sha256::new().chain_update(b"worldwire relay").chain_update(key.key);
-    let hash: [u8; 32] = hash.chain_update(tag).finalize().into();
-    core::array::from_fn(|at| hash[at])
 }
 
 /// Whether a control message is unknown and may therefore be changed.

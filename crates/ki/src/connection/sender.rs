@@ -13,7 +13,7 @@ use super::config::{ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ServerConfig
 use super::event::{Ignored, News, PieceInfo, Unit};
 use super::relay::{Passage, RelayState, Way, check_decision, whole_message};
 use crate::control::{Control, KeepAlive, Opcode, SessionAccept, SessionOffer};
-use crate::crypt::login::Salt;
+use crate::crypt::Salt;
 use crate::crypt::observer::ObserverKeys;
 use crate::crypto_block::CryptoBlock;
 use crate::frame::Frame;

@@ -3,7 +3,7 @@
 //! ```toml
 //! # Key and first nonce of an encrypted connection.
 //! [[ki.stream]]
-//! session = 1419                            # the session's id; without it, any
+//! session = 1419                            # the session's ID; without it, any
 //! key = "000102030405060708090a0b0c0d0e0f"
 //! nonce = "101112131415161718191a1b1c1d1e1f"
 //!
@@ -22,7 +22,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use worldwire_core::Diagnostic;
 use worldwire_core::value::{parse_hex, push_hex};
 
-use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
+use super::Salt;
+use super::login::{Rec1, Secret, apply_rec1, password_hash};
 use super::observer::ObserverKeys;
 use super::stream::StreamKey;
 use crate::settings::{Settings, Value};
@@ -159,7 +160,7 @@ impl KeyFile {
 }
 
 const TABLE: &str = "ki";
-const SESSION: &str = "wanted a session id from 1 to 65535";
+const SESSION: &str = "must be a session ID from 1 to 65535";
 
 /// Whether the text has a KI table, so that it must be TOML.
 fn is_ours(text: &str) -> bool {
@@ -174,7 +175,7 @@ fn hex(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<[u8; 16]> {
     let text = value.get_ref().as_str().and_then(parse_hex);
     let bytes = text.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
     if bytes.is_none() {
-        settings.error(value.span(), "wanted 32 hexadecimal digits in quotes");
+        settings.error(value.span(), "must be 32 hexadecimal digits in quotes");
     }
     bytes
 }
@@ -199,7 +200,7 @@ fn stream(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<(Option<u16>
         (Some(key), Some(nonce)) => Some((session, StreamKey { key, nonce })),
         _ => {
             if settings.count() == before {
-                settings.error(value.span(), "wanted both key and nonce");
+                settings.error(value.span(), "needs both key and nonce");
             }
             None
         }
@@ -216,7 +217,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
             "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
             "password-hash" => {
                 if let Some(found) = describe_non_hash(&text) {
-                    let wanted = "wanted the base64 of a SHA-512, 88 characters, found";
+                    let wanted = "must be the base64 of a SHA-512, 88 characters, but is";
                     settings.error(value.span(), format!("{wanted} {found}"));
                 }
                 secrets.push(LoginSecret::PasswordHash(Secret::new(text)));
@@ -226,7 +227,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
         }
     }
     if settings.count() == before && secrets.len() != 1 {
-        settings.error(value.span(), "wanted one of password, password-hash and ck2");
+        settings.error(value.span(), "needs exactly one of password, password-hash and ck2");
     }
     let secret = secrets.pop()?;
     Some(Login { user, secret })
@@ -253,7 +254,7 @@ mod tests {
             KeyFile::parse("k", &format!("[[ki.login]]\npassword-hash = \"{hash}\"\n"))
         };
         let error = |hash: &str| parse(hash).expect_err("it is wrong")[0].to_string();
-        let wanted = "k:2:17: error: wanted the base64 of a SHA-512, 88 characters, found";
+        let wanted = "k:2:17: error: must be the base64 of a SHA-512, 88 characters, but is";
         assert_eq!(error("abc"), format!("{wanted} 3 characters of something else"));
         assert_eq!(error("c2VjcmV0"), format!("{wanted} that of 6 bytes"));
         let hash = password_hash("hunter2");
@@ -305,10 +306,10 @@ mod tests {
         let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        keys.toml:2:11: error: wanted a session id from 1 to 65535
-        keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
+        keys.toml:2:11: error: must be a session ID from 1 to 65535
+        keys.toml:3:7: error: must be 32 hexadecimal digits in quotes
         keys.toml:4:1: error: unknown key nonec; it must be one of session, key, nonce (did you mean nonce?)
-        keys.toml:5:1: error: wanted one of password, password-hash and ck2
+        keys.toml:5:1: error: needs exactly one of password, password-hash and ck2
         keys.toml:7:5: error: unknown key other; it must be one of stream, login
         ");
         let errors = KeyFile::parse("keys.toml", "[[ki.stream]\n").expect_err("it is wrong");

@@ -6,8 +6,20 @@
 //!
 //! No function generates random numbers itself; random bytes are arguments. Secrets are compared in
 //! constant time, and their types hide them in `Debug`.
+//!
+//! Without the feature `keys`, `keys` and `login` are missing, and no stream key can be made.
 
+#[cfg(feature = "keys")]
+mod cipher;
+#[cfg(not(feature = "keys"))]
+#[path = "no_cipher.rs"]
+mod cipher;
+#[cfg(feature = "keys")]
 pub mod keys;
+#[cfg(feature = "keys")]
 pub mod login;
 pub(crate) mod observer;
+mod salt;
 pub mod stream;
+
+pub use salt::Salt;

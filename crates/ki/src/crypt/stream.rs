@@ -9,14 +9,10 @@
 
 use core::fmt;
 
-use aes::Aes128;
-use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipher, StreamCipherSeek};
-use ghash::GHash;
-use ghash::universal_hash::UniversalHash;
-use subtle::ConstantTimeEq;
 use worldwire_core::{Error, Result, Side};
 
-const BLOCK_BYTES: usize = 16;
+use super::cipher::{BLOCK_BYTES, Cipher};
+
 /// The size of the tag and the next nonce in bytes.
 const REST_BYTES: usize = 2 * BLOCK_BYTES;
 
@@ -27,6 +23,16 @@ pub struct StreamKey {
     pub key: [u8; 16],
     /// The first nonce.
     pub nonce: [u8; 16],
+    /// Without the feature `keys` there is no cipher, so nobody can have a key.
+    #[cfg(not(feature = "keys"))]
+    pub(super) never: core::convert::Infallible,
+}
+
+impl StreamKey {
+    /// The nonce of a chunk that a relay had to add: nobody else knows one.
+    pub(crate) fn derived_nonce(&self, tag: [u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
+        super::cipher::derived_nonce(self, tag)
+    }
 }
 
 impl fmt::Debug for StreamKey {
@@ -37,7 +43,7 @@ impl fmt::Debug for StreamKey {
 
 /// The number of plaintext bytes in a chunk from this side.
 #[must_use]
-pub const fn chunk_bytes(side: Side) -> usize {
+pub(crate) const fn chunk_bytes(side: Side) -> usize {
     match side {
         Side::Client => 4096,
         Side::Server => 65_536,
@@ -120,7 +126,7 @@ impl Opener {
                 }
                 let start = plain.len();
                 plain.extend_from_slice(now);
-                self.stream.hash(now);
+                self.stream.cipher.hash(now);
                 self.stream.apply(plain.get_mut(start..).unwrap_or_default());
                 continue;
             }
@@ -139,8 +145,7 @@ impl Opener {
     fn check(&self) -> Result<()> {
         let Some((tag, _)) = self.rest.split_first_chunk::<BLOCK_BYTES>() else { return Ok(()) };
         let is_known = self.chunk == Chunk::Whole && !self.is_torn[0];
-        let is_good: bool = self.stream.tag().ct_eq(tag).into();
-        if is_known && !is_good {
+        if is_known && !self.stream.cipher.is_tag(tag, self.stream.chunk) {
             let wanted = "the tag of an AES-GCM chunk";
             return Err(Error::malformed(wanted, "another tag")
                 .hint("is the key from another connection, or were the bytes modified?"));
@@ -253,7 +258,7 @@ impl Sealer {
         let start = sealed.len();
         sealed.extend_from_slice(now);
         self.stream.apply(sealed.get_mut(start..).unwrap_or_default());
-        self.stream.hash(sealed.get(start..).unwrap_or_default());
+        self.stream.cipher.hash(sealed.get(start..).unwrap_or_default());
         later
     }
 
@@ -275,107 +280,46 @@ impl Sealer {
     }
 }
 
-/// GCM over chunks, piece by piece: the crates only process whole messages, and a connection cannot
-/// wait for 64 KiB.
+/// One direction of a connection, as encrypted chunks.
 struct Chunks {
-    aes: Aes128,
-    /// The initial state, copied for every chunk.
-    fresh: GHash,
+    cipher: Cipher,
+    /// The number of text bytes in a chunk.
     chunk: usize,
+    /// The number of text bytes before the next tag.
     left: usize,
-    ghash: GHash,
-    /// Ciphertext that does not fill a block yet.
-    partial: Vec<u8>,
-    first: [u8; BLOCK_BYTES],
-    keystream: ctr::Ctr32BE<Aes128>,
 }
 
 impl Chunks {
     fn new(key: &StreamKey, side: Side) -> Self {
-        let aes = Aes128::new(&key.key.into());
-        let mut hash_key = [0; BLOCK_BYTES].into();
-        aes.encrypt_block(&mut hash_key);
-        let fresh = GHash::new(&hash_key);
-        let core = ctr::CtrCore::inner_iv_init(aes.clone(), &[0; BLOCK_BYTES].into());
-        let mut chunks = Self {
-            aes,
-            ghash: fresh.clone(),
-            fresh,
-            chunk: chunk_bytes(side),
-            left: 0,
-            partial: Vec::with_capacity(BLOCK_BYTES),
-            first: [0; BLOCK_BYTES],
-            keystream: ctr::Ctr32BE::from_core(core),
-        };
-        chunks.begin(&key.nonce);
-        chunks
+        let chunk = chunk_bytes(side);
+        Self { cipher: Cipher::new(key), chunk, left: chunk }
     }
 
-    /// Begins a chunk. A nonce that does not have 12 bytes is hashed into the first counter block.
     fn begin(&mut self, nonce: &[u8; BLOCK_BYTES]) {
-        let mut hash = self.fresh.clone();
-        hash.update(&[(*nonce).into(), lengths(BLOCK_BYTES).into()]);
-        self.first = hash.finalize().into();
-        let mut counter = self.first;
-        let [.., a, b, c, d] = counter;
-        let next = u32::from_be_bytes([a, b, c, d]).wrapping_add(1).to_be_bytes();
-        counter[BLOCK_BYTES - 4..].copy_from_slice(&next);
-        let core = ctr::CtrCore::inner_iv_init(self.aes.clone(), &counter.into());
-        self.keystream = ctr::Ctr32BE::from_core(core);
-        self.ghash = self.fresh.clone();
-        self.partial.clear();
+        self.cipher.begin(nonce);
         self.left = self.chunk;
     }
 
     fn apply(&mut self, data: &mut [u8]) {
         self.left -= data.len();
-        self.keystream.apply_keystream(data);
+        self.cipher.apply(data);
     }
 
     /// Skips missing text.
     fn pass(&mut self, length: usize) {
         self.left -= length;
-        let at: u64 = self.keystream.current_pos();
-        self.keystream.seek(at + length as u64);
+        self.cipher.pass(length);
     }
 
-    fn hash(&mut self, mut sealed: &[u8]) {
-        if !self.partial.is_empty() {
-            let take = sealed.len().min(BLOCK_BYTES - self.partial.len());
-            let (now, later) = sealed.split_at(take);
-            self.partial.extend_from_slice(now);
-            sealed = later;
-            if let Ok(block) = <[u8; BLOCK_BYTES]>::try_from(self.partial.as_slice()) {
-                self.ghash.update(&[block.into()]);
-                self.partial.clear();
-            }
-        }
-        let (blocks, rest) = sealed.as_chunks::<BLOCK_BYTES>();
-        for block in blocks {
-            self.ghash.update(&[(*block).into()]);
-        }
-        self.partial.extend_from_slice(rest);
-    }
-
-    /// The tag of a full chunk. Chunks consist of whole blocks.
+    /// The tag of a full chunk.
     fn tag(&self) -> [u8; BLOCK_BYTES] {
-        let mut hash = self.ghash.clone();
-        hash.update(&[lengths(self.chunk).into()]);
-        let mut tag: [u8; BLOCK_BYTES] = hash.finalize().into();
-        let mut mask = self.first.into();
-        self.aes.encrypt_block(&mut mask);
-        tag.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
-        tag
+        self.cipher.tag(self.chunk)
     }
 }
 
-/// The last hashed block: the lengths in bits of additional data, which is empty, and of text.
-fn lengths(bytes: usize) -> [u8; BLOCK_BYTES] {
-    (8 * bytes as u128).to_be_bytes()
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "keys"))]
 mod tests {
+    use aes::Aes128;
     use aes_gcm::aead::consts::U16;
     use aes_gcm::{AesGcm, KeyInit as _, aead::AeadInOut as _};
 

@@ -61,9 +61,6 @@ impl TableFile<'_> {
 
     /// Reads what [`TableFile::to_csv`] or [`Table::to_csv`] writes. A table without a name gets
     /// this one.
-    ///
-    /// # Errors
-    /// Value, with the row, if the text is anything else.
     pub fn from_csv(text: &str, name: &str) -> Result<TableFile<'static>> {
         let mut reader =
             ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());

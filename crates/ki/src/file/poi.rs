@@ -102,9 +102,6 @@ record! {
 
 impl<'d> PoiFile<'d> {
     /// Decodes a file.
-    ///
-    /// # Errors
-    /// Malformed, if it is not a POI file or is truncated; the limits.
     pub fn read<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let bytes = reader.rest();
         let hinted = |error: Error| match is_nested(bytes) {
@@ -157,18 +154,12 @@ impl<'d> PoiFile<'d> {
     }
 
     /// Decodes a file that must not cause any warnings, to recognise POI files.
-    ///
-    /// # Errors
-    /// Those of [`Self::read`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (poi, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| poi)
     }
 
     /// Encodes the file to bytes.
-    ///
-    /// # Errors
-    /// The limits, for lists of 4 Gi elements and more.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer).map(|()| writer.into_bytes())

@@ -7,114 +7,16 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given, Json};
 use worldwire_core::{
-    Error, Field, Form, List32, Reader, Result, Sampler, Trace, Value, Writer, list_from_json,
-    scalar,
+    Error, Field, List32, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, scalar,
 };
+
+use crate::types::Counted;
 
 /// A list after a `u32` count, bounded by the available bytes and the limit on elements.
 pub type Many<E> = List32<E, { u32::MAX as usize }>;
 
-/// `u32` count of bytes, then the bytes: UTF-8, without a terminator.
-///
-/// Bytes that are not UTF-8 are kept, and displayed in hexadecimal.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Text<'d>(Cow<'d, [u8]>);
-
-impl<'d> Text<'d> {
-    /// Wraps bytes.
-    pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
-        Self(bytes.into())
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The number of bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether it is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The text, if it is UTF-8.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        core::str::from_utf8(&self.0).ok()
-    }
-
-    /// The text. Invalid UTF-8 becomes U+FFFD.
-    #[must_use]
-    pub fn to_lossy(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
-    }
-}
-
-impl<'d> From<&'d str> for Text<'d> {
-    fn from(text: &'d str) -> Self {
-        Self(Cow::Borrowed(text.as_bytes()))
-    }
-}
-
-impl fmt::Debug for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.as_text() {
-            Some(text) => fmt::Debug::fmt(text, f),
-            None => write!(f, "Text({:02x?})", &*self.0),
-        }
-    }
-}
-
-impl<'d> Field<'d> for Text<'d> {
-    type Owned = Text<'static>;
-    const LEAST: usize = 4;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("u32 count, UTF-8")
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        let start = reader.place_if_on();
-        let at = reader.position() as u64;
-        let count = reader.take_array().map(u32::from_le_bytes);
-        let count = count.map_err(|error| error.inside(name))?;
-        let max = reader.limits().string_bytes;
-        if u64::from(count) > max {
-            return Err(Error::limit("string bytes", max, count.into()).at(at).inside(name));
-        }
-        let bytes = reader.blob(name, start, count as usize, Form::Utf8)?;
-        Ok(Self(Cow::Borrowed(bytes)))
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let length = writer.reserve::<4>();
-        writer.bytes(&self.0);
-        writer.patch_length(length)
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Self> {
-        json.blob(|json| json::text(json, |text| text.as_bytes().to_vec())).map(Self::new)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        if sampler.below(8) == 0 {
-            let length = sampler.length(24);
-            return Self::new(sampler.bytes(length));
-        }
-        Self::new(sampler.text(24).into_bytes())
-    }
-
-    fn into_owned(self) -> Self::Owned {
-        Text(Cow::Owned(self.0.into_owned()))
-    }
-}
+/// UTF-8 after a `u32` count of bytes. Other bytes are kept, and displayed in hexadecimal.
+pub type Text<'d> = Counted<'d, 4>;
 
 /// Three `f32`: x, y, z, with z up. Two are equal if their bits are.
 #[derive(Clone, Copy, Default)]

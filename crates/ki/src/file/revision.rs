@@ -74,7 +74,7 @@ impl FileList {
         let mut known: HashMap<String, usize> = HashMap::new();
         for table in &tables.tables {
             let columns = Columns::of(table);
-            if columns.name.is_none() {
+            if columns.0[0].is_none() {
                 continue;
             }
             let package = shown(table.name.as_bytes());
@@ -173,52 +173,38 @@ impl ListedFile {
     }
 }
 
+/// The columns that describe a file. [`Columns`] has their positions, in this order.
+const COLUMNS: [&str; 7] =
+    ["SrcFileName", "TarFileName", "FileType", "Size", "CRC", "HeaderSize", "HeaderCRC"];
+
 /// The positions of the columns of a table.
-struct Columns {
-    name: Option<usize>,
-    target: Option<usize>,
-    kind: Option<usize>,
-    size: Option<usize>,
-    crc: Option<usize>,
-    header_size: Option<usize>,
-    header_crc: Option<usize>,
-}
+struct Columns([Option<usize>; 7]);
 
 impl Columns {
     fn of(table: &Table<'_>) -> Self {
-        let find = |name: &str| {
+        Self(COLUMNS.map(|name| {
             table.columns.iter().position(|column| column.name.as_bytes() == name.as_bytes())
-        };
-        Self {
-            name: find("SrcFileName"),
-            target: find("TarFileName"),
-            kind: find("FileType"),
-            size: find("Size"),
-            crc: find("CRC"),
-            header_size: find("HeaderSize"),
-            header_crc: find("HeaderCRC"),
-        }
+        }))
     }
 
     fn file(&self, row: &Row<'_>) -> ListedFile {
-        let value = |at: Option<usize>| at.and_then(|at| row.values.get(at));
-        let text = |at| value(at).and_then(FieldValue::to_text).unwrap_or_default();
-        let number = |at| value(at).and_then(FieldValue::to_text).and_then(|it| it.parse().ok());
+        let text = |at: Option<usize>| row.values.get(at?).and_then(FieldValue::to_text);
+        let number = |at| text(at).and_then(|text| text.parse().ok());
         // A CRC in a signed column is the same 32 bits.
-        let crc = |at| {
-            let text = value(at).and_then(FieldValue::to_text)?;
-            let signed = || text.parse().ok().map(i32::cast_unsigned);
-            text.parse().ok().or_else(signed)
+        let crc_in = |at| {
+            let text = text(at)?;
+            text.parse().ok().or_else(|| text.parse().ok().map(i32::cast_unsigned))
         };
+        let [name, target, kind, size, crc, header_size, header_crc] = self.0;
         ListedFile {
             packages: Vec::new(),
-            name: text(self.name),
-            target: text(self.target),
-            kind: number(self.kind),
-            size: number(self.size),
-            crc: crc(self.crc),
-            header_size: number(self.header_size),
-            header_crc: crc(self.header_crc),
+            name: text(name).unwrap_or_default(),
+            target: text(target).unwrap_or_default(),
+            kind: number(kind),
+            size: number(size),
+            crc: crc_in(crc),
+            header_size: number(header_size),
+            header_crc: crc_in(header_crc),
         }
     }
 }

@@ -111,9 +111,6 @@ impl<'d> TableFile<'d> {
 
     /// Encodes a file from JSON, like [`Self::from_json`] and [`Self::to_bytes`], without all
     /// records in memory at the same time.
-    ///
-    /// # Errors
-    /// Value, if the JSON is not a table file; the limits.
     pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
         let mut fields = FieldsOf::new(json)?;
         let mut writer = Writer::new();
@@ -123,9 +120,6 @@ impl<'d> TableFile<'d> {
     }
 
     /// Refuses everything that [`Self::warnings`] and [`Self::missing`] report.
-    ///
-    /// # Errors
-    /// Malformed, for the first wrong size or missing table.
     pub fn strict(&self) -> Result<()> {
         if let Some(name) = self.missing().first() {
             return Err(Error::malformed(format!("table {name}"), "the end of the file"));
@@ -412,14 +406,12 @@ impl Row<'_> {
 }
 
 fn value_bytes(value: &FieldValue<'_>) -> usize {
-    match value {
-        FieldValue::Byt(_) | FieldValue::Ubyt(_) | FieldValue::Bool(_) => 1,
-        FieldValue::Shrt(_) | FieldValue::Ushrt(_) => 2,
-        FieldValue::Int(_) | FieldValue::Uint(_) | FieldValue::Flt(_) => 4,
-        FieldValue::Gid(_) | FieldValue::Dbl(_) => 8,
-        FieldValue::Str(text) => 2 + text.as_bytes().len(),
-        FieldValue::WStr(text) => 2 + text.as_bytes().len(),
-    }
+    let counted = match value {
+        FieldValue::Str(text) => text.as_bytes().len(),
+        FieldValue::WStr(text) => text.as_bytes().len(),
+        _ => 0,
+    };
+    value.kind().min_size() + counted
 }
 
 fn stated_size(fields: &mut FieldsOf<'_>) -> Result<Option<u16>> {

@@ -5,8 +5,9 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Side, Tree};
 
 use crate::control::{Control, KeepAlive, Opcode, SessionAccept, SessionOffer, SessionTime};
+use crate::crypt::Salt;
 use crate::crypt::keys::KeyFile;
-use crate::crypt::login::{Rec1, Salt, password_hash};
+use crate::crypt::login::{Rec1, password_hash};
 use crate::crypt::stream::{Sealer, StreamKey};
 use crate::crypto_block::{Challenge, ChallengeKind, CryptoBlock, SignedOffer};
 use crate::frame::Frame;

@@ -132,9 +132,6 @@ impl Put {
 impl Protocols {
     /// Builds a message from these fields. Fields missing from its definition are left out; all
     /// others have their defaults.
-    ///
-    /// # Errors
-    /// Value, if no definition has the message; the limits on strings.
     pub fn compose(
         &self,
         service: u8,
@@ -142,16 +139,32 @@ impl Protocols {
         given: &[(&str, Put)],
     ) -> Result<RawMessage<'static>> {
         let found = self.service(service).and_then(|known| known.message_tagged(tag));
-        let message = found.ok_or_else(|| {
-            Error::value(format!("a definition of {tag} in service {service}"), "none")
-        })?;
+        let missing =
+            || Error::value(format!("a definition of {tag} in service {service}"), "none");
+        found.ok_or_else(missing)?.composed(given)
+    }
+
+    /// Like [`Self::compose`], with the message's full name, such as `LOGIN.MSG_USER_ADMIT_IND`;
+    /// see [`Self::message_named`].
+    pub fn compose_named(&self, name: &str, given: &[(&str, Put)]) -> Result<RawMessage<'static>> {
+        let missing = || {
+            let error = Error::value("the name of a known message", format!("\"{name}\""));
+            crate::suggest(error, self.suggest(name))
+        };
+        self.message_named(name).ok_or_else(missing)?.composed(given)
+    }
+}
+
+impl Message {
+    /// This message with these fields.
+    fn composed(&self, given: &[(&str, Put)]) -> Result<RawMessage<'static>> {
         let value = |field: &FieldDef| {
             let put = given.iter().find(|(name, _)| **name == *field.name);
             put.map_or_else(|| field.default.clone(), |(_, put)| put.as_field(field.kind))
         };
-        let values = Values::of(message.fields().iter().map(value).collect());
-        let payload = message.payload(&values)?;
-        Ok(RawMessage { service, order: message.order, payload: payload.into() })
+        let values = Values::of(self.fields().iter().map(value).collect());
+        let payload = self.payload(&values)?;
+        Ok(RawMessage { service: self.service, order: self.order, payload: payload.into() })
     }
 }
 
@@ -175,6 +188,12 @@ mod tests {
         assert_eq!((fields.number("Status"), fields.word("PositionInQueue")), (1, 7));
         assert_eq!((fields.number("Unknown"), fields.text("Status")), (0, String::new()));
         assert!(protocols.compose(7, "MSG_NONE", &[]).is_err());
+        assert_eq!(protocols.compose_named("LOGIN.MSG_USER_ADMIT_IND", &put).unwrap(), raw);
+        let error = protocols.compose_named("LOGIN.MSG_USER_ADMIT_INDD", &put).unwrap_err();
+        assert!(
+            error.to_string().ends_with("did you mean \"LOGIN.MSG_USER_ADMIT_IND\"?"),
+            "{error}"
+        );
     }
 
     #[test]

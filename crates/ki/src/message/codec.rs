@@ -72,9 +72,6 @@ impl<'d> Values<'d> {
 impl Message {
     /// Decodes the fields from the present part. Bytes after them are kept as [`Values::trailing`]:
     /// a later revision may have appended a field.
-    ///
-    /// # Errors
-    /// Malformed, with the field's name, if the payload ends inside a field.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(
         &'n self,
@@ -215,10 +212,7 @@ impl Message {
         if let Some(wrong) = object.keys().find(|name| *name != TRAILING && !known(name)) {
             let error = Error::value(format!("a field of {}", self.tag), format!("\"{wrong}\""));
             let near = nearest(wrong, self.fields().iter().map(|field| &*field.name));
-            return Err(match near {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error,
-            });
+            return Err(crate::suggest(error, near));
         }
         let mut values = Values::new();
         let subject = self.subject();

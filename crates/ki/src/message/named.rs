@@ -88,10 +88,6 @@ fn named<'p>(fields: &mut FieldsOf<'_>, protocols: &'p Protocols) -> Result<&'p 
     };
     protocols.message_named(&name).ok_or_else(|| {
         let error = Error::value("a message of the loaded definitions", format!("\"{name}\""));
-        match protocols.suggest(&name) {
-            Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-            None => error,
-        }
-        .inside(label)
+        crate::suggest(error, protocols.suggest(&name)).inside(label)
     })
 }

@@ -42,7 +42,7 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::super::{Object, ObjectCodec, ObjectOptions};
-    use crate::schema::classes::TypeLists;
+    use crate::schema::classes::Classes;
 
     #[test]
     fn unrelated_classes_are_reported_when_decoding_and_encoding() {
@@ -53,9 +53,7 @@ mod tests {
                 "m_one": {"type": "class Base*", "id": 0, "flags": 24},
                 "m_all": {"type": "class SharedPointer<class Base>", "id": 1, "flags": 24,
                     "container": "List"}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list.as_bytes()).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let good = |name: &str| format!(r#"{{"$class":"class {name}"}}"#);
         let json = |one: &str, all: &[&str]| {
             let all: Vec<String> = all.iter().map(|name| good(name)).collect();

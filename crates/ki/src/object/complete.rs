@@ -159,7 +159,6 @@ fn too_deep() -> Error {
 mod tests {
     use super::super::{ObjectCodec, ObjectOptions};
     use super::*;
-    use crate::schema::classes::TypeLists;
 
     #[test]
     fn streams_get_the_defaults_they_need() {
@@ -167,9 +166,7 @@ mod tests {
             "m_save": {"type": "int", "id": 0, "flags": 1}, "m_net": {"type": "int", "id": 1,
             "flags": 24}, "m_old": {"type": "int", "id": 2, "flags": 65},
             "m_delta": {"type": "int", "id": 3, "flags": 257}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
         let complete = |options: ObjectOptions| {
             let whole = ObjectCodec::new(&classes, options).complete(&object).unwrap();
@@ -199,9 +196,7 @@ mod tests {
             "class B": {"hash": 8, "properties": {
             "m_c": {"type": "class Color", "id": 0, "flags": 24}}},
             "class C": {"hash": 9, "properties": {"m_c": {"type": "class C", "id": 0}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list.as_bytes()).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let part = Object::parse_json(&classes, r#"{"$class":"A","m_p":null,"m_n":5}"#).unwrap();
         let codec = ObjectCodec::new(&classes, ObjectOptions::default());
         let error = codec.encode(&part, codec.header()).unwrap_err().to_string();

@@ -97,13 +97,10 @@ impl CoreTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::classes::TypeLists;
 
     #[test]
     fn pairs_are_added_by_name_or_tag() {
-        let mut lists = TypeLists::new();
-        lists.add("list.json", br#"{"class A": {"hash": 7, "properties": {}}}"#).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(br#"{"class A": {"hash": 7, "properties": {}}}"#);
         let mut table = CoreTable::default();
         assert_eq!(table.iter().count(), KNOWN.len());
         table.insert(1, 4, "A");

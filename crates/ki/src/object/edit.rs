@@ -31,9 +31,6 @@ impl Object {
     }
 
     /// Removes the value at a path: a property or an element.
-    ///
-    /// # Errors
-    /// Value, if the path does not exist.
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
         let target = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if target.count == 0 || target.around.is_empty() {
@@ -117,10 +114,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
 #[cold]
 fn no_property(class: &Class, path: &str) -> Error {
     let error = Error::value(format!("a property of {}", class.name), format!("\"{path}\""));
-    match nearest(path, class.properties().iter().map(|property| &*property.name)) {
-        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-        None => error,
-    }
+    crate::suggest(error, nearest(path, class.properties().iter().map(|property| &*property.name)))
 }
 
 /// The first part of a path, and the rest.
@@ -152,7 +146,6 @@ mod tests {
     use worldwire_core::json::json;
 
     use super::*;
-    use crate::schema::classes::TypeLists;
 
     #[test]
     fn paths_select_values() {
@@ -161,9 +154,7 @@ mod tests {
             "m_id.m_full": {"type": "gid", "id": 1},
             "m_l": {"type": "class A*", "id": 2, "container": "List"},
             "m_s": {"type": "std::string", "id": 3}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list.as_bytes()).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let mut object = Object::parse_json(&classes, r#"{"$class":"A","m_s":"x"}"#).unwrap();
         object.set(&classes, "m_id.m_full", &json!(5)).unwrap();
         object.set(&classes, "m_l", &json!([null])).unwrap();
@@ -199,9 +190,7 @@ mod tests {
         let list = br#"{"class A": {"hash": 7, "properties": {
             "m_a": {"type": "class A*", "id": 0}, "m_s": {"type": "std::string", "id": 1},
             "m_t": {"type": "std::string", "id": 2}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let mut object = Object::parse_json(&classes, r#"{"$class":"A","m_t":"kept"}"#).unwrap();
         for number in 0..100 {
             object.set(&classes, "m_s", &json!("x".repeat(10_000 + number))).unwrap();

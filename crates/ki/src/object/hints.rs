@@ -263,8 +263,8 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     match (message, field) {
         (Some((message, of_message)), Some((field, of_field))) => {
             let unknown = [
-                settings.source.warning(of_message, "no definition has this message"),
-                settings.source.warning(of_field, "the message has no STR field of this name"),
+                settings.warning(of_message, "no definition has this message"),
+                settings.warning(of_field, "the message has no STR field of this name"),
             ];
             Some(Hint { message, field, options, core, unknown: Some(unknown) })
         }
@@ -311,14 +311,13 @@ fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
         settings.error(table.span(), "needs block, type and class");
     }
     let (class, span) = class?;
-    let unknown = settings.source.warning(span, "no type list has this class");
+    let unknown = settings.warning(span, "no type list has this class");
     Some(Pair { block: block?, kind: kind?, class, unknown })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::classes::TypeLists;
 
     #[test]
     fn user_hints_add_to_and_override_built_in_ones() {
@@ -342,10 +341,8 @@ mod tests {
         assert_eq!((character.flags, character.envelope), (2, true));
         let core = character.core.as_ref().expect("the hint sets it");
         // The type list defines which classes exist and their tags.
-        let mut lists = TypeLists::new();
         let list = br#"{"class Duel": {"hash": 5, "properties": {}}}"#;
-        lists.add("list.json", list).expect("the list is valid");
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let tag = |kind| core.get(1, kind).and_then(|class| class.tag(&classes));
         assert_eq!([2, 3, 4].map(tag), [Some(5), Some(7), None]);
         let unknown: Vec<_> =

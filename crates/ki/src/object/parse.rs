@@ -4,8 +4,27 @@ use worldwire_core::json::{Json, expected, integer};
 use worldwire_core::{Error, Field, Result};
 
 use super::visitor::Leaf;
-use crate::schema::classes::{Part, Property, PropertyKind, parse_number};
+use crate::schema::classes::{Part, Property, PropertyKind, Tuple, parse_number};
 use crate::types::{Dbl, Flt};
+
+/// A parsed value, which owns its bytes.
+pub(super) enum Parsed {
+    Leaf(Leaf<'static>),
+    Text(Vec<u8>),
+    WideText(Vec<u8>),
+    Tuple(Tuple, Vec<u8>),
+}
+
+impl Parsed {
+    pub(super) fn leaf(&self) -> Leaf<'_> {
+        match self {
+            Self::Leaf(leaf) => *leaf,
+            Self::Text(bytes) => Leaf::Text(bytes),
+            Self::WideText(bytes) => Leaf::WideText(bytes),
+            Self::Tuple(tuple, bytes) => Leaf::Tuple(*tuple, bytes),
+        }
+    }
+}
 
 /// Parses a number of a kind; `None` if the kind is not a number. For XML, `json` is a string.
 pub(super) fn number(kind: PropertyKind, json: &Json) -> Result<Option<Leaf<'static>>> {

@@ -23,8 +23,9 @@ pub use worldwire_core::Double as Dbl;
 /// `FLT`: a single-precision number.
 pub use worldwire_core::Float as Flt;
 
+#[cfg(feature = "file")]
 pub(crate) use string::wide;
-pub use string::{Str, WStr};
+pub use string::{Counted, Str, WStr};
 pub use value::FieldValue;
 
 /// The type of a field.

@@ -9,11 +9,14 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer}
 /// The maximum number of bytes in a `STR` and of units in a `WSTR`: their count has two bytes.
 pub(crate) const MAX_COUNT: usize = 0xffff;
 
-/// `STR`: `u16` count of bytes, then the bytes, without a terminator.
+/// Bytes after their count, a number of `WIDTH` bytes, without a terminator.
 ///
 /// Usually text, often a blob. Displayed as text if it is valid UTF-8.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Str<'d>(Cow<'d, [u8]>);
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Counted<'d, const WIDTH: usize>(Cow<'d, [u8]>);
+
+/// `STR`: up to 65,535 bytes after a `u16` count.
+pub type Str<'d> = Counted<'d, 2>;
 
 /// `WSTR`: `u16` count of UTF-16 units, then the units, without a terminator.
 ///
@@ -21,8 +24,8 @@ pub struct Str<'d>(Cow<'d, [u8]>);
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct WStr<'d>(Cow<'d, [u8]>);
 
-impl<'d> Str<'d> {
-    /// Wraps bytes. Encoding refuses more than 65,535 of them.
+impl<'d, const WIDTH: usize> Counted<'d, WIDTH> {
+    /// Wraps bytes. Encoding refuses more than the count can state.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -33,10 +36,28 @@ impl<'d> Str<'d> {
         &self.0
     }
 
+    /// The number of bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text, if the bytes are valid UTF-8.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
+    }
+
+    /// The text. Invalid UTF-8 becomes U+FFFD.
+    #[must_use]
+    pub fn to_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
     }
 }
 
@@ -71,7 +92,7 @@ impl<'d> WStr<'d> {
     }
 }
 
-impl<'d> From<&'d str> for Str<'d> {
+impl<'d, const WIDTH: usize> From<&'d str> for Counted<'d, WIDTH> {
     fn from(text: &'d str) -> Self {
         Self(Cow::Borrowed(text.as_bytes()))
     }
@@ -83,11 +104,11 @@ impl From<&str> for WStr<'_> {
     }
 }
 
-impl fmt::Debug for Str<'_> {
+impl<const WIDTH: usize> fmt::Debug for Counted<'_, WIDTH> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_text() {
             Some(text) => fmt::Debug::fmt(text, f),
-            None => write!(f, "Str({:02x?})", &*self.0),
+            None => write!(f, "Bytes({:02x?})", &*self.0),
         }
     }
 }
@@ -98,48 +119,59 @@ impl fmt::Debug for WStr<'_> {
     }
 }
 
-impl<'d> Field<'d> for Str<'d> {
-    type Owned = Str<'static>;
-    const LEAST: usize = 2;
+impl<'d, const WIDTH: usize> Field<'d> for Counted<'d, WIDTH> {
+    type Owned = Counted<'static, WIDTH>;
+    const LEAST: usize = WIDTH;
 
     fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("u16 count, bytes")
+        Cow::Borrowed(if WIDTH == 2 { "u16 count, bytes" } else { "u32 count, UTF-8" })
     }
 
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
-        let count = reader.take_array().map(u16::from_le_bytes);
-        let count = count.map_err(|error| error.inside(name))?;
-        reader.blob(name, start, count.into(), Form::Utf8).map(|bytes| Self(Cow::Borrowed(bytes)))
+        let at = reader.position() as u64;
+        let count = reader.take_array::<WIDTH>().map_err(|error| error.inside(name))?;
+        let count = count.iter().rev().fold(0, |count, byte| count << 8 | usize::from(*byte));
+        let max = reader.limits().string_bytes;
+        if WIDTH > 2 && count as u64 > max {
+            return Err(Error::limit("string bytes", max, count as u64).at(at).inside(name));
+        }
+        reader.blob(name, start, count, Form::Utf8).map(|bytes| Self(Cow::Borrowed(bytes)))
     }
 
     #[inline]
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let count = u16::try_from(self.0.len()).map_err(|_| too_long("bytes", self.0.len()))?;
-        writer.u16(count);
+        if WIDTH > 2 {
+            let length = writer.reserve::<4>();
+            writer.bytes(&self.0);
+            return writer.patch_length(length);
+        }
+        writer.u16(u16::try_from(self.len()).map_err(|_| too_long("bytes", self.len()))?);
         writer.bytes(&self.0);
         Ok(())
     }
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let bytes = json.blob(|json| json::text(json, |text| text.as_bytes().to_vec()))?;
-        match bytes.len() {
-            0..=MAX_COUNT => Ok(Self::new(bytes)),
-            count => Err(too_long("bytes", count)),
+        if WIDTH == 2 && bytes.len() > MAX_COUNT {
+            return Err(too_long("bytes", bytes.len()));
         }
+        Ok(Self::new(bytes))
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        if sampler.below(4) == 0 {
-            let length = sampler.length(MAX_COUNT as u64);
+        let (rate, bytes, text) =
+            if WIDTH == 2 { (4, MAX_COUNT, MAX_COUNT / 4) } else { (8, 24, 24) };
+        if sampler.below(rate) == 0 {
+            let length = sampler.length(bytes as u64);
             return Self::new(sampler.bytes(length));
         }
-        Self::new(sampler.text(MAX_COUNT as u64 / 4).into_bytes())
+        Self::new(sampler.text(text as u64).into_bytes())
     }
 
     fn into_owned(self) -> Self::Owned {
-        Str(Cow::Owned(self.0.into_owned()))
+        Counted(Cow::Owned(self.0.into_owned()))
     }
 }
 

@@ -62,6 +62,11 @@ impl<'t> Diagnostics<'t> {
         self.diagnostics.len() < MAX_DIAGNOSTICS
     }
 
+    /// The number of diagnostics, including omitted ones.
+    pub(crate) fn count(&self) -> usize {
+        self.diagnostics.len() + self.omitted
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.has_errors
     }

@@ -251,9 +251,6 @@ pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
 
 /// The text of a file of any length, without its byte order mark. Bytes that are not UTF-8 are
 /// replaced; the flag says whether there were any.
-///
-/// # Errors
-/// One diagnostic, if the file is in another encoding or not text at all.
 pub(crate) fn decode<'b>(
     name: &str,
     bytes: &'b [u8],

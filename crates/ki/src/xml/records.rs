@@ -36,9 +36,6 @@ impl Item<'_> {
 }
 
 /// The text of a file of this shape, as [`decode`] gives it.
-///
-/// # Errors
-/// One diagnostic, if the file is too long or not text.
 pub(crate) fn text<'b>(
     name: &str,
     bytes: &'b [u8],

@@ -8,7 +8,7 @@ use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::{Sampler, Side};
 use worldwire_ki::connection::{Connection, ObserverKeys};
 use worldwire_ki::control::{Control, KeepAlive, SessionAccept, SessionTime};
-use worldwire_ki::crypt::stream::{Sealer, StreamKey, chunk_bytes};
+use worldwire_ki::crypt::stream::{Sealer, StreamKey};
 use worldwire_ki::crypto_block::CryptoBlock;
 use worldwire_ki::frame::Frame;
 
@@ -62,8 +62,12 @@ fn share(side: Side, is_sealed: bool, segment: usize, seed: u8) -> f64 {
     let (mut observer, begins) = observer(is_sealed);
     let skip = begins[side.index()];
     let (mut plain, mut borders) = (Vec::new(), BTreeSet::new());
+    let chunk_bytes = match side {
+        Side::Client => 4096,
+        Side::Server => 65_536,
+    };
     let wire = |plain: usize| {
-        let rests = if is_sealed { plain / chunk_bytes(side) * 32 } else { 0 };
+        let rests = if is_sealed { plain / chunk_bytes * 32 } else { 0 };
         skip + (plain + rests) as u64
     };
     for _ in 0..3000 {

@@ -4,7 +4,9 @@ use worldwire_core::json::{Json, Object, Style, write_children};
 use worldwire_core::testing::hex;
 use worldwire_core::{Reader, Side, Tree, Value};
 use worldwire_ki::control::Control;
-use worldwire_ki::crypt::login::{self, Rec1, Salt, Secret};
+use worldwire_ki::crypt::Salt;
+use worldwire_ki::crypt::login::{self, Rec1, Secret};
+use worldwire_ki::crypto_block::SignedOffer;
 use worldwire_ki::frame::{Body, Frame};
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
@@ -173,7 +175,9 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
             ("empty", _) => same(found.as_object().map(Object::len), Some(0))?,
             ("crypto", Json::Null) => same(crypto.is_none(), true)?,
             ("crypto", wanted) => {
-                let block = crypto.and_then(|block| block.signed_offer()).ok_or("no offer")?;
+                let block = crypto.ok_or("no offer")?;
+                let block =
+                    SignedOffer::decode(&mut Reader::new(&block.0)).map_err(|e| e.to_string())?;
                 same(i64::from(block.flags), number(wanted, "flags")?)?;
                 same(i64::from(block.key_slot), number(wanted, "key_slot")?)?;
                 same(i64::from(block.key_mask), number(wanted, "key_mask")?)?;

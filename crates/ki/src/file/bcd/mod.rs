@@ -112,9 +112,6 @@ impl<'d> BcdFile<'d> {
     /// Decodes a file for tools, with warnings instead of errors where possible. If the types of a
     /// collision differ, the first determines whether there is a mesh, the second what the params
     /// are. Bytes left at the end are skipped.
-    ///
-    /// # Errors
-    /// Malformed, if it is not a BCD file or is truncated; the limits.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let file = Self::read(&mut reader, Types::MayDiffer).map_err(Error::closed)?;
@@ -133,9 +130,6 @@ impl<'d> BcdFile<'d> {
     }
 
     /// Decodes a file that must not cause any warnings, to recognise BCD files.
-    ///
-    /// # Errors
-    /// Those of [`Self::open`]; Malformed, for whatever that warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (file, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| file)

@@ -95,9 +95,6 @@ impl<'d> LangFile<'d> {
     /// incomplete entry (it is skipped), an unusual spelling of the number, unpaired surrogates. An
     /// empty file has no entries, nor has one of only zeros, which archives have for files that are
     /// not downloaded yet.
-    ///
-    /// # Errors
-    /// Malformed, if it is not a locale file; the limits.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok((Self::default(), vec!["is empty; not downloaded yet?".to_owned()]));
@@ -129,9 +126,6 @@ impl<'d> LangFile<'d> {
 
     /// Decodes a file that must not cause warnings other than repeated keys, to recognise locale
     /// files.
-    ///
-    /// # Errors
-    /// Those of [`Self::open`]; Malformed, for whatever that warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let file = Self::decode(&mut Reader::within(bytes, limits))?;
         refuse_warnings(file.unpaired()).map(|()| file)

@@ -11,9 +11,6 @@ use crate::file::csv;
 impl LangFile<'_> {
     /// Writes the entries as comma-separated values, with columns `code`, `comment` and `text`.
     /// Codes begin with this name. With `has_heading`, the first line has the column names.
-    ///
-    /// # Errors
-    /// Value, if the table cannot be written.
     pub fn to_csv(&self, stem: &str, has_heading: bool) -> Result<String> {
         let heading = has_heading.then(|| ["code", "comment", "text"].map(str::to_owned).to_vec());
         let rows = self.entries.iter().map(|entry| {

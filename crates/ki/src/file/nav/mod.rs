@@ -38,8 +38,9 @@ mod graph;
 use std::borrow::Cow;
 use std::io::Read as _;
 
-use flate2::Compression;
-use flate2::read::{ZlibDecoder, ZlibEncoder};
+use flate2::read::ZlibDecoder;
+#[cfg(any(test, feature = "fuzzing"))]
+use flate2::{Compression, read::ZlibEncoder};
 use worldwire_core::json::{FieldsOf, Json};
 use worldwire_core::{Error, Field, Limits, Reader, Result, Sampler, Trace, Writer, record};
 
@@ -89,9 +90,6 @@ impl<'d> NavFile<'d> {
     ///
     /// A plain file can begin like a zlib stream, so inflating is tried only if plain decoding does
     /// not use every byte.
-    ///
-    /// # Errors
-    /// Malformed, if it is not a NAV file or is truncated; the limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let bytes = reader.rest();
         if !Self::is_compressed(bytes, reader.limits()) {
@@ -141,18 +139,12 @@ impl<'d> NavFile<'d> {
     }
 
     /// Decodes a file that must not cause any warnings, to recognise NAV files.
-    ///
-    /// # Errors
-    /// Those of [`Self::decode`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (nav, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| nav)
     }
 
     /// Encodes the file in its plain form.
-    ///
-    /// # Errors
-    /// The limits, for lists of 4 Gi elements and more.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u16(self.last_id);
         self.nodes.encode(writer).map_err(|error| error.inside("nodes"))?;
@@ -169,8 +161,9 @@ impl<'d> NavFile<'d> {
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Encodes the file to a zlib stream.
-    pub fn to_zlib(&self) -> Result<Vec<u8>> {
+    /// Encodes the file to a zlib stream, for the fuzz target.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn to_zlib(&self) -> Result<Vec<u8>> {
         let plain = self.to_bytes()?;
         let mut packed = Vec::new();
         let outcome = ZlibEncoder::new(&plain[..], Compression::best()).read_to_end(&mut packed);

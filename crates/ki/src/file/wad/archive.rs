@@ -31,9 +31,6 @@ const MAX_KEPT_BYTES: usize = 16 << 20;
 
 impl<'d> Archive<'d> {
     /// Decodes the table of an archive. Data is not checked until an entry is read.
-    ///
-    /// # Errors
-    /// Malformed, if it is not an archive or its table is truncated; the limits.
     pub fn parse(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let mut reader = Reader::within(bytes, limits);
         let table = Table::decode(&mut reader).map_err(Error::closed)?;

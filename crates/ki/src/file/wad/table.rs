@@ -285,9 +285,6 @@ impl<'d> Table<'d> {
 
 impl<'d> ArchiveFile<'d> {
     /// Decodes the table and takes the rest as bytes.
-    ///
-    /// # Errors
-    /// Those of [`Table::decode`], except Incomplete.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let start = reader.position();
         let table = Table::decode(reader).map_err(Error::closed)?;

@@ -153,10 +153,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                     format!("an option of {}", property.type_name),
                     format!("\"{}\"", name.escape_debug()),
                 );
-                let error = match near {
-                    Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                    None => error,
-                };
+                let error = crate::suggest(error, near);
                 if !self.options.lenient {
                     return Err(reader.place_error(error));
                 }

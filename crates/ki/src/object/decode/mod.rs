@@ -463,7 +463,6 @@ mod tests {
 
     use super::super::{Object, ObjectOptions};
     use super::*;
-    use crate::schema::classes::TypeLists;
 
     const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
         "m_n": {"type": "unsigned int", "id": 0, "flags": 24, "hash": 1},
@@ -472,9 +471,7 @@ mod tests {
         "m_f": {"type": "bui5", "id": 2, "flags": 24, "hash": 3}}}}"#;
 
     fn classes() -> Classes {
-        let mut lists = TypeLists::new();
-        lists.add("list.json", LIST.as_bytes()).unwrap();
-        lists.compile()
+        Classes::of_json(LIST)
     }
 
     fn decode(options: ObjectOptions, bytes: &[u8]) -> Result<(String, Vec<ObjectNote>)> {
@@ -531,9 +528,7 @@ mod tests {
     fn forbidden_delta_is_enforced() {
         let list = r#"{"class D": {"hash": 7, "properties":
             {"m_d": {"type": "unsigned char", "id": 0, "flags": 280, "hash": 1}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list.as_bytes()).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         let free = ObjectCodec::new(&classes, ObjectOptions::default());
         let bytes = [7, 0, 0, 0, 0];
         let mut object = Object::new();

@@ -27,8 +27,73 @@ mod read;
 mod rounded;
 mod write;
 
+use serde::de::DeserializeSeed;
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Result};
+
 pub use rounded::looks_rounded;
 pub use write::JsonWriter;
 
 pub(super) use item::item;
-pub(super) use read::{build, unknown_hash};
+pub(super) use read::unknown_hash;
+
+use super::value::Object;
+use super::visitor::Slot;
+use crate::schema::classes::Classes;
+use direct::parse as parse_direct;
+use item::{Item, Seed};
+use read::build_reporting;
+
+impl Object {
+    /// Reads JSON text and keeps the order of its properties. There is no limit on nodes, as memory
+    /// follows the length of the text.
+    ///
+    /// # Errors
+    /// Value, if the text is not JSON or not an object of known classes; the limit on depth.
+    pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
+        Self::parse_json_within(classes, json, &Limits::DEFAULT)
+    }
+
+    /// Like [`Self::parse_json`], within another limit on depth.
+    pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
+        Self::parse_json_reporting(classes, json, limits, &mut |_, _| {})
+    }
+
+    /// Like [`Self::parse_json_within`]. Calls `rounded` with the property and the number of each
+    /// 64-bit integer that [looks rounded](looks_rounded).
+    pub fn parse_json_reporting(
+        classes: &Classes,
+        json: &str,
+        limits: &Limits,
+        rounded: &mut dyn FnMut(&str, i128),
+    ) -> Result<Self> {
+        // Nearly all JSON has the form that this crate writes, and then needs no tree.
+        if let Some(object) = parse_direct(classes, json, limits, rounded) {
+            return Ok(object);
+        }
+        let mut reader = serde_json::Deserializer::from_str(json);
+        // The seed counts depth itself.
+        reader.disable_recursion_limit();
+        let item = Seed::new(limits).deserialize(&mut reader);
+        let item = item.and_then(|item| reader.end().map(|()| item));
+        let item = item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))?;
+        build_reporting(classes, &item, Slot::Root, false, limits, rounded)
+    }
+
+    /// Reads an object from a JSON value. Properties are put into class order.
+    pub fn from_json(classes: &Classes, json: &Json) -> Result<Self> {
+        let limits = &Limits::DEFAULT;
+        build(classes, &item(json, limits)?, Slot::Root, true, limits)
+    }
+}
+
+/// Builds an object, or the value of a property or element, from JSON.
+pub(super) fn build(
+    classes: &Classes,
+    item: &Item,
+    slot: Slot<'_>,
+    sort: bool,
+    limits: &Limits,
+) -> Result<Object> {
+    build_reporting(classes, item, slot, sort, limits, &mut |_, _| {})
+}

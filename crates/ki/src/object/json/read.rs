@@ -1,74 +1,17 @@
 //! Reading objects from JSON.
 
-use serde::de::DeserializeSeed;
 use worldwire_core::json::{Json, expected, integer};
 use worldwire_core::{Error, Limits, Result};
 
-use super::item::{Item, Seed, item};
+use super::item::Item;
 use super::rounded::looks_rounded;
 use crate::object::parse::{self, push_part, unknown_option, wide_bytes};
 use crate::object::value::Object;
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Property, PropertyKind, Tuple, parse_number};
 
-impl Object {
-    /// Reads JSON text and keeps the order of its properties. There is no limit on nodes, as memory
-    /// follows the length of the text.
-    ///
-    /// # Errors
-    /// Value, if the text is not JSON or not an object of known classes; the limit on depth.
-    pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
-        Self::parse_json_within(classes, json, &Limits::DEFAULT)
-    }
-
-    /// Like [`Self::parse_json`], within another limit on depth.
-    pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
-        Self::parse_json_reporting(classes, json, limits, &mut |_, _| {})
-    }
-
-    /// Like [`Self::parse_json_within`]. Calls `rounded` with the property and the number of each
-    /// 64-bit integer that [looks rounded](looks_rounded).
-    pub fn parse_json_reporting(
-        classes: &Classes,
-        json: &str,
-        limits: &Limits,
-        rounded: &mut dyn FnMut(&str, i128),
-    ) -> Result<Self> {
-        // Nearly all JSON has the form that this crate writes, and then needs no tree.
-        if let Some(object) = super::direct::parse(classes, json, limits, rounded) {
-            return Ok(object);
-        }
-        let mut reader = serde_json::Deserializer::from_str(json);
-        // The seed counts depth itself.
-        reader.disable_recursion_limit();
-        let item = Seed::new(limits).deserialize(&mut reader);
-        let item = item.and_then(|item| reader.end().map(|()| item));
-        let item = item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))?;
-        build_reporting(classes, &item, Slot::Root, false, limits, rounded)
-    }
-
-    /// Reads an object from a JSON value. Properties are put into class order.
-    ///
-    /// # Errors
-    /// Value, if the JSON is not an object of known classes.
-    pub fn from_json(classes: &Classes, json: &Json) -> Result<Self> {
-        let limits = &Limits::DEFAULT;
-        build(classes, &item(json, limits)?, Slot::Root, true, limits)
-    }
-}
-
-/// Builds an object, or the value of a property or element, from JSON.
-pub(in crate::object) fn build(
-    classes: &Classes,
-    item: &Item,
-    slot: Slot<'_>,
-    sort: bool,
-    limits: &Limits,
-) -> Result<Object> {
-    build_reporting(classes, item, slot, sort, limits, &mut |_, _| {})
-}
-
-fn build_reporting(
+/// Builds an object, or the value of a property or element, and reports numbers that look rounded.
+pub(super) fn build_reporting(
     classes: &Classes,
     item: &Item,
     slot: Slot<'_>,
@@ -214,10 +157,7 @@ impl<'c, 'r> Builder<'c, 'r> {
 
     fn no_class(&self, name: &str) -> Error {
         let error = Error::value("a known class", format!("\"{name}\"")).inside("$class");
-        match self.classes.nearest(name) {
-            Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-            None => error,
-        }
+        crate::suggest(error, self.classes.nearest(name))
     }
 
     fn raw(&mut self, slot: Slot<'c>, item: &Item) -> Result<()> {
@@ -338,10 +278,7 @@ pub(in crate::object) fn unknown_hash(name: &str) -> Option<u32> {
 fn no_property(class: &Class, name: &str) -> Error {
     let error = Error::value(format!("a property of {}", class.name), format!("\"{name}\""));
     let names = class.properties().iter().map(|property| &*property.name);
-    match worldwire_core::nearest(name, names) {
-        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-        None => error,
-    }
+    crate::suggest(error, worldwire_core::nearest(name, names))
 }
 
 fn string_bytes(item: &Item, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
@@ -363,10 +300,10 @@ fn choice(property: &Property, item: &Item) -> Result<u32> {
         }
         if parse_number(text).is_none() {
             let error = unknown_option(property, text);
-            return Err(match choices.and_then(|choices| choices.names().nearest(text)) {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error,
-            });
+            return Err(crate::suggest(
+                error,
+                choices.and_then(|choices| choices.names().nearest(text)),
+            ));
         }
     }
     integer(&json, "a name or a 32-bit number")
@@ -413,7 +350,6 @@ fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::classes::TypeLists;
     use worldwire_core::json::json;
 
     const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
@@ -428,9 +364,7 @@ mod tests {
         "m_a": {"type": "class A*", "id": 7}}}}"#;
 
     fn classes() -> Classes {
-        let mut lists = TypeLists::new();
-        lists.add("list.json", LIST.as_bytes()).unwrap();
-        lists.compile()
+        Classes::of_json(LIST)
     }
 
     #[test]
@@ -508,7 +442,7 @@ mod tests {
         ];
         for text in texts {
             assert!(
-                super::super::direct::parse(&classes, text, &Limits::DEFAULT, &mut |_, _| {})
+                super::super::parse_direct(&classes, text, &Limits::DEFAULT, &mut |_, _| {})
                     .is_some(),
                 "{text}"
             );
@@ -516,7 +450,7 @@ mod tests {
             let moved = text.replacen(r#""$class":"class A","#, "", 1);
             let moved = moved.strip_suffix('}').unwrap().to_owned() + r#","$class":"class A"}"#;
             assert!(
-                super::super::direct::parse(&classes, &moved, &Limits::DEFAULT, &mut |_, _| {})
+                super::super::parse_direct(&classes, &moved, &Limits::DEFAULT, &mut |_, _| {})
                     .is_none(),
                 "{moved}"
             );

@@ -280,7 +280,7 @@ mod tests {
 
     use super::super::Object;
     use crate::object::{CoreId, Leaf, ObjectCodec, ObjectOptions, Slot, Visitor};
-    use crate::schema::classes::{Class, Classes, TypeLists};
+    use crate::schema::classes::{Class, Classes};
 
     fn classes() -> Classes {
         let list = br#"{"class A": {"hash": 7, "properties": {
@@ -290,9 +290,7 @@ mod tests {
             "m_v": {"type": "class Vector3D", "id": 3, "flags": 24},
             "m_c": {"type": "class Color", "id": 4, "flags": 24},
             "m_a": {"type": "class A*", "id": 5, "flags": 24, "container": "List"}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", list).unwrap();
-        lists.compile()
+        Classes::of_json(list)
     }
 
     #[test]

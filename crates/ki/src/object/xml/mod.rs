@@ -29,7 +29,7 @@ use worldwire_core::{Diagnostic, Error, Limits, Result, Source};
 use document::{Element, document};
 use write::Writer;
 
-use super::parse::{self, UnknownOption, push_part, unknown_option, wide_bytes};
+use super::parse::{self, Parsed, UnknownOption, push_part, unknown_option, wide_bytes};
 use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Property, PropertyKind, Tuple};
@@ -227,41 +227,16 @@ impl<'c> Builder<'_, 'c, '_> {
                 "",
             );
         }
-        let bytes;
-        let leaf = match leaf(property, element.text()) {
-            Ok(Parsed::Leaf(leaf)) => leaf,
-            Ok(Parsed::Text(parsed)) => {
-                bytes = parsed;
-                Leaf::Text(&bytes)
-            }
-            Ok(Parsed::WideText(parsed)) => {
-                bytes = parsed;
-                Leaf::WideText(&bytes)
-            }
-            Ok(Parsed::Tuple(tuple, parsed)) => {
-                bytes = parsed;
-                Leaf::Tuple(tuple, &bytes)
-            }
+        match leaf(property, element.text()) {
+            Ok(parsed) => self.object.value(slot, parsed.leaf()),
             Err(error) => {
                 let help = format!("its type is {}", property.type_name);
-                self.diagnostics.warning(
-                    &element.span(),
-                    format!("{}: {error}", property.name),
-                    &help,
-                );
-                return Ok(());
+                let text = format!("{}: {error}", property.name);
+                self.diagnostics.warning(&element.span(), text, &help);
+                Ok(())
             }
-        };
-        self.object.value(slot, leaf)
+        }
     }
-}
-
-/// A value, or the bytes of one.
-enum Parsed {
-    Leaf(Leaf<'static>),
-    Text(Vec<u8>),
-    WideText(Vec<u8>),
-    Tuple(Tuple, Vec<u8>),
 }
 
 fn leaf(property: &Property, text: &str) -> Result<Parsed> {
@@ -325,7 +300,6 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::classes::TypeLists;
     use worldwire_core::json::json;
 
     const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
@@ -342,9 +316,7 @@ mod tests {
         "odd name": {"type": "int", "id": 8}}}}"#;
 
     fn classes() -> Classes {
-        let mut lists = TypeLists::new();
-        lists.add("list.json", LIST.as_bytes()).unwrap();
-        lists.compile()
+        Classes::of_json(LIST)
     }
 
     #[test]
@@ -401,11 +373,9 @@ mod tests {
 
     #[test]
     fn options_with_unusual_names_round_trip() {
-        let mut lists = TypeLists::new();
         let list = r#"{"class A": {"hash": 7, "properties": {"m_e": {"type": "enum E", "id": 0,
             "enum_options": {"5": 9, "": 3, "RED": 1}}}}}"#;
-        lists.add("list.json", list.as_bytes()).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(list);
         for number in [0, 1, 3, 5, 9, 10] {
             let json = json!({"$class": "class A", "m_e": number});
             let object = Object::from_json(&classes, &json).unwrap();

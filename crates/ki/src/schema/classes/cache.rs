@@ -282,7 +282,6 @@ fn count(length: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TypeLists;
     use super::*;
 
     #[test]
@@ -291,9 +290,7 @@ mod tests {
             "m_b": {"type": "enum E", "id": 1, "flags": 31, "container": "Heap", "dynamic": true,
                 "hash": 2, "enum_options": {"B": 1, "A": 1, "C": "5", "T": "text", "__DEFAULT": "C"}},
             "m_a": {"type": "class A*", "id": 0, "offset": 9, "pointer": true, "hash": 1}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", json).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(json);
         let content = ContentHash::of([&json[..]]);
         let cache = classes.to_cache(content);
         let again = Classes::from_cache(&cache, content).unwrap();

@@ -107,13 +107,10 @@ fn different(old: &Property, new: &Property) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TypeLists;
     use super::*;
 
     fn classes(json: &str) -> Classes {
-        let mut lists = TypeLists::new();
-        lists.add("list.json", json.as_bytes()).unwrap();
-        lists.compile()
+        Classes::of_json(json)
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl fmt::Display for Explanation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TypeLists;
+    use super::super::Classes;
 
     #[test]
     fn an_explanation_lists_everything() {
@@ -72,9 +72,7 @@ mod tests {
             "m_b": {"type": "enum E", "id": 1, "flags": 2147483649, "container": "List",
                 "hash": 2, "enum_options": {"X": 1, "__DEFAULT": "X"}},
             "m_a": {"type": "class A*", "id": 0, "hash": 1}}}}"#;
-        let mut lists = TypeLists::new();
-        lists.add("list.json", json).unwrap();
-        let classes = lists.compile();
+        let classes = Classes::of_json(json);
         let text = classes.explain(classes.find("7").unwrap()).to_string();
         let wanted = "class A  7 (0x00000007)\n  is a B, C\n    0 m_a: class A*  1 (0x00000001)\n      \
                       class 7 (0x00000007)\n    1 m_b: enum E (List)  2 (0x00000002)\n      \

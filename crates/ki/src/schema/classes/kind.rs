@@ -101,6 +101,8 @@ impl Part {
     }
 }
 
+const RECT: &[&str] = &["left", "top", "right", "bottom"];
+
 impl Tuple {
     /// All tuples.
     pub const ALL: [Self; 12] = [
@@ -118,51 +120,40 @@ impl Tuple {
         Self::RectFloat,
     ];
 
+    /// The type as type lists spell it, the names of the parts, and their type.
+    const fn layout(self) -> (&'static str, &'static [&'static str], Part) {
+        match self {
+            Self::Color => ("class Color", &["b", "g", "r", "a"], Part::U8),
+            Self::Vector3D => ("class Vector3D", &["x", "y", "z"], Part::F32),
+            Self::Quaternion => ("class Quaternion", &["w", "x", "y", "z"], Part::F32),
+            Self::Euler => ("class Euler", &["pitch", "yaw", "roll"], Part::F32),
+            Self::Matrix3x3 => ("class Matrix3x3", &["i", "j", "k"], Part::F32),
+            Self::SizeInt => ("class Size<int>", &["width", "height"], Part::I32),
+            Self::PointInt => ("class Point<int>", &["x", "y"], Part::I32),
+            Self::PointFloat => ("class Point<float>", &["x", "y"], Part::F32),
+            Self::PointUnsigned => ("class Point<unsigned int>", &["x", "y"], Part::U32),
+            Self::PointByte => ("class Point<unsigned char>", &["x", "y"], Part::U8),
+            Self::RectInt => ("class Rect<int>", RECT, Part::I32),
+            Self::RectFloat => ("class Rect<float>", RECT, Part::F32),
+        }
+    }
+
     /// The type as type lists spell it.
     #[must_use]
     pub const fn type_name(self) -> &'static str {
-        match self {
-            Self::Color => "class Color",
-            Self::Vector3D => "class Vector3D",
-            Self::Quaternion => "class Quaternion",
-            Self::Euler => "class Euler",
-            Self::Matrix3x3 => "class Matrix3x3",
-            Self::SizeInt => "class Size<int>",
-            Self::PointInt => "class Point<int>",
-            Self::PointFloat => "class Point<float>",
-            Self::PointUnsigned => "class Point<unsigned int>",
-            Self::PointByte => "class Point<unsigned char>",
-            Self::RectInt => "class Rect<int>",
-            Self::RectFloat => "class Rect<float>",
-        }
+        self.layout().0
     }
 
     /// The names of its parts, in wire order. Each row of a matrix holds three numbers.
     #[must_use]
     pub const fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Color => &["b", "g", "r", "a"],
-            Self::Vector3D => &["x", "y", "z"],
-            Self::Quaternion => &["w", "x", "y", "z"],
-            Self::Euler => &["pitch", "yaw", "roll"],
-            Self::Matrix3x3 => &["i", "j", "k"],
-            Self::SizeInt => &["width", "height"],
-            Self::PointInt | Self::PointFloat | Self::PointUnsigned | Self::PointByte => {
-                &["x", "y"]
-            }
-            Self::RectInt | Self::RectFloat => &["left", "top", "right", "bottom"],
-        }
+        self.layout().1
     }
 
     /// The type of its numbers.
     #[must_use]
     pub const fn part(self) -> Part {
-        match self {
-            Self::Color | Self::PointByte => Part::U8,
-            Self::SizeInt | Self::PointInt | Self::RectInt => Part::I32,
-            Self::PointUnsigned => Part::U32,
-            _ => Part::F32,
-        }
+        self.layout().2
     }
 
     /// The number of values under each name.
@@ -366,9 +357,6 @@ impl Choices {
     }
 
     /// Parses a set of flags: names joined by `|`, or empty text for no flag.
-    ///
-    /// # Errors
-    /// The unknown name.
     pub(crate) fn parse_flags<'t>(&self, text: &'t str) -> Result<u32, &'t str> {
         if text.trim().is_empty() {
             return Ok(0);

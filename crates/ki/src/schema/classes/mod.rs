@@ -20,6 +20,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+#[cfg(feature = "file")]
 pub(crate) mod cache;
 mod diff;
 mod explain;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use worldwire_core::{Names, nearest};
 
+#[cfg(feature = "file")]
 pub use cache::ContentHash;
 pub use diff::{ClassChange, ClassesDiff};
 pub use explain::Explanation;
@@ -88,7 +90,7 @@ pub struct Property {
     pub id: u32,
     /// Its offset in the memory of the dumped client.
     pub offset: u32,
-    /// [`Property::SAVE`] and others, including unknown bits; see [`Property::flag_names`].
+    /// Its flags, including unknown bits; see [`Property::flag_names`].
     pub flags: u32,
     /// Whether it holds many values, and how the client stores them.
     pub container: Container,
@@ -185,6 +187,14 @@ impl Classes {
         }
         all.classes = classes;
         all
+    }
+
+    /// The classes of a list, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_json(list: impl AsRef<[u8]>) -> Self {
+        let mut lists = TypeLists::new();
+        lists.add("list.json", list.as_ref()).expect("the list is valid");
+        lists.compile()
     }
 
     /// The class with this tag.
@@ -316,14 +326,6 @@ impl Class {
 }
 
 impl Property {
-    /// The property is saved to files.
-    pub const SAVE: u32 = 1;
-    /// The property is sent to everyone.
-    pub const PUBLIC: u32 = 1 << 2;
-    /// The property is sent.
-    pub const TRANSMIT: u32 = 1 << 3;
-    /// The property is sent to its owner.
-    pub const PRIVILEGED_TRANSMIT: u32 = 1 << 4;
     /// The property is deprecated.
     pub const DEPRECATED: u32 = 1 << 6;
     /// In shallow streams, one bit before the value says whether it changed.

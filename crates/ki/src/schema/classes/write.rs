@@ -138,7 +138,6 @@ fn push_property(property: &Property, version: ListVersion, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TypeLists;
     use super::*;
 
     #[test]
@@ -150,11 +149,7 @@ mod tests {
                 "__DEFAULT": "X", "__BASECLASS": "B"}},
             "m_a": {"type": "class A*", "id": 0, "hash": 1, "pointer": true, "offset": 8}}},
             "class B": {"bases": [], "hash": 5, "properties": {}}}"#;
-        let compile = |json: &[u8]| {
-            let mut lists = TypeLists::new();
-            lists.add("list.json", json).unwrap();
-            lists.compile()
-        };
+        let compile = |json: &[u8]| Classes::of_json(json);
         let classes = compile(json);
         let [one, two] =
             [ListVersion::One, ListVersion::Two].map(|version| classes.to_list(version));

@@ -23,7 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_ki::character::Character;
-use worldwire_ki::crypt::login::{Salt, Secret};
+use worldwire_ki::crypt::Salt;
+use worldwire_ki::crypt::login::Secret;
 use worldwire_ki::message::{FileListAnswer, Selected};
 use worldwire_ki::schema::classes::Classes;
 

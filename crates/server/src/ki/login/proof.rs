@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, ck2, pk3};
+use worldwire_ki::crypt::Salt;
+use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, ck2, pk3};
 
 use super::{
     Account, Answer, Form, Legacy, Login, LoginEvent, Output, Pending, Phase, Query, Reply,

@@ -8,10 +8,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::de::DeserializeSeed;
 use worldwire_core::{Error, Limits, Result};
-
-use read::{List, ListPosition};
 
 use super::{Class, ClassNote, Classes};
 use crate::{djb2_31, property_hash, string_id};
@@ -55,24 +52,11 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
-        let (mut found, mut misfiled) = (Vec::new(), Vec::new());
-        if xml::is_xml(json) {
-            let read = xml::read(json, &mut self.texts);
-            found = read.map_err(|error| error.about(name.to_owned()))?;
-        } else {
-            let mut reader = serde_json::Deserializer::from_slice(json);
-            let mut position = ListPosition::default();
-            let texts = &mut self.texts;
-            let list =
-                List { found: &mut found, misfiled: &mut misfiled, texts, position: &mut position };
-            list.deserialize(&mut reader)
-                .and_then(|()| reader.end())
-                .map_err(|error| {
-                    let what = if error.is_data() { "" } else { "invalid JSON: " };
-                    Error::malformed("a type list", format!("{what}{error}{position}"))
-                })
-                .map_err(|error| error.about(name.to_owned()))?;
+        let (found, misfiled) = match xml::is_xml(json) {
+            true => xml::read(json, &mut self.texts).map(|found| (found, Vec::new())),
+            false => read::read(json, &mut self.texts),
         }
+        .map_err(|error| error.about(name.to_owned()))?;
         let list: Arc<str> = name.into();
         if found.is_empty() {
             let error = Error::malformed("a type list with classes", "an empty one");

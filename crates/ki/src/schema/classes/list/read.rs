@@ -8,6 +8,8 @@ use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
 };
 
+use worldwire_core::Error;
+
 use super::MAX_NOTES;
 use crate::property_hash;
 use crate::schema::classes::{Choices, Class, Container, Property, PropertyKind, parse_number};
@@ -17,7 +19,7 @@ pub(super) const MAX_PROPERTIES: usize = 16_384;
 
 /// What is being read, for errors: a list can be a single line of 14 MB.
 #[derive(Default)]
-pub(super) struct ListPosition {
+struct ListPosition {
     /// The name or the hash of the class.
     class: Option<String>,
     property: Option<Arc<str>>,
@@ -30,6 +32,22 @@ impl fmt::Display for ListPosition {
         self.property.as_ref().map_or(Ok(()), |property| write!(f, ", {property}"))
     }
 }
+
+/// Reads the classes of a list, and the positions of those whose key is not their hash.
+pub(super) fn read(json: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<ClassesRead, Error> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let position = ListPosition::default();
+    let mut list = ListContents { found: Vec::new(), misfiled: Vec::new(), texts, position };
+    let outcome = List(&mut list).deserialize(&mut reader).and_then(|()| reader.end());
+    outcome.map_err(|error| {
+        let what = if error.is_data() { "" } else { "invalid JSON: " };
+        Error::malformed("a type list", format!("{what}{error}{}", list.position))
+    })?;
+    Ok((list.found, list.misfiled))
+}
+
+/// Classes, and the positions of those whose key is not their hash, with that key.
+type ClassesRead = (Vec<Class>, Vec<(usize, String)>);
 
 /// Declares a seed that reads one JSON value.
 macro_rules! seed {
@@ -44,22 +62,25 @@ macro_rules! seed {
     };
 }
 
-/// Reads a whole list. Its first key tells the version.
-pub(super) struct List<'l> {
-    pub(super) found: &'l mut Vec<Class>,
+/// What is read from a list.
+struct ListContents<'t> {
+    found: Vec<Class>,
     /// The positions of version 2 classes whose key is not their hash, with that key.
-    pub(super) misfiled: &'l mut Vec<(usize, String)>,
-    pub(super) texts: &'l mut HashSet<Arc<str>>,
-    pub(super) position: &'l mut ListPosition,
+    misfiled: Vec<(usize, String)>,
+    texts: &'t mut HashSet<Arc<str>>,
+    position: ListPosition,
 }
 
-seed!(List<'_>, ());
+/// Reads a whole list. Its first key tells the version.
+struct List<'l, 't>(&'l mut ListContents<'t>);
 
-impl<'de> Visitor<'de> for List<'_> {
+seed!(List<'_, '_>, ());
+
+impl<'de> Visitor<'de> for List<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str("a JSON object of classes, by name or under \"classes\"")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
@@ -73,7 +94,7 @@ impl<'de> Visitor<'de> for List<'_> {
             match name.as_str() {
                 "version" => {
                     let number: u64 = map.next_value()?;
-                    if number == 1 && version.is_none() && self.found.is_empty() {
+                    if number == 1 && version.is_none() && self.0.found.is_empty() {
                         let next = map.next_key()?;
                         return self.version_1(next, map);
                     }
@@ -82,12 +103,7 @@ impl<'de> Visitor<'de> for List<'_> {
                     }
                     version = Some(number);
                 }
-                "classes" => {
-                    let (found, texts, position) =
-                        (&mut *self.found, &mut *self.texts, &mut *self.position);
-                    let misfiled = &mut *self.misfiled;
-                    map.next_value_seed(ClassMap { found, texts, position, misfiled })?;
-                }
+                "classes" => map.next_value_seed(ClassMap(self.0))?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -96,12 +112,12 @@ impl<'de> Visitor<'de> for List<'_> {
         }
         match version {
             Some(_) => Ok(()),
-            None => Err(M::Error::custom("no version")),
+            None => Err(M::Error::custom("no \"version\"; add \"version\": 2 before \"classes\"")),
         }
     }
 }
 
-impl List<'_> {
+impl List<'_, '_> {
     /// Reads the rest of a version 1 list: classes by name.
     fn version_1<'de, M: MapAccess<'de>>(
         self,
@@ -117,11 +133,9 @@ impl List<'_> {
             } else if class == "classes" {
                 return Err(M::Error::custom("\"classes\", which lists of version 1 do not have"));
             } else {
-                let (found, texts, position) =
-                    (&mut *self.found, &mut *self.texts, &mut *self.position);
-                position.class = Some(class.clone());
-                map.next_value_seed(ClassOf { found, texts, position, name: Some(class) })?;
-                self.position.class = None;
+                self.0.position.class = Some(class.clone());
+                map.next_value_seed(ClassOf { contents: self.0, name: Some(class) })?;
+                self.0.position.class = None;
             }
             key = map.next_key()?;
         }
@@ -134,16 +148,11 @@ fn unknown_version<E: serde::de::Error>(number: u64) -> E {
 }
 
 /// Reads the classes of a version 2 list, by hash.
-struct ClassMap<'l> {
-    found: &'l mut Vec<Class>,
-    misfiled: &'l mut Vec<(usize, String)>,
-    texts: &'l mut HashSet<Arc<str>>,
-    position: &'l mut ListPosition,
-}
+struct ClassMap<'l, 't>(&'l mut ListContents<'t>);
 
-seed!(ClassMap<'_>, ());
+seed!(ClassMap<'_, '_>, ());
 
-impl<'de> Visitor<'de> for ClassMap<'_> {
+impl<'de> Visitor<'de> for ClassMap<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,31 +161,28 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(hash) = map.next_key::<String>()? {
-            let (found, texts, position) =
-                (&mut *self.found, &mut *self.texts, &mut *self.position);
-            position.class = Some(hash.clone());
-            map.next_value_seed(ClassOf { found, texts, position, name: None })?;
-            let class = self.found.last().filter(|class| parse_number(&hash) != Some(class.hash));
-            if class.is_some() && self.misfiled.len() < MAX_NOTES {
-                self.misfiled.push((self.found.len() - 1, hash));
+            self.0.position.class = Some(hash.clone());
+            map.next_value_seed(ClassOf { contents: self.0, name: None })?;
+            let ListContents { found, misfiled, .. } = &mut *self.0;
+            let class = found.last().filter(|class| parse_number(&hash) != Some(class.hash));
+            if class.is_some() && misfiled.len() < MAX_NOTES {
+                misfiled.push((found.len() - 1, hash));
             }
         }
-        self.position.class = None;
+        self.0.position.class = None;
         Ok(())
     }
 }
 
 /// Reads one class. In version 1, the key is its name.
-struct ClassOf<'l> {
-    found: &'l mut Vec<Class>,
-    texts: &'l mut HashSet<Arc<str>>,
-    position: &'l mut ListPosition,
+struct ClassOf<'l, 't> {
+    contents: &'l mut ListContents<'t>,
     name: Option<String>,
 }
 
-seed!(ClassOf<'_>, ());
+seed!(ClassOf<'_, '_>, ());
 
-impl<'de> Visitor<'de> for ClassOf<'_> {
+impl<'de> Visitor<'de> for ClassOf<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,17 +196,15 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
             match key.as_str() {
                 "name" => {
                     let found: String = map.next_value()?;
-                    self.position.class = Some(found.clone());
+                    self.contents.position.class = Some(found.clone());
                     name = Some(found);
                 }
                 "hash" => hash = Some(map.next_value::<Word>()?.0),
                 "bases" => bases = map.next_value::<Vec<String>>()?,
                 "singleton" => singleton = map.next_value()?,
-                "properties" => map.next_value_seed(PropertyMap {
-                    found: &mut properties,
-                    texts: &mut *self.texts,
-                    position: &mut *self.position,
-                })?,
+                "properties" => {
+                    map.next_value_seed(PropertyMap(&mut *self.contents, &mut properties))?;
+                }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -208,23 +212,21 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
         }
         let name = name.ok_or_else(|| M::Error::missing_field("name"))?;
         let hash = hash.ok_or_else(|| M::Error::missing_field("hash"))?;
-        let mut class = Class::new(intern(self.texts, name), hash, properties);
-        class.bases = bases.into_iter().map(|base| intern(self.texts, base)).collect();
+        let ListContents { found, texts, .. } = self.contents;
+        let mut class = Class::new(intern(texts, name), hash, properties);
+        class.bases = bases.into_iter().map(|base| intern(texts, base)).collect();
         class.singleton = singleton;
-        self.found.push(class);
+        found.push(class);
         Ok(())
     }
 }
 
-struct PropertyMap<'l> {
-    found: &'l mut Vec<Property>,
-    texts: &'l mut HashSet<Arc<str>>,
-    position: &'l mut ListPosition,
-}
+/// Reads the properties of a class into a list.
+struct PropertyMap<'l, 't>(&'l mut ListContents<'t>, &'l mut Vec<Property>);
 
-seed!(PropertyMap<'_>, ());
+seed!(PropertyMap<'_, '_>, ());
 
-impl<'de> Visitor<'de> for PropertyMap<'_> {
+impl<'de> Visitor<'de> for PropertyMap<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,18 +234,18 @@ impl<'de> Visitor<'de> for PropertyMap<'_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        let Self(ListContents { texts, position, .. }, found) = self;
         while let Some(name) = map.next_key::<String>()? {
-            if self.found.len() == MAX_PROPERTIES {
+            if found.len() == MAX_PROPERTIES {
                 let max = format!("more than {MAX_PROPERTIES} properties");
                 return Err(M::Error::custom(max));
             }
-            let name = intern(self.texts, name);
-            self.position.property = Some(Arc::clone(&name));
-            let texts = &mut *self.texts;
-            let property = map.next_value_seed(PropertyOf { texts, name, at: self.found.len() })?;
-            self.found.push(property);
+            let name = intern(texts, name);
+            position.property = Some(Arc::clone(&name));
+            let property = map.next_value_seed(PropertyOf { texts, name, at: found.len() })?;
+            found.push(property);
         }
-        self.position.property = None;
+        position.property = None;
         Ok(())
     }
 }
@@ -349,39 +351,7 @@ impl<'de> Visitor<'de> for ChoicesOf {
     }
 }
 
-/// A 32-bit number. Older lists have negative ones, others have them as text.
-struct Word(u32);
-
-impl<'de> serde::Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Number;
-        impl Visitor<'_> for Number {
-            type Value = Word;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a 32-bit number")
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Word, E> {
-                let word = u32::try_from(value).map(Word);
-                word.map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Word, E> {
-                let word = i32::try_from(value).map(|value| Word(value.cast_unsigned()));
-                word.map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
-            }
-
-            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Word, E> {
-                let word = parse_number(value.trim()).map(Word);
-                word.ok_or_else(|| E::invalid_value(Unexpected::Str(value), &self))
-            }
-        }
-        json.deserialize_any(Number)
-    }
-}
-
-/// The value of an option: a number, possibly as text, or any other text.
+/// The value of an option: a 32-bit number, which may be negative or text, or any other text.
 struct OptionValue(Result<u32, Box<str>>);
 
 impl<'de> serde::Deserialize<'de> for OptionValue {
@@ -391,7 +361,7 @@ impl<'de> serde::Deserialize<'de> for OptionValue {
             type Value = OptionValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a 32-bit number or text")
+                f.write_str("a 32-bit number")
             }
 
             fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<OptionValue, E> {
@@ -410,6 +380,18 @@ impl<'de> serde::Deserialize<'de> for OptionValue {
             }
         }
         json.deserialize_any(Value)
+    }
+}
+
+/// A 32-bit number. Older lists have negative ones, others have them as text.
+struct Word(u32);
+
+impl<'de> serde::Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let OptionValue(value) = OptionValue::deserialize(json)?;
+        let invalid =
+            |text: Box<str>| D::Error::invalid_value(Unexpected::Str(&text), &"a 32-bit number");
+        value.map(Self).map_err(invalid)
     }
 }
 
