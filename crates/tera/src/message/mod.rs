@@ -25,6 +25,7 @@
 //! ```
 
 mod bounds;
+mod content;
 mod decode;
 mod encode;
 mod fault;
@@ -44,6 +45,7 @@ mod visit;
 use worldwire_core::{Reader, Result, Trace};
 
 pub use bounds::MAX_READINGS;
+pub use content::Content;
 pub use fault::Fault;
 pub use note::{Note, NoteKind, Notes};
 pub use scalar::ScalarValue;
@@ -58,7 +60,9 @@ use trace::TraceSink;
 use value::ValueSink;
 use visit::VisitSink;
 
-pub(crate) use decode::{Leaf, Sink, check_front, fields as run_fields, front as read_front};
+pub(crate) use decode::{
+    Group, Leaf, Sink, check_front, fields as run_fields, front as read_front,
+};
 
 /// Which header a message has. All offsets in the message count from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
