@@ -348,7 +348,7 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
 mod tests {
     use super::*;
     use crate::file::Library;
-    use crate::file::library::Known;
+    use crate::file::library::BuildFacts;
     use crate::message::Head;
     use crate::schema::{ParseOptions, Patch, Set};
     use worldwire_core::Sampler;
@@ -430,7 +430,7 @@ mod tests {
         let definitions = Set::load(TURNS, ParseOptions::default());
         let library = Library { definitions, ..Library::default() };
         let patch = Some(Patch::major(patch));
-        Packets::new(&library, Known { patch, ..Known::default() })
+        Packets::new(&library, BuildFacts { patch, ..BuildFacts::default() })
     }
 
     /// Both definitions read all bytes, each with its own header.

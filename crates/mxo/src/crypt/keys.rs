@@ -47,9 +47,6 @@ impl KeyFile {
     }
 
     /// Reads the part of a TOML file that is about MxO; a text without one makes an empty file.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         if !is_ours(text) {
             return Ok(Self::default());
@@ -149,7 +146,7 @@ impl File<'_> {
                         u32::from_str_radix(number.as_str(), number.radix()).ok()
                     });
                     if id.is_none() {
-                        self.error(value.span(), "wanted a session id from 0 to 4294967295");
+                        self.error(value.span(), "wanted a session ID from 0 to 4294967295");
                     }
                 }
                 "key" => {
@@ -236,7 +233,7 @@ mod tests {
         let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        keys.toml:2:6: error: wanted a session id from 0 to 4294967295
+        keys.toml:2:6: error: wanted a session ID from 0 to 4294967295
         keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
         keys.toml:4:1: error: wanted one of id, key, found kye (did you mean key?)
         keys.toml:5:1: error: wanted a key

@@ -12,7 +12,7 @@ use worldwire_core::testing::operations::{
 };
 
 use crate::connection::{Config, Connection, RelayConfig, Sender, Unit};
-use crate::crypt::exchange::{Key, Keys, Session, Variant};
+use crate::crypt::exchange::{Key, Keys, SessionCiphers, Variant};
 use crate::crypt::pike::kept;
 use crate::frame::{CHECK_VERSION, Header};
 
@@ -83,11 +83,11 @@ impl Choice {
     }
 
     /// The key streams of both sides.
-    fn session(self) -> &'static Session {
-        static SESSIONS: LazyLock<[Session; 2]> = LazyLock::new(|| {
+    fn session(self) -> &'static SessionCiphers {
+        static SESSIONS: LazyLock<[SessionCiphers; 2]> = LazyLock::new(|| {
             let [client, server] = KEYS;
             let keys = Keys { client, server };
-            Variant::ALL.map(|variant| Session::new(&keys, variant))
+            Variant::ALL.map(|variant| SessionCiphers::new(&keys, variant))
         });
         &SESSIONS[usize::from(self.0 & 1)]
     }
@@ -112,7 +112,7 @@ fn drive(role: Role, data: &[u8]) -> Seen {
     };
     let choice = Choice(*choice);
     kept::begin();
-    let Session { client, server } = choice.session().clone();
+    let SessionCiphers { client, server } = choice.session().clone();
     let mut ciphers = [client, server];
     let mut left = Side::BOTH.map(|side| exchange(side).len());
     let mut held = Held::default();

@@ -222,9 +222,9 @@ impl Plan {
     }
 }
 
-/// A decoded message, ready to be changed and encoded again.
+/// A decoded message. To change its fields, clone them, and encode them with [`Plan::encode`].
 ///
-/// An unchanged message is encoded to its original bytes, canonical or not. A changed one is
+/// It is encoded to its original bytes, canonical or not, unless its header is changed. Then it is
 /// encoded in canonical form, followed by its trailing bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message<'d> {
@@ -254,18 +254,6 @@ impl<'d> Message<'d> {
     #[must_use]
     pub fn fields(&self) -> &Value<'d> {
         &self.fields
-    }
-
-    /// The values of the fields, for changing.
-    pub fn fields_mut(&mut self) -> &mut Value<'d> {
-        self.changed = true;
-        &mut self.fields
-    }
-
-    /// The values of the fields, without the rest of the message.
-    #[must_use]
-    pub fn into_fields(self) -> Value<'d> {
-        self.fields
     }
 
     /// The deviations noted when the message was read.
