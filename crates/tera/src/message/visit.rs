@@ -205,7 +205,7 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
 mod tests {
     use super::{Part, ScalarValue, TextView, Visit};
     use crate::message::{Head, HeaderForm, Value};
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     #[derive(Default)]
     struct Recorder(String);
@@ -230,9 +230,8 @@ mod tests {
 
     #[test]
     fn everything_is_reported_once() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 a\nobject o\n- bool b\narray l\n- byte x\nstring s\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let plan = definition.plan();
         let x = |number| Value::Record(vec![Value::Unsigned(number)]);
         let value = Value::Record(vec![

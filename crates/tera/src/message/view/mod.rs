@@ -433,7 +433,7 @@ fn narrow(number: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     const MESSAGE: &[u8] = &[
         0x26, 0, 1, 0, 2, 0, 0x0a, 0, 7, 0, // the fixed part
@@ -442,9 +442,8 @@ mod tests {
     ];
 
     fn definition() -> Definition {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int16 number\narray list\n- string name\n";
-        Definition::parse(&file, text, &ParseOptions::default()).unwrap()
+        Definition::of_text(text)
     }
 
     #[test]
