@@ -2,7 +2,7 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use worldwire_tera::crypt::exchange::{Keys, Session, Variant};
+use worldwire_tera::crypt::exchange::{Keys, SessionCiphers, Variant};
 use worldwire_tera::crypt::pike::Pike;
 
 fn main() {
@@ -17,7 +17,7 @@ fn pike(bencher: Bencher<'_, '_>, size: usize) {
 }
 
 #[divan::bench(name = "tera/session")]
-fn session() -> Session {
+fn session() -> SessionCiphers {
     let keys = Keys { client: [[1; 128], [2; 128]], server: [[3; 128], [4; 128]] };
-    Session::new(black_box(&keys), Variant::From45)
+    SessionCiphers::new(black_box(&keys), Variant::From45)
 }

@@ -121,7 +121,7 @@ fn decode(kind: &Kind<'_>, parser: Option<&str>) {
             Box::new(|call, index| {
                 let (plan, bytes) = plan(index);
                 let message = plan.read(black_box(bytes), FORM).unwrap();
-                values[call % KEPT] = message.into_fields();
+                values[call % KEPT] = message.fields().clone();
             }),
         ),
         (

@@ -5,7 +5,7 @@
 
 use worldwire_core::Result;
 use worldwire_core::json::json;
-use worldwire_tera::file::library::Known;
+use worldwire_tera::file::library::BuildFacts;
 use worldwire_tera::file::{CodeMap, Library, MapKind};
 use worldwire_tera::frame::Header;
 use worldwire_tera::message::{Item, View};
@@ -38,7 +38,7 @@ fn load() -> Packets {
     }
     let mut library = Library { definitions, ..Library::default() };
     library.add_map(&file, map);
-    Packets::new(&library, Known { revision: Some(REVISION), ..Known::default() })
+    Packets::new(&library, BuildFacts { revision: Some(REVISION), ..BuildFacts::default() })
 }
 
 /// Prints what one message says, if it is of interest.

@@ -5,7 +5,7 @@
 //! crate decodes and encodes any message:
 //!
 //! ```
-//! use worldwire_tera::file::library::Known;
+//! use worldwire_tera::file::library::BuildFacts;
 //! use worldwire_tera::file::{CodeMap, Library};
 //! use worldwire_tera::message::{Item, View};
 //! use worldwire_tera::packet::Packets;
@@ -18,7 +18,7 @@
 //!     ..Library::default()
 //! };
 //! library.add_map("protocol.387486.map", CodeMap::from_pairs([("S_CHAT", 4321)]));
-//! let packets = Packets::new(&library, Known { revision: Some(387_486), ..Known::default() });
+//! let packets = Packets::new(&library, BuildFacts { revision: Some(387_486), ..BuildFacts::default() });
 //!
 //! let json = worldwire_core::json::json!({
 //!     "opcode": "S_CHAT", "fields": { "name": "Elin", "message": "hello" },

@@ -46,10 +46,10 @@ use worldwire_core::Side;
 
 use crate::file::library::sender;
 use crate::integrity;
-use crate::message::{HeaderForm, Leaf, NoteKind, Notes, Sink, read_front, run_fields};
+use crate::message::{Group, HeaderForm, Leaf, NoteKind, Notes, Sink, read_front, run_fields};
 use crate::packet::Packets;
 use crate::schema::Definition;
-use crate::schema::plan::{Field, Fixed, Plan};
+use crate::schema::plan::{Fixed, Plan};
 use crate::types::Scalar;
 
 /// Tries definitions on the messages of one opcode.
@@ -326,32 +326,20 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         self.weight += 6.0;
     }
 
-    fn list<R>(
+    fn group<R>(
         &mut self,
-        _: Leaf<'n>,
-        _: u32,
-        count: usize,
+        group: Group<'n>,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
         const MAX_ELEMENTS: usize = 8;
-        let count = u32::try_from(count.min(MAX_ELEMENTS)).unwrap_or(0);
-        self.weight += if count == 0 { 4.0 } else { 10.0 * f64::from(count) };
-        fill(self).0
-    }
-
-    fn record<R>(
-        &mut self,
-        _: &'n str,
-        _: usize,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        fill(self).0
-    }
-
-    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
-        self.weight += 4.0;
+        self.weight += match group {
+            Group::List(_, _, 0) | Group::Row(_) => 4.0,
+            Group::List(_, _, count) => {
+                10.0 * f64::from(u32::try_from(count.min(MAX_ELEMENTS)).unwrap_or(0))
+            }
+            Group::Record(..) => 0.0,
+        };
         fill(self).0
     }
 }
@@ -360,7 +348,7 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
 mod tests {
     use super::*;
     use crate::file::Library;
-    use crate::file::library::Known;
+    use crate::file::library::BuildFacts;
     use crate::message::Head;
     use crate::schema::{ParseOptions, Patch, Set};
     use worldwire_core::Sampler;
@@ -442,7 +430,7 @@ mod tests {
         let definitions = Set::load(TURNS, ParseOptions::default());
         let library = Library { definitions, ..Library::default() };
         let patch = Some(Patch::major(patch));
-        Packets::new(&library, Known { patch, ..Known::default() })
+        Packets::new(&library, BuildFacts { patch, ..BuildFacts::default() })
     }
 
     /// Both definitions read all bytes, each with its own header.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use worldwire_core::{Diagnostic, Limits, Severity};
 use worldwire_dissect::{Definitions, KiObjects, MxoObjects, TeraDefinitions};
 use worldwire_ki::schema::Protocols;
-use worldwire_tera::file::library::{Known, sender};
+use worldwire_tera::file::library::{BuildFacts, sender};
 use worldwire_tera::file::{CodeMap, MapKind, text};
 use worldwire_tera::schema::Problem;
 
@@ -33,7 +33,7 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
     }
     if revision.is_some() || patch.is_some() || !pin.is_empty() {
         let pins = pin.iter().map(|pin| (pin.name.as_str().into(), pin.version)).collect();
-        let known = Known { revision: *revision, patch: *patch, pins };
+        let known = BuildFacts { revision: *revision, patch: *patch, pins };
         definitions.edit(|tera: &mut TeraDefinitions| tera.set_known(known));
     }
     Ok(definitions)

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Diagnostic, Result, Source, listed};
-use worldwire_tera::file::library::Known;
+use worldwire_tera::file::library::BuildFacts;
 use worldwire_tera::file::{
     Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions, text,
 };
@@ -36,7 +36,7 @@ pub struct TeraDefinitions {
     /// The path of each file, by name.
     paths: BTreeMap<String, String>,
     /// The user's choice of build, which overrides what clients report.
-    known: Known,
+    known: BuildFacts,
     /// The builds used so far, by revision.
     builds: Mutex<BTreeMap<Option<u32>, Arc<Packets>>>,
     /// The build used for blobs.
@@ -77,7 +77,7 @@ impl TeraDefinitions {
     }
 
     /// Sets the build, the patch, or the versions of definitions to use.
-    pub fn set_known(&mut self, known: Known) {
+    pub fn set_known(&mut self, known: BuildFacts) {
         self.known = known;
         self.forget();
     }
@@ -92,7 +92,7 @@ impl TeraDefinitions {
     pub fn packets(&self, revision: Option<u32>) -> Arc<Packets> {
         let make = || {
             let revision = self.known.revision.or(revision);
-            Arc::new(Packets::new(&self.library, Known { revision, ..self.known.clone() }))
+            Arc::new(Packets::new(&self.library, BuildFacts { revision, ..self.known.clone() }))
         };
         let Ok(mut builds) = self.builds.lock() else { return make() };
         let has_map = |revision| self.library.opcodes.contains_key(&revision);
@@ -353,9 +353,9 @@ mod tests {
         let map = |revision: u32| (format!("protocol.{revision}.map"), b"S_A = 5\n".to_vec());
         tera.add(vec![map(7), map(8)]);
         assert!(tera.unmapped().is_some_and(|text| text.contains("7, 8; choose one")));
-        tera.set_known(Known { revision: Some(999), ..Known::default() });
+        tera.set_known(BuildFacts { revision: Some(999), ..BuildFacts::default() });
         assert!(tera.unmapped().is_some_and(|text| text.contains("revision 999")));
-        tera.set_known(Known { revision: Some(8), ..Known::default() });
+        tera.set_known(BuildFacts { revision: Some(8), ..BuildFacts::default() });
         assert_eq!(tera.unmapped(), None);
     }
 
@@ -451,7 +451,7 @@ mod tests {
             assert!(error.contains("opcode 5, which has no name"), "{error}");
             assert!(error.contains("7, 8; choose one with --revision"), "{error}");
         }
-        tera.set_known(Known { revision: Some(8), ..Known::default() });
+        tera.set_known(BuildFacts { revision: Some(8), ..BuildFacts::default() });
         assert_eq!(tera.encode(&line(Some(7))).unwrap(), [5, 0, 5, 0, 0]);
         let odd = json!({ "opcode": 5, "fields": {}, "revision": "x" });
         assert!(tera.encode(&odd).unwrap_err().to_string().contains("revision: wanted"));

@@ -10,7 +10,7 @@ use worldwire_core::connection::Piece;
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Value};
 use worldwire_tera::connection::{Connection, News, Received, Unit};
-use worldwire_tera::crypt::exchange::{Keys, Session};
+use worldwire_tera::crypt::exchange::{Keys, SessionCiphers};
 use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
@@ -71,7 +71,7 @@ fn exchanged(server: &(u64, Vec<u8>), client: &(u64, Vec<u8>)) -> Verdict {
         let of = |bytes: &[u8]| Some([key(bytes, 0)?, key(bytes, 1)?]);
         let keys = Keys { client: of(from_client)?, server: of(keys)? };
         let head = from_client.get(2 * KEY_BYTES..)?.first_chunk().copied()?;
-        Some(Session::of_first_message(&keys, head).is_some())
+        Some(SessionCiphers::of_first_message(&keys, head).is_some())
     };
     match keys() {
         Some(true) => Verdict::Yes,

@@ -240,7 +240,7 @@ fn client_blobs_concern_the_own_view() {
     through("mxo.objects", Side::Client, &moves).unwrap();
     let deletes = [3, 1, 0, 1, 1, 0, 0x69, 0, 0, 0];
     let hint =
-        "wanted a view id that is allowed here, found 1 from a client; --from server decodes it";
+        "wanted a view ID that is allowed here, found 1 from a client; --from server decodes it";
     let report = |report: (bool, Vec<String>)| report.1.concat();
     let section = report(read("mxo.objects", Side::Client, &deletes));
     assert_eq!(section, format!("mxo.objects: operations[0].view at byte 1: {hint}"));
@@ -262,7 +262,7 @@ fn client_blobs_concern_the_own_view() {
     this is a relevance notice, which only servers exchange: the rest is kept as bytes
     mxo.objects: operations[0].flags at byte 1: wanted a command between server and client, found flags 0x03, a relevance notice
     goobj 65278 has no known class: the rest is kept as bytes; give its table with --data
-    a deletion of no viewsno end marker (view id 0)
+    a deletion of no viewsno end marker (view ID 0)
     ");
     // The other side is suggested only if it can send this section.
     let section = report(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
@@ -392,7 +392,7 @@ fn odd_creates_and_server_only_operations_are_reported() {
     warning: packet 6: view 3 is created for another object without being deleted first
     problem: packet 7: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
     error: operations[0].flags at byte 0: wanted a command between server and client, found flags 0x03, a relevance notice
-    error: operations[0].view at byte 0: wanted a view id that is allowed here, found 1 from a client
+    error: operations[0].view at byte 0: wanted a view ID that is allowed here, found 1 from a client
     ");
     // After a deletion, the ID means another view.
     let mut talk = Talk::new();

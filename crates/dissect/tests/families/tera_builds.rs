@@ -9,7 +9,7 @@ use worldwire_dissect::{
 use worldwire_tera::carry::Carry;
 use worldwire_tera::diagnosis::{Diagnosis, Finding};
 use worldwire_tera::file::Library;
-use worldwire_tera::file::library::Known;
+use worldwire_tera::file::library::BuildFacts;
 use worldwire_tera::frame::Header;
 use worldwire_tera::message::{Head, HeaderForm, Value};
 use worldwire_tera::packet::Packets;
@@ -36,7 +36,7 @@ fn library() -> Library {
 }
 
 fn packets(library: &Library) -> Packets {
-    Packets::new(library, Known { revision: Some(REVISION), ..Known::default() })
+    Packets::new(library, BuildFacts { revision: Some(REVISION), ..BuildFacts::default() })
 }
 
 /// The messages of the sample.
@@ -88,7 +88,7 @@ fn renewed(packets: &Packets, message: &[u8]) -> Vec<u8> {
     };
     let old = packet.unwrap().definition.unwrap().plan();
     let mut values = vec![Value::Unsigned(3)];
-    match old.read(message, HeaderForm::Plain).unwrap().into_fields() {
+    match old.read(message, HeaderForm::Plain).unwrap().fields().clone() {
         Value::Record(fields) => values.extend(fields),
         other => panic!("{other:?}"),
     }

@@ -75,9 +75,6 @@ impl SessionKey {
 
     /// Decrypts a packet or a margin message: removes the padding, and checks the length and the
     /// CRC at the start.
-    ///
-    /// # Errors
-    /// The reason why it cannot be read.
     pub fn open(&self, iv: &[u8; BLOCK_BYTES], sealed: &[u8]) -> Result<Vec<u8>, Unopened> {
         if sealed.is_empty() || !sealed.len().is_multiple_of(BLOCK_BYTES) {
             return Err(Unopened::NoBlocks { bytes: sealed.len() });

@@ -1,13 +1,13 @@
-//! The key file: the session keys that a user has.
+//! The key file: session keys supplied by the user.
 //!
 //! ```toml
-//! # The key of a session, as the margin server gave it to the client.
+//! # The key of a session, as assigned by the margin server.
 //! [[mxo.session]]
-//! id = 0x1f2e3d4c                           # without it, any session
+//! id = 0x1f2e3d4c                           # optional; without it, the key is tried on any session
 //! key = "000102030405060708090a0b0c0d0e0f"
 //! ```
 //!
-//! Other tables are left to other families.
+//! Tables of other families are ignored.
 
 use core::fmt::Write as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use worldwire_core::{Diagnostic, Source, nearest};
 
 use super::key::SessionKey;
 
-/// What a user knows of sessions.
+/// The keys of sessions from a key file.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFile {
     sessions: Arc<[KnownSession]>,
@@ -28,13 +28,13 @@ pub struct KeyFile {
 /// The key of a session.
 #[derive(Clone, Debug)]
 pub struct KnownSession {
-    /// The session's ID, if it is known: the key of the session that a hello names comes first.
+    /// The session's ID, if known. The key with the ID from a hello is tried first.
     pub id: Option<u32>,
-    /// Its key.
+    /// The key.
     pub key: SessionKey,
 }
 
-/// The most errors that are reported one by one.
+/// Maximum number of errors reported individually.
 const MAX_ERRORS: usize = 200;
 const TABLE: &str = "mxo";
 const SESSION_KEYS: [&str; 2] = ["id", "key"];
@@ -46,15 +46,12 @@ impl KeyFile {
         Self { sessions: sessions.into() }
     }
 
-    /// Reads the part of a TOML file that is about MxO; a text without one makes an empty file.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
+    /// Parses MxO's part of a TOML file; a text without one yields an empty file.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         if !is_ours(text) {
             return Ok(Self::default());
         }
-        let mut file = File { source: Source::new(name, text), errors: Vec::new(), untold: 0 };
+        let mut file = File { source: Source::new(name, text), errors: Vec::new(), omitted: 0 };
         let (root, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             file.error(error.span().unwrap_or(0..0), error.message());
@@ -64,12 +61,12 @@ impl KeyFile {
         file.close(Self::new(sessions))
     }
 
-    /// Appends the keys of another file, as if both were one file.
+    /// Appends the sessions of another file.
     pub fn merge(&mut self, other: Self) {
         self.sessions = self.sessions.iter().chain(&*other.sessions).cloned().collect();
     }
 
-    /// The table of a session, as [`parse`](Self::parse) reads it.
+    /// The TOML table of a session, as [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn format_session(session: &KnownSession) -> String {
         let mut text = String::from("[[mxo.session]]\n");
@@ -82,20 +79,20 @@ impl KeyFile {
         text
     }
 
-    /// Whether nothing is known.
+    /// Whether there are no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// The sessions.
+    /// The sessions, in the order of the file.
     #[must_use]
     pub fn sessions(&self) -> &Arc<[KnownSession]> {
         &self.sessions
     }
 }
 
-/// Whether the text has our table, so that it must be TOML.
+/// Whether the text contains an `mxo` table, and so must be TOML.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.trim_start().trim_start_matches('[').trim_start();
@@ -104,19 +101,19 @@ fn is_ours(text: &str) -> bool {
     })
 }
 
-/// A file being read, and what is wrong with it so far.
+/// A file being parsed, with the errors found so far.
 struct File<'t> {
     source: Source<'t>,
     errors: Vec<Diagnostic>,
-    /// How many more there were.
-    untold: usize,
+    /// The number of further errors.
+    omitted: usize,
 }
 
 impl File<'_> {
     fn sessions(&mut self, ours: &Spanned<DeValue<'_>>) -> Vec<KnownSession> {
         let mut sessions = Vec::new();
         let Some(table) = ours.get_ref().as_table() else {
-            self.error(ours.span(), "wanted a table");
+            self.error(ours.span(), "mxo must be a table");
             return sessions;
         };
         for (key, value) in table {
@@ -125,7 +122,7 @@ impl File<'_> {
                     sessions.extend(items.iter().filter_map(|item| self.session(item)));
                 }
                 ("session", None) => {
-                    let message = "wanted tables with two brackets, [[mxo.session]]";
+                    let message = "session must be an array of tables: [[mxo.session]]";
                     self.error(value.span(), message);
                 }
                 _ => self.unknown(key, &["session"]),
@@ -136,11 +133,11 @@ impl File<'_> {
 
     fn session(&mut self, item: &Spanned<DeValue<'_>>) -> Option<KnownSession> {
         let Some(table) = item.get_ref().as_table() else {
-            self.error(item.span(), "wanted a table");
+            self.error(item.span(), "session must be a table");
             return None;
         };
         let (mut id, mut session_key) = (None, None);
-        let before = self.errors.len() + self.untold;
+        let before = self.errors.len() + self.omitted;
         for (key, value) in table {
             match key.get_ref().as_ref() {
                 "id" => {
@@ -149,32 +146,32 @@ impl File<'_> {
                         u32::from_str_radix(number.as_str(), number.radix()).ok()
                     });
                     if id.is_none() {
-                        self.error(value.span(), "wanted a session id from 0 to 4294967295");
+                        self.error(value.span(), "not a session ID from 0 to 4294967295");
                     }
                 }
                 "key" => {
                     session_key = value.get_ref().as_str().and_then(SessionKey::parse);
                     if session_key.is_none() {
-                        self.error(value.span(), "wanted 32 hexadecimal digits in quotes");
+                        self.error(value.span(), "not 32 hexadecimal digits in quotes");
                     }
                 }
                 _ => self.unknown(key, &SESSION_KEYS),
             }
         }
-        if session_key.is_none() && self.errors.len() + self.untold == before {
-            self.error(item.span(), "wanted a key");
+        if session_key.is_none() && self.errors.len() + self.omitted == before {
+            self.error(item.span(), "a session needs a key");
         }
         Some(KnownSession { id, key: session_key? })
     }
 
     fn unknown(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, known: &[&str]) {
         if self.errors.len() >= MAX_ERRORS {
-            self.untold += 1;
+            self.omitted += 1;
             return;
         }
-        let message = format!("wanted one of {}, found {}", known.join(", "), key.get_ref());
+        let message = format!("unknown key {}; allowed: {}", key.get_ref(), known.join(", "));
         let error = self.source.error(key.span(), message);
-        // Short names have no near ones but those with the same letters.
+        // For names this short, only those with the same letters are similar.
         let letters = |name: &str| {
             let mut letters = name.to_lowercase().into_bytes();
             letters.sort_unstable();
@@ -190,11 +187,11 @@ impl File<'_> {
     }
 
     fn error(&mut self, span: core::ops::Range<usize>, message: impl Into<String>) {
-        // Each error looks at its whole line, and a hostile file is one long line.
+        // Each error copies its whole line, and a hostile file may be one long line.
         if self.errors.len() < MAX_ERRORS {
             self.errors.push(self.source.error(span, message));
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
     }
 
@@ -203,8 +200,8 @@ impl File<'_> {
             return Ok(file);
         }
         self.errors.sort_by_key(|error| (error.line(), error.column()));
-        if self.untold > 0 {
-            let text = format!("{} more like these", self.untold);
+        if self.omitted > 0 {
+            let text = format!("{} more like these", self.omitted);
             self.errors.push(self.source.error(0..0, text));
         }
         Err(self.errors)
@@ -216,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read() {
+    fn a_file_is_parsed_and_formatted_again() {
         let text = "[uru]\ndroid = \"00\"\n[[mxo.session]]\nid = 0x12\n\
                     key = \"000102030405060708090a0b0c0d0e0f\"\n\
                     [[mxo.session]]\nkey = \"101112131415161718191a1b1c1d1e1f\"\n";
@@ -230,17 +227,17 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_named() {
+    fn all_errors_are_reported() {
         let text = "[[mxo.session]]\nid = -1\nkey = \"00\"\nkye = \"\"\n\
                     [[mxo.session]]\nid = 1\n[mxo.other]\n";
         let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        keys.toml:2:6: error: wanted a session id from 0 to 4294967295
-        keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
-        keys.toml:4:1: error: wanted one of id, key, found kye (did you mean key?)
-        keys.toml:5:1: error: wanted a key
-        keys.toml:7:6: error: wanted one of session, found other
+        keys.toml:2:6: error: not a session ID from 0 to 4294967295
+        keys.toml:3:7: error: not 32 hexadecimal digits in quotes
+        keys.toml:4:1: error: unknown key kye; allowed: id, key (did you mean key?)
+        keys.toml:5:1: error: a session needs a key
+        keys.toml:7:6: error: unknown key other; allowed: session
         ");
         let errors = KeyFile::parse("keys.toml", "[[mxo.session]\n").expect_err("it is wrong");
         insta::assert_snapshot!(errors[0], @"keys.toml:1:15: error: unclosed array table, expected `]`");

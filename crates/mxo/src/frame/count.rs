@@ -7,8 +7,8 @@ use super::window::MAX_ACK_AGE;
 /// compared. For observers, which may miss any number of packets.
 ///
 /// A number up to 2048 ahead of the newest one is newer, and one up to [`MAX_ACK_AGE`] below it is
-/// late. In between both are possible, and the sender's clock decides: a packet that was not sent
-/// before the newest one is newer, and more than 2047 packets before it are missing. A gap of more
+/// late. For any other number, the sender's clock decides: a packet that was not sent before the
+/// newest one is newer, and more than 2047 packets before it are missing. A gap of more
 /// than 4030 packets goes unnoticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketCount {
@@ -23,7 +23,7 @@ struct Newest {
 }
 
 impl PacketCount {
-    /// Counts a packet that was sent at this time.
+    /// Registers a packet sent at this time, and returns its count.
     pub(crate) fn take(&mut self, number: SequenceNumber, time: u32) -> u64 {
         let count = self.of(number, time);
         if self.newest.is_none_or(|newest| count > newest.count) {
@@ -49,8 +49,8 @@ impl PacketCount {
         let Some(newest) = self.newest else { return ROUND + u64::from(number.get()) };
         let last = SequenceNumber::of(newest.count);
         let behind = last.ahead_of(number);
-        let is_behind_a_hole = behind > MAX_ACK_AGE && time >= newest.time;
-        match number.is_newer_than(last) || is_behind_a_hole {
+        let is_after_gap = behind > MAX_ACK_AGE && time >= newest.time;
+        match number.is_newer_than(last) || is_after_gap {
             true => newest.count + u64::from(number.ahead_of(last)),
             false => newest.count - u64::from(behind),
         }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_go_on_where_numbers_come_around() {
+    fn counts_continue_when_numbers_wrap() {
         let mut packets = PacketCount::default();
         let mut sampler = Sampler::new(1);
         let base = packets.take(SequenceNumber::of(4000), 4000) - 4000;
@@ -80,7 +80,7 @@ mod tests {
         assert!(newest > 20 * 4096, "{newest}");
     }
     #[test]
-    fn the_clock_tells_what_is_behind_a_hole_from_what_is_late() {
+    fn the_clock_distinguishes_packets_after_a_gap_from_late_ones() {
         let counted = |number: u16, time: u32| {
             let mut packets = PacketCount::default();
             let first = packets.take(SequenceNumber::new(3000), 100);

@@ -9,7 +9,7 @@ use super::packet::Packet;
 use super::plain::Plain;
 use crate::crypt::{BLOCK_BYTES, SEALED, SessionKey};
 
-/// A datagram, as it is on the wire.
+/// A datagram as sent on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Datagram<'d> {
     /// Begins with 00.
@@ -34,10 +34,7 @@ pub struct Sealed<'d> {
 }
 
 impl<'d> Datagram<'d> {
-    /// Reads a datagram to the end of the part. Encrypted parts stay encrypted.
-    ///
-    /// # Errors
-    /// Malformed, for another first byte or a part of a block.
+    /// Reads a datagram to the end of the input. Encrypted parts stay encrypted.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         if reader.rest().first() != Some(&SEALED) {
             let plain = Plain::decode(reader).map_err(|error| {
@@ -52,9 +49,6 @@ impl<'d> Datagram<'d> {
 
     /// Reads a datagram as [`decode`](Self::decode) does and shows the decrypted bytes in a
     /// separate layer. Returns the packet, if it is one.
-    ///
-    /// # Errors
-    /// Those of [`decode`](Self::decode), [`SessionKey::open`] and [`Packet::decode`].
     pub fn decode_opened<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         key: &SessionKey,
@@ -77,9 +71,6 @@ impl<'d> Datagram<'d> {
     }
 
     /// Writes the datagram.
-    ///
-    /// # Errors
-    /// Value, when it is not what it says.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::Plain(plain) => plain.encode(writer),
@@ -88,9 +79,6 @@ impl<'d> Datagram<'d> {
     }
 
     /// Reads the datagram from JSON; the exact inverse of writing the traced one as JSON.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json<'j>(json: impl Into<Given<'j>>) -> Result<Datagram<'static>> {
         let json = json.into();
         if !FieldsOf::new(json)?.has("iv") {
@@ -104,7 +92,7 @@ impl<'d> Datagram<'d> {
         Ok(Datagram::Sealed(Sealed { iv, cipher: cipher.into() }))
     }
 
-    /// Makes one up.
+    /// Generates a datagram.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> Datagram<'static> {
         if sampler.below(2) == 0 {
@@ -139,7 +127,7 @@ impl<'d> Sealed<'d> {
     }
 }
 
-/// At least one block, and only whole ones.
+/// Requires one or more whole blocks.
 pub(crate) fn check_blocks(length: usize) -> Result<()> {
     if length == 0 || !length.is_multiple_of(BLOCK_BYTES) {
         return Err(Error::malformed("whole blocks of 16 bytes", format!("{length} bytes")));

@@ -22,7 +22,8 @@ mod window;
 pub use datagram::{Datagram, Sealed};
 pub use packet::{Packet, PacketHead, RccFlags};
 pub use plain::{ANSWERS, Hello, Plain};
-pub use rpc::{CLIENT_RPCS, LEAVE, MAX_RPC_BYTES, RpcList, RpcMessage, SERVER_RPCS, rpc_names};
+
+pub use rpc::{CLIENT_RPCS, LEAVE, MAX_RPC_BYTES, RpcList, RpcMessage, SERVER_RPCS};
 pub use section::{Measure, OBJECTS, RPC, Section, ToTheEnd};
 pub use sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber, SequenceWord};
 pub use sim_time::SimTime;

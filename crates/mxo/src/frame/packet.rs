@@ -38,22 +38,22 @@ wire_flags! {
 /// | 15 | `simTime` | `f32` | only with [`RccFlags::SimTime`] |
 /// | | `sections` | [`Section`] each | to the end |
 ///
-/// A packet without sections acknowledges packets, and says no more.
+/// A packet without sections only acknowledges packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<'d> {
     /// Seconds since 1970 on the sender's clock.
     pub time: u32,
-    /// The packet's number, and what its sender received.
+    /// The packet's number, and the sender's acknowledgements.
     pub sequence: SequenceWord,
-    /// What follows, and what is done with the sequence.
+    /// Whether a time follows, and whether the sequence is reset.
     pub flags: RccFlags,
-    /// The simulation's time; there with [`RccFlags::SimTime`].
+    /// The simulation's time; present with [`RccFlags::SimTime`].
     pub sim_time: Option<SimTime>,
-    /// What it carries.
+    /// The contents.
     pub sections: Vec<Section<'d>>,
 }
 
-/// Bytes in front of the RCC flags.
+/// Number of bytes before the RCC flags.
 pub(crate) const HEAD_BYTES: usize = 14;
 /// The fields before the sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +69,7 @@ pub struct PacketHead {
 }
 
 impl PacketHead {
-    /// Reads it and checks length and CRC, so the reader must be bounded to one packet.
-    ///
-    /// # Errors
-    /// Incomplete; Malformed, when the length or the CRC does not fit.
+    /// Reads the fields and checks length and CRC, so the reader must be bounded to one packet.
     pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let time = decode_head(reader)?;
         let sequence = SequenceWord::decode(reader, "sequence")?;
@@ -92,7 +89,7 @@ pub(super) fn decode_head<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> R
     let time = reader.u32("time")?;
     if usize::from(length) != reader.remaining() {
         let found = reader.remaining().to_string();
-        let error = Error::malformed(format!("{length} bytes behind the time"), found);
+        let error = Error::malformed(format!("{length} bytes after the time"), found);
         return Err(error.at(u64::from(start.byte) + 4).inside("length"));
     }
     if crc != found {
@@ -113,11 +110,8 @@ impl<'d> Packet<'d> {
         Self { time, sequence, flags: RccFlags::Always, sim_time: None, sections: Vec::new() }
     }
 
-    /// Reads a packet to the end of the part. An object section takes all that is left: see
-    /// [`decode_measured`](Self::decode_measured). `from` decides which names opcodes have.
-    ///
-    /// # Errors
-    /// Incomplete; Malformed, when length or CRC do not fit, or what an RPC list says.
+    /// Reads a packet to the end of the input. An object section takes the rest of it: see
+    /// [`decode_measured`](Self::decode_measured). `from` selects the names of opcodes.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -125,11 +119,8 @@ impl<'d> Packet<'d> {
         Self::decode_measured(reader, from, &mut |bytes| Ok(bytes.len()))
     }
 
-    /// Reads a packet to the end of the part; `measure` says how many bytes an object section
-    /// takes of those it is given. The sections behind it are read too.
-    ///
-    /// # Errors
-    /// Those of [`decode`](Self::decode) and of `measure`.
+    /// Reads a packet to the end of the input. `measure` returns how many of the given bytes an
+    /// object section takes, so that the sections after it can be read too.
     pub fn decode_measured<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -138,12 +129,8 @@ impl<'d> Packet<'d> {
         Self::decode_sections(reader, from, measure, false)
     }
 
-    /// The same for those that only watch: RPC lists that cannot be read are kept as bytes, with
-    /// what is behind them, and sections in front of them are read.
-    /// [`Section::rpc_fault`] says what is wrong with them.
-    ///
-    /// # Errors
-    /// Incomplete; Malformed, when length or CRC do not fit; those of `measure`.
+    /// The same for observers: RPC lists that cannot be read are kept as bytes, together with
+    /// everything after them. [`Section::rpc_fault`] says what is wrong with them.
     pub fn decode_lenient<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -176,8 +163,8 @@ impl<'d> Packet<'d> {
     /// Writes the packet, with its length and CRC.
     ///
     /// # Errors
-    /// Value, when the flags and the simulation's time disagree, or a section is not what it says;
-    /// the limits on RPC lists and on the length.
+    /// A value error if the flags do not match the simulation's time, or a section's content does
+    /// not match its kind; limit errors for RPC lists and the length.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.flags.contains(RccFlags::SimTime) != self.sim_time.is_some() {
             let found = if self.sim_time.is_some() { "a time" } else { "none" };
@@ -197,9 +184,6 @@ impl<'d> Packet<'d> {
     }
 
     /// The bytes of the packet.
-    ///
-    /// # Errors
-    /// Those of [`encode`](Self::encode).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer)?;
@@ -208,9 +192,6 @@ impl<'d> Packet<'d> {
 
     /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON. Length
     /// and CRC are recomputed.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         from: Option<Side>,
@@ -229,7 +210,7 @@ impl<'d> Packet<'d> {
         Ok(Packet { time, sequence, flags, sim_time, sections })
     }
 
-    /// Makes it owned.
+    /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> Packet<'static> {
         let Self { time, sequence, flags, sim_time, sections } = self;
@@ -237,7 +218,7 @@ impl<'d> Packet<'d> {
         Packet { time, sequence, flags, sim_time, sections }
     }
 
-    /// Makes one up.
+    /// Generates a packet.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> Packet<'static> {
         let sim_time = (sampler.below(3) == 0).then(|| SimTime::sample(sampler));
@@ -254,7 +235,7 @@ impl<'d> Packet<'d> {
     }
 }
 
-/// Writes CRC, length and time, followed by the bytes that the length counts.
+/// Writes CRC, length and time, followed by the body.
 pub(crate) fn encode_head(time: u32, body: &[u8], writer: &mut Writer) -> Result<()> {
     let Ok(length) = u16::try_from(body.len()) else {
         return Err(Error::limit("bytes of a packet", u16::MAX.into(), body.len() as u64));

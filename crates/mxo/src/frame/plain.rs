@@ -7,7 +7,7 @@ use worldwire_core::{Error, Field, Form, Names, Reader, Result, Sampler, Trace, 
 
 /// A packet whose first byte is 0.
 ///
-/// What a packet is, its first bytes and its length say together:
+/// The first bytes and the length determine the kind:
 ///
 /// | kind | sender | layout |
 /// | --- | --- | --- |
@@ -17,19 +17,19 @@ use worldwire_core::{Error, Field, Form, Names, Reader, Result, Sampler, Trace, 
 /// | `Other` | | anything else |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plain<'d> {
-    /// Asks a server to take the session up.
+    /// Asks a server to start the session.
     Hello(Hello),
-    /// The server has taken it up. It sends five.
+    /// Confirms that the session has started. The server sends five.
     Answer,
-    /// Shows that the client lives; the server sends it back unchanged.
+    /// A keep-alive; the server returns it unchanged.
     ///
-    /// Unverified: that only clients ask. Here servers never do, and clients send no ping back.
+    /// Unverified: that only clients send it. Here, servers never do, and clients do not return it.
     Ping(u32),
-    /// A packet that is not known, with its first byte.
+    /// An unknown packet, including its first byte.
     Other(Cow<'d, [u8]>),
 }
 
-/// What a client says first.
+/// A client's first packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// `characterUid`: the character, as the margin server named it.
@@ -38,17 +38,17 @@ pub struct Hello {
     pub unknown: u64,
     /// `encryptedSession`: a block of 16 bytes, encrypted with the session's key: see
     /// [`SessionKey::open_block`](crate::crypt::SessionKey::open_block). Its first `u32` is the
-    /// session's id, which the margin server gave. The rest is unknown.
+    /// session's ID, which the margin server assigned. The rest is unknown.
     pub encrypted_session: [u8; 16],
 }
 
-/// How many answers a server sends to a hello.
+/// The number of answers that a server sends to a hello.
 pub const ANSWERS: usize = 5;
 
 const HELLO: [u8; 11] = [0, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0];
 const ANSWER: [u8; 7] = [0, 0, 0, 0, 0, 0, 5];
 const PING: [u8; 8] = [0, 0, 0, 0, 0, 1, 4, 8];
-/// Bytes of a whole hello.
+/// The size of a hello in bytes.
 const HELLO_BYTES: usize = 43;
 const PING_BYTES: usize = 12;
 
@@ -56,10 +56,7 @@ static KINDS: Names =
     Names::fixed(&[(0, "Other"), (1, "Hello"), (2, "Answer"), (3, "Ping")]).words();
 
 impl<'d> Plain<'d> {
-    /// Reads a packet to the end of the part.
-    ///
-    /// # Errors
-    /// Malformed, when the first byte is not 0.
+    /// Reads a packet that extends to the end of the input.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let bytes = reader.rest();
         if bytes.first() != Some(&0) {
@@ -91,7 +88,7 @@ impl<'d> Plain<'d> {
     /// Writes the packet.
     ///
     /// # Errors
-    /// Value, when an [`Other`](Self::Other) does not begin with 0 or is one of the known kinds.
+    /// A value error if an [`Other`](Self::Other) does not begin with 0, or is of a known kind.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::Hello(hello) => {
@@ -117,9 +114,6 @@ impl<'d> Plain<'d> {
     }
 
     /// The bytes of the packet.
-    ///
-    /// # Errors
-    /// Those of [`encode`](Self::encode).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer)?;
@@ -127,9 +121,6 @@ impl<'d> Plain<'d> {
     }
 
     /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json<'j>(json: impl Into<Given<'j>>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let kind = json::named(fields.take("kind")?, &KINDS);
@@ -154,11 +145,10 @@ impl<'d> Plain<'d> {
         Ok(plain)
     }
 
-    /// Whether bytes look like a hello, an answer or a ping that was damaged: most of what such a
-    /// packet begins with is there.
+    /// Whether bytes look like a damaged hello, answer or ping: most of its first bytes match.
     #[must_use]
     pub fn resembles_setup(bytes: &[u8]) -> bool {
-        /// How many bytes may be wrong.
+        /// The number of bytes that may differ.
         const MAX_WRONG: usize = 2;
         [&HELLO[..], &ANSWER, &PING].into_iter().any(|head| {
             let wrong = head.iter().zip(bytes).filter(|(head, byte)| head != byte).count();
@@ -166,7 +156,7 @@ impl<'d> Plain<'d> {
         })
     }
 
-    /// The name of its kind.
+    /// The name of the kind.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -177,7 +167,7 @@ impl<'d> Plain<'d> {
         }
     }
 
-    /// Makes it owned.
+    /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> Plain<'static> {
         match self {
@@ -188,7 +178,7 @@ impl<'d> Plain<'d> {
         }
     }
 
-    /// Makes one up.
+    /// Generates a packet.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> Plain<'static> {
         match sampler.below(4) {

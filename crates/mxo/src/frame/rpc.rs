@@ -7,11 +7,11 @@ use worldwire_core::{
     Error, Field as _, Form, Names, Reader, Result, Sampler, Side, Trace, Value, Writer,
 };
 
-/// The most bytes that a message can have: its length has 15 bits.
+/// The maximum size of a message in bytes: its length has 15 bits.
 pub const MAX_RPC_BYTES: usize = 0x7fff;
 
-/// Messages with numbers that follow each other. A peer that does not acknowledge a packet is sent
-/// its messages again, in the same or in other lists.
+/// Consecutively numbered messages. If a packet is not acknowledged, its messages are sent again, in
+/// the same lists or in others.
 ///
 /// | field | type | |
 /// | --- | --- | --- |
@@ -35,18 +35,18 @@ pub struct RpcList<'d> {
 /// | `data` | bytes | the rest of the body |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcMessage<'d> {
-    /// Its length has two bytes although one would do.
+    /// Whether the length takes two bytes although one would be enough.
     pub is_long: bool,
     /// Opcode and data, at least one byte.
     pub body: Cow<'d, [u8]>,
 }
 
-/// The opcode with which clients of this project say that they leave, without data; its server then
-/// removes their characters at once. The game has no message that is known to mean this: of other
-/// clients a server hears nothing more.
+/// The opcode, without data, with which this project's clients announce that they are leaving. Its
+/// server then removes the character immediately. The game is not known to have such a message: its
+/// clients just stop sending.
 pub const LEAVE: u16 = 0xffff;
 
-/// Names of the opcodes that clients send, as far as they are known.
+/// The known names of opcodes sent by clients.
 pub static CLIENT_RPCS: Names = Names::fixed(&[
     (0x05, "ReadyForSpawn"),
     (0x28, "Chat"),
@@ -56,7 +56,7 @@ pub static CLIENT_RPCS: Names = Names::fixed(&[
     (0xffff, "Leave"),
 ]);
 
-/// Names of the opcodes that servers send, as far as they are known.
+/// The known names of opcodes sent by servers.
 pub static SERVER_RPCS: Names = Names::fixed(&[
     (0x06, "LoadWorld"),
     (0x2e, "SystemMessage"),
@@ -69,9 +69,9 @@ pub static SERVER_RPCS: Names = Names::fixed(&[
 
 static NO_NAMES: Names = Names::fixed(&[]);
 
-/// The names of a side's opcodes; none when the side is not known.
+/// The names of a side's opcodes; empty if the side is unknown.
 #[must_use]
-pub fn rpc_names(from: Option<Side>) -> &'static Names {
+pub(crate) fn rpc_names(from: Option<Side>) -> &'static Names {
     match from {
         Some(Side::Client) => &CLIENT_RPCS,
         Some(Side::Server) => &SERVER_RPCS,
@@ -79,7 +79,7 @@ pub fn rpc_names(from: Option<Side>) -> &'static Names {
     }
 }
 
-/// Reads the lists of a section, without its id: a count and as many lists.
+/// Reads the lists of a section, after its ID: a count, and that many lists.
 pub(super) fn decode_lists<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     from: Option<Side>,
@@ -197,19 +197,19 @@ impl<'d> RpcMessage<'d> {
         RpcMessage { is_long: false, body: body.into() }
     }
 
-    /// A message whose body is given.
+    /// A message with this body.
     #[must_use]
     pub fn of(body: &'d [u8]) -> Self {
         Self { is_long: false, body: body.into() }
     }
 
-    /// The opcode, in one or two bytes; 0 when there is none.
+    /// The opcode, in one or two bytes; 0 if it is missing.
     #[must_use]
     pub fn opcode(&self) -> u16 {
         self.split().0
     }
 
-    /// What is behind the opcode.
+    /// The bytes after the opcode.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.split().1
@@ -223,7 +223,7 @@ impl<'d> RpcMessage<'d> {
         }
     }
 
-    /// Bytes on the wire, with the length.
+    /// The size on the wire in bytes, including the length field.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         let is_long = self.is_long || self.body.len() >= 0x80;
@@ -233,7 +233,7 @@ impl<'d> RpcMessage<'d> {
     /// Reads the fields.
     ///
     /// # Errors
-    /// Incomplete; Malformed for a body without a whole opcode.
+    /// Incomplete, or malformed if the body does not contain a whole opcode.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -258,7 +258,8 @@ impl<'d> RpcMessage<'d> {
     /// Writes the fields.
     ///
     /// # Errors
-    /// The limit on the bytes of a message; Value, for a body without a whole opcode.
+    /// A limit error for a message that is too long; a value error if the body does not contain a
+    /// whole opcode.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         if matches!(*self.body, [] | [(0x80..)]) {
             let found = format!("{} bytes", self.body.len());
@@ -269,10 +270,7 @@ impl<'d> RpcMessage<'d> {
         Ok(())
     }
 
-    /// Reads the message from JSON. Opcodes have the names of the side that sends it.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads the message from JSON. Opcodes have the names that the sending side uses.
     pub fn from_json(json: Given<'_>, from: Option<Side>) -> Result<RpcMessage<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let is_long = is_long_in_json(&mut fields);
@@ -291,13 +289,13 @@ impl<'d> RpcMessage<'d> {
         Ok(RpcMessage { is_long, body: body.into() })
     }
 
-    /// Makes it owned.
+    /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> RpcMessage<'static> {
         RpcMessage { is_long: self.is_long, body: Cow::Owned(self.body.into_owned()) }
     }
 
-    /// Makes one up.
+    /// Generates a message.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> RpcMessage<'static> {
         let opcode = match sampler.below(3) {
@@ -312,7 +310,7 @@ impl<'d> RpcMessage<'d> {
         RpcMessage { is_long: sampler.below(8) == 0, ..Self::new(opcode, &data) }.canonical()
     }
 
-    /// A long length that is needed anyway says nothing.
+    /// Clears the flag if the length needs two bytes anyway.
     fn canonical(self) -> Self {
         Self { is_long: self.is_long && self.body.len() < 0x80, ..self }
     }
@@ -325,8 +323,8 @@ fn push_opcode(opcode: u16, body: &mut Vec<u8>) {
     }
 }
 
-/// Reads a length of one or two bytes, and whether it has two although one would do: then it is
-/// shown as `longLength`.
+/// Reads a length of one or two bytes, and whether it has two although one would be enough. Such a
+/// length is shown as `longLength`.
 pub(crate) fn decode_length<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
 ) -> Result<(usize, bool)> {
@@ -347,10 +345,7 @@ pub(crate) fn decode_length<'d, 'n, T: Trace<'n>>(
     Ok((length.into(), is_long))
 }
 
-/// Writes a length, in two bytes if it has to have them or is said to.
-///
-/// # Errors
-/// The limit on the bytes of a message.
+/// Writes a length, in two bytes if it needs them or `is_long` is set.
 pub(crate) fn encode_length(length: usize, is_long: bool, writer: &mut Writer) -> Result<()> {
     match u16::try_from(length) {
         Ok(length @ ..0x80) if !is_long => writer.bytes(&length.to_be_bytes()[1..]),
@@ -363,7 +358,7 @@ pub(crate) fn encode_length(length: usize, is_long: bool, writer: &mut Writer) -
     Ok(())
 }
 
-/// Reads what JSON says of a length: it follows from the rest, but for `longLength`.
+/// Takes the length from JSON. Only `longLength` matters; the number follows from the body.
 pub(crate) fn is_long_in_json(fields: &mut FieldsOf<'_>) -> bool {
     fields.take_optional("length");
     fields.take_optional("longLength").is_some()

@@ -14,7 +14,7 @@ use super::rpc::{
 
 /// A section of a packet: the ID of its handler, and the content for it.
 ///
-/// | id | sender | content |
+/// | ID | sender | content |
 /// | --- | --- | --- |
 /// | 03 | both | [objects](Self::Objects): creates, updates, deletes |
 /// | 04 | both | [RPC lists](Self::Rpc): reliable messages in order |
@@ -25,23 +25,23 @@ use super::rpc::{
 /// takes the rest of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section<'d> {
-    /// 03: views of objects, without the id and with the terminator.
+    /// 03: views of objects, without the ID and with the terminator.
     Objects(Cow<'d, [u8]>),
-    /// 04: lists of messages.
+    /// 04: RPC lists.
     Rpc(Vec<RpcList<'d>>),
-    /// Another, to the end of the packet; also 04 where its lists cannot be read, see
+    /// Any other ID, to the end of the packet; also 04 if its lists cannot be read, see
     /// [`Packet::decode_lenient`](super::Packet::decode_lenient).
     Other {
-        /// The id.
+        /// The ID.
         id: u8,
-        /// The bytes after the id.
+        /// The bytes after the ID.
         bytes: Cow<'d, [u8]>,
     },
 }
 
-/// The id of object sections.
+/// The ID of object sections.
 pub const OBJECTS: u8 = 3;
-/// The id of RPC lists.
+/// The ID of RPC lists.
 pub const RPC: u8 = 4;
 
 static SECTIONS: Names = Names::fixed(&[(3, "Objects"), (4, "Rpc"), (5, "Unknown5")]);
@@ -90,7 +90,7 @@ impl<'d> Section<'d> {
                 let end = Place { byte: start.byte + 1, ..start };
                 reader.trace_mut().leaf("mpm", Value::Enum(OBJECTS.into(), &SECTIONS), start, end);
             }
-            // With the id, as the section stands by itself.
+            // Includes the ID, so that the section can be decoded alone.
             let bytes = reader.blob("objects", start, 1 + length, Form::Bytes)?;
             return Ok(Self::Objects(bytes.get(1..).unwrap_or_default().into()));
         }
@@ -136,7 +136,7 @@ impl<'d> Section<'d> {
             }
             Self::Other { id, bytes } => {
                 if *id == OBJECTS {
-                    let error = Error::value("another id than 3", id.to_string());
+                    let error = Error::value("an ID other than 3", id.to_string());
                     return Err(error.inside("mpm"));
                 }
                 writer.u8(*id);
@@ -163,7 +163,7 @@ impl<'d> Section<'d> {
                     Some((&OBJECTS, behind)) => Section::Objects(Cow::Owned(behind.to_vec())),
                     _ => {
                         let found = bytes.first().map_or_else(|| "none".to_owned(), u8::to_string);
-                        let error = Error::value("a section that begins with its id, 3", found);
+                        let error = Error::value("a section that begins with its ID, 3", found);
                         return Err(error.inside("objects"));
                     }
                 }
@@ -178,7 +178,7 @@ impl<'d> Section<'d> {
         Ok(section)
     }
 
-    /// The id.
+    /// The ID.
     #[must_use]
     pub fn id(&self) -> u8 {
         match self {

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Field, Place, Reader, Result, Sampler, Trace, Value, Writer, scalar};
 
-/// How many numbers there are: 12 bits.
+/// The number of sequence numbers, which have 12 bits.
 pub const SEQUENCE_NUMBERS: u16 = 4096;
 /// A number is newer than another if it is at most this far ahead of it.
 pub const MAX_NEWER: u16 = 2048;
-/// How many packets the bits of one word acknowledge.
+/// The number of packets that one word can acknowledge.
 pub const ACK_BITS: u16 = 7;
 
 /// The number of a packet, modulo 4096. Each side counts its own from 1.
@@ -30,7 +30,7 @@ impl SequenceNumber {
         Self(number % SEQUENCE_NUMBERS)
     }
 
-    /// The number that a count of packets stands for.
+    /// The number of the packet with this running count.
     #[must_use]
     pub fn of(count: u64) -> Self {
         Self(u16::try_from(count % u64::from(SEQUENCE_NUMBERS)).unwrap_or(0))
@@ -48,7 +48,7 @@ impl SequenceNumber {
         Self::new(self.0 + 1)
     }
 
-    /// The one this far before it.
+    /// The number this far before it.
     #[must_use]
     pub const fn back(self, by: u16) -> Self {
         Self::new(self.0 + SEQUENCE_NUMBERS - by % SEQUENCE_NUMBERS)
@@ -74,10 +74,10 @@ impl core::fmt::Display for SequenceNumber {
 }
 
 scalar! {
-    /// Which packets of the peer were received: bit i, from 0 to 6, is set when the packet
+    /// Which of the peer's packets were received: bit i, from 0 to 6, is set if packet
     /// `remote - i` was. Bit 7 asks for more packets or acknowledgements.
     ///
-    /// Unverified: what bit 7 requests. Worldwire never sets it, and ignores it.
+    /// Unverified: the meaning of bit 7. Worldwire never sets it, and ignores it.
     pub struct AckBits(u8) as Hex;
 }
 
@@ -85,7 +85,7 @@ impl AckBits {
     /// Bit 7.
     pub const REQUEST_MORE: u8 = 0x80;
 
-    /// The packets it acknowledges, the newest first.
+    /// The packets it acknowledges, newest first.
     pub fn acked(self, remote: SequenceNumber) -> impl Iterator<Item = SequenceNumber> {
         (0..ACK_BITS).filter(move |bit| self.0 >> bit & 1 != 0).map(move |bit| remote.back(bit))
     }
@@ -102,13 +102,13 @@ impl AckBits {
 /// | bits | field | |
 /// | --- | --- | --- |
 /// | 31..24 | `acks` | see [`AckBits`] |
-/// | 23..12 | `remote` | the packet of the peer that bit 0 of `acks` speaks of; 0 before there is one |
+/// | 23..12 | `remote` | the peer's packet that bit 0 of `acks` refers to; 0 before the first one |
 /// | 11..0 | `local` | the number of this packet |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SequenceWord {
-    /// What was received.
+    /// The acknowledgements.
     pub acks: AckBits,
-    /// The packet that it counts back from.
+    /// The packet that bit 0 refers to.
     pub remote: SequenceNumber,
     /// The number of this packet.
     pub local: SequenceNumber,
@@ -132,7 +132,7 @@ impl SequenceWord {
         (u32::from(self.acks.0) << 24 | numbers).to_be_bytes()
     }
 
-    /// The packets it acknowledges, the newest first.
+    /// The packets it acknowledges, newest first.
     pub fn acked(self) -> impl Iterator<Item = SequenceNumber> {
         self.acks.acked(self.remote)
     }
@@ -151,7 +151,7 @@ impl<'d> Field<'d> for SequenceWord {
             let start = reader.place_if_on();
             let word = Self::from_bytes(reader.take_array()?);
             if T::ON {
-                // Numbers share the byte in the middle.
+                // The numbers share the middle byte.
                 let at = |byte: u32| Place { byte: start.byte + byte, bit: 0 };
                 let trace = reader.trace_mut();
                 trace.leaf("acks", Value::Hex(word.acks.0.into()), at(0), at(1));
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newer_means_one_to_half_of_all_ahead() {
+    fn a_number_is_newer_up_to_half_the_range_ahead() {
         for base in [0, 1, 2047, 2048, 4095] {
             let old = SequenceNumber::new(base);
             let newer = |by: u16| SequenceNumber::new(base + by).is_newer_than(old);

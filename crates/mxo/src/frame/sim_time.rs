@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, Given, Json};
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Writer};
 
-/// The time of the server's simulation in seconds, as `f32`. Servers put it into a packet every few
+/// The time of the server's simulation in seconds, as `f32`. Servers add it to a packet every few
 /// seconds.
 ///
-/// Two are equal when their bits are: a NaN equals itself.
+/// Compared by bits, so a NaN equals itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimTime(pub f32);
 
@@ -50,7 +50,7 @@ impl<'d> Field<'d> for SimTime {
             },
             _ => None,
         };
-        number.map(Self).ok_or_else(|| json::expected("a number of single precision", &json))
+        number.map(Self).ok_or_else(|| json::expected("a single-precision number", &json))
     }
 
     fn sample(sampler: &mut Sampler) -> Self {

@@ -9,10 +9,10 @@ use super::packet::{decode_head, encode_head};
 use super::rpc::{MAX_RPC_BYTES, decode_length, encode_length, is_long_in_json};
 use crate::crypt::{BLOCK_BYTES, SessionKey};
 
-/// Which of the TCP channels.
+/// A TCP channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
-    /// Accounts, worlds, characters; port 11000. Nothing but fields is encrypted.
+    /// Accounts, worlds, characters; port 11000. Only single fields are encrypted.
     Auth,
     /// Sessions and characters of a world; port 10000. Most bodies are encrypted.
     Margin,
@@ -26,7 +26,7 @@ pub enum Channel {
 /// | `body` | bytes | opcode and data; on the margin channel it may be encrypted |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpFrame<'d> {
-    /// Its length has two bytes although one would do.
+    /// Whether the length takes two bytes although one would be enough.
     pub is_long: bool,
     /// The body: at least one byte.
     pub body: Cow<'d, [u8]>,
@@ -42,7 +42,7 @@ impl<'d> TcpFrame<'d> {
     /// Reads a frame.
     ///
     /// # Errors
-    /// Incomplete; Malformed for a body without a byte.
+    /// Incomplete, or malformed for an empty body.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position();
         let (length, is_long) = decode_length(reader)?;
@@ -58,7 +58,7 @@ impl<'d> TcpFrame<'d> {
     /// Writes the frame.
     ///
     /// # Errors
-    /// Value, for a body without a byte; the limit on its bytes.
+    /// A value error for an empty body; a limit error for one that is too long.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.body.is_empty() {
             return Err(Error::value("a body of at least 1 byte", "none").inside("body"));
@@ -69,9 +69,6 @@ impl<'d> TcpFrame<'d> {
     }
 
     /// Reads the frame from JSON; the exact inverse of writing the traced frame as JSON.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json<'j>(json: impl Into<Given<'j>>) -> Result<TcpFrame<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let is_long = is_long_in_json(&mut fields);
@@ -80,7 +77,7 @@ impl<'d> TcpFrame<'d> {
         Ok(TcpFrame { is_long, body: body.into() })
     }
 
-    /// Makes one up.
+    /// Generates one.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> TcpFrame<'static> {
         let length = 1 + sampler.length(200) + sampler.length(1) * 120;
@@ -91,8 +88,8 @@ impl<'d> TcpFrame<'d> {
 
 /// The body of a margin message: plain or encrypted.
 ///
-/// Opcodes 1 to 5 followed by the number 3 are plain: certificates and the challenge before
-/// there is a key. Everything else is an initial vector and encrypted blocks.
+/// Opcodes 1 to 5 followed by the number 3 are plain: certificates, and the challenge before there
+/// is a key. Everything else is an initial vector and encrypted blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarginFrame<'d> {
     /// Opcode and data.
@@ -110,7 +107,7 @@ impl<'d> MarginFrame<'d> {
     /// Reads the body of a frame to its end. Encrypted parts stay encrypted.
     ///
     /// # Errors
-    /// Malformed, when it is neither plain nor made of whole blocks.
+    /// Malformed if it is neither plain nor made of whole blocks.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let (start, length) = (reader.place(), reader.remaining());
         if let [1..=5, 3, 0, ..] = reader.rest() {
@@ -128,9 +125,6 @@ impl<'d> MarginFrame<'d> {
     }
 
     /// Writes the body.
-    ///
-    /// # Errors
-    /// Value, when it would be read as the other kind.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let body = match self {
             Self::Plain(body) => body.to_vec(),
@@ -138,16 +132,13 @@ impl<'d> MarginFrame<'d> {
         };
         match (MarginFrame::is_plain(&body), self) {
             (Some(true), Self::Plain(_)) | (Some(false), Self::Sealed { .. }) => {}
-            _ => return Err(Error::value("a body that reads as what it is", "another one")),
+            _ => return Err(Error::value("a body that decodes to the same kind", "another kind")),
         }
         writer.bytes(&body);
         Ok(())
     }
 
     /// Reads the body from JSON; the exact inverse of writing the traced one as JSON.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json<'j>(json: impl Into<Given<'j>>) -> Result<MarginFrame<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let name = if fields.has("body") { "body" } else { "cipher" };
@@ -160,7 +151,7 @@ impl<'d> MarginFrame<'d> {
         Ok(body)
     }
 
-    /// Whether a body is plain; `None` when it is none.
+    /// Whether a body is plain; `None` if it is neither plain nor encrypted.
     fn is_plain(body: &[u8]) -> Option<bool> {
         match MarginFrame::decode(&mut Reader::new(body)) {
             Ok(MarginFrame::Plain(_)) => Some(true),
@@ -169,14 +160,14 @@ impl<'d> MarginFrame<'d> {
         }
     }
 
-    /// Makes one up.
+    /// Generates one.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> MarginFrame<'static> {
         let length = sampler.length(4) + 1;
         if sampler.below(2) == 0 {
             return MarginFrame::Plain([&[1, 3, 0][..], &sampler.bytes(length)].concat().into());
         }
-        // An initial vector that looks like a plain opcode would be one.
+        // An initial vector that looks like a plain opcode would be read as one.
         let [_, rest @ ..]: [u8; 16] = Field::sample(sampler);
         let mut iv = [9; 16];
         iv[1..].copy_from_slice(&rest);
@@ -201,10 +192,7 @@ pub struct MarginText<'d> {
 }
 
 impl<'d> MarginText<'d> {
-    /// Reads the text to the end of the part.
-    ///
-    /// # Errors
-    /// Incomplete; Malformed, when the length or the CRC does not fit.
+    /// Reads the text to the end of the input.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let time = decode_head(reader)?;
         let (start, length) = (reader.place(), reader.remaining());
@@ -212,17 +200,11 @@ impl<'d> MarginText<'d> {
     }
 
     /// Writes the text with its length and CRC.
-    ///
-    /// # Errors
-    /// The limit on its bytes.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         encode_head(self.time, &self.body, writer)
     }
 
     /// Reads the text from JSON. Length and CRC are recomputed.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json<'j>(json: impl Into<Given<'j>>) -> Result<MarginText<'static>> {
         let mut fields = FieldsOf::new(json)?;
         fields.take_optional("crc");
@@ -234,9 +216,6 @@ impl<'d> MarginText<'d> {
     }
 
     /// Encrypts the text with a fresh initial vector, as a frame.
-    ///
-    /// # Errors
-    /// The limit on the bytes of a message.
     pub fn seal(&self, key: &SessionKey, iv: &[u8; BLOCK_BYTES]) -> Result<TcpFrame<'static>> {
         let mut plain = Writer::new();
         self.encode(&mut plain)?;

@@ -2,12 +2,11 @@
 
 use super::sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber};
 
-/// The packets received from one side: detects those that come again, and makes the
-/// acknowledgements.
+/// The packets received from one side: detects duplicates, and composes the acknowledgements.
 ///
-/// The last 2048 numbers are told apart exactly, which is all that 12 bits can say. One word
-/// acknowledges seven packets in a row at most. [`acknowledge`](Self::acknowledge) therefore
-/// begins with what has waited for longest, and every packet is acknowledged in some word.
+/// It covers the last 2048 numbers, as many as 12 bits can distinguish. One word acknowledges at
+/// most seven consecutive packets. [`acknowledge`](Self::acknowledge) therefore begins with the
+/// packet that has waited longest, so that every packet is acknowledged in some word.
 ///
 /// ```
 /// use worldwire_mxo::frame::{ReceiveWindow, SequenceNumber};
@@ -22,16 +21,16 @@ use super::sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNu
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
     newest: Option<SequenceNumber>,
-    /// Nothing before it is received any more: the sequence was reset there.
+    /// The first number after a sequence reset; packets before it are ignored.
     floor: Option<SequenceNumber>,
-    /// A bit for every number; valid for the newest and those that are not newer than it.
+    /// A bit for every number; valid for the newest one and those before it.
     seen: Box<[u64; WORDS]>,
-    /// Received and not acknowledged yet, in the order of arrival.
+    /// Received but not yet acknowledged, in order of arrival.
     waiting: Vec<SequenceNumber>,
 }
 
 const WORDS: usize = (SEQUENCE_NUMBERS / 64) as usize;
-/// How many packets wait for their acknowledgement at most. Machines acknowledge long before.
+/// Maximum number of packets awaiting acknowledgement. Connections acknowledge long before.
 const MAX_WAITING: usize = 256;
 
 impl Default for ReceiveWindow {
@@ -41,8 +40,7 @@ impl Default for ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// A window that begins with a packet which resets the sequence: it is the first, and those
-    /// before it are not received any more.
+    /// A window that begins with a packet that resets the sequence. Packets before it are ignored.
     #[must_use]
     pub fn reset_by(number: SequenceNumber) -> Self {
         let mut window = Self { floor: Some(number), ..Self::default() };
@@ -50,8 +48,8 @@ impl ReceiveWindow {
         window
     }
 
-    /// A packet came; `false` when it came before. It waits for its acknowledgement in either
-    /// case: when it comes again, the first acknowledgement may be lost.
+    /// Registers a packet; `false` for a duplicate. A duplicate is acknowledged again, since the
+    /// first acknowledgement may have been lost.
     pub fn receive(&mut self, number: SequenceNumber) -> bool {
         let is_new = self.note(number);
         let is_old = !is_new && !self.contains(number);
@@ -61,16 +59,16 @@ impl ReceiveWindow {
         is_new
     }
 
-    /// The same for those that only watch: nothing waits for an acknowledgement.
+    /// The same for observers: nothing is to be acknowledged.
     pub fn note(&mut self, number: SequenceNumber) -> bool {
         match self.newest {
             Some(newest) if number.is_newer_than(newest) => {
-                // What these bits say is from the last round.
+                // These bits are left over from the last round.
                 for step in 1..=number.ahead_of(newest) {
                     self.set(SequenceNumber::new(newest.get() + step), false);
                 }
                 self.newest = Some(number);
-                // Numbers come around again.
+                // Numbers have wrapped.
                 self.floor = self.floor.filter(|floor| number.ahead_of(*floor) < MAX_NEWER / 2);
             }
             Some(_) if self.has(number) || self.is_below_floor(number) => return false,
@@ -81,7 +79,7 @@ impl ReceiveWindow {
         true
     }
 
-    /// Whether a number was received, as far back as numbers can say.
+    /// Whether a number was received, among the last 2048.
     #[must_use]
     pub fn contains(&self, number: SequenceNumber) -> bool {
         self.newest.is_some_and(|newest| !number.is_newer_than(newest)) && self.has(number)
@@ -93,13 +91,13 @@ impl ReceiveWindow {
         self.newest
     }
 
-    /// How many packets wait for their acknowledgement.
+    /// The number of packets awaiting acknowledgement.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many words it takes to acknowledge everything that waits.
+    /// The number of words needed to acknowledge all of them.
     #[must_use]
     pub fn words_needed(&self) -> usize {
         let mut rest = self.waiting.clone();
@@ -137,12 +135,12 @@ impl ReceiveWindow {
     }
 }
 
-/// How far behind the newest packet another may be for its acknowledgements to count. Older ones
-/// may speak of packets of the round before.
+/// Maximum distance from the newest packet at which a packet's acknowledgements are used. Those of
+/// older packets may refer to the previous round of numbers.
 pub(crate) const MAX_ACK_AGE: u16 = 64;
 const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else they are newer");
 
-/// The newest of those that one word can cover together with what has waited for longest.
+/// The newest number that one word can cover together with the one that has waited longest.
 fn next_remote(waiting: &[SequenceNumber]) -> Option<SequenceNumber> {
     let first = *waiting.first()?;
     let covered = waiting.iter().filter(|number| number.ahead_of(first) < ACK_BITS);
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_is_new_once_over_many_rounds() {
+    fn every_packet_is_new_exactly_once_over_many_rounds() {
         let mut window = ReceiveWindow::default();
         let mut sampler = Sampler::new(3);
         let mut seen = BTreeSet::new();
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_a_reset_is_not_received() {
+    fn packets_from_before_a_reset_are_ignored() {
         let mut window = ReceiveWindow::reset_by(number(100));
         assert!(!window.receive(number(99)) && !window.receive(number(100)));
         assert!(window.receive(number(102)) && window.receive(number(101)));
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_is_acknowledged_in_some_word_and_no_other_is() {
+    fn exactly_the_received_packets_are_acknowledged() {
         let mut sampler = Sampler::new(5);
         let mut window = ReceiveWindow::default();
         let (mut received, mut acked) = (BTreeSet::new(), BTreeSet::new());
@@ -210,7 +208,7 @@ mod tests {
                 let (remote, acks) = window.acknowledge();
                 assert!(window.waiting() < before, "in round {round}");
                 for ack in acks.acked(remote) {
-                    // The count that it stands for is the nearest one.
+                    // It refers to the nearest count.
                     let behind = u64::from(number(next).ahead_of(ack));
                     acked.insert(next - behind);
                 }

@@ -87,9 +87,6 @@ pub fn name(channel: Channel, from: Side, opcode: u8) -> Option<&'static str> {
 impl<'d> LoginMessage<'d> {
     /// Reads the opcode and all remaining bytes. A message that does not match its layout is kept
     /// as bytes.
-    ///
-    /// # Errors
-    /// Incomplete if there is no opcode.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         channel: Channel,
@@ -113,9 +110,6 @@ impl<'d> LoginMessage<'d> {
     }
 
     /// Writes the opcode and the data.
-    ///
-    /// # Errors
-    /// A value error for values that do not fit.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u8(self.opcode());
         match self {
@@ -131,9 +125,6 @@ impl<'d> LoginMessage<'d> {
     }
 
     /// Reads the message from JSON; the exact inverse of writing the traced message as JSON.
-    ///
-    /// # Errors
-    /// A value error for other JSON.
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         channel: Channel,

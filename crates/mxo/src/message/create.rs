@@ -294,8 +294,8 @@ impl Head {
         let dynamic = self.flags & DYNAMIC != 0;
         if dynamic == self.world_id.is_some() {
             let (wanted, found) = match dynamic {
-                true => ("no world object id with these flags", "one"),
-                false => ("a world object id with these flags", "none"),
+                true => ("no world object ID with these flags", "one"),
+                false => ("a world object ID with these flags", "none"),
             };
             let error = Error::value(wanted, found).inside("world_id");
             return Err(error.hint("bit 2 of the flags marks a dynamic object"));

@@ -93,16 +93,16 @@ impl Fault {
     const fn wanted(self) -> &'static str {
         match self {
             Self::Truncated => "a field within the section",
-            Self::NotObjectSection => "the MPM id of objects, 3",
+            Self::NotObjectSection => "the MPM ID of objects, 3",
             Self::BadMagic => "the magic number 0xabcd",
             Self::CountMismatch => "as many presence bits as the count",
             Self::IndexOutOfRange => "presence bits of the class's properties",
             Self::UnknownGoid => "a goobj whose class is known",
             Self::UnknownView => "a view whose class is known",
-            Self::BadViewId => "a view id that is allowed here",
+            Self::BadViewId => "a view ID that is allowed here",
             Self::BadPendingLength => "a length of at least 4",
             Self::ServerOnlyCommand => "a command between server and client",
-            Self::MissingTerminator => "a view id, or 0 at the end",
+            Self::MissingTerminator => "a view ID, or 0 at the end",
             Self::UnknownLayout => "a block whose layout is known",
         }
     }

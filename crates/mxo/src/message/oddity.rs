@@ -83,7 +83,7 @@ impl fmt::Display for Oddity {
             Self::Padding(count) => write!(f, "{count} presence bytes more than needed"),
             Self::NothingDeleted => f.write_str("a deletion of no views"),
             Self::NothingUpdated => f.write_str("an update without blocks"),
-            Self::Unterminated => f.write_str("no end marker (view id 0)"),
+            Self::Unterminated => f.write_str("no end marker (view ID 0)"),
         }
     }
 }

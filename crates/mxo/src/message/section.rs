@@ -116,9 +116,6 @@ impl<'d> Section<'d> {
     }
 
     /// Writes the section.
-    ///
-    /// # Errors
-    /// A value error, with its path, for an operation that cannot be written.
     pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         let mut section = SectionWriter::begin(objects, from, writer);
         for (index, operation) in self.operations.iter().enumerate() {
@@ -134,9 +131,6 @@ impl<'d> Section<'d> {
 
     /// Reads the section from JSON. Classes of views are looked up as when reading bytes, unless an
     /// update names its class.
-    ///
-    /// # Errors
-    /// A value error, with its path.
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         context: &Context<'_, '_>,

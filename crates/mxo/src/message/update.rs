@@ -69,7 +69,7 @@ impl<'d> Update<'d> {
         Ok(movement | bit(self.properties.is_some(), blocks.properties)?)
     }
 
-    /// Reads what follows the view id: mask and blocks, which are also the contents of a pending
+    /// Reads what follows the view ID: mask and blocks, which are also the contents of a pending
     /// update.
     ///
     /// # Errors

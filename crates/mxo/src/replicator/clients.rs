@@ -25,9 +25,6 @@ pub struct ViewInfo {
 
 impl Replicator {
     /// Adds a client. It sees nothing until it has a character or a viewpoint.
-    ///
-    /// # Errors
-    /// The limit on clients.
     pub fn join(&mut self) -> Result<ClientId> {
         limit("clients", self.config.clients, self.clients.len() - self.free_clients.len() + 1)?;
         let index = match self.free_clients.pop() {
@@ -206,20 +203,6 @@ impl Replicator {
         Ok(client.log.is_empty()
             && client.views.iter().all(|(_, view)| is_quiet(view))
             && !client.may_change(&self.world, &self.config))
-    }
-
-    /// Checks that the views of all objects in range fit.
-    ///
-    /// # Errors
-    /// A value error if the client has left. The limit on views if objects had to be left out: the
-    /// last ones to come into range, and of those the farthest. They get a view when there is room
-    /// again.
-    pub fn check_views(&self, client: ClientId) -> Result<()> {
-        let client = &self.clients[self.client_index(client)? as usize];
-        if client.left_out == 0 {
-            return Ok(());
-        }
-        limit("views of a client", self.config.views, client.views.len() + client.left_out)
     }
 }
 

@@ -50,6 +50,7 @@
 //! let mut server = Replicator::new(Arc::clone(&objects), Config::default())?;
 //! let door = server.spawn(Spawn { world_id: Some(0x34f0_027a), ..Spawn::new(415) })?;
 //! let client = server.join()?;
+//! server.move_to(door, [20.0, 0.0, 0.0])?;
 //! server.look_from(client, [500.0, 0.0, 0.0])?;
 //!
 //! // Two ticks of the server. The client is called directly, so no packet is lost.
@@ -134,9 +135,6 @@ pub struct Replicator {
 
 impl Replicator {
     /// Creates an empty world.
-    ///
-    /// # Errors
-    /// A value error if the configuration is inconsistent.
     pub fn new(objects: Arc<Objects>, config: Config) -> Result<Self> {
         config.check()?;
         Ok(Self {

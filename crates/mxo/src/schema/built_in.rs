@@ -1,16 +1,29 @@
 //! The built-in tables.
 
+use super::class::BUILT_IN;
+use super::objects::Objects;
 use super::tables::Tables;
 
-/// Takes the place of a file name.
-pub(super) const NAME: &str = "built in";
 const TABLE: &str = include_str!("built_in.txt");
 
-/// Reads the built-in table. Unreadable lines would be skipped; a test ensures that there are none.
-pub(super) fn tables() -> Tables {
-    let mut tables = Tables::new();
-    tables.read(NAME, TABLE);
-    tables
+impl Tables {
+    /// The built-in tables: objects known from the protocol's description, recorded packets and
+    /// working servers.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut tables = Self::new();
+        // Unreadable lines would be skipped; a test ensures that there are none.
+        tables.read(BUILT_IN, TABLE);
+        tables
+    }
+}
+
+impl Objects {
+    /// The built-in tables.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Tables::built_in().compile()
+    }
 }
 
 #[cfg(test)]

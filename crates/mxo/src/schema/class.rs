@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::built_in;
 use crate::types::PropertyType;
+
+/// Takes the place of the built-in tables' file name.
+pub(super) const BUILT_IN: &str = "built in";
 
 /// The maximum number of properties in an order. The longest known order has 75.
 pub const MAX_PROPERTIES: usize = 1_024;
@@ -102,7 +104,7 @@ impl Order {
     /// The maximum number of presence bytes: one per seven properties, at least one.
     #[inline]
     #[must_use]
-    pub fn max_groups(&self) -> usize {
+    pub(crate) fn max_groups(&self) -> usize {
         self.slots.len().div_ceil(7).max(1)
     }
 
@@ -166,7 +168,7 @@ pub(super) struct File(pub(super) Option<Arc<str>>);
 impl File {
     /// The name of a user's file, if it differs from this one.
     pub(super) fn other_than(&self, other: &Self) -> Option<&str> {
-        let name = self.0.as_deref().filter(|name| *name != built_in::NAME)?;
+        let name = self.0.as_deref().filter(|name| *name != BUILT_IN)?;
         (other.0.as_deref() != Some(name)).then_some(name)
     }
 }
@@ -323,4 +325,15 @@ pub(super) fn is_name(name: &str) -> bool {
 pub(super) fn is_label(text: &str) -> bool {
     let length = (1..=MAX_LABEL).contains(&text.len());
     length && text.trim() == text && !text.contains(char::is_control)
+}
+
+/// A class in [`Objects`](super::Objects).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassId(pub(super) u16);
+
+impl ClassId {
+    /// The number, for traces.
+    pub(crate) const fn number(self) -> u16 {
+        self.0
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::class::Class;
-use super::objects::ClassId;
+use super::class::{Class, ClassId};
 
 /// The maximum number of shapes to try. The known classes have about 50.
 pub const MAX_SHAPES: usize = 256;

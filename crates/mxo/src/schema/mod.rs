@@ -40,9 +40,9 @@ mod problems;
 mod table;
 mod tables;
 
-pub use class::{Class, MAX_PROPERTIES, Order, Slot, Updates};
+pub use class::{Class, ClassId, MAX_PROPERTIES, Order, Slot, Updates};
 pub use csv::{csv_fields, is_csv_header};
 pub use guess::MAX_SHAPES;
-pub use objects::{ClassId, Objects};
+pub use objects::Objects;
 pub use problems::MAX_PROBLEMS;
 pub use tables::{Goobj, MAX_CLASSES, Tables};

@@ -4,20 +4,15 @@ use std::collections::HashMap;
 
 use worldwire_core::Names;
 
-use super::class::Class;
+use super::class::{Class, ClassId};
 use super::guess::Shapes;
-use super::tables::Tables;
-
-/// A class in [`Objects`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClassId(pub(super) u16);
 
 /// No class.
 const NONE: u16 = u16::MAX;
 
 /// Everything known about game objects: classes, and the class of each goobj.
 ///
-/// Compiled from [`Tables`]; looking up a goobj is an array access.
+/// Compiled from [`Tables`](super::Tables); looking up a goobj is an array access.
 #[derive(Clone, Debug)]
 pub struct Objects {
     classes: Vec<Class>,
@@ -30,12 +25,6 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The built-in tables.
-    #[must_use]
-    pub fn built_in() -> Self {
-        Tables::built_in().compile()
-    }
-
     pub(super) fn new(
         classes: Vec<Class>,
         goobjs: impl Iterator<Item = (u16, Option<ClassId>, Option<Box<str>>)>,
@@ -114,12 +103,5 @@ impl Objects {
     /// The classes by the sizes of their properties.
     pub(crate) const fn shapes(&self) -> &Shapes {
         &self.shapes
-    }
-}
-
-impl ClassId {
-    /// The number, for traces.
-    pub(crate) const fn number(self) -> u16 {
-        self.0
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::built_in;
-use super::class::{Class, File};
-use super::objects::{ClassId, Objects};
+use super::class::{Class, ClassId, File};
+use super::objects::Objects;
 
 /// The maximum number of classes. The game has 1,319.
 pub const MAX_CLASSES: usize = 65_534;
@@ -39,13 +38,6 @@ impl Tables {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The built-in tables: objects known from the protocol's description, recorded packets and
-    /// working servers.
-    #[must_use]
-    pub fn built_in() -> Self {
-        built_in::tables()
     }
 
     /// Adds a class, replacing one with the same name. Returns false, and changes nothing, if there

@@ -3,43 +3,27 @@
 use worldwire_core::Result;
 use worldwire_core::json::{self, Json};
 
-macro_rules! floats {
-    ($($(#[doc = $doc:literal])* $name:ident: $float:ident, $bits:ident, $nan:literal, $wanted:literal;)*) => {$(
-        $(#[doc = $doc])*
-        ///
-        /// # Errors
-        /// A value error for other JSON, and numbers that are too large.
-        pub(super) fn $name(json: &Json) -> Result<$float> {
-            let number = match json {
-                // Parse the text: going through a wider type could round twice.
-                Json::Number(number) => number.to_string().parse().ok().filter(finite),
-                Json::String(text) => match &**text {
-                    "NaN" => Some($float::from_bits($nan)),
-                    "Infinity" => Some($float::INFINITY),
-                    "-Infinity" => Some($float::NEG_INFINITY),
-                    text => match text.strip_prefix("0x") {
-                        Some(digits) => {
-                            $bits::from_str_radix(digits, 16).ok().map($float::from_bits)
-                        }
-                        // JSON has no spelling for `inf` and `nan`.
-                        None => text.parse().ok().filter(finite),
-                    },
-                },
-                _ => None,
-            };
-            fn finite(number: &$float) -> bool {
-                number.is_finite()
-            }
-            number.ok_or_else(|| json::expected($wanted, json))
-        }
-    )*};
+/// A single-precision number.
+pub(super) fn single(json: &Json) -> Result<f32> {
+    strict(json, "a single-precision number", json::single)
 }
 
-floats! {
-    /// A single-precision number.
-    single: f32, u32, 0x7fc0_0000, "a single-precision number";
-    /// A double-precision number.
-    double: f64, u64, 0x7ff8_0000_0000_0000, "a double-precision number";
+/// A double-precision number.
+pub(super) fn double(json: &Json) -> Result<f64> {
+    strict(json, "a double-precision number", json::double)
+}
+
+/// Rejects `inf` and `nan`, which Rust parses but a number in JSON is never written as.
+fn strict<F>(json: &Json, wanted: &'static str, read: fn(&Json) -> Result<F>) -> Result<F> {
+    let is_spelled = |text: &str| {
+        let name = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
+        !matches!(text, "NaN" | "Infinity" | "-Infinity")
+            && matches!(&*name, "inf" | "infinity" | "nan")
+    };
+    match read(json) {
+        Ok(number) if !json.as_str().is_some_and(is_spelled) => Ok(number),
+        _ => Err(json::expected(wanted, json)),
+    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,6 @@ use super::{PropertyType, Value, float};
 
 impl PropertyType {
     /// Encodes a JSON value; the inverse of writing a traced [`decode`](Self::decode) as JSON.
-    ///
-    /// # Errors
-    /// A value error for other JSON, and values out of range.
     pub fn bytes_from_json(self, json: &Json) -> Result<Vec<u8>> {
         if let Json::Object(parts) = json
             && parts.contains_key("$hex")
@@ -49,9 +46,6 @@ impl PropertyType {
     }
 
     /// Encodes length-prefixed text, without its length.
-    ///
-    /// # Errors
-    /// A value error for JSON that is not text, or longer than 255 characters.
     pub fn counted_from_json(json: &Json) -> Result<Vec<u8>> {
         let bytes = unpadded(json)?;
         if bytes.len() > usize::from(u8::MAX) {

@@ -6,9 +6,6 @@ use super::{PropertyType, text};
 
 impl PropertyType {
     /// Reads the bytes of a value, and reports their meaning to the trace under this name.
-    ///
-    /// # Errors
-    /// Incomplete if there are too few bytes, with the name as the path.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(
         self,
@@ -22,9 +19,6 @@ impl PropertyType {
     }
 
     /// Reads length-prefixed text: a length byte and that many bytes, without padding.
-    ///
-    /// # Errors
-    /// Incomplete if there are too few bytes, with the name as the path.
     #[inline]
     pub fn decode_counted<'d, 'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,

@@ -70,9 +70,6 @@ impl PropertyType {
     }
 
     /// Encodes a value, with the type's exact size.
-    ///
-    /// # Errors
-    /// A value error for another type, a value out of range, and text that is too long.
     pub fn write(self, value: &Value<'_>) -> Result<Vec<u8>> {
         let wrong = || Error::value(self.wanted(), format!("{value:?}"));
         Ok(match (self, value) {
@@ -125,9 +122,6 @@ impl PropertyType {
 }
 
 /// Encodes text.
-///
-/// # Errors
-/// A value error for a character that is not in Windows-1252.
 pub(super) fn windows_1252(value: &str) -> Result<Vec<u8>> {
     text::encode(value).ok_or_else(|| Error::value("Windows-1252 characters", format!("{value:?}")))
 }

@@ -448,7 +448,7 @@ fn padding_flags_and_tails_survive() {
     Some(0) an object that is not normal: bit 3 of the flags is clear
     Some(0) an update without blocks
     Some(1) 1 presence byte more than needed
-    None no end marker (view id 0)
+    None no end marker (view ID 0)
     ");
     assert_eq!(
         Section::decode(&mut Reader::new(&sample()), &server()).unwrap().oddities().count(),
@@ -613,8 +613,8 @@ fn values_that_do_not_fit_are_refused() {
         refuse(Operation::Delete(Delete { flags: 2, views: vec![] }), Side::Server),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
-    new_view: wanted a view id that is allowed here, found 1
-    world_id: wanted a world object id with these flags, found none; bit 2 of the flags marks a dynamic object
+    new_view: wanted a view ID that is allowed here, found 1
+    world_id: wanted a world object ID with these flags, found none; bit 2 of the flags marks a dynamic object
     flags: wanted the flags of a create, found 0x01
     properties.CurrentState: wanted 4 bytes of EventID, found 2
     properties: wanted presence bits of the class's properties, found index 14 of 14
@@ -622,7 +622,7 @@ fn values_that_do_not_fit_are_refused() {
     properties: wanted presence bits of the class's properties, found index 14 of 9
     movement.time: wanted a time after a position, from a server, for the own view, found none
     movement.time: wanted no time, found one
-    views[1]: wanted a view id that is allowed here, found 0
+    views[1]: wanted a view ID that is allowed here, found 0
     flags: wanted flags with the lowest two bits 1, found 0x02
     ");
 }
@@ -697,7 +697,7 @@ fn bytes_kept_undecoded_are_not_empty_and_come_last() {
     ];
     insta::assert_snapshot!(refused.map(Result::unwrap_err).join("\n"), @r"
     operations[0].undecoded.bytes: wanted at least 1 byte after the view, found none
-    operations[0].undecoded.view: wanted a view id that is allowed here, found 0
+    operations[0].undecoded.view: wanted a view ID that is allowed here, found 0
     end: wanted null, after an unreadable operation, found 0
     operations[0]: wanted undecoded as the last operation, found more after it
     ");
@@ -720,8 +720,8 @@ fn operations_that_a_client_may_not_send_are_refused() {
         assert_eq!(Fault::of(&error), Some(Fault::BadViewId));
         error.to_string()
     };
-    insta::assert_snapshot!(refused(json!({"delete": {"views": [5]}})), @"operations[0].delete.view: wanted a view id that is allowed here, found 1 from a client");
-    insta::assert_snapshot!(refused(json!({"update": {"view": 5, "movement": {"yaw": 3}}})), @"operations[0].update.view: wanted a view id that is allowed here, found 5 from a client");
+    insta::assert_snapshot!(refused(json!({"delete": {"views": [5]}})), @"operations[0].delete.view: wanted a view ID that is allowed here, found 1 from a client");
+    insta::assert_snapshot!(refused(json!({"update": {"view": 5, "movement": {"yaw": 3}}})), @"operations[0].update.view: wanted a view ID that is allowed here, found 5 from a client");
     refused(json!({"pending_update": {"target": 2, "data": {"$hex": "00"}}}));
     refused(json!({"undecoded": {"view": 9, "fault": "unknown_view", "bytes": {"$hex": "00"}}}));
 }

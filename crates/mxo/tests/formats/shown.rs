@@ -117,7 +117,7 @@ fn errors_state_where_and_what() {
     shown.push(Datagram::decode(&mut Reader::new(&[1; 30])).unwrap_err().to_string());
     insta::assert_snapshot!(shown.join("\n"), @r"
     time at byte 6: wanted 4 bytes, found 2
-    length at byte 4: wanted 27 bytes behind the time, found 10
+    length at byte 4: wanted 27 bytes after the time, found 10
     crc at byte 0: wanted CRC-32 92994bcc, found 34ee4078
     sections[0].lists[0].messages[1].length at byte 29: wanted 1 byte, found 0
     cipher at byte 17: wanted whole blocks of 16 bytes, found 13 bytes

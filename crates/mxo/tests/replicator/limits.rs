@@ -55,12 +55,9 @@ fn limits_are_named() {
     assert_eq!(error.to_string(), "wanted at most 2 (clients), found 3");
 
     assert_eq!(desk.exchange(), "create 3:1, create 4:2");
-    let error = desk.server.check_views(desk.client).unwrap_err();
-    assert_eq!(error.to_string(), "wanted at most 2 (views of a client), found 3");
     desk.server.despawn(doors[0]).unwrap();
     assert_eq!(desk.exchange(), "delete [3]");
     assert_eq!(desk.exchange(), "create 3:3");
-    assert!(desk.server.check_views(desk.client).is_ok());
 }
 
 #[test]

@@ -450,7 +450,7 @@ fn share(at: usize, of: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::library::Known;
+    use crate::file::library::BuildFacts;
     use crate::file::{CodeMap, Library};
     use crate::message::Head;
     use crate::schema::{ParseOptions, Set};
@@ -479,7 +479,7 @@ mod tests {
         };
         let pairs = codes.iter().map(|(name, code)| (name.as_str(), *code));
         library.add_map("protocol.7.map", CodeMap::from_pairs(pairs));
-        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+        Packets::new(&library, BuildFacts { revision: Some(7), ..BuildFacts::default() })
     }
 
     /// Sixty shuffled opcodes and three changed layouts.

@@ -55,7 +55,7 @@ pub use config::{Config, RelayConfig};
 pub use event::{News, Received, Unit};
 pub use sender::Sender;
 
-use crate::crypt::exchange::{Exchange, Key, Keys, Session, Variant};
+use crate::crypt::exchange::{Exchange, Key, Keys, SessionCiphers, Variant};
 use relay::Relaying;
 use sender::{Role, Signing};
 use stream::{HELLO, Phase, Stream};
@@ -336,10 +336,10 @@ impl Connection {
             Role::Relay(relay) => relay.variant(),
         };
         let session = match variant {
-            Some(variant) => Session::new(&keys, variant),
+            Some(variant) => SessionCiphers::new(&keys, variant),
             None => match self.streams[Side::Client.index()].sealed() {
-                Some(head) => Session::guess(&keys, head),
-                None if is_last => Session::new(&keys, Variant::default()),
+                Some(head) => SessionCiphers::guess(&keys, head),
+                None if is_last => SessionCiphers::new(&keys, Variant::default()),
                 None => return false,
             },
         };
@@ -372,9 +372,9 @@ impl Connection {
         }
         let known = self.known.iter().take(MAX_TRIED);
         let found = match (self.streams[Side::Client.index()].sealed(), &*self.known) {
-            (Some(head), _) => {
-                known.into_iter().find(|keys| Session::of_first_message(keys, head).is_some())
-            }
+            (Some(head), _) => known
+                .into_iter()
+                .find(|keys| SessionCiphers::of_first_message(keys, head).is_some()),
             (None, [only]) => Some(only),
             (None, _) => None,
         };

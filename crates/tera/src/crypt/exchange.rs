@@ -62,14 +62,14 @@ impl Exchange {
 
 /// The ciphers of both directions.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct SessionCiphers {
     /// From client to server, starting at byte 128: the bytes before that encrypt the other key.
     pub client: Pike,
     /// From server to client.
     pub server: Pike,
 }
 
-impl Session {
+impl SessionCiphers {
     /// Both ciphers, at the first byte after the exchange.
     #[must_use]
     pub fn new(keys: &Keys, variant: Variant) -> Self {

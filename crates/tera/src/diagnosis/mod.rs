@@ -344,7 +344,7 @@ fn is_odd(notes: &Notes) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::library::Known;
+    use crate::file::library::BuildFacts;
     use crate::file::{CodeMap, Library};
     use crate::schema::{ParseOptions, Patch, Set};
 
@@ -366,7 +366,7 @@ mod tests {
         let map = CodeMap::from_pairs([("S_A", 5), ("S_B", 6), ("S_C", 7), ("S_D", 9)]);
         library.add_map("protocol.7.map", map);
         let patch = Some(Patch::major(90));
-        let known = Known { revision: Some(7), patch, ..Known::default() };
+        let known = BuildFacts { revision: Some(7), patch, ..BuildFacts::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
         diagnosis.push(0, Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
         diagnosis.push(0, Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
@@ -387,7 +387,8 @@ mod tests {
                 "S_D (9): 1 message, and every version of its definition is deprecated",
             ]
         );
-        let none = Packets::new(&library, Known { revision: Some(8), ..Known::default() });
+        let none =
+            Packets::new(&library, BuildFacts { revision: Some(8), ..BuildFacts::default() });
         let findings = Diagnosis::new(Arc::new(none)).findings(&library.deprecated);
         assert_eq!(findings, [Finding::NoMap { revision: Some(8) }]);
     }
@@ -405,7 +406,7 @@ mod tests {
         };
         library.add_map("protocol.7.map", CodeMap::from_pairs(map.iter().copied()));
         library.integrity.extend(list.map(|list| (98, list)));
-        let known = Known { revision: Some(7), ..Known::default() };
+        let known = BuildFacts { revision: Some(7), ..BuildFacts::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
         for (from, message) in messages {
             diagnosis.push(0, *from, message);
@@ -487,7 +488,7 @@ mod tests {
             ..Library::default()
         };
         let unnamed = |patch: u16, messages: &[(u64, u16, u8)]| {
-            let known = Known { patch: Some(Patch::major(patch)), ..Known::default() };
+            let known = BuildFacts { patch: Some(Patch::major(patch)), ..BuildFacts::default() };
             let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
             for (conversation, opcode, counter) in messages {
                 let [low, high] = opcode.to_le_bytes();

@@ -30,7 +30,7 @@ pub struct Library {
 
 /// What is known about a build before choosing its definitions.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct BuildFacts {
     /// The revision of the client.
     pub revision: Option<u32>,
     /// The version of the game, if it differs from the revision's.
@@ -101,7 +101,7 @@ impl Library {
     /// The choices for a build. Definitions whose layout may depend on the patch are compiled for
     /// it.
     #[must_use]
-    pub fn build(&self, known: Known) -> Build<'_> {
+    pub fn build(&self, known: BuildFacts) -> Build<'_> {
         let revision = known.revision.and_then(|number| self.revisions.get(number));
         let patch = known.patch.or_else(|| revision.map(|revision| revision.patch));
         let opcodes = known.revision.and_then(|number| self.opcodes.get(&number));
@@ -131,7 +131,7 @@ pub struct Build<'l> {
     deprecated: &'l Deprecated,
     /// All lists of messages with an integrity header.
     lists: &'l BTreeMap<u16, NameList>,
-    known: Known,
+    known: BuildFacts,
     patch: Option<Patch>,
     opcodes: Option<&'l CodeMap>,
     system_messages: Option<&'l CodeMap>,
@@ -141,7 +141,7 @@ pub struct Build<'l> {
 impl<'l> Build<'l> {
     /// What was known when the choices were made.
     #[must_use]
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &BuildFacts {
         &self.known
     }
 
@@ -200,7 +200,7 @@ impl<'l> Build<'l> {
 
     /// The definition for writing a message.
     #[must_use]
-    pub fn definition_to_write(&self, name: &str) -> Option<&Definition> {
+    pub(crate) fn definition_to_write(&self, name: &str) -> Option<&Definition> {
         self.choose(name, true)
     }
 
@@ -289,7 +289,7 @@ mod tests {
         let found = CheckVersion::decode(&message).unwrap();
         assert_eq!((found.protocol, found.system_messages), (Some(363_037), Some(359_374)));
         let library = library();
-        let build = library.build(Known { revision: found.protocol, ..Known::default() });
+        let build = library.build(BuildFacts { revision: found.protocol, ..BuildFacts::default() });
         assert_eq!(build.name(5), Some("S_A"));
         assert_eq!(build.name(19_900), Some("C_CHECK_VERSION"));
         assert_eq!(build.opcode("S_CHECK_VERSION"), Some(19_901));
@@ -298,11 +298,12 @@ mod tests {
         assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Integrity);
         assert_eq!(build.header(Side::Server, "C_B"), HeaderForm::Plain);
         assert_eq!(build.unused_list(Side::Client, "C_B"), None);
-        let packets = Packets::of_client(&library, &message).unwrap();
+        let revision = CheckVersion::decode(&message).unwrap().protocol;
+        let packets = Packets::new(&library, BuildFacts { revision, ..BuildFacts::default() });
         assert_eq!((packets.known().revision, packets.opcode("S_A")), (Some(363_037), Some(5)));
-        assert!(Packets::of_client(&library, &message[..31]).is_err());
+        assert!(CheckVersion::decode(&message[..31]).is_err());
         // Without a patch, no list is selected.
-        let build = library.build(Known { revision: Some(8), ..Known::default() });
+        let build = library.build(BuildFacts { revision: Some(8), ..BuildFacts::default() });
         assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Plain);
         assert_eq!(build.unused_list(Side::Client, "C_B"), Some(93));
         assert_eq!(build.unused_list(Side::Client, "C_C"), None);
@@ -312,13 +313,14 @@ mod tests {
     #[test]
     fn pins_patches_and_deprecations_select_versions() {
         let mut library = library();
-        let version = |library: &Library, known: Known| {
+        let version = |library: &Library, known: BuildFacts| {
             library.build(known).definition("S_A").map(Definition::version)
         };
-        assert_eq!(version(&library, Known::default()), Some(3));
+        assert_eq!(version(&library, BuildFacts::default()), Some(3));
         let pins = [("S_A".into(), 1)].into();
-        assert_eq!(version(&library, Known { pins, ..Known::default() }), Some(1));
-        let patch = |major| Known { patch: Some(Patch::major(major)), ..Known::default() };
+        assert_eq!(version(&library, BuildFacts { pins, ..BuildFacts::default() }), Some(1));
+        let patch =
+            |major| BuildFacts { patch: Some(Patch::major(major)), ..BuildFacts::default() };
         assert_eq!(version(&library, patch(50)), Some(1));
         assert_eq!(version(&library, patch(115)), Some(3));
         let text = r#"{"S_A": {"3": {"max": 113, "readable": true}, "1": {}}}"#;
@@ -329,7 +331,7 @@ mod tests {
         assert_eq!(build.definition_to_write("S_A").map(Definition::version), Some(2));
         // With nothing else left, a definition for later patches is selected after all.
         assert_eq!(version(&library, patch(50)), Some(3));
-        let known = Known { revision: Some(7), ..Known::default() };
+        let known = BuildFacts { revision: Some(7), ..BuildFacts::default() };
         let build = library.build(known);
         assert_eq!(build.system_messages().and_then(|map| map.name(1)), Some("SMT_B"));
     }
@@ -342,7 +344,8 @@ mod tests {
             ..Library::default()
         };
         let least = |library: &Library, name: &str, patch: Option<u16>| {
-            let build = library.build(Known { patch: patch.map(Patch::major), ..Known::default() });
+            let build = library
+                .build(BuildFacts { patch: patch.map(Patch::major), ..BuildFacts::default() });
             build.definition(name).map(|definition| definition.plan().min_length())
         };
         assert_eq!(least(&library, "S_A", None), Some(8));

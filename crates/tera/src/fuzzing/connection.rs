@@ -10,7 +10,7 @@ use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{Family, Role, Statistics, conversation, run, sampler};
 
 use crate::connection::{Config, Connection, RelayConfig, Sender, Unit};
-use crate::crypt::exchange::{Key, Keys, Session, Variant};
+use crate::crypt::exchange::{Key, Keys, SessionCiphers, Variant};
 use crate::crypt::pike::kept;
 use crate::frame::{CHECK_VERSION, Header};
 
@@ -74,11 +74,11 @@ impl Choice {
     }
 
     /// The key streams of both sides.
-    fn session(self) -> &'static Session {
-        static SESSIONS: LazyLock<[Session; 2]> = LazyLock::new(|| {
+    fn session(self) -> &'static SessionCiphers {
+        static SESSIONS: LazyLock<[SessionCiphers; 2]> = LazyLock::new(|| {
             let [client, server] = KEYS;
             let keys = Keys { client, server };
-            Variant::ALL.map(|variant| Session::new(&keys, variant))
+            Variant::ALL.map(|variant| SessionCiphers::new(&keys, variant))
         });
         &SESSIONS[usize::from(self.0 & 1)]
     }
@@ -96,7 +96,7 @@ fn exchange(side: Side) -> Vec<u8> {
 /// One run: the ciphers of both sides, and the bytes left before they encrypt.
 struct Run {
     bounds: Bounds,
-    ciphers: Session,
+    ciphers: SessionCiphers,
     left: [usize; 2],
 }
 

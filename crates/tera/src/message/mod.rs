@@ -25,6 +25,7 @@
 //! ```
 
 mod bounds;
+mod content;
 mod decode;
 mod encode;
 mod fault;
@@ -44,6 +45,7 @@ mod visit;
 use worldwire_core::{Reader, Result, Trace};
 
 pub use bounds::MAX_READINGS;
+pub use content::Content;
 pub use fault::Fault;
 pub use note::{Note, NoteKind, Notes};
 pub use scalar::ScalarValue;
@@ -58,7 +60,9 @@ use trace::TraceSink;
 use value::ValueSink;
 use visit::VisitSink;
 
-pub(crate) use decode::{Leaf, Sink, check_front, fields as run_fields, front as read_front};
+pub(crate) use decode::{
+    Group, Leaf, Sink, check_front, fields as run_fields, front as read_front,
+};
 
 /// Which header a message has. All offsets in the message count from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -218,9 +222,9 @@ impl Plan {
     }
 }
 
-/// A decoded message, ready to be changed and encoded again.
+/// A decoded message. To change its fields, clone them, and encode them with [`Plan::encode`].
 ///
-/// An unchanged message is encoded to its original bytes, canonical or not. A changed one is
+/// It is encoded to its original bytes, canonical or not, unless its header is changed. Then it is
 /// encoded in canonical form, followed by its trailing bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message<'d> {
@@ -250,18 +254,6 @@ impl<'d> Message<'d> {
     #[must_use]
     pub fn fields(&self) -> &Value<'d> {
         &self.fields
-    }
-
-    /// The values of the fields, for changing.
-    pub fn fields_mut(&mut self) -> &mut Value<'d> {
-        self.changed = true;
-        &mut self.fields
-    }
-
-    /// The values of the fields, without the rest of the message.
-    #[must_use]
-    pub fn into_fields(self) -> Value<'d> {
-        self.fields
     }
 
     /// The deviations noted when the message was read.

@@ -121,7 +121,7 @@ impl Notes {
 
     /// Whether trailing bytes are the only deviation.
     #[must_use]
-    pub fn only_trailing(&self) -> bool {
+    pub(crate) fn only_trailing(&self) -> bool {
         self.list().iter().all(|note| note.kind == NoteKind::TrailingBytes)
     }
 }

@@ -332,49 +332,28 @@ pub(super) fn write_scalar(
         };
     }
     // The usual case: a value of the variant that decoding this field yields.
-    let written = match scalar {
-        Scalar::Bool => match value {
-            Value::Bool(value) => put(out, [u8::from(*value)]),
-            _ => false,
-        },
-        Scalar::Byte => whole!(u8),
-        Scalar::Int16 => whole!(i16),
-        Scalar::Uint16 => whole!(u16),
-        Scalar::Int32 => whole!(i32),
-        Scalar::Uint32 => whole!(u32),
-        Scalar::Int64 => whole!(i64),
-        Scalar::Uint64 => whole!(u64),
-        Scalar::Float => match value {
-            Value::Float(value) => put(out, value.to_le_bytes()),
-            _ => false,
-        },
-        Scalar::Double => match value {
-            Value::Double(value) => put(out, value.to_le_bytes()),
-            _ => false,
-        },
-        Scalar::Angle => match value {
-            Value::Angle(Angle(units)) => put(out, units.to_le_bytes()),
-            _ => false,
-        },
-        Scalar::Vec3 | Scalar::Vec3fa => match (scalar, value) {
-            (Scalar::Vec3, Value::Vec3(numbers)) | (Scalar::Vec3fa, Value::Vec3fa(numbers)) => {
-                let [[a, b, c, d], [e, f, g, h], [i, j, k, l]] = numbers.map(f32::to_le_bytes);
-                put(out, [a, b, c, d, e, f, g, h, i, j, k, l])
-            }
-            _ => false,
-        },
-        Scalar::SkillId => match value {
-            Value::Skill(raw) => put(out, raw.to_le_bytes()),
-            _ => false,
-        },
-        Scalar::SkillId32 => match value {
-            Value::Skill(raw) => u32::try_from(*raw).is_ok_and(|raw| put(out, raw.to_le_bytes())),
-            _ => false,
-        },
-        Scalar::Customize => match value {
-            Value::Customize(looks) => put(out, *looks),
-            _ => false,
-        },
+    let written = match (scalar, value) {
+        (Scalar::Bool, Value::Bool(value)) => put(out, [u8::from(*value)]),
+        (Scalar::Byte, _) => whole!(u8),
+        (Scalar::Int16, _) => whole!(i16),
+        (Scalar::Uint16, _) => whole!(u16),
+        (Scalar::Int32, _) => whole!(i32),
+        (Scalar::Uint32, _) => whole!(u32),
+        (Scalar::Int64, _) => whole!(i64),
+        (Scalar::Uint64, _) => whole!(u64),
+        (Scalar::Float, Value::Float(value)) => put(out, value.to_le_bytes()),
+        (Scalar::Double, Value::Double(value)) => put(out, value.to_le_bytes()),
+        (Scalar::Angle, Value::Angle(Angle(units))) => put(out, units.to_le_bytes()),
+        (Scalar::Vec3, Value::Vec3(numbers)) | (Scalar::Vec3fa, Value::Vec3fa(numbers)) => {
+            let [[a, b, c, d], [e, f, g, h], [i, j, k, l]] = numbers.map(f32::to_le_bytes);
+            put(out, [a, b, c, d, e, f, g, h, i, j, k, l])
+        }
+        (Scalar::SkillId, Value::Skill(raw)) => put(out, raw.to_le_bytes()),
+        (Scalar::SkillId32, Value::Skill(raw)) => {
+            u32::try_from(*raw).is_ok_and(|raw| put(out, raw.to_le_bytes()))
+        }
+        (Scalar::Customize, Value::Customize(looks)) => put(out, *looks),
+        _ => false,
     };
     if written { Ok(()) } else { write_other(scalar, value, leniency, out) }
 }
@@ -382,13 +361,7 @@ pub(super) fn write_scalar(
 /// Writes bytes if there is room for them.
 #[inline]
 fn put<const N: usize>(out: &mut [u8], bytes: [u8; N]) -> bool {
-    match out.first_chunk_mut::<N>() {
-        Some(room) => {
-            *room = bytes;
-            true
-        }
-        None => false,
-    }
+    out.first_chunk_mut().map(|room| *room = bytes).is_some()
 }
 
 /// The rest of [`write_scalar`]: absent values, numbers of another variant, and values that do not

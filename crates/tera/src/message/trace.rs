@@ -2,9 +2,9 @@
 
 use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
-use super::decode::{Leaf, Sink};
+use super::decode::{Group, Leaf, Sink};
 use super::note::{NAMES, Notes};
-use crate::schema::plan::{Field, Fixed, Plan};
+use crate::schema::plan::{Fixed, Plan};
 use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
@@ -218,38 +218,16 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
     }
 
     #[inline]
-    fn list<R>(
+    fn group<R>(
         &mut self,
-        leaf: Leaf<'n>,
-        _: u32,
-        _: usize,
+        group: Group<'n>,
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
         if !T::ON {
             return fill(self).0;
         }
-        self.scope(leaf.name(), Value::List, at, fill)
-    }
-
-    #[inline]
-    fn record<R>(
-        &mut self,
-        name: &'n str,
-        _: usize,
-        at: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        self.scope(name, Value::Record, at, fill)
-    }
-
-    #[inline]
-    fn row<R>(
-        &mut self,
-        field: &'n Field,
-        at: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        self.scope(field.name(), Value::List, at, fill)
+        let shape = if group.is_record() { Value::Record } else { Value::List };
+        self.scope(group.name(), shape, at, fill)
     }
 }

@@ -3,9 +3,9 @@
 use core::mem::{forget, replace};
 use std::borrow::Cow;
 
-use super::decode::{Leaf, Sink};
+use super::decode::{Group, Leaf, Sink};
 use super::scalar::{ScalarValue, emit_scalar};
-use crate::schema::plan::{Field, FieldKind, Fixed, Plan};
+use crate::schema::plan::{FieldKind, Fixed, Plan};
 use crate::types::{Angle, Skill, SkillForm, Text};
 
 /// A value of a field, or of a whole message.
@@ -254,20 +254,6 @@ impl<'d> ValueSink<'d> {
     pub(crate) fn finish(self) -> Value<'d> {
         Value::Record(self.values)
     }
-
-    /// Fills a record or list, and returns it.
-    #[inline]
-    fn within<R>(
-        &mut self,
-        count: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> (Vec<Value<'d>>, R) {
-        // The count comes from the message: do not trust it for the initial capacity.
-        let inner = Vec::with_capacity(count.min(MAX_ROOM));
-        let outer = replace(&mut self.values, inner);
-        let (outcome, _) = fill(self);
-        (replace(&mut self.values, outer), outcome)
-    }
 }
 
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
@@ -293,34 +279,22 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
         self.values.push(Value::Bytes(Cow::Borrowed(bytes)));
     }
 
-    fn list<R>(
+    fn group<R>(
         &mut self,
-        _: Leaf<'n>,
-        _: u32,
-        count: usize,
+        group: Group<'n>,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
-        let (values, outcome) = self.within(count, fill);
-        self.values.push(Value::List(values));
-        outcome
-    }
-
-    fn record<R>(
-        &mut self,
-        _: &'n str,
-        fields: usize,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        let (values, outcome) = self.within(fields, fill);
-        self.values.push(Value::Record(values));
-        outcome
-    }
-
-    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
-        let (values, outcome) = self.within(0, fill);
-        self.values.push(Value::List(values));
+        // A list's count comes from the message: do not trust it for the initial capacity.
+        let room = match group {
+            Group::List(_, _, count) | Group::Record(_, count) => count.min(MAX_ROOM),
+            Group::Row(_) => 0,
+        };
+        let outer = replace(&mut self.values, Vec::with_capacity(room));
+        let (outcome, _) = fill(self);
+        let values = replace(&mut self.values, outer);
+        let record = group.is_record();
+        self.values.push(if record { Value::Record(values) } else { Value::List(values) });
         outcome
     }
 }

@@ -1,6 +1,6 @@
 //! Messages reported field by field.
 
-use super::decode::{Leaf, Sink};
+use super::decode::{Group, Leaf, Sink};
 use super::scalar::{ScalarValue, Uniform, emit_scalar, emit_uniform};
 use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 use crate::types::TextView;
@@ -37,24 +37,6 @@ pub enum Part {
 
 /// Passes decoded fields to a visitor.
 pub(super) struct VisitSink<'v, V>(pub(super) &'v mut V);
-
-impl<V> VisitSink<'_, V> {
-    #[inline(always)]
-    fn within<'d, 'p, R>(
-        &mut self,
-        name: &'p str,
-        part: Part,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R
-    where
-        V: Visit<'d, 'p>,
-    {
-        self.0.enter(name, part);
-        let (outcome, _) = fill(self);
-        self.0.leave();
-        outcome
-    }
-}
 
 /// Passes the fields of a run to a visitor; their segment begins at `base`.
 #[inline(always)]
@@ -205,36 +187,17 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
     }
 
     #[inline(always)]
-    fn list<R>(
+    fn group<R>(
         &mut self,
-        leaf: Leaf<'n>,
-        _: u32,
-        _: usize,
+        group: Group<'n>,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
-        self.within(leaf.name(), Part::List, fill)
-    }
-
-    #[inline(always)]
-    fn record<R>(
-        &mut self,
-        name: &'n str,
-        _: usize,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        self.within(name, Part::Record, fill)
-    }
-
-    #[inline(always)]
-    fn row<R>(
-        &mut self,
-        field: &'n Field,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        self.within(field.name(), Part::List, fill)
+        let part = if group.is_record() { Part::Record } else { Part::List };
+        self.0.enter(group.name(), part);
+        let (outcome, _) = fill(self);
+        self.0.leave();
+        outcome
     }
 }
 
@@ -242,7 +205,7 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
 mod tests {
     use super::{Part, ScalarValue, TextView, Visit};
     use crate::message::{Head, HeaderForm, Value};
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     #[derive(Default)]
     struct Recorder(String);
@@ -267,9 +230,8 @@ mod tests {
 
     #[test]
     fn everything_is_reported_once() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 a\nobject o\n- bool b\narray l\n- byte x\nstring s\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let plan = definition.plan();
         let x = |number| Value::Record(vec![Value::Unsigned(number)]);
         let value = Value::Record(vec![

@@ -183,7 +183,7 @@ pub(super) fn has_integrity(definition: &Definition, message: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::library::Known;
+    use crate::file::library::BuildFacts;
     use crate::file::{CodeMap, Library};
     use crate::integrity::Signer;
     use crate::message::{Head, Integrity, Value};
@@ -196,7 +196,7 @@ mod tests {
             ..Library::default()
         };
         library.add_map("protocol.7.map", CodeMap::from_pairs([("C_A", 5), ("C_B", 6)]));
-        Packets::new(&library, Known { revision: Some(7), patch, ..Known::default() })
+        Packets::new(&library, BuildFacts { revision: Some(7), patch, ..BuildFacts::default() })
     }
 
     fn packets() -> Packets {

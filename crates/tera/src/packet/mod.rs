@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree};
-//! use worldwire_tera::file::library::Known;
+//! use worldwire_tera::file::library::BuildFacts;
 //! use worldwire_tera::file::{CodeMap, Library};
 //! use worldwire_tera::packet::Packets;
 //! use worldwire_tera::schema::{ParseOptions, Set};
@@ -15,7 +15,7 @@
 //!     ..Library::default()
 //! };
 //! library.add_map("protocol.7.map", CodeMap::from_pairs([("S_LIFE", 500)]));
-//! let packets = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
+//! let packets = Packets::new(&library, BuildFacts { revision: Some(7), ..BuildFacts::default() });
 //!
 //! let message = [8, 0, 0xf4, 1, 90, 0, 0, 0];
 //! let mut reader = Reader::traced("message", &message, Tree::new());
@@ -37,7 +37,7 @@ use std::collections::{HashMap, HashSet};
 use worldwire_core::opener::Subject;
 use worldwire_core::{Form, Names, Reader, Result, Side, Trace, Value};
 
-use crate::file::library::{CheckVersion, Known, sender};
+use crate::file::library::{BuildFacts, CheckVersion, sender};
 use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
 use crate::message::{Fault, HeaderForm, Notes};
@@ -48,7 +48,7 @@ pub use detect::{Detection, IntegrityDetector};
 /// Every message of a build: names, definitions and headers, by opcode.
 #[derive(Clone, Debug)]
 pub struct Packets {
-    known: Known,
+    known: BuildFacts,
     patch: Option<Patch>,
     has_map: bool,
     names: Names,
@@ -87,7 +87,7 @@ pub struct Packet<'p> {
 impl Packets {
     /// Resolves a library for a build; see [`Library::build`].
     #[must_use]
-    pub fn new(library: &Library, known: Known) -> Self {
+    pub fn new(library: &Library, known: BuildFacts) -> Self {
         let build = library.build(known);
         let patch = build.patch();
         let set = build.definitions();
@@ -135,15 +135,9 @@ impl Packets {
         Self { known, patch, has_map, names, system, by_opcode, definitions, deprecated }
     }
 
-    /// Resolves a library for a client's build, given the client's first message.
-    pub fn of_client(library: &Library, check_version: &[u8]) -> Result<Self> {
-        let revision = CheckVersion::decode(check_version)?.protocol;
-        Ok(Self::new(library, Known { revision, ..Known::default() }))
-    }
-
     /// What was known when the library was resolved.
     #[must_use]
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &BuildFacts {
         &self.known
     }
 
@@ -221,7 +215,7 @@ impl Packets {
     }
 
     /// The names of messages that have a counter and checksum according to the build's list.
-    pub fn integrity_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn integrity_names(&self) -> impl Iterator<Item = &str> {
         let sealed = |entry: &&Entry| entry.form == HeaderForm::Integrity;
         self.by_opcode.values().filter(sealed).map(|entry| &*entry.name)
     }
@@ -354,7 +348,7 @@ mod tests {
         library.integrity.insert(80, ["C_B"].into_iter().collect::<NameList>());
         let map = CodeMap::from_pairs([("S_A", 5), ("C_B", 6), ("S_C", 7)]);
         library.add_map("protocol.7.map", map);
-        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+        Packets::new(&library, BuildFacts { revision: Some(7), ..BuildFacts::default() })
     }
 
     fn shown(packets: &Packets, message: &[u8]) -> String {
@@ -408,7 +402,7 @@ mod tests {
         library.add_map("protocol.7.map", CodeMap::from_pairs([("S_SYSTEM_MESSAGE", 5)]));
         let map = CodeMap::from_pairs([("SMT_LOOT", 42), ("SMT_GIFT", 44)]);
         library.add_map("sysmsg.7.map", map);
-        Packets::new(&library, Known { revision: Some(7), ..Known::default() })
+        Packets::new(&library, BuildFacts { revision: Some(7), ..BuildFacts::default() })
     }
 
     #[test]
@@ -530,7 +524,7 @@ mod tests {
         };
         library.add_map("protocol.7.map", CodeMap::from_pairs([("S_A", 5), ("S_B", 6)]));
         let patch = Some(Patch::major(98));
-        let known = Known { revision: Some(7), patch, ..Known::default() };
+        let known = BuildFacts { revision: Some(7), patch, ..BuildFacts::default() };
         let packets = Packets::new(&library, known);
         assert!(packets.is_deprecated("S_A", 2) && !packets.is_deprecated("S_A", 3));
         // Unchanged JSON from a capture yields the original bytes.
@@ -570,7 +564,8 @@ mod tests {
             ..Library::default()
         };
         library.add_map("protocol.7.map", CodeMap::from_pairs([("C_B", 6)]));
-        let unlisted = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
+        let unlisted =
+            Packets::new(&library, BuildFacts { revision: Some(7), ..BuildFacts::default() });
         let message = [16, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
         let remarks = unlisted.remarks(&message);
         assert!(

@@ -314,6 +314,15 @@ pub(super) fn build<'f>(
 }
 
 #[cfg(test)]
+impl Definition {
+    /// The definition `S_A.1` with this text.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        Self::parse(&file, text, &ParseOptions::default()).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

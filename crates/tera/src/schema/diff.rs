@@ -18,7 +18,7 @@ pub enum Change {
         /// Its type.
         kind: String,
         /// The field before it.
-        behind: Option<String>,
+        after: Option<String>,
     },
     /// A field only in the old definition.
     Removed {
@@ -50,14 +50,14 @@ pub enum Change {
         /// Its path.
         path: String,
         /// The field before it now.
-        behind: Option<String>,
+        after: Option<String>,
     },
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = |behind: &Option<String>| match behind {
-            Some(behind) => format!("after {behind}"),
+        let place = |after: &Option<String>| match after {
+            Some(after) => format!("after {after}"),
             None => "before all others".to_owned(),
         };
         // The path of a count or offset line already contains its type.
@@ -66,13 +66,13 @@ impl fmt::Display for Change {
             _ => format!("{kind} {path}"),
         };
         match self {
-            Self::Added { path, kind, behind } => {
-                write!(f, "+ {}, {}", field(kind, path), place(behind))
+            Self::Added { path, kind, after } => {
+                write!(f, "+ {}, {}", field(kind, path), place(after))
             }
             Self::Removed { path, kind } => write!(f, "- {}", field(kind, path)),
             Self::Retyped { path, from, to } => write!(f, "~ {path}: {from} became {to}"),
             Self::Renamed { from, to, kind } => write!(f, "~ {kind} {from} is called {to}"),
-            Self::Moved { path, behind } => write!(f, "~ {path} moved {}", place(behind)),
+            Self::Moved { path, after } => write!(f, "~ {path} moved {}", place(after)),
         }
     }
 }
@@ -114,12 +114,12 @@ pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
     let mut changes = Vec::new();
     for (gone, come, before) in gaps {
         let mut left = gone.iter().filter(|entry| !all_come.contains(&*entry.path)).peekable();
-        let mut behind = before.map(|entry| entry.path.clone());
+        let mut after = before.map(|entry| entry.path.clone());
         for entry in come {
             let Entry { path, kind } = entry;
             let change = match all_gone.get(&**path) {
                 Some(old) if old.kind == *kind => {
-                    Change::Moved { path: path.clone(), behind: behind.take() }
+                    Change::Moved { path: path.clone(), after: after.take() }
                 }
                 Some(old) => {
                     Change::Retyped { path: path.clone(), from: old.kind.clone(), to: kind.clone() }
@@ -131,13 +131,13 @@ pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
                         Change::Renamed { from, to: path.clone(), kind: kind.clone() }
                     }
                     _ => {
-                        let behind = behind.take();
-                        Change::Added { path: path.clone(), kind: kind.clone(), behind }
+                        let after = after.take();
+                        Change::Added { path: path.clone(), kind: kind.clone(), after }
                     }
                 },
             };
             changes.push(change);
-            behind = Some(path.clone());
+            after = Some(path.clone());
         }
         changes.extend(left.map(|Entry { path, kind }| Change::Removed {
             path: path.clone(),

@@ -111,14 +111,13 @@ impl fmt::Display for Row {
 
 #[cfg(test)]
 mod tests {
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     #[test]
     fn offsets_count_from_the_message_or_the_element() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 id\nstring name\nobject o\n- bool b\n- bytes c\narray l\n- vec3 at\n\
                     - array<uint16> m\nint16 tail\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let rows: Vec<_> = definition.plan().rows(4).iter().map(ToString::to_string).collect();
         let wanted = [
             "       14  int32 id",

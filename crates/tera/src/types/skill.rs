@@ -107,48 +107,43 @@ impl Skill {
     /// # Errors
     /// If a part does not fit its bits. Players' skills have no hunting zone.
     pub fn to_raw(self, form: SkillForm) -> Result<u64, PartTooBig> {
-        let fits = |part, value: u32, bits: u32| {
+        self.pack(form, |part, value, bits| {
             let max = (1_u64 << bits) - 1;
-            if u64::from(value) <= max {
-                Ok(u64::from(value))
-            } else {
-                Err(PartTooBig { part, max })
-            }
-        };
-        let id_bits = form.id_bits();
-        let zoned = self.npc && self.kind == 1;
-        let body = if zoned {
-            let zone = fits("huntingZoneId", u32::from(self.zone), id_bits - 16)?;
-            zone << 16 | fits("id", self.id, 16)?
-        } else {
-            fits("huntingZoneId", u32::from(self.zone), if self.npc { id_bits - 16 } else { 0 })?;
-            fits("id", self.id, id_bits)?
-        };
-        let kind = fits("type", u32::from(self.kind), 4)?;
-        let reserved = fits("reserved", self.reserved, form.reserved_bits())?;
-        let npc = u64::from(self.npc) << form.npc_bit();
-        Ok(body | kind << id_bits | npc | reserved << (form.npc_bit() + 1))
+            if u64::from(value) <= max { Ok(value.into()) } else { Err(PartTooBig { part, max }) }
+        })
     }
 
     /// Like [`to_raw`](Self::to_raw), but truncates parts that do not fit, as the community's
     /// parsers do.
     #[must_use]
     pub fn to_raw_wrapped(self, form: SkillForm) -> u64 {
-        let low = |value: u32, bits: u32| u64::from(value) & ((1 << bits) - 1);
+        let low = |_, value: u32, bits: u32| Ok(u64::from(value) & ((1 << bits) - 1));
+        self.pack(form, low).unwrap_or_default()
+    }
+
+    /// Combines the parts, each passed through `fit` with its name and its number of bits.
+    fn pack(
+        self,
+        form: SkillForm,
+        fit: impl Fn(&'static str, u32, u32) -> Result<u64, PartTooBig>,
+    ) -> Result<u64, PartTooBig> {
         let id_bits = form.id_bits();
+        let zone_bits = if self.npc { id_bits - 16 } else { 0 };
+        let zone = fit("huntingZoneId", self.zone.into(), zone_bits)?;
         let body = if self.npc && self.kind == 1 {
-            low(u32::from(self.zone), id_bits - 16) << 16 | low(self.id, 16)
+            zone << 16 | fit("id", self.id, 16)?
         } else {
-            low(self.id, id_bits)
+            fit("id", self.id, id_bits)?
         };
+        let kind = fit("type", self.kind.into(), 4)?;
+        let reserved = fit("reserved", self.reserved, form.reserved_bits())?;
         let npc = u64::from(self.npc) << form.npc_bit();
-        let reserved = low(self.reserved, form.reserved_bits()) << (form.npc_bit() + 1);
-        body | low(u32::from(self.kind), 4) << id_bits | npc | reserved
+        Ok(body | kind << id_bits | npc | reserved << (form.npc_bit() + 1))
     }
 }
 
 /// `A1101`, `R7`, `[T3]9`; preceded by `[X<hex>]` for reserved bits; with the hunting zone before
-/// the id: `A500:1101`.
+/// the ID: `A500:1101`.
 impl fmt::Display for Skill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.reserved != 0 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use worldwire_core::connection::{Connection as _, Event, Input, Piece as _};
 use worldwire_core::{Sampler, Side};
 use worldwire_tera::connection::Connection;
-use worldwire_tera::crypt::exchange::{Keys, Session, Variant};
+use worldwire_tera::crypt::exchange::{Keys, SessionCiphers, Variant};
 
 use crate::ends::{CLIENT_KEYS, NOW, SERVER_KEYS, lines, message};
 
@@ -70,7 +70,7 @@ fn share(side: Side, variant: Variant, segment: usize, seed: u8) -> f64 {
         borders.insert((from, skip + stream.len() as u64));
     }
     let keys = Keys { client: CLIENT_KEYS, server: SERVER_KEYS };
-    let Session { client, server } = Session::new(&keys, variant);
+    let SessionCiphers { client, server } = SessionCiphers::new(&keys, variant);
     [client, server][side.index()].clone().apply(&mut stream);
     // One segment in a hundred is lost.
     let mut lost: Vec<(u64, u64)> = Vec::new();

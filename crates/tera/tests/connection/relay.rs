@@ -11,7 +11,7 @@ use worldwire_core::connection::{
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Sampler, Side};
 use worldwire_tera::connection::{Connection, RelayConfig, Unit};
-use worldwire_tera::crypt::exchange::{Keys, Session, Variant};
+use worldwire_tera::crypt::exchange::{Keys, SessionCiphers, Variant};
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::integrity::{self, Signer, Verdict, verify};
 
@@ -467,7 +467,7 @@ fn decisions_are_checked() {
     }
     let keys = Keys { client: CLIENT_KEYS, server: SERVER_KEYS };
     let mut sent = first();
-    let session = Session::new(&keys, Variant::Before45);
+    let session = SessionCiphers::new(&keys, Variant::Before45);
     session.client.clone().apply(&mut sent);
     relay.input(NOW, Side::Client, Input::Bytes(&sent));
     assert_eq!(line(&relay.poll_event().unwrap()), "Established");

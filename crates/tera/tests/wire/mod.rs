@@ -9,7 +9,7 @@ use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Error, Side};
 use worldwire_tera::connection::Connection;
-use worldwire_tera::crypt::exchange::{Key, Keys, Session, Variant};
+use worldwire_tera::crypt::exchange::{Key, Keys, SessionCiphers, Variant};
 use worldwire_tera::crypt::pike::Pike;
 use worldwire_tera::frame::Header;
 use worldwire_tera::fuzzing::{client_key, expanded_key};
@@ -66,7 +66,7 @@ fn session(case: &Json) -> Outcome {
         server: [key(case, "server_key_1")?, key(case, "server_key_2")?],
     };
     same(client_key(&keys, variant).to_vec(), hex(case, "client_stream_key")?)?;
-    let session = Session::new(&keys, variant);
+    let session = SessionCiphers::new(&keys, variant);
     let ways = [("client_to_server", session.client), ("server_to_client", session.server)];
     for (name, mut pike) in ways {
         let way = case.get(name).ok_or_else(|| format!("no {name}"))?;

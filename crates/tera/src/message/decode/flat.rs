@@ -4,7 +4,7 @@
 use worldwire_core::Result;
 
 use super::list::{List, linked, packed, place};
-use super::{Leaf, Run, Sink, path};
+use super::{Group, Leaf, Run, Sink, path};
 use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
 
@@ -63,7 +63,7 @@ impl<'d, 'n> Run<'d, 'n> {
                     let leaf = Leaf { plan, field, body };
                     let (count, first) = (word(head, count), word(head, offset));
                     if count == 0 && first == 0 {
-                        sink.list(leaf, scope, 0, cursor, |_| ((), cursor));
+                        sink.group(Group::List(leaf, scope, 0), cursor, |_| ((), cursor));
                         continue;
                     }
                     let inner = plan.scope(scope);
@@ -163,7 +163,7 @@ fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
         let (leaf, words) = (Leaf { plan, field: *field, body: *body }, words(head, *count));
         let start = cursor as usize;
         if words == 0 {
-            sink.list(leaf, *scope, 0, start, |_| ((), start));
+            sink.group(Group::List(leaf, *scope, 0), start, |_| ((), start));
         } else if let Some(end) = linked(readable, words, cursor, *plain) {
             let elements = readable.get(start..end as usize).unwrap_or_default();
             sink.packed(leaf, *scope, (words as usize & 0xffff, start), elements);

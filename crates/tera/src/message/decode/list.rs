@@ -3,7 +3,7 @@
 use worldwire_core::Result;
 
 use super::flat::{word, words};
-use super::{Leaf, Run, Sink};
+use super::{Group, Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::note::NoteKind;
@@ -46,7 +46,7 @@ impl<'d, 'n> Run<'d, 'n> {
             if first != 0 {
                 self.note(NoteKind::UnusedOffset, link);
             }
-            sink.list(leaf, scope, 0, cursor, |_| ((), cursor));
+            sink.group(Group::List(leaf, scope, 0), cursor, |_| ((), cursor));
             return Ok(cursor);
         }
         let inner = self.plan.scope(scope);
@@ -73,7 +73,7 @@ impl<'d, 'n> Run<'d, 'n> {
         // anyway.
         let inside = (self.floor..self.data.len()).contains(&first);
         let start = if inside { first } else { cursor };
-        sink.list(leaf, scope, count, start, |sink| {
+        sink.group(Group::List(leaf, scope, count), start, |sink| {
             let mut end = cursor;
             let outcome = self.elements(sink, inner, list, &mut end);
             (outcome.map(|()| end), end)
@@ -113,7 +113,7 @@ impl<'d, 'n> Run<'d, 'n> {
             let outcome = if scope.single || !S::FIXED {
                 fields(sink)
             } else {
-                sink.record("", scope.fields.len(), at, |sink| {
+                sink.group(Group::Record("", scope.fields.len()), at, |sink| {
                     let outcome = fields(sink);
                     let end = outcome.as_ref().copied().unwrap_or(at + 4);
                     (outcome, end)

@@ -19,7 +19,7 @@ use crate::types::text::text_length;
 pub(crate) use front::{check_front, front};
 pub(crate) use list::in_order;
 use list::{Extent, List};
-pub(crate) use sink::{Leaf, Silent, Sink};
+pub(crate) use sink::{Group, Leaf, Silent, Sink};
 
 /// The results of reading a message, apart from its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -362,9 +362,9 @@ impl<'d, 'n> Run<'d, 'n> {
             ((walk, outcome), walk.last)
         };
         if row {
-            sink.row(field, start, fill)
+            sink.group(Group::Row(field), start, fill)
         } else {
-            sink.record(field.name(), fields, start, fill)
+            sink.group(Group::Record(field.name(), fields), start, fill)
         }
     }
 

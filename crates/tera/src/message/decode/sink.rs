@@ -20,7 +20,36 @@ impl<'n> Leaf<'n> {
     }
 }
 
-/// Receives the contents of a message.
+/// A part of a message that has parts of its own.
+#[derive(Clone, Copy)]
+pub(crate) enum Group<'n> {
+    /// This many elements of a scope.
+    List(Leaf<'n>, u32, usize),
+    /// An object or element with this many fields; elements have no name.
+    Record(&'n str, usize),
+    /// A row of values.
+    Row(&'n Field),
+}
+
+impl<'n> Group<'n> {
+    /// The name of its field.
+    #[inline(always)]
+    pub(crate) fn name(self) -> &'n str {
+        match self {
+            Self::List(leaf, ..) => leaf.name(),
+            Self::Record(name, _) => name,
+            Self::Row(field) => field.name(),
+        }
+    }
+
+    /// Whether its parts are the fields of a record.
+    #[inline(always)]
+    pub(crate) fn is_record(self) -> bool {
+        matches!(self, Self::Record(..))
+    }
+}
+
+/// Receives the contents of a message; by default it ignores them.
 pub(crate) trait Sink<'d, 'n> {
     /// Whether it wants fixed-size fields, objects and rows, in field order. Otherwise it receives
     /// everything else in byte order.
@@ -29,36 +58,24 @@ pub(crate) trait Sink<'d, 'n> {
     const SILENT: bool = false;
 
     /// Fixed-size fields in a segment. `data` is the start of the segment and holds all of them.
-    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize);
+    #[inline(always)]
+    fn fixed(&mut self, _plan: &'n Plan, _run: &'n [Fixed], _data: &'d [u8], _at: usize) {}
     /// A text, without its terminator.
-    fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize);
+    #[inline(always)]
+    fn text(&mut self, _leaf: Leaf<'n>, _text: &'d [u8], _at: usize) {}
     /// A byte string.
-    fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], at: usize);
-    /// A list of elements of a scope, which `fill` reports; `fill` also returns where the list
-    /// ends.
-    fn list<R>(
+    #[inline(always)]
+    fn bytes(&mut self, _leaf: Leaf<'n>, _bytes: &'d [u8], _at: usize) {}
+    /// A list, record or row, whose parts `fill` reports; `fill` also returns where it ends.
+    #[inline(always)]
+    fn group<R>(
         &mut self,
-        leaf: Leaf<'n>,
-        scope: u32,
-        count: usize,
-        at: usize,
+        _group: Group<'n>,
+        _at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R;
-    /// A record, whose fields `fill` reports; `fill` also returns where the record ends.
-    fn record<R>(
-        &mut self,
-        name: &'n str,
-        fields: usize,
-        at: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R;
-    /// A row, whose values `fill` reports; `fill` also returns where the row ends.
-    fn row<R>(
-        &mut self,
-        field: &'n Field,
-        at: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R;
+    ) -> R {
+        fill(self).0
+    }
     /// A list of contiguous elements, whose fixed-size fields are one step.
     #[inline(always)]
     fn packed(
@@ -70,7 +87,7 @@ pub(crate) trait Sink<'d, 'n> {
     ) {
         let (plan, inner) = (leaf.plan, leaf.plan.scope(scope));
         let (stride, run) = (inner.stride as usize, plan.run_of(inner));
-        self.list(leaf, scope, count, first, |sink| {
+        self.group(Group::List(leaf, scope, count), first, |sink| {
             let (mut at, mut rest) = (first, elements);
             for index in 0..count {
                 sink.element(index, at + LINKS);
@@ -80,7 +97,7 @@ pub(crate) trait Sink<'d, 'n> {
                     if inner.single {
                         sink.fixed(plan, run, fields, at + LINKS);
                     } else {
-                        sink.record("", inner.fields.len(), at, |sink| {
+                        sink.group(Group::Record("", inner.fields.len()), at, |sink| {
                             (sink.fixed(plan, run, fields, at + LINKS), at + stride)
                         });
                     }
@@ -106,37 +123,6 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     const FIXED: bool = false;
     const SILENT: bool = true;
 
-    #[inline(always)]
-    fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
-    #[inline(always)]
-    fn text(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {}
-    #[inline(always)]
-    fn bytes(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {}
-    #[inline(always)]
-    fn list<R>(
-        &mut self,
-        _: Leaf<'n>,
-        _: u32,
-        _: usize,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        fill(self).0
-    }
-    #[inline(always)]
-    fn record<R>(
-        &mut self,
-        _: &'n str,
-        _: usize,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        fill(self).0
-    }
-    #[inline(always)]
-    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
-        fill(self).0
-    }
     #[inline(always)]
     fn packed(&mut self, _: Leaf<'n>, _: u32, _: (usize, usize), _: &'d [u8]) {}
 }

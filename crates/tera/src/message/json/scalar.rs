@@ -283,15 +283,14 @@ fn plain(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::message::HeaderForm;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
     use worldwire_core::json::{Style, json};
     use worldwire_core::testing::render;
     use worldwire_core::{Reader, Tree};
 
     /// The encoded message after the header, for a definition given as text.
     fn encoded(text: &str, json: Json, leniency: Leniency) -> Result<Vec<u8>> {
-        let file = FileName::parse("S_A.1.def").unwrap();
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let mut bytes = Vec::new();
         let plan = definition.plan();
         plan.encode_json(1, HeaderForm::Plain, &json, leniency, &mut bytes)?;
@@ -336,9 +335,8 @@ mod tests {
 
     #[test]
     fn components_that_are_nan_keep_their_bits() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "vec3fa w\nvec3 v\nfloat f\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let plan = definition.plan();
         let odd =
             [0x7fc0_0000_u32, 0xffc0_0000, 0xffff_ffff, 0x7fc0_0001, 0x7f80_0001, 0x7f80_0000];
@@ -387,9 +385,8 @@ mod tests {
     /// What toolbox writes for numbers that are not integers, and for skills that do not fit.
     #[test]
     fn lenient_numbers_are_truncated() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 a\nint32 b\nbyte c\nskillid32 d\nskillid32 e\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let json = json!({
             "a": 1.75, "b": -1.75, "c": 256.5, "d": 0x1400_0005,
             "e": { "type": 17, "npc": true, "huntingZoneId": 1025, "id": 65537 },

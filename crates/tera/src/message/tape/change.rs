@@ -268,13 +268,12 @@ fn position(at: usize) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use crate::message::{Fault, HeaderForm, Tape, Value};
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     #[test]
     fn an_invalid_path_is_explained() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 level\narray list\n- string name\nobject o\n- byte b\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let plan = definition.plan();
         let (mut bytes, mut tape) = (Vec::new(), Tape::new());
         let head = crate::message::Head::plain(1);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::Tape;
 use super::record::{Block, width};
+use crate::message::content::Content;
 use crate::message::scalar::{ScalarValue, read_scalar};
 use crate::message::value::{Step, Value, path_steps};
 use crate::schema::plan::{Field, FieldKind, Plan, Scope, Spot};
@@ -32,19 +33,7 @@ pub struct TapeList<'t, 'p> {
 }
 
 /// The contents of a field on a [`Tape`].
-#[derive(Clone, Copy, Debug)]
-pub enum Datum<'t, 'p> {
-    /// A fixed-size value.
-    Scalar(ScalarValue),
-    /// A text.
-    Text(TextView<'t>),
-    /// A byte string.
-    Bytes(&'t [u8]),
-    /// An array or row.
-    List(TapeList<'t, 'p>),
-    /// An object or element.
-    Record(TapeRecord<'t, 'p>),
-}
+pub type Datum<'t, 'p> = Content<'t, TapeList<'t, 'p>, TapeRecord<'t, 'p>>;
 
 impl<'t, 'p> TapeRecord<'t, 'p> {
     #[inline]
@@ -197,71 +186,7 @@ impl fmt::Debug for TapeList<'_, '_> {
     }
 }
 
-impl<'t, 'p> Datum<'t, 'p> {
-    /// The value, if it is a fixed-size one.
-    #[inline]
-    #[must_use]
-    pub fn scalar(self) -> Option<ScalarValue> {
-        match self {
-            Self::Scalar(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The value as a signed integer; see [`ScalarValue::signed`].
-    #[inline]
-    #[must_use]
-    pub fn signed(self) -> Option<i64> {
-        self.scalar()?.signed()
-    }
-
-    /// The value as an unsigned integer; see [`ScalarValue::unsigned`].
-    #[inline]
-    #[must_use]
-    pub fn unsigned(self) -> Option<u64> {
-        self.scalar()?.unsigned()
-    }
-
-    /// The text, if it is one.
-    #[inline]
-    #[must_use]
-    pub fn text(self) -> Option<TextView<'t>> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The bytes, if it is a byte string.
-    #[inline]
-    #[must_use]
-    pub fn bytes(self) -> Option<&'t [u8]> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// The elements, if it is an array or row.
-    #[inline]
-    #[must_use]
-    pub fn list(self) -> Option<TapeList<'t, 'p>> {
-        match self {
-            Self::List(list) => Some(list),
-            _ => None,
-        }
-    }
-
-    /// The fields, if it is an object or element.
-    #[inline]
-    #[must_use]
-    pub fn record(self) -> Option<TapeRecord<'t, 'p>> {
-        match self {
-            Self::Record(record) => Some(record),
-            _ => None,
-        }
-    }
-
+impl<'t> Datum<'t, '_> {
     /// Converts it to a [`Value`], with everything in it.
     #[must_use]
     pub fn to_value(&self) -> Value<'t> {

@@ -219,7 +219,7 @@ impl Tape {
 mod tests {
     use super::*;
     use crate::message::{Integrity, Value};
-    use crate::schema::{Definition, FileName, ParseOptions, Set};
+    use crate::schema::{Definition, ParseOptions, Set};
     use crate::types::Text;
 
     /// The encodings of a tape and of its values.
@@ -233,9 +233,8 @@ mod tests {
 
     #[test]
     fn a_message_with_changed_numbers_is_encoded_like_its_values() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "bool b\nint32 a\nstring s\narray l\n- byte x\n- string t\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let plan = definition.plan();
         let text = |text| Value::Text(Text::from(text));
         let element = Value::Record(vec![Value::Unsigned(3), text("xyz")]);

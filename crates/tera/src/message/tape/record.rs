@@ -5,9 +5,9 @@ use worldwire_core::{Error, Result};
 use super::{Cell, Tape};
 use crate::message::Leniency;
 use crate::message::bounds::MAX_READINGS;
-use crate::message::decode::{Leaf, Sink};
+use crate::message::decode::{Group, Leaf, Sink};
 use crate::message::encode::{FieldRef, Source};
-use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
+use crate::schema::plan::{Fixed, LINKS, Plan, Scope};
 
 /// Up to this many elements, cells are reserved without checking what the message can hold.
 const FEW: usize = 16;
@@ -80,9 +80,6 @@ impl<'t> TapeSink<'t> {
 impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     const FIXED: bool = false;
 
-    #[inline(always)]
-    fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
-
     #[inline]
     fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize) {
         self.body(leaf, at, text.len());
@@ -94,14 +91,13 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     }
 
     #[inline]
-    fn list<R>(
+    fn group<R>(
         &mut self,
-        leaf: Leaf<'n>,
-        scope: u32,
-        count: usize,
+        group: Group<'n>,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
+        let Group::List(leaf, scope, count) = group else { return fill(self).0 };
         if count == 0 {
             self.body(leaf, 0, 0);
             return fill(self).0;
@@ -119,22 +115,6 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
         let (outcome, _) = fill(self);
         (self.block, self.list, self.width) = outer;
         outcome
-    }
-
-    #[inline(always)]
-    fn record<R>(
-        &mut self,
-        _: &'n str,
-        _: usize,
-        _: usize,
-        fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        fill(self).0
-    }
-
-    #[inline(always)]
-    fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
-        fill(self).0
     }
 
     #[inline]
@@ -284,15 +264,14 @@ fn straighten(plan: &Plan, scope: &Scope, number: usize, segment: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use crate::message::{Head, HeaderForm, Tape, Value};
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
     use crate::types::Text;
 
     /// Added elements are contiguous only by chance, and the bytes before them are not their links.
     #[test]
     fn lists_are_encoded_the_same_wherever_their_elements_are() {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "string s\narray l\n- int32 a\n- bool b\n";
-        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text(text);
         let plan = definition.plan();
         let element = |a| Value::Record(vec![Value::Signed(a), Value::Bool(a % 2 == 0)]);
         let message = |text: &str, count: i64| {

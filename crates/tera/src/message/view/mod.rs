@@ -8,6 +8,7 @@ use core::{fmt, slice};
 use worldwire_core::{Error, Result};
 
 use super::bounds;
+use super::content::Content;
 use super::decode::segment;
 use super::fault::Fault;
 use super::note::Notes;
@@ -66,86 +67,8 @@ pub struct RecordView<'v, 'd, 'p> {
     place: RecordLocation,
 }
 
-/// The contents of a field.
-#[derive(Clone, Copy, Debug)]
-pub enum Item<'v, 'd, 'p> {
-    /// A fixed-size value.
-    Scalar(ScalarValue),
-    /// A text.
-    Text(TextView<'d>),
-    /// A byte string.
-    Bytes(&'d [u8]),
-    /// An array or row.
-    List(ListView<'v, 'd, 'p>),
-    /// An object or element.
-    Record(RecordView<'v, 'd, 'p>),
-}
-
-impl<'v, 'd, 'p> Item<'v, 'd, 'p> {
-    /// The value, if it is a fixed-size one.
-    #[inline]
-    #[must_use]
-    pub fn scalar(self) -> Option<ScalarValue> {
-        match self {
-            Self::Scalar(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// The value as a signed integer; see [`ScalarValue::signed`].
-    #[inline]
-    #[must_use]
-    pub fn signed(self) -> Option<i64> {
-        self.scalar()?.signed()
-    }
-
-    /// The value as an unsigned integer; see [`ScalarValue::unsigned`].
-    #[inline]
-    #[must_use]
-    pub fn unsigned(self) -> Option<u64> {
-        self.scalar()?.unsigned()
-    }
-
-    /// The text, if it is one.
-    #[inline]
-    #[must_use]
-    pub fn text(self) -> Option<TextView<'d>> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The bytes, if it is a byte string.
-    #[inline]
-    #[must_use]
-    pub fn bytes(self) -> Option<&'d [u8]> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// The elements, if it is an array or row.
-    #[inline]
-    #[must_use]
-    pub fn list(self) -> Option<ListView<'v, 'd, 'p>> {
-        match self {
-            Self::List(list) => Some(list),
-            _ => None,
-        }
-    }
-
-    /// The fields, if it is an object or element.
-    #[inline]
-    #[must_use]
-    pub fn record(self) -> Option<RecordView<'v, 'd, 'p>> {
-        match self {
-            Self::Record(record) => Some(record),
-            _ => None,
-        }
-    }
-}
+/// The contents of a field, seen through a [`View`].
+pub type Item<'v, 'd, 'p> = Content<'d, ListView<'v, 'd, 'p>, RecordView<'v, 'd, 'p>>;
 
 impl<'d, 'p> View<'d, 'p> {
     /// Checks the length of a message and the fixed part of its root record.
@@ -510,7 +433,7 @@ fn narrow(number: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     const MESSAGE: &[u8] = &[
         0x26, 0, 1, 0, 2, 0, 0x0a, 0, 7, 0, // the fixed part
@@ -519,9 +442,8 @@ mod tests {
     ];
 
     fn definition() -> Definition {
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int16 number\narray list\n- string name\n";
-        Definition::parse(&file, text, &ParseOptions::default()).unwrap()
+        Definition::of_text(text)
     }
 
     #[test]

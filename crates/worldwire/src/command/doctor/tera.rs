@@ -162,7 +162,7 @@ mod tests {
 
     use worldwire_core::Side;
     use worldwire_tera::file::Library;
-    use worldwire_tera::file::library::Known;
+    use worldwire_tera::file::library::BuildFacts;
     use worldwire_tera::schema::Patch;
 
     use super::*;
@@ -179,7 +179,8 @@ mod tests {
             is_growing: false,
             tcpdump: None,
         };
-        let packets = Packets::new(&Library::default(), Known { patch, ..Known::default() });
+        let packets =
+            Packets::new(&Library::default(), BuildFacts { patch, ..BuildFacts::default() });
         let definitions = TeraDefinitions::default();
         let advice = Advice { capture: &capture, definitions: &definitions, packets: &packets };
         let mut out = String::new();

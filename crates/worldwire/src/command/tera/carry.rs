@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use worldwire_core::{Side, listed};
 use worldwire_dissect::{Definitions, Item, Scratch, Sink, TeraDefinitions};
 use worldwire_tera::carry::{Carried, Carry, format};
-use worldwire_tera::file::library::{CheckVersion, Known};
+use worldwire_tera::file::library::{BuildFacts, CheckVersion};
 use worldwire_tera::file::{CodeMap, MapName};
 use worldwire_tera::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, Header};
 use worldwire_tera::packet::Packets;
@@ -124,7 +124,7 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
     let of_map = MapName::parse(&name).and_then(|name| name.version.parse().ok());
     let revision = of_map.unwrap_or(0);
     library.opcodes.insert(revision, map.clone());
-    let known = Known { revision: Some(revision), patch: of.patch, ..Known::default() };
+    let known = BuildFacts { revision: Some(revision), patch: of.patch, ..BuildFacts::default() };
     let packets = Packets::new(&library, known);
     let mut carry = Carry::new(&packets);
     let mut revision = None;
