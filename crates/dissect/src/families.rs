@@ -120,9 +120,6 @@ impl Line<'_> {
 
     /// The codec of the message, and the JSON that the codec takes. `None` for a step of connection
     /// setup without a codec.
-    ///
-    /// # Errors
-    /// Value, if the family or message is unknown.
     pub fn blob(&self, families: Families) -> Result<Option<Blob>> {
         let family = self.family(families)?;
         family.blob(self).map_err(|error| error.about(self.name.to_owned()))

@@ -82,9 +82,6 @@ pub trait Family: fmt::Debug + Sync {
 
     /// The codec for a message given as a line of JSON, and the JSON that the codec takes. `None`
     /// for a step of connection setup without a codec.
-    ///
-    /// # Errors
-    /// Value, if the line is not a message of this family.
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         let _ = line;
         Err(Error::value("a family with codecs of messages", self.name()))

@@ -73,7 +73,7 @@ mod tera;
 mod uru;
 mod vocabulary;
 
-pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
+pub use codec::{Codec, CodecOptions, Remark, Shape, read, read_opening};
 pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};

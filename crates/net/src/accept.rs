@@ -197,7 +197,6 @@ impl<T: Send + 'static> Guests<T> {
         });
     }
 
-    /// Logs counts that are due.
     pub(crate) fn log_due(&self) {
         if let Some(count) = self.journal.refused.due() {
             tracing::warn!(count, "connections refused");

@@ -92,9 +92,6 @@ type Flying = Reverse<(Instant, u64, bool, Vec<u8>)>;
 
 impl Stretch {
     /// A stretch that leads to a server.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub async fn to(server: SocketAddr, conditions: Conditions) -> io::Result<Self> {
         let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let far = dial(server).await?;
@@ -103,9 +100,6 @@ impl Stretch {
     }
 
     /// Where the client connects to instead of the server.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.near.local_addr()
     }

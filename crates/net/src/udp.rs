@@ -60,9 +60,6 @@ impl Listener {
     }
 
     /// Where it listens: with port 0 the system chose one.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }

@@ -43,7 +43,6 @@ pub enum FilterErrorKind {
     Limit {
         /// The bound: `bytes`, `depth`, `steps` or `regexes`.
         name: &'static str,
-        /// Its value.
         limit: usize,
     },
 }

@@ -1,7 +1,7 @@
 //! KI's codecs.
 
 use worldwire_core::json::{FieldsOf, Given, Json};
-use worldwire_core::{Error, Reader, Result, Writer};
+use worldwire_core::{Error, Reader, Result};
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
 use worldwire_ki::frame::{Body, Frame};
@@ -12,7 +12,7 @@ use worldwire_ki::schema::classes::Classes;
 use super::definitions::protocols;
 use super::files;
 use super::objects::{object_from_json, objects, unreadable};
-use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Remark, read, read_opening, to_bytes};
 use crate::line::{Blob, Line};
 
 /// The codec for a DML message, or for a frame with a control message.
@@ -44,28 +44,9 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     }
 }
 
-/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     files::BCD,
     Codec {
-        name: "ki.dml",
-        about: "a DML message with its four-byte header",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
-            read_opening("ki.dml", data, options, tree, objects(options.definitions), |reader| {
-                let protocols = protocols(options.definitions);
-                RawMessage::decode_named(reader, false, protocols).map(drop)
-            })
-        },
-        encode: |json, options| {
-            let mut writer = Writer::new();
-            let given = Given::closing(json, objects(options.definitions));
-            RawMessage::from_named_json(given, protocols(options.definitions))?
-                .encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
         remarks: |data, options| {
             let message = RawMessage::decode(&mut Reader::new(data), false).ok();
             message
@@ -74,32 +55,33 @@ pub(crate) static CODECS: &[Codec] = &[
                 .map(Remark::note)
                 .collect()
         },
+        ..Codec::new(
+            "ki.dml",
+            "a DML message with its four-byte header",
+            |data, options, tree| {
+                let opener = objects(options.definitions);
+                read_opening("ki.dml", data, options, tree, opener, |reader| {
+                    RawMessage::decode_named(reader, false, protocols(options.definitions))
+                        .map(drop)
+                })
+            },
+            |json, options| {
+                let given = Given::closing(json, objects(options.definitions));
+                let message = RawMessage::from_named_json(given, protocols(options.definitions))?;
+                to_bytes(|writer| message.encode(writer))
+            },
+        )
     },
-    Codec {
-        name: "ki.dml-table",
-        about: "DML tables, such as LatestFileList.bin",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "ki.dml-table",
+        "DML tables, such as LatestFileList.bin",
+        |data, options, tree| {
             read("ki.dml-table", data, options, tree, |reader| TableFile::decode(reader).map(drop))
         },
-        encode: |json, _| TableFile::json_to_bytes(json),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        |json, _| TableFile::json_to_bytes(json),
+    ),
     Codec {
-        name: "ki.frame",
-        about: "a frame: a control message, or DML messages",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            read_opening("ki.frame", data, options, tree, objects(options.definitions), |reader| {
-                let protocols = protocols(options.definitions);
-                Frame::decode_named(reader, Some(options.from), protocols).map(drop)
-            })
-        },
-        encode: |json, options| encode_frame(json, options),
-        tables: Vec::new,
         remarks: |data, options| {
             let frame = Frame::decode(&mut Reader::new(data), Some(options.from)).ok();
             let messages = frame.iter().flat_map(|frame| match &frame.body {
@@ -108,37 +90,41 @@ pub(crate) static CODECS: &[Codec] = &[
             });
             messages.flat_map(|message| oddities(message, options)).map(Remark::note).collect()
         },
+        ..Codec::new(
+            "ki.frame",
+            "a frame: a control message, or DML messages",
+            |data, options, tree| {
+                let opener = objects(options.definitions);
+                read_opening("ki.frame", data, options, tree, opener, |reader| {
+                    Frame::decode_named(reader, Some(options.from), protocols(options.definitions))
+                        .map(drop)
+                })
+            },
+            encode_frame,
+        )
     },
     files::LANG,
     files::NAV,
-    Codec {
-        name: "ki.object-property",
-        about: "a game object: a BINd file, or a shallow stream; see also `ki op`",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "ki.object-property",
+        "a game object: a BINd file, or a shallow stream; see also `ki op`",
+        |data, options, tree| {
             read("ki.object-property", data, options, tree, |reader| {
                 let codec = ObjectCodec::new(classes(options)?, stream(data.starts_with(MAGIC)));
                 codec.decode(reader, &mut ()).map(drop)
             })
         },
-        encode: |json, options| encode_object(json, options),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        encode_object,
+    ),
     files::POI,
-    Codec {
-        name: "ki.wad",
-        about: "a KIWAD archive: its table, and the data as bytes",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "ki.wad",
+        "a KIWAD archive: its table, and the data as bytes",
+        |data, options, tree| {
             read("ki.wad", data, options, tree, |reader| ArchiveFile::decode(reader).map(drop))
         },
-        encode: |json, _| ArchiveFile::from_json(json)?.to_bytes(),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        |json, _| ArchiveFile::from_json(json)?.to_bytes(),
+    ),
 ];
 
 /// The user's classes.

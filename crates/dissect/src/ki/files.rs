@@ -1,15 +1,13 @@
 //! Codecs for the client's own files.
 
-use worldwire_core::json::Json;
-use worldwire_core::{Result, Tree};
 use worldwire_ki::file::bcd::BcdFile;
 use worldwire_ki::file::lang::LangFile;
 use worldwire_ki::file::nav::NavFile;
 use worldwire_ki::file::poi::PoiFile;
 
-use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read};
+use crate::codec::{Codec, Remark, read};
 
-pub(super) const BCD: Codec = file(
+pub(super) const BCD: Codec = Codec::new(
     "ki.bcd",
     "the collisions of a zone (collision.bcd); see also `ki bcd`",
     |data, options, tree| {
@@ -18,7 +16,7 @@ pub(super) const BCD: Codec = file(
     |json, _| BcdFile::from_json(json)?.to_bytes(),
 );
 
-pub(super) const LANG: Codec = file(
+pub(super) const LANG: Codec = Codec::new(
     "ki.lang",
     "the texts of a locale file (.lang); see also `ki lang`",
     |data, options, tree| {
@@ -33,7 +31,7 @@ pub(super) const NAV: Codec = Codec {
         let text = "is a zlib stream; encoding its JSON gives an uncompressed file";
         is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
     },
-    ..file(
+    ..Codec::new(
         "ki.nav",
         "a navigation graph (zone.nav, zonemap.nav); see also `ki nav`",
         |data, options, tree| {
@@ -43,7 +41,7 @@ pub(super) const NAV: Codec = Codec {
     )
 };
 
-pub(super) const POI: Codec = file(
+pub(super) const POI: Codec = Codec::new(
     "ki.poi",
     "points of interest of all zones (poi.dat); see also `ki poi`",
     |data, options, tree| {
@@ -51,14 +49,3 @@ pub(super) const POI: Codec = file(
     },
     |json, _| PoiFile::read_json(json)?.to_bytes(),
 );
-
-/// The codec for a format that needs only the bytes.
-const fn file(
-    name: &'static str,
-    about: &'static str,
-    decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
-    encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
-) -> Codec {
-    let (shape, sided) = (Shape::Fields, false);
-    Codec { name, about, shape, sided, decode, encode, tables: Vec::new, remarks: no_remarks }
-}

@@ -24,7 +24,6 @@ use crate::session::{Emit, Interpreter};
 
 /// The first bytes from the server.
 const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// The length of each key.
 const KEY_BYTES: usize = 128;
 /// The length of the first message's header. Two keys and the hello precede it.
 const HEADER: usize = 8;
@@ -103,7 +102,6 @@ pub(super) struct Reading {
     /// Whether counters were reported, and the suspicion of some.
     counters_reported: bool,
     suspicion_reported: bool,
-    /// Whether an unused list was reported.
     unused_list_reported: bool,
 }
 

@@ -9,8 +9,8 @@ use worldwire_core::{
 };
 use worldwire_dissect::{
     Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, Keys,
-    Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Shape, Start, Verdict,
-    Vocabulary, Watched, no_remarks, read_opening,
+    Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Start, Verdict,
+    Vocabulary, Watched, read_opening,
 };
 
 use crate::connection::{Connection, News, Received, Role, Unit};
@@ -328,26 +328,24 @@ fn table(channel: Channel, side: Side) -> &'static [MessageInfo] {
 
 static CODECS: &[Codec] = &[
     Codec {
-        name: "toy.step",
-        about: "a message of a datagram",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| decode_blob("toy.step", Channel::Steps, data, options, tree),
-        encode: |json, options| encode_blob(Channel::Steps, json, options),
         tables: || Side::BOTH.map(|side| table(Channel::Steps, side)).to_vec(),
-        remarks: no_remarks,
+        ..Codec::new(
+            "toy.step",
+            "a message of a datagram",
+            |data, options, tree| decode_blob("toy.step", Channel::Steps, data, options, tree),
+            |json, options| encode_blob(Channel::Steps, json, options),
+        )
     },
     Codec {
-        name: "toy.stream",
-        about: "a message of a TCP connection",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            decode_blob("toy.stream", Channel::Stream, data, options, tree)
-        },
-        encode: |json, options| encode_blob(Channel::Stream, json, options),
         tables: || Side::BOTH.map(|side| table(Channel::Stream, side)).to_vec(),
-        remarks: no_remarks,
+        ..Codec::new(
+            "toy.stream",
+            "a message of a TCP connection",
+            |data, options, tree| decode_blob("toy.stream", Channel::Stream, data, options, tree),
+            |json, options| encode_blob(Channel::Stream, json, options),
+        )
     },
 ];
 

@@ -43,7 +43,6 @@ const LEAST: usize = 2 << 10;
 /// And grow to this one, when there is much to read.
 const MAX: usize = 64 << 10;
 
-/// Reads a stream.
 #[derive(Debug)]
 pub(crate) struct StreamReader<R> {
     io: R,

@@ -248,7 +248,6 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The requested columns.
 fn columns(
     arguments: &Dissect,
     definitions: &Definitions,
@@ -355,7 +354,6 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|one| file(other) == Some(one))
 }
 
-/// Reads and checks a filter.
 pub(super) fn read_filter(
     text: &str,
     definitions: &Definitions,

@@ -53,7 +53,6 @@ pub(crate) fn occupied(path: &Path) -> String {
     format!("{}: already exists; use --force to overwrite it", shown(path))
 }
 
-/// The parent directory of a path.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     parent.unwrap_or_else(|| Path::new("."))
@@ -129,7 +128,6 @@ pub(crate) enum Output {
 const BUFFER: usize = 1 << 16;
 
 impl Output {
-    /// Opens the target of a result.
     pub(crate) fn open(target: &Target) -> Result<Self, Failure> {
         match Place::of(target)? {
             Place::Stdout => Ok(Self::Stdout(BufWriter::with_capacity(BUFFER, io::stdout()))),
@@ -141,7 +139,6 @@ impl Output {
         }
     }
 
-    /// Writes a part of the result.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         Write::write_all(self, bytes).map_err(|error| self.failed(&error))
     }
@@ -155,7 +152,6 @@ impl Output {
         }
     }
 
-    /// Completes the result.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         match self {
@@ -229,7 +225,6 @@ impl NewFile {
     }
 }
 
-/// Writes a whole result.
 pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(target)?;
     output.write(bytes)?;
@@ -278,7 +273,6 @@ impl SeekableOutput {
         act(writer).map_err(|error| Failure::io(target, &error))
     }
 
-    /// Completes the result.
     pub(crate) fn keep(self) -> Result<(), Failure> {
         self.0.finish()
     }

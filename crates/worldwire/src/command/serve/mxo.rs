@@ -92,7 +92,6 @@ fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
     }
 }
 
-/// A key of 32 hexadecimal digits.
 pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
     let bytes = worldwire_core::value::parse_hex(digits);
     let key = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -100,7 +99,6 @@ pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
     key.ok_or_else(|| Failure::Run("--key: needs 32 hexadecimal digits".to_owned()))
 }
 
-/// Appends the session to a key file.
 fn append(path: &Path, session: u32, key: &[u8; 16]) -> Result<(), Failure> {
     let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let lines = format!("[[mxo.session]]\nid = {session:#x}\nkey = \"{digits}\"\n");

@@ -51,7 +51,6 @@ impl Said {
 /// What a capture reveals about its build.
 #[derive(Default)]
 struct Build {
-    /// The number of messages.
     messages: u64,
     /// The opcodes that vary between builds.
     opcodes: BTreeSet<u16>,

@@ -39,7 +39,6 @@ impl From<ClientError> for Problem {
     }
 }
 
-/// A client.
 pub(super) struct Session<'s> {
     setup: &'s Setup,
     number: Option<u32>,
@@ -214,7 +213,6 @@ fn said(text: &str) -> Problem {
     Problem::Said(text.to_owned())
 }
 
-/// A notification from the server.
 fn told_json(told: &ServerMessage) -> Json {
     match told {
         ServerMessage::Admit(0) => json!({ "told": "let in" }),

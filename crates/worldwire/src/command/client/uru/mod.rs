@@ -91,10 +91,8 @@ fn failure(step: &Step, error: &ClientError) -> Failure {
     }
 }
 
-/// The source of the steps.
 #[derive(Debug)]
 enum Source {
-    /// A script, with its title.
     Script(String, String),
     Words(Vec<String>),
 }
