@@ -9,6 +9,7 @@ use worldwire_core::{Diagnostic, Error, Result, Side};
 
 use crate::codec::Codec;
 use crate::item::Stamp;
+use crate::keys_error::KeyFault;
 use crate::knowledge::{Definitions, Facts, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session};
@@ -90,8 +91,8 @@ pub trait Family: fmt::Debug + Sync {
     /// Adds the family's part of a key file to `keys`. Returns whether the file had such a part.
     ///
     /// # Errors
-    /// Every fault in that part, one line each, including contradictions to keys read earlier.
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+    /// Every fault in that part, including contradictions to keys read earlier.
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
         let _ = (text, keys);
         Ok(false)
     }
@@ -211,15 +212,4 @@ pub struct Start<'s> {
     pub datagrams: bool,
     /// Whether the beginning is missing.
     pub midstream: bool,
-}
-
-/// The faults of a key file, one line each, for [`Family::read_keys`].
-#[cfg(any(feature = "ki", feature = "mxo", feature = "tera"))]
-pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
-    let line = |error: &Diagnostic| {
-        let (line, column) = (error.line(), error.column());
-        let help = error.help_text().map_or(String::new(), |help| format!(" ({help})"));
-        format!("line {line}, column {column}: {}{help}", error.message())
-    };
-    errors.iter().map(line).collect()
 }

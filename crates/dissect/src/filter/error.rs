@@ -43,6 +43,7 @@ pub enum FilterErrorKind {
     Limit {
         /// The bound: `bytes`, `depth`, `steps` or `regexes`.
         name: &'static str,
+        /// Its value.
         limit: usize,
     },
 }

@@ -8,8 +8,8 @@ use worldwire_core::{
     Diagnostic, Limits, MessageInfo, Names, Reader, Result, Side, Source, Trace, Tree, Writer,
 };
 use worldwire_dissect::{
-    Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, Keys,
-    Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Start, Verdict,
+    Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, KeyFault,
+    Keys, Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Start, Verdict,
     Vocabulary, Watched, read_opening,
 };
 
@@ -86,7 +86,7 @@ impl Family for Toy {
         CODECS
     }
 
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
         let mut found = StepKeys::default();
         let mut faults = Vec::new();
         let lines = text.lines().enumerate();
@@ -99,7 +99,10 @@ impl Family for Toy {
             }
             match key_line(line) {
                 Some(key) => found.0.push(key),
-                None => faults.push(format!("line {}: wanted 7 = \"01020304\"", number + 1)),
+                None => {
+                    let message = "needs the form 7 = \"01020304\"".to_owned();
+                    faults.push(KeyFault::Text { line: number + 1, column: 1, message });
+                }
             }
         }
         let any = !found.0.is_empty();

@@ -1,7 +1,5 @@
-//! Simulates a bad network: datagrams are lost, delayed, duplicated or reordered.
-//!
-//! It sits between a client and a server that are unaware of it, and shows how a protocol copes
-//! with a bad network.
+//! Simulates a bad network between a client and a server that are unaware of it: datagrams are lost,
+//! delayed, duplicated or reordered.
 
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -15,83 +13,70 @@ use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until};
 use worldwire_core::Sampler;
 
+use crate::accept::counters;
 use crate::stop::Signal;
 use crate::udp::dial;
 
-/// How a stretch of network treats each datagram, in either direction. The default does nothing to
-/// it.
+/// What happens to each datagram, in either direction. By default, nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
-    /// How long it is under way.
+    /// The time it takes to arrive.
     pub delay: Duration,
-    /// In a thousand: those that never arrive.
+    /// Lost datagrams per thousand.
     pub loss: u64,
-    /// In a thousand: those that arrive twice.
+    /// Datagrams per thousand that arrive twice.
     pub duplication: u64,
-    /// In a thousand: those that are under way for longer, up to five times the delay or 50 ms,
-    /// whichever is more.
+    /// Datagrams per thousand that arrive late, by up to four times the delay or 50 ms, whichever
+    /// is more.
     pub reordering: u64,
-    /// Where chance begins.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// The longest that reordering adds, at least.
-const LEAST_LATENESS: Duration = Duration::from_millis(50);
+/// The minimum upper bound of the time that reordering adds.
+const MIN_LATENESS: Duration = Duration::from_millis(50);
 /// Limit on datagrams in transit; beyond it, they are lost.
-const MAX_FLYING: usize = 16_384;
-/// The longest datagram there is.
-const LONGEST: usize = 65_535;
+const MAX_IN_FLIGHT: usize = 16_384;
+/// The maximum length of a datagram.
+const MAX_DATAGRAM: usize = 65_535;
 
-/// A stretch between one client on this machine and a server.
+/// A bad link between one client on this machine and a server.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct LossyLink {
     near: UdpSocket,
     far: UdpSocket,
     conditions: Conditions,
     sampler: Sampler,
-    counts: Arc<StretchCounts>,
+    counts: Arc<LinkCounts>,
 }
 
-/// What became of the datagrams of a [`Stretch`].
+/// Counts the datagrams of a [`LossyLink`].
 #[derive(Debug, Default)]
-pub struct StretchCounts {
+pub struct LinkCounts {
     arrived: AtomicU64,
     lost: AtomicU64,
-    again: AtomicU64,
+    duplicated: AtomicU64,
     late: AtomicU64,
 }
 
-impl StretchCounts {
-    /// Datagrams that arrived, without their repetitions.
-    #[must_use]
-    pub fn arrived(&self) -> u64 {
-        self.arrived.load(Ordering::Relaxed)
-    }
-
-    /// Those that were lost.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-
-    /// Those that arrived twice.
-    #[must_use]
-    pub fn again(&self) -> u64 {
-        self.again.load(Ordering::Relaxed)
-    }
-
-    /// Those that arrived late.
-    #[must_use]
-    pub fn late(&self) -> u64 {
-        self.late.load(Ordering::Relaxed)
+impl LinkCounts {
+    counters! {
+        /// Datagrams that arrived, not counting duplicates.
+        arrived
+        /// Lost datagrams.
+        lost
+        /// Datagrams that arrived twice.
+        duplicated
+        /// Datagrams that arrived late.
+        late
     }
 }
 
 /// A datagram in transit, ordered by arrival time and then by age.
-type Flying = Reverse<(Instant, u64, bool, Vec<u8>)>;
+type InFlight = Reverse<(Instant, u64, bool, Vec<u8>)>;
 
-impl Stretch {
-    /// A stretch that leads to a server.
+impl LossyLink {
+    /// A link to a server.
     pub async fn to(server: SocketAddr, conditions: Conditions) -> io::Result<Self> {
         let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let far = dial(server).await?;
@@ -99,31 +84,31 @@ impl Stretch {
         Ok(Self { near, far, conditions, sampler, counts: Arc::default() })
     }
 
-    /// Where the client connects to instead of the server.
+    /// The address that the client connects to instead of the server.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.near.local_addr()
     }
 
     /// Its figures.
     #[must_use]
-    pub fn counts(&self) -> Arc<StretchCounts> {
+    pub fn counts(&self) -> Arc<LinkCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Carries datagrams until the signal comes.
-    pub async fn carry(mut self, mut signal: Signal) {
-        let mut flying: BinaryHeap<Flying> = BinaryHeap::new();
-        let (mut from_near, mut from_far) = (vec![0; LONGEST], vec![0; LONGEST]);
+    /// Forwards datagrams until the signal fires.
+    pub async fn run(mut self, mut signal: Signal) {
+        let mut in_flight: BinaryHeap<InFlight> = BinaryHeap::new();
+        let (mut from_near, mut from_far) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM]);
         let mut client = None;
         let mut number = 0;
         loop {
-            let next = flying.peek().map(|Reverse((at, ..))| *at);
-            // An error is about an earlier datagram that did not arrive somewhere.
-            let (goes_far, bytes) = tokio::select! {
+            let next = in_flight.peek().map(|Reverse((at, ..))| *at);
+            // Errors report that an earlier datagram could not be delivered.
+            let (to_server, bytes) = tokio::select! {
                 () = signal.stopping() => return,
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                    if let Some(Reverse((.., goes_far, bytes))) = flying.pop() {
-                        self.deliver(goes_far, &bytes, client).await;
+                    if let Some(Reverse((.., to_server, bytes))) = in_flight.pop() {
+                        self.deliver(to_server, &bytes, client).await;
                     }
                     continue;
                 }
@@ -141,23 +126,23 @@ impl Stretch {
             };
             let now = Instant::now();
             for delay in self.fate().into_iter().flatten() {
-                if flying.len() < MAX_FLYING {
+                if in_flight.len() < MAX_IN_FLIGHT {
                     number += 1;
-                    flying.push(Reverse((now + delay, number, goes_far, bytes.to_vec())));
+                    in_flight.push(Reverse((now + delay, number, to_server, bytes.to_vec())));
                 }
             }
         }
     }
 
-    async fn deliver(&self, goes_far: bool, bytes: &[u8], client: Option<SocketAddr>) {
-        let _ = match (goes_far, client) {
+    async fn deliver(&self, to_server: bool, bytes: &[u8], client: Option<SocketAddr>) {
+        let _ = match (to_server, client) {
             (true, _) => self.far.send(bytes).await,
             (false, Some(client)) => self.near.send_to(bytes, client).await,
             (false, None) => return,
         };
     }
 
-    /// After how long a datagram arrives, and when it does so again.
+    /// The delays after which a datagram arrives and, if duplicated, arrives again.
     fn fate(&mut self) -> [Option<Duration>; 2] {
         let Conditions { loss, duplication, .. } = self.conditions;
         if self.sampler.below(1000) < loss {
@@ -166,9 +151,9 @@ impl Stretch {
         }
         self.counts.arrived.fetch_add(1, Ordering::Relaxed);
         let first = self.delay();
-        let comes_again = self.sampler.below(1000) < duplication;
-        let second = comes_again.then(|| {
-            self.counts.again.fetch_add(1, Ordering::Relaxed);
+        let is_duplicated = self.sampler.below(1000) < duplication;
+        let second = is_duplicated.then(|| {
+            self.counts.duplicated.fetch_add(1, Ordering::Relaxed);
             self.delay()
         });
         [Some(first), second]
@@ -180,7 +165,7 @@ impl Stretch {
             return delay;
         }
         self.counts.late.fetch_add(1, Ordering::Relaxed);
-        let most = (delay * 4).max(LEAST_LATENESS);
+        let most = (delay * 4).max(MIN_LATENESS);
         let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
         delay + Duration::from_micros(self.sampler.below(micros))
     }
@@ -191,48 +176,48 @@ mod tests {
     use super::*;
     use crate::stop::Stop;
 
-    /// What a server hears of a thousand datagrams.
-    async fn heard(conditions: Conditions) -> (Vec<u16>, Arc<StretchCounts>) {
+    /// The datagrams that arrive at a server, out of a thousand.
+    async fn received(conditions: Conditions) -> (Vec<u16>, Arc<LinkCounts>) {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let stretch = Stretch::to(server.local_addr().unwrap(), conditions).await.unwrap();
-        let (counts, client) = (stretch.counts(), dial(stretch.address().unwrap()).await.unwrap());
+        let link = LossyLink::to(server.local_addr().unwrap(), conditions).await.unwrap();
+        let (counts, client) = (link.counts(), dial(link.address().unwrap()).await.unwrap());
         let stop = Stop::new();
-        let carrying = tokio::spawn(stretch.carry(stop.signal()));
+        let running = tokio::spawn(link.run(stop.signal()));
         let mut buffer = [0; 16];
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for number in 0..1000_u16 {
             client.send(&number.to_le_bytes()).await.unwrap();
-            // The queue of the socket is short.
+            // The socket's queue is short.
             while counts.arrived() + counts.lost() <= u64::from(number) {
                 while let Ok(length) = server.try_recv(&mut buffer) {
-                    heard.push(u16::from_le_bytes(buffer[..length].try_into().unwrap()));
+                    received.push(u16::from_le_bytes(buffer[..length].try_into().unwrap()));
                 }
                 tokio::task::yield_now().await;
             }
         }
-        let wanted = usize::try_from(counts.arrived() + counts.again()).unwrap();
-        while heard.len() < wanted {
+        let wanted = usize::try_from(counts.arrived() + counts.duplicated()).unwrap();
+        while received.len() < wanted {
             let length = server.recv(&mut buffer).await.unwrap();
-            heard.push(u16::from_le_bytes(buffer[..length].try_into().unwrap()));
+            received.push(u16::from_le_bytes(buffer[..length].try_into().unwrap()));
         }
         stop.stop();
-        carrying.await.unwrap();
-        (heard, counts)
+        running.await.unwrap();
+        (received, counts)
     }
 
     #[tokio::test]
-    async fn a_smooth_stretch_changes_nothing() {
-        let (heard, _) = heard(Conditions::default()).await;
-        assert_eq!(heard, (0..1000).collect::<Vec<_>>());
+    async fn a_perfect_link_changes_nothing() {
+        let (received, _) = received(Conditions::default()).await;
+        assert_eq!(received, (0..1000).collect::<Vec<_>>());
     }
 
     #[tokio::test]
-    async fn a_rough_one_loses_repeats_and_reorders() {
-        let rough =
+    async fn a_bad_link_loses_duplicates_and_reorders() {
+        let bad =
             Conditions { loss: 300, duplication: 100, reordering: 300, ..Conditions::default() };
-        let (heard, counts) = heard(rough).await;
+        let (received, counts) = received(bad).await;
         assert!((600..800).contains(&counts.arrived()), "{counts:?}");
-        assert!(counts.again() > 30 && counts.late() > 100, "{counts:?}");
-        assert!(heard.windows(2).any(|pair| pair[0] > pair[1]));
+        assert!(counts.duplicated() > 30 && counts.late() > 100, "{counts:?}");
+        assert!(received.windows(2).any(|pair| pair[0] > pair[1]));
     }
 }
