@@ -12,7 +12,7 @@ use worldwire_core::Error;
 use worldwire_core::json::Style;
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_net::rough::Conditions;
+use worldwire_net::lossy::Conditions;
 use worldwire_server::mxo::PORT;
 
 use super::host_and_port;
@@ -236,7 +236,7 @@ fn summary(visits: &[Client]) {
         if let Some(counts) = visit.counts() {
             arrived += counts.arrived();
             lost += counts.lost();
-            again += counts.again();
+            again += counts.duplicated();
             late += counts.late();
         }
     }
