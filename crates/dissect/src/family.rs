@@ -73,7 +73,7 @@ pub trait Family: fmt::Debug + Sync {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Box<dyn RelaySession>> {
         let _ = (start, random);
-        Err(Error::value("a family that can be relayed", self.name()))
+        Err(Error::invalid(format!("{} conversations cannot be relayed", self.name())))
     }
 
     /// The family's codecs, sorted by name.
@@ -85,7 +85,7 @@ pub trait Family: fmt::Debug + Sync {
     /// for a step of connection setup without a codec.
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         let _ = line;
-        Err(Error::value("a family with codecs of messages", self.name()))
+        Err(Error::invalid(format!("{} has no codecs for messages", self.name())))
     }
 
     /// Adds the family's part of a key file to `keys`. Returns whether the file had such a part.

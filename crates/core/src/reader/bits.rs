@@ -10,15 +10,6 @@ impl<'n, T: Trace<'n>> Reader<'_, T> {
         self.shown(name, |r| r.take_bits(count), |v| Value::Unsigned(*v))
     }
 
-    /// Reads `count` bits (1 to 64) as a number in two's complement.
-    #[inline]
-    pub fn signed_bits(&mut self, name: &'n str, count: u8) -> Result<i64> {
-        let unused = 64_u8.saturating_sub(count).min(63);
-        let read =
-            |r: &mut Self| r.take_bits(count).map(|bits| (bits << unused).cast_signed() >> unused);
-        self.shown(name, read, |v| Value::Signed(*v))
-    }
-
     /// Reads one bit.
     #[inline]
     pub fn bit(&mut self, name: &'n str) -> Result<bool> {
@@ -81,7 +72,7 @@ mod tests {
         let mut r = Reader::new(&[0xff, 0x00, 0xff, 0x0f]);
         assert_eq!(r.take_bits(4).unwrap(), 0xf);
         assert_eq!(r.take_bits(12).unwrap(), 0x00f);
-        assert_eq!(r.signed_bits("s", 13).unwrap(), 0x0fff);
+        assert_eq!(r.bits("s", 13).unwrap(), 0x0fff);
         assert_eq!(r.bits("too many", 4).unwrap_err().needed(), Some(1));
     }
 }

@@ -7,7 +7,7 @@ use crate::opener::Opener;
 use crate::trace::{NoTrace, Place, Trace};
 use crate::tree::{Tree, TreeBuilder};
 use crate::value::{Form, Span, Value};
-use crate::{Error, Limits, Names, Result};
+use crate::{Error, Limits, Result};
 
 /// A cursor over bytes: little-endian numbers, bits from the least significant up, bounded parts,
 /// and scopes that a [`Trace`] turns into a [`Tree`].
@@ -93,7 +93,7 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
 
     /// The tree of what was read before `error`, with the error at its end.
     #[must_use]
-    pub fn finish_with(self, error: Error) -> Tree<'d> {
+    pub(crate) fn finish_with(self, error: Error) -> Tree<'d> {
         self.trace.finish(Some(error))
     }
 
@@ -281,16 +281,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             }
             Err(error) => Err(error.inside(name)),
         }
-    }
-
-    /// Reads an enumeration stored as a little-endian `u32`.
-    #[inline]
-    pub fn enum32(&mut self, name: &'n str, names: &'n Names) -> Result<u32> {
-        self.shown(
-            name,
-            |r| r.take_array().map(u32::from_le_bytes),
-            |v| Value::Enum(i64::from(*v), names),
-        )
     }
 
     /// Reads `count` bytes as a blob.

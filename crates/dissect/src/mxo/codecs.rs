@@ -132,7 +132,7 @@ pub(crate) static CODECS: &[Codec] = &[
         remarks: section_remarks,
         ..Codec::new(
             "mxo.objects",
-            "an object section, with its id 3",
+            "an object section, with its ID, 3",
             |data, options, tree| {
                 let sections = objects(options.definitions).blob(options.from).sections();
                 read("mxo.objects", data, options, tree, |reader| {

@@ -397,7 +397,7 @@ fn check_filter(
         let UnknownField { name, nearest, is_certain } = field;
         let hint = nearest.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         if is_certain {
-            let problem = format!("filter: no message asked for has a field `{name}`{hint}");
+            let problem = format!("filter: no matching message has a field `{name}`{hint}");
             return Err(Failure::Run(problem));
         }
         common.note("filter", &format!("the field `{name}` is not known{hint}"));

@@ -16,7 +16,9 @@ pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
-pub(crate) use talk::{complain, counted, indented, printable, say, shown, spent};
+pub(crate) use talk::{
+    complain, counted, indented, printable, say, shown, spent, without_error_numbers,
+};
 pub(crate) use whole::{WholeFile, unfinished};
 
 /// Why a command failed.
@@ -42,10 +44,8 @@ impl Failure {
 /// An error of the operating system without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_lowercase(),
-        None => text,
-    }
+    let plain = without_error_numbers(&text);
+    if plain == text { text } else { plain.to_lowercase() }
 }
 
 /// The message for an output file that already exists.
