@@ -191,6 +191,19 @@ pub enum Verdict {
     NeedMore,
 }
 
+#[cfg(any(feature = "tera", feature = "uru"))]
+impl Verdict {
+    /// The verdict, given those for both assignments of client and server.
+    pub(crate) fn either(as_assumed: Self, swapped: Self) -> Self {
+        match (as_assumed, swapped) {
+            (Self::Yes, _) => Self::Yes,
+            (_, Self::Yes) => Self::Swapped,
+            (Self::No, Self::No) => Self::No,
+            _ => Self::NeedMore,
+        }
+    }
+}
+
 /// The maximum length of each beginning given to [`Family::prepare`].
 pub const BEGINNING: usize = 256;
 

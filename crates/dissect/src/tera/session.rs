@@ -37,20 +37,10 @@ const MAX_NAME: usize = 100;
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
         let [client, server] = Side::BOTH.map(|side| opening.leading(side, 2 * KEY_BYTES + HEADER));
-        return match (exchanged(&server, &client), exchanged(&client, &server)) {
-            (Verdict::Yes, _) => Verdict::Yes,
-            (_, Verdict::Yes) => Verdict::Swapped,
-            (Verdict::No, Verdict::No) => Verdict::No,
-            _ => Verdict::NeedMore,
-        };
+        return Verdict::either(exchanged(&server, &client), exchanged(&client, &server));
     }
     let [client, server] = Side::BOTH.map(|side| opening.first(side, 256));
-    match (greets(&server, &client), greets(&client, &server)) {
-        (Verdict::Yes, _) => Verdict::Yes,
-        (_, Verdict::Yes) => Verdict::Swapped,
-        (Verdict::No, Verdict::No) => Verdict::No,
-        _ => Verdict::NeedMore,
-    }
+    Verdict::either(greets(&server, &client), greets(&client, &server))
 }
 
 /// Whether both sides start with their keys, possibly without the hello.
