@@ -70,7 +70,6 @@ enum LastPacket {
     Unowned,
     /// An incomplete IP packet.
     Fragment,
-    /// A conversation.
     Between(Key),
 }
 

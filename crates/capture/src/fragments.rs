@@ -17,7 +17,6 @@ pub(crate) struct PieceKey {
     pub(crate) identification: u32,
 }
 
-/// A fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) offset: usize,

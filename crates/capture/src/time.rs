@@ -53,7 +53,6 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Nanoseconds per second.
 pub(crate) const NANOS: i64 = 1_000_000_000;
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub(crate) const IPV4: u16 = 0x0800;
 pub(crate) const IPV6: u16 = 0x86dd;
 /// The EtherType of a whole Ethernet frame in GRE.
 const ETHERNET: u16 = 0x6558;
-/// The port of VXLAN.
 const VXLAN: u16 = 4789;
 /// The maximum number of consecutive VLAN tags and MPLS labels.
 const MAX_TAGS: usize = 16;

@@ -99,6 +99,13 @@ impl Error {
         Self::of(ErrorKind::Value).expecting(wanted, found)
     }
 
+    /// A value that cannot be encoded, with a whole sentence about what is wrong.
+    #[cold]
+    #[must_use]
+    pub fn invalid(problem: impl Into<Cow<'static, str>>) -> Self {
+        Self::of(ErrorKind::Value).expecting("", problem)
+    }
+
     /// The limit called `name` was exceeded.
     #[cold]
     #[must_use]
@@ -248,13 +255,13 @@ impl Error {
         self.0.subject.as_deref()
     }
 
-    /// The expected input.
+    /// The expected input; empty if the error is a sentence, see [`invalid`](Self::invalid).
     #[must_use]
     pub fn wanted(&self) -> &str {
         &self.0.wanted
     }
 
-    /// The actual input.
+    /// The actual input, or the sentence.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.0.found
@@ -309,7 +316,10 @@ impl fmt::Display for Error {
         if !path.is_empty() || inner.offset.is_some() {
             f.write_str(": ")?;
         }
-        write!(f, "wanted {}, found {}", inner.wanted, inner.found)?;
+        match &*inner.wanted {
+            "" => f.write_str(&inner.found)?,
+            wanted => write!(f, "wanted {wanted}, found {}", inner.found)?,
+        }
         if let Some(hint) = &inner.hint {
             write!(f, "; {hint}")?;
         }

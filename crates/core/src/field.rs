@@ -33,9 +33,6 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     fn encode(&self, writer: &mut Writer) -> Result<()>;
 
     /// Reads it from JSON; the exact inverse of writing the traced value as JSON.
-    ///
-    /// # Errors
-    /// Value, if the JSON is of another type or out of range.
     fn from_json(json: Given<'_>) -> Result<Self>;
 
     /// Generates a value.
@@ -385,9 +382,6 @@ impl<'d, E: Field<'d>> Field<'d> for Rest<E> {
 }
 
 /// The elements of a JSON array.
-///
-/// # Errors
-/// Value, if it is not an array or an element is invalid.
 pub fn list_from_json<'d, E: Field<'d>>(json: Given<'_>) -> Result<Vec<E>> {
     let Json::Array(items) = json.json() else {
         return Err(json::expected("an array", &json));

@@ -65,7 +65,7 @@ impl Names {
 
     /// Whether the numbers mean nothing to people: see [`words`](Self::words).
     #[must_use]
-    pub const fn are_words(&self) -> bool {
+    pub(crate) const fn are_words(&self) -> bool {
         self.words
     }
 

@@ -104,17 +104,11 @@ const MAX_PART_BYTES: usize = 255;
 
 impl<'a> SafePath<'a> {
     /// Parses a name.
-    ///
-    /// # Errors
-    /// The first rule that the name breaks.
     pub fn parse(name: &'a [u8], rules: PathRules) -> Result<Self, PathError> {
         Self::parse_str(core::str::from_utf8(name).map_err(|_| PathError::Encoding)?, rules)
     }
 
     /// Parses a name that is text already.
-    ///
-    /// # Errors
-    /// The first rule that the name breaks.
     pub fn parse_str(name: &'a str, rules: PathRules) -> Result<Self, PathError> {
         if name.len() > MAX_BYTES {
             return Err(PathError::Length);

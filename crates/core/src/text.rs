@@ -29,21 +29,11 @@ impl Default for TextStyle {
 ///
 /// A record in a list takes one line if all its fields are plain values.
 pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
-    write_nodes(tree, tree.roots(), style, out);
+    write_nodes_noting(tree, tree.roots(), style, &|_, _| None, out);
     if let Some(error) = tree.error() {
         let (red, reset) = if style.colour { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
         let _ = writeln!(out, "{:1$}{red}! {error}{reset}", "", style.indent);
     }
-}
-
-/// Appends some nodes of a tree, one line for each value.
-pub fn write_nodes<'t, 'n>(
-    tree: &'t Tree<'n>,
-    nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
-    style: TextStyle,
-    out: &mut String,
-) {
-    write_nodes_noting(tree, nodes, style, &|_, _| None, out);
 }
 
 /// The same, with a comment after each whole number that `note` knows, by the name of its field or

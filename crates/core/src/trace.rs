@@ -107,9 +107,6 @@ pub(crate) mod sealed {
 
         /// Reads the contents of a field with the opener; the reader is bounded to the field's
         /// bytes.
-        ///
-        /// # Errors
-        /// Those of the opener.
         fn open_field(key: Key, reader: &mut Reader<'_, Self>, field: &str) -> Result<()>;
 
         /// A field could not be opened, for this reason.

@@ -15,7 +15,6 @@ use worldwire_core::{
 #[derive(Clone, Debug)]
 enum Piece {
     Bits(u64, u8),
-    SignedBits(i64, u8),
     Bit(bool),
     U16(u16),
     U64(u64),
@@ -29,10 +28,6 @@ fn piece() -> impl Strategy<Value = Piece> {
         (any::<u64>(), 0..=64_u8).prop_map(|(bits, count)| {
             let mask = if count == 0 { 0 } else { u64::MAX >> (64 - count) };
             Piece::Bits(bits & mask, count)
-        }),
-        (any::<i64>(), 1..=64_u8).prop_map(|(bits, count)| {
-            let unused = 64 - count;
-            Piece::SignedBits(bits << unused >> unused, count)
         }),
         any::<bool>().prop_map(Piece::Bit),
         any::<u16>().prop_map(Piece::U16),
@@ -48,7 +43,6 @@ fn write(pieces: &[Piece]) -> Writer {
     for piece in pieces {
         match piece {
             Piece::Bits(bits, count) => writer.bits(*bits, *count),
-            Piece::SignedBits(bits, count) => writer.bits(bits.cast_unsigned(), *count),
             Piece::Bit(bit) => writer.bit(*bit),
             Piece::U16(number) => writer.u16(*number),
             Piece::U64(number) => writer.u64(*number),
@@ -64,9 +58,6 @@ fn read<'n, T: Trace<'n>>(pieces: &[Piece], reader: &mut Reader<'_, T>) -> Resul
     for piece in pieces {
         match piece {
             Piece::Bits(bits, count) => assert_eq!(reader.bits("bits", *count)?, *bits),
-            Piece::SignedBits(bits, count) => {
-                assert_eq!(reader.signed_bits("signed", *count)?, *bits);
-            }
             Piece::Bit(bit) => assert_eq!(reader.bit("bit")?, *bit),
             Piece::U16(number) => assert_eq!(reader.u16("u16")?, *number),
             Piece::U64(number) => assert_eq!(reader.u64("u64")?, *number),

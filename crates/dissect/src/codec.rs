@@ -5,7 +5,9 @@
 
 use worldwire_core::json::{Json, Style, string, write_children, write_node};
 use worldwire_core::opener::Opener;
-use worldwire_core::{Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value};
+use worldwire_core::{
+    Error, Limits, MessageInfo, Reader, Result, Side, Tree, TreeBuilder, Value, Writer,
+};
 
 use crate::knowledge::{Definitions, Keys};
 
@@ -26,8 +28,22 @@ pub struct Codec {
     pub encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
     /// The tables of its messages, if any.
     pub tables: fn() -> Vec<&'static [MessageInfo]>,
-    /// Returns remarks about a blob that decodes; see [`no_remarks`].
+    /// Returns remarks about a blob that decodes.
     pub remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<Remark>,
+}
+
+impl Codec {
+    /// A codec for the fields of an object that either side can send, without tables and remarks.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        about: &'static str,
+        decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
+        encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
+    ) -> Self {
+        let (shape, tables, remarks) = (Shape::Fields, Vec::new, no_remarks);
+        Self { name, about, shape, sided: false, decode, encode, tables, remarks }
+    }
 }
 
 /// A remark about a blob that decodes.
@@ -175,9 +191,7 @@ impl Codec {
     }
 }
 
-/// Returns no remarks, as [`Codec::remarks`] does for most codecs.
-#[must_use]
-pub fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<Remark> {
+fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<Remark> {
     Vec::new()
 }
 
@@ -203,6 +217,13 @@ pub fn read_opening<'d>(
 ) -> Tree<'d> {
     let reader = Reader::traced_within("input", data, tree, options.limits).opening(opener);
     read_all(name, reader, decode)
+}
+
+/// Encodes to a new buffer.
+pub(crate) fn to_bytes(encode: impl FnOnce(&mut Writer) -> Result<()>) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    encode(&mut writer)?;
+    Ok(writer.into_bytes())
 }
 
 fn read_all<'d>(

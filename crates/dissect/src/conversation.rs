@@ -281,7 +281,6 @@ impl Conversation {
         self.stage = Stage::Read(family, session);
     }
 
-    /// Reports the recognition, once.
     fn report_recognition(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         if let Some(family) = self.family() {
             self.report_opened(family, Some(stamp), out);

@@ -135,7 +135,6 @@ struct OpenConversation {
 struct Batch {
     events: Vec<HeldEvent>,
     bytes: Vec<u8>,
-    /// The size at which the batch is full.
     size: BatchSize,
     /// The time of the first usable packet of the capture.
     start: Option<Timestamp>,
@@ -143,7 +142,6 @@ struct Batch {
     last: u64,
 }
 
-/// An event of a batch.
 #[derive(Debug)]
 struct HeldEvent {
     stamp: Stamp,

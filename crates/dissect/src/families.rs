@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use worldwire_core::json::Json;
+use worldwire_core::json::{Json, expected};
 use worldwire_core::{Error, Result};
 
 use crate::codec::{Codec, CodecOptions};
@@ -28,7 +28,7 @@ impl Families {
     /// The family of that name; the error suggests the nearest known name.
     pub fn named(self, name: &str) -> Result<&'static dyn Family> {
         self.iter().find(|family| family.name() == name).ok_or_else(|| {
-            let error = Error::value("the name of a family", format!("\"{name}\""));
+            let error = Error::invalid(format!("unknown family \"{name}\""));
             match worldwire_core::nearest(name, self.iter().map(Family::name)) {
                 Some(near) => error.hint(format!("did you mean \"{near}\"?")),
                 None => error,
@@ -44,7 +44,7 @@ impl Families {
     /// The codec of that name; the error suggests the nearest known name.
     pub fn codec(self, name: &str) -> Result<&'static Codec> {
         self.codecs().find(|codec| codec.name == name).ok_or_else(|| {
-            let error = Error::value("the name of a codec", format!("\"{name}\""));
+            let error = Error::invalid(format!("unknown codec \"{name}\""));
             match worldwire_core::nearest(name, self.codecs().map(|codec| codec.name)) {
                 Some(near) => error.hint(format!("did you mean \"{near}\"?")),
                 None => error.hint("`worldwire codecs` lists them"),
@@ -120,9 +120,6 @@ impl Line<'_> {
 
     /// The codec of the message, and the JSON that the codec takes. `None` for a step of connection
     /// setup without a codec.
-    ///
-    /// # Errors
-    /// Value, if the family or message is unknown.
     pub fn blob(&self, families: Families) -> Result<Option<Blob>> {
         let family = self.family(families)?;
         family.blob(self).map_err(|error| error.about(self.name.to_owned()))
@@ -131,10 +128,8 @@ impl Line<'_> {
     fn family(&self, families: Families) -> Result<&'static dyn Family> {
         let family = match self.members.get("family") {
             Some(Json::String(family)) => families.named(family),
-            other => {
-                let found = other.map_or_else(|| "none".to_owned(), ToString::to_string);
-                Err(Error::value("the name of a family", found))
-            }
+            Some(other) => Err(expected("the name of a family", other)),
+            None => Err(Error::invalid("the line lacks the name of its family")),
         };
         family.map_err(|error| error.inside("family"))
     }

@@ -9,6 +9,7 @@ use worldwire_core::{Diagnostic, Error, Result, Side};
 
 use crate::codec::Codec;
 use crate::item::Stamp;
+use crate::keys_error::KeyFault;
 use crate::knowledge::{Definitions, Facts, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session};
@@ -72,7 +73,7 @@ pub trait Family: fmt::Debug + Sync {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Box<dyn RelaySession>> {
         let _ = (start, random);
-        Err(Error::value("a family that can be relayed", self.name()))
+        Err(Error::invalid(format!("{} conversations cannot be relayed", self.name())))
     }
 
     /// The family's codecs, sorted by name.
@@ -82,19 +83,16 @@ pub trait Family: fmt::Debug + Sync {
 
     /// The codec for a message given as a line of JSON, and the JSON that the codec takes. `None`
     /// for a step of connection setup without a codec.
-    ///
-    /// # Errors
-    /// Value, if the line is not a message of this family.
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
         let _ = line;
-        Err(Error::value("a family with codecs of messages", self.name()))
+        Err(Error::invalid(format!("{} has no codecs for messages", self.name())))
     }
 
     /// Adds the family's part of a key file to `keys`. Returns whether the file had such a part.
     ///
     /// # Errors
-    /// Every fault in that part, one line each, including contradictions to keys read earlier.
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+    /// Every fault in that part, including contradictions to keys read earlier.
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
         let _ = (text, keys);
         Ok(false)
     }
@@ -193,6 +191,19 @@ pub enum Verdict {
     NeedMore,
 }
 
+#[cfg(any(feature = "tera", feature = "uru"))]
+impl Verdict {
+    /// The verdict, given those for both assignments of client and server.
+    pub(crate) fn either(as_assumed: Self, swapped: Self) -> Self {
+        match (as_assumed, swapped) {
+            (Self::Yes, _) => Self::Yes,
+            (_, Self::Yes) => Self::Swapped,
+            (Self::No, Self::No) => Self::No,
+            _ => Self::NeedMore,
+        }
+    }
+}
+
 /// The maximum length of each beginning given to [`Family::prepare`].
 pub const BEGINNING: usize = 256;
 
@@ -214,16 +225,4 @@ pub struct Start<'s> {
     pub datagrams: bool,
     /// Whether the beginning is missing.
     pub midstream: bool,
-}
-
-/// The faults of a key file, one line each, for [`Family::read_keys`].
-#[cfg(any(feature = "ki", feature = "mxo", feature = "tera"))]
-#[cfg_attr(not(feature = "keys"), allow(dead_code))]
-pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
-    let line = |error: &Diagnostic| {
-        let (line, column) = (error.line(), error.column());
-        let help = error.help_text().map_or(String::new(), |help| format!(" ({help})"));
-        format!("line {line}, column {column}: {}{help}", error.message())
-    };
-    errors.iter().map(line).collect()
 }

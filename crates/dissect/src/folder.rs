@@ -55,8 +55,11 @@ fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Adds the path, and drops the system's number of the error.
 fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    let text = error.to_string();
+    let reason = text.split(" (os error").next().unwrap_or_default();
+    io::Error::new(error.kind(), format!("{}: {reason}", path.display()))
 }
 
 #[cfg(test)]

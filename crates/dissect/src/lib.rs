@@ -56,6 +56,7 @@ mod folder;
 #[doc(hidden)]
 pub mod fuzzing;
 mod item;
+mod keys_error;
 #[cfg(feature = "ki")]
 mod ki;
 mod knowledge;
@@ -73,13 +74,14 @@ mod tera;
 mod uru;
 mod vocabulary;
 
-pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
+pub use codec::{Codec, CodecOptions, Remark, Shape, read, read_opening};
 pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
 pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
+pub use keys_error::{KeyFault, KeysError};
 #[cfg(feature = "ki")]
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
@@ -87,7 +89,6 @@ pub use line::{Blob, Line};
 #[cfg(feature = "mxo")]
 pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
-pub use registry::KeysError;
 pub use render::Format;
 pub use session::{Answer, Decider, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;

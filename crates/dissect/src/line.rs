@@ -50,9 +50,9 @@ impl<'l> Line<'l> {
         };
         let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
         if members.contains_key("error") && !members.contains_key("payload") {
-            return Err(Error::value("a complete message", "one with an error")
-                .inside("error")
-                .about(name.to_owned()));
+            let problem =
+                "the message could not be decoded, and without `payload` its bytes are lost";
+            return Err(Error::invalid(problem).inside("error").about(name.to_owned()));
         }
         Ok(Some(Self { from, name, fields, members }))
     }
@@ -67,6 +67,6 @@ impl<'l> Line<'l> {
     /// The error for a name that does not look like a message of the line's family.
     #[must_use]
     pub fn no_message(&self) -> Error {
-        Error::value("a message that can be encoded", format!("`{}`", self.name))
+        Error::invalid(format!("no codec encodes messages called `{}`", self.name))
     }
 }

@@ -1,12 +1,11 @@
 //! The built-in families, and what uses all of them together.
 
-use std::fmt;
-
 use worldwire_core::{Diagnostic, FieldInfo, Names, Result};
 
 use crate::codec::Codec;
 use crate::families::Families;
 use crate::family::Family;
+use crate::keys_error::KeysError;
 use crate::knowledge::{Definitions, Keys};
 use crate::vocabulary::ClassRow;
 
@@ -110,56 +109,6 @@ impl Keys {
         if found { Ok(()) } else { Err(KeysError::Empty) }
     }
 }
-
-/// Why a key file cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum KeysError {
-    /// A family's part of the file has faults, one line each.
-    Faults(Vec<String>),
-    /// Most of its lines cannot be read, so it is not a key file.
-    NotAKeyFile {
-        /// How many lines cannot be read.
-        lines: usize,
-    },
-    /// The file has no keys.
-    Empty,
-}
-
-impl KeysError {
-    /// The error for a text with these faults. If little else is in it, the file is something else
-    /// and only resembles a key file in a line or two.
-    fn of(text: &str, faults: Vec<String>) -> Self {
-        /// Even a key file with a fault in every line has fewer.
-        const MANY: usize = 16;
-        let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
-        let count = faults.len();
-        if count > MANY && count > lines / 2 {
-            Self::NotAKeyFile { lines: count }
-        } else {
-            Self::Faults(faults)
-        }
-    }
-}
-
-impl fmt::Display for KeysError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Faults(faults) => f.write_str(&faults.join("\n")),
-            Self::NotAKeyFile { lines } => write!(
-                f,
-                "not a key file: {lines} of its lines cannot be read; a key file has tables such \
-                 as `[uru.auth]` and `[[ki.login]]`, or lines such as `Key.Auth.N = ...`"
-            ),
-            Self::Empty => f.write_str(
-                "the file has no keys; a key file has tables such as `[uru.auth]`, `[[ki.login]]` \
-                 and `[[mxo.session]]`, or lines such as `Key.Auth.N = ...`",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for KeysError {}
 
 impl Default for Definitions {
     fn default() -> Self {

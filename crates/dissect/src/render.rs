@@ -240,7 +240,6 @@ fn number(number: u64, out: &mut String) {
     out.push_str(itoa::Buffer::new().format(number));
 }
 
-/// Right-aligns a number.
 fn right(number: u64, width: usize, fill: &str, out: &mut String) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(number);
@@ -248,7 +247,6 @@ fn right(number: u64, width: usize, fill: &str, out: &mut String) {
     out.push_str(digits);
 }
 
-/// Left-aligns a text.
 fn left(text: &str, width: usize, out: &mut String) {
     out.push_str(text);
     pad(width.saturating_sub(text.len()), BLANKS, out);

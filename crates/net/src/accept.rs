@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use worldwire_core::connection::Connection;
 
 use crate::application::{Application, End};
-use crate::capacity::{Capacity, Refused, Seat, Seats};
+use crate::capacity::{Capacity, Permit, Permits, Refused};
 use crate::clock::Clock;
 use crate::drive::Settings;
+use crate::log_limiter::LogLimiter;
 use crate::stop::{Signal, Stop};
-use crate::tally::Tally;
 
 /// Creates connections for new peers.
 pub trait Accept: Send + Sync + 'static {
@@ -62,10 +62,22 @@ impl Default for Options {
     }
 }
 
-/// Figures of a listener, for operators. All but [`open`](Self::open) only grow.
+/// Methods that read the counters of the same names.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(&self) -> u64 {
+            self.$name.load(Ordering::Relaxed)
+        }
+    )*};
+}
+pub(crate) use counters;
+
+/// A listener's figures, for operators. All except [`open`](Self::open) only grow.
 #[derive(Debug)]
 pub struct Counts {
-    seats: Seats,
+    permits: Permits,
     accepted: AtomicU64,
     refused: AtomicU64,
     faults: AtomicU64,
@@ -74,79 +86,62 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn new(seats: Seats) -> Self {
+    pub(crate) fn new(permits: Permits) -> Self {
         let [accepted, refused, faults, panics, stalled] = Default::default();
-        Self { seats, accepted, refused, faults, panics, stalled }
+        Self { permits, accepted, refused, faults, panics, stalled }
     }
 
     /// Connections that are open now.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.seats.taken()
+        self.permits.in_use()
     }
 
-    /// Accepted connections.
-    #[must_use]
-    pub fn accepted(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
-    }
-
-    /// Connections refused because too many were open.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    /// Connections that ended because the peer broke a rule.
-    #[must_use]
-    pub fn faults(&self) -> u64 {
-        self.faults.load(Ordering::Relaxed)
-    }
-
-    /// Connections that ended because of a worldwire defect.
-    #[must_use]
-    pub fn panics(&self) -> u64 {
-        self.panics.load(Ordering::Relaxed)
-    }
-
-    /// Connections that ended because the peer stopped reading.
-    #[must_use]
-    pub fn stalled(&self) -> u64 {
-        self.stalled.load(Ordering::Relaxed)
+    counters! {
+        /// Accepted connections.
+        accepted
+        /// Connections refused because too many were open.
+        refused
+        /// Connections that ended because the peer broke a rule.
+        faults
+        /// Connections that ended because of a worldwire defect.
+        panics
+        /// Connections that ended because the peer stopped reading.
+        stalled
     }
 }
 
 /// The minimum interval between log lines about frequent events.
 pub(crate) const LOG_EVERY: Duration = Duration::from_secs(60);
-/// How long applications may take to end after the cut.
+/// How long applications may take to end after being cut.
 const AFTER_THE_CUT: Duration = Duration::from_secs(1);
 
-/// The connections of a listener.
+/// A listener's open connections.
 #[derive(Debug)]
-pub(crate) struct Guests<T> {
+pub(crate) struct OpenConnections<T> {
     pub(crate) counts: Arc<Counts>,
-    seats: Seats,
+    permits: Permits,
     stop: Stop,
     grace: Duration,
     pub(crate) tasks: JoinSet<T>,
     journal: Arc<Journal>,
 }
 
-/// Tallies for the log.
+/// Limits log lines about frequent events.
 #[derive(Debug)]
 struct Journal {
-    refused: Tally,
-    faults: Tally,
-    stalled: Tally,
+    refused: LogLimiter,
+    faults: LogLimiter,
+    stalled: LogLimiter,
 }
 
-impl<T: Send + 'static> Guests<T> {
+impl<T: Send + 'static> OpenConnections<T> {
     pub(crate) fn new(options: &Options) -> Self {
-        let seats = Seats::new(options.capacity);
-        let [refused, faults, stalled] = [(); 3].map(|()| Tally::new(LOG_EVERY));
+        let permits = Permits::new(options.capacity);
+        let [refused, faults, stalled] = [(); 3].map(|()| LogLimiter::new(LOG_EVERY));
         Self {
-            counts: Arc::new(Counts::new(seats.clone())),
-            seats,
+            counts: Arc::new(Counts::new(permits.clone())),
+            permits,
             stop: Stop::new(),
             grace: options.grace,
             tasks: JoinSet::new(),
@@ -155,11 +150,11 @@ impl<T: Send + 'static> Guests<T> {
     }
 
     /// Takes a permit for a peer, unless too many connections are open.
-    pub(crate) fn admit(&self, address: SocketAddr) -> Option<Seat> {
-        match self.seats.take(address.ip()) {
-            Ok(seat) => {
+    pub(crate) fn admit(&self, address: SocketAddr) -> Option<Permit> {
+        match self.permits.acquire(address.ip()) {
+            Ok(permit) => {
                 self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-                Some(seat)
+                Some(permit)
             }
             Err(why) => {
                 self.refuse(address, why);
@@ -184,7 +179,7 @@ impl<T: Send + 'static> Guests<T> {
     pub(crate) fn spawn(
         &mut self,
         address: SocketAddr,
-        seat: Seat,
+        permit: Permit,
         key: T,
         run: impl Future<Output = End> + Send + 'static,
     ) {
@@ -192,12 +187,11 @@ impl<T: Send + 'static> Guests<T> {
         self.tasks.spawn(async move {
             let end = run.await;
             journal.log(address, &end, &counts);
-            drop(seat);
+            drop(permit);
             key
         });
     }
 
-    /// Logs counts that are due.
     pub(crate) fn log_due(&self) {
         if let Some(count) = self.journal.refused.due() {
             tracing::warn!(count, "connections refused");

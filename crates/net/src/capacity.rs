@@ -38,83 +38,80 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A listener's permits, one for each open connection.
+/// A listener's permits: one for each connection that may be open.
 #[derive(Clone, Debug)]
-pub struct Seats(Arc<Shared>);
+pub struct Permits(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     capacity: Capacity,
-    taken: Mutex<Taken>,
+    in_use: Mutex<InUse>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct InUse {
     total: usize,
     by_network: HashMap<IpAddr, usize>,
 }
 
 /// A permit for one connection. Dropping it frees it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Permit {
     shared: Arc<Shared>,
     network: IpAddr,
 }
 
-impl Seats {
-    /// All permits are free.
+impl Permits {
+    /// Starts with all permits available.
     #[must_use]
     pub fn new(capacity: Capacity) -> Self {
-        Self(Arc::new(Shared { capacity, taken: Mutex::default() }))
+        Self(Arc::new(Shared { capacity, in_use: Mutex::default() }))
     }
 
-    /// Takes a permit for a peer at this address.
-    ///
-    /// # Errors
-    /// If none is free, in total or for the address.
-    pub fn take(&self, address: IpAddr) -> Result<Seat, Refused> {
+    /// Acquires a permit for a peer at this address, unless none is free in total or for the address.
+    pub fn acquire(&self, address: IpAddr) -> Result<Permit, Refused> {
         let network = network(address);
         let Capacity { total, per_address } = self.0.capacity;
-        let mut taken = self.0.lock();
-        if taken.total >= total {
+        let mut in_use = self.0.lock();
+        if in_use.total >= total {
             return Err(Refused::Full);
         }
-        let of_network = taken.by_network.get(&network).copied().unwrap_or(0);
+        let of_network = in_use.by_network.get(&network).copied().unwrap_or(0);
         if of_network >= per_address {
             return Err(Refused::Address);
         }
-        taken.by_network.insert(network, of_network + 1);
-        taken.total += 1;
-        Ok(Seat { shared: Arc::clone(&self.0), network })
+        in_use.by_network.insert(network, of_network + 1);
+        in_use.total += 1;
+        Ok(Permit { shared: Arc::clone(&self.0), network })
     }
 
     /// How many are in use.
     #[must_use]
-    pub fn taken(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         self.0.lock().total
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InUse> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut taken = self.shared.lock();
-        taken.total = taken.total.saturating_sub(1);
-        if let Some(count) = taken.by_network.get_mut(&self.network) {
+        let mut in_use = self.shared.lock();
+        in_use.total = in_use.total.saturating_sub(1);
+        if let Some(count) = in_use.by_network.get_mut(&self.network) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                taken.by_network.remove(&self.network);
+                in_use.by_network.remove(&self.network);
             }
         }
     }
 }
 
-/// What counts as one address: a household has a whole IPv6 network of 64 bits.
+/// The address that counts. A household has a whole IPv6 network of 64 bits, so that is one address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -131,18 +128,18 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_by_network_and_given_back() {
-        let seats = Seats::new(Capacity { total: 4, per_address: 2 });
-        let first = seats.take(at("2001:db8::1")).unwrap();
-        let _second = seats.take(at("2001:db8::ffff:1")).unwrap();
-        assert_eq!(seats.take(at("2001:db8::2")).unwrap_err(), Refused::Address);
-        let _third = seats.take(at("2001:db8:0:1::1")).unwrap();
-        let _fourth = seats.take(at("192.0.2.1")).unwrap();
-        assert_eq!(seats.take(at("192.0.2.9")).unwrap_err(), Refused::Full);
+    fn permits_are_counted_by_network_and_returned() {
+        let permits = Permits::new(Capacity { total: 4, per_address: 2 });
+        let first = permits.acquire(at("2001:db8::1")).unwrap();
+        let _second = permits.acquire(at("2001:db8::ffff:1")).unwrap();
+        assert_eq!(permits.acquire(at("2001:db8::2")).unwrap_err(), Refused::Address);
+        let _third = permits.acquire(at("2001:db8:0:1::1")).unwrap();
+        let _fourth = permits.acquire(at("192.0.2.1")).unwrap();
+        assert_eq!(permits.acquire(at("192.0.2.9")).unwrap_err(), Refused::Full);
         drop(first);
-        let _mapped = seats.take(at("::ffff:192.0.2.1")).unwrap();
+        let _mapped = permits.acquire(at("::ffff:192.0.2.1")).unwrap();
         drop(_second);
-        assert_eq!(seats.take(at("192.0.2.1")).unwrap_err(), Refused::Address);
-        assert_eq!(seats.taken(), 3);
+        assert_eq!(permits.acquire(at("192.0.2.1")).unwrap_err(), Refused::Address);
+        assert_eq!(permits.in_use(), 3);
     }
 }

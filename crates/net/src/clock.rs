@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time since a moment, as machines count it. All connections of a listener share one clock.
+/// Measures time from a fixed start, as machines count it. All connections of a listener share one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
@@ -15,7 +15,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that shows zero now.
+    /// A clock that starts at zero now.
     #[must_use]
     pub fn start() -> Self {
         Self(Instant::now())
@@ -27,7 +27,7 @@ impl Clock {
         self.0.elapsed()
     }
 
-    /// When it will show a time; `None` for times too far away to come.
+    /// When it will show this time; `None` if that is too far in the future to represent.
     pub(crate) fn instant(&self, at: Duration) -> Option<Instant> {
         self.0.checked_add(at)
     }

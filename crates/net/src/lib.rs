@@ -55,9 +55,9 @@
 //! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: creates connections;
 //!   [`Options`], [`Capacity`]: limits on open connections; [`Counts`]: figures for operators;
 //! * [`Stop`]: graceful shutdown;
-//! * [`rough`]: simulates a bad network;
+//! * [`lossy`]: simulates a bad network;
 //! * [`mailbox()`]: bounded notices from other tasks;
-//! * [`Tally`]: rate-limited log lines about frequent events.
+//! * [`LogLimiter`]: rate-limited log lines about frequent events.
 //!
 //! This crate knows nothing about games.
 
@@ -66,22 +66,22 @@ mod application;
 mod capacity;
 mod clock;
 mod drive;
+mod log_limiter;
+pub mod lossy;
 mod mailbox;
-pub mod rough;
 mod stop;
-mod tally;
 pub mod tcp;
 pub mod udp;
 mod unwind;
 
 pub use accept::{Accept, Counts, Options, Peer};
 pub use application::{Application, End, Flow};
-pub use capacity::{Capacity, Refused, Seat, Seats};
+pub use capacity::{Capacity, Permit, Permits, Refused};
 pub use clock::Clock;
 pub use drive::{Driver, Settings};
+pub use log_limiter::LogLimiter;
 pub use mailbox::{Handle, Mailbox, Overflow, mailbox};
 pub use stop::{Signal, Stop};
-pub use tally::Tally;
 
 /// The example in the README compiles.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc;
 
-/// A mailbox for this many notices, and the handle with which other tasks fill it.
+/// Creates a mailbox for this many notices, and the handle that other tasks send through.
 ///
 /// Senders never wait. When the mailbox is full, the next notice is lost and the mailbox reports
 /// [`Overflow`]. The connection should then end, because it has missed a notice.
@@ -25,7 +25,7 @@ pub struct Handle<N> {
     overflowed: Arc<AtomicBool>,
 }
 
-/// Where a connection finds its notices.
+/// Receives a connection's notices.
 #[derive(Debug)]
 pub struct Mailbox<N> {
     receiver: mpsc::Receiver<N>,
@@ -51,8 +51,8 @@ impl<N> Clone for Handle<N> {
 }
 
 impl<N> Handle<N> {
-    /// Puts a notice into the mailbox, without waiting. False if it is lost: the mailbox is full or
-    /// the connection over.
+    /// Puts a notice into the mailbox, without waiting. Returns false if it is lost, because the
+    /// mailbox is full or the connection is over.
     pub fn tell(&self, notice: N) -> bool {
         match self.sender.try_send(notice) {
             Ok(()) => !self.overflowed.load(Ordering::Acquire),
@@ -72,11 +72,8 @@ impl<N> Handle<N> {
 }
 
 impl<N> Mailbox<N> {
-    /// Waits for the next notice; for ever when all handles are gone. Nothing is lost when the
-    /// future is dropped.
-    ///
-    /// # Errors
-    /// When a notice was lost, at once and from then on.
+    /// Waits for the next notice, or forever if all handles are gone. Dropping the future loses
+    /// nothing. Once a notice was lost, every call fails immediately.
     pub async fn next(&mut self) -> Result<N, Overflow> {
         self.check()?;
         match self.receiver.recv().await {
@@ -85,16 +82,13 @@ impl<N> Mailbox<N> {
         }
     }
 
-    /// The next notice, if there is one already.
-    ///
-    /// # Errors
-    /// As for [`next`](Self::next).
+    /// The next notice, if one has arrived. Fails like [`next`](Self::next).
     pub fn try_next(&mut self) -> Result<Option<N>, Overflow> {
         self.check()?;
         Ok(self.receiver.try_recv().ok())
     }
 
-    /// A full mailbox wakes its connection by what is in it, so a flag is enough.
+    /// The notices in a full mailbox wake the connection, so a flag suffices.
     fn check(&self) -> Result<(), Overflow> {
         if self.overflowed.load(Ordering::Acquire) { Err(Overflow) } else { Ok(()) }
     }
@@ -105,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_lost_notice_is_reported_before_those_that_are_left() {
+    async fn a_lost_notice_is_reported_before_remaining_ones() {
         let (handle, mut mailbox) = mailbox(2);
         assert!(handle.tell(1) && handle.tell(2));
         assert_eq!(mailbox.next().await, Ok(1));

@@ -15,7 +15,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Sender<Stage>);
 
-/// Learns that it is time to stop.
+/// Receives the stages of a [`Stop`].
 #[derive(Clone, Debug)]
 pub struct Signal(watch::Receiver<Stage>);
 
@@ -26,23 +26,23 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Everything runs.
+    /// Starts in the running stage.
     #[must_use]
     pub fn new() -> Self {
         Self(watch::Sender::new(Stage::Running))
     }
 
-    /// First stage: no new connections; open ones write what is queued and close.
+    /// First stage: refuses new connections; open ones write their queued data and close.
     pub fn stop(&self) {
         self.raise(Stage::Stopping);
     }
 
-    /// Second stage: connections end where they are.
+    /// Second stage: ends connections immediately.
     pub fn cut(&self) {
         self.raise(Stage::Cutting);
     }
 
-    /// What connections and listeners listen to.
+    /// A receiver for connections and listeners.
     #[must_use]
     pub fn signal(&self) -> Signal {
         Signal(self.0.subscribe())
@@ -58,16 +58,10 @@ impl Stop {
 }
 
 impl Signal {
-    /// A signal that never comes, for connections that end by themselves.
+    /// A signal that never fires, for connections that end by themselves.
     #[must_use]
     pub fn never() -> Self {
         Stop::new().signal()
-    }
-
-    /// Whether it is time to stop.
-    #[must_use]
-    pub fn is_stopping(&self) -> bool {
-        *self.0.borrow() >= Stage::Stopping
     }
 
     /// Waits for the first stage.
@@ -82,7 +76,7 @@ impl Signal {
 
     async fn reached(&mut self, wanted: Stage) {
         if self.0.wait_for(|stage| *stage >= wanted).await.is_err() {
-            // Nobody is left who could stop anything.
+            // All senders are gone, so the stage never changes.
             pending::<()>().await;
         }
     }

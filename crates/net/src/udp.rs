@@ -1,4 +1,4 @@
-//! UDP: one socket with a connection for every peer address, and a dialer for clients.
+//! UDP: a listener with one connection per peer address on one socket, and a dialer for clients.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -13,56 +13,58 @@ use tokio::time::{MissedTickBehavior, interval};
 use worldwire_core::Side;
 use worldwire_core::connection::{Connection, Event, Input};
 
-use crate::accept::{Accept, Counts, Guests, LOG_EVERY, Options, Peer};
+use crate::accept::{Accept, Counts, LOG_EVERY, OpenConnections, Options, Peer};
 use crate::application::{Application, End};
 use crate::drive::Driver;
 use crate::drive::stream::{Receive, Transmit};
 use crate::stop::Signal;
-use crate::unwind::caught;
+use crate::unwind::catch_panic;
 
-/// What a server makes of datagrams from an address that is new.
+/// Decides which datagrams from a new address start a connection.
 pub trait AcceptDatagrams: Accept {
-    /// A machine that reads the first datagram and is thrown away: a connection is only made of
-    /// what it accepts, so that stray and forged datagrams cost nothing that lasts.
+    /// A temporary machine that reads the first datagram. A connection is created only if it accepts
+    /// the datagram, so stray and forged datagrams allocate nothing permanent.
     fn probe(&self, peer: Peer, now: Duration) -> Self::Connection;
 
-    /// Whether a connection can begin with a datagram, by its shape alone. Machines may accept more
-    /// than that, such as packets that nobody knows.
+    /// Whether a connection can begin with a datagram, judging only by its shape. Machines may accept
+    /// more, such as unknown packets.
     fn begins_with(&self, datagram: &[u8]) -> bool {
         let _ = datagram;
         true
     }
 }
 
-/// Receives datagrams and keeps a connection for every peer.
+/// Receives datagrams, and maintains a connection for each peer.
 #[derive(Debug)]
 pub struct Listener {
     socket: Arc<UdpSocket>,
     options: Options,
-    guests: Guests<SocketAddr>,
-    /// By peer address.
-    ways: HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>,
+    connections: OpenConnections<SocketAddr>,
+    /// The queue of each connection, by peer address.
+    queues: HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>,
 }
 
-/// The longest datagram there is.
-const LONGEST: usize = 65_535;
-/// How many datagrams wait for a connection that is busy; more are lost, as on any network.
+/// The maximum length of a datagram.
+const MAX_DATAGRAM: usize = 65_535;
+/// How many datagrams can wait for a busy connection. Further ones are lost, as on any network.
 const WAITING: usize = 256;
 
 impl Listener {
     /// Listens at an address.
     ///
     /// # Errors
-    /// Those of the system: the address is in use, or not this machine's.
+    /// The address is in use, or does not belong to this machine.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
         let socket = Arc::new(UdpSocket::bind(address).await?);
-        Ok(Self { socket, options, guests: Guests::new(&options), ways: HashMap::new() })
+        Ok(Self {
+            socket,
+            options,
+            connections: OpenConnections::new(&options),
+            queues: HashMap::new(),
+        })
     }
 
-    /// Where it listens: with port 0 the system chose one.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// The address it listens on. If the requested port was 0, the system chose one.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -70,32 +72,32 @@ impl Listener {
     /// Its figures.
     #[must_use]
     pub fn counts(&self) -> Arc<Counts> {
-        Arc::clone(&self.guests.counts)
+        Arc::clone(&self.connections.counts)
     }
 
-    /// Receives datagrams until the signal comes, then lets the connections end.
+    /// Receives datagrams until the signal fires, then waits for the connections to end.
     pub async fn serve<A: AcceptDatagrams>(mut self, accept: Arc<A>, mut signal: Signal) {
         let mut minute = interval(LOG_EVERY);
         minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut buffer = vec![0; LONGEST];
+        let mut buffer = vec![0; MAX_DATAGRAM];
         loop {
             tokio::select! {
                 () = signal.stopping() => break,
-                // An error is about an earlier datagram that did not arrive somewhere.
+                // Errors report that an earlier datagram could not be delivered.
                 received = self.socket.recv_from(&mut buffer) => if let Ok((length, from)) = received {
                     self.arrived(buffer.get(..length).unwrap_or_default(), from, &accept).await;
                 },
-                Some(ended) = self.guests.tasks.join_next() => {
+                Some(ended) = self.connections.tasks.join_next() => {
                     if let Ok(address) = ended
-                        && self.ways.get(&address).is_some_and(mpsc::Sender::is_closed)
+                        && self.queues.get(&address).is_some_and(mpsc::Sender::is_closed)
                     {
-                        self.ways.remove(&address);
+                        self.queues.remove(&address);
                     }
                 }
-                _ = minute.tick() => self.guests.log_due(),
+                _ = minute.tick() => self.connections.log_due(),
             }
         }
-        self.guests.shut_down().await;
+        self.connections.shut_down().await;
     }
 
     async fn arrived<A: AcceptDatagrams>(
@@ -104,34 +106,35 @@ impl Listener {
         from: SocketAddr,
         accept: &Arc<A>,
     ) {
-        if let Some(way) = self.ways.get(&from)
-            && !way.is_closed()
+        if let Some(queue) = self.queues.get(&from)
+            && !queue.is_closed()
         {
             // A full queue loses the datagram.
-            let _ = way.try_send(datagram.to_vec());
+            let _ = queue.try_send(datagram.to_vec());
             return;
         }
         let Options { settings, clock, .. } = self.options;
         let peer = Peer { address: from, local: self.socket.local_addr().unwrap_or(from) };
         let now = clock.now();
-        let probe = caught(async {
+        let probe = catch_panic(async {
             accept.begins_with(datagram) && reads(accept.probe(peer, now), now, datagram)
         });
         let probe = probe.await;
         if probe != Ok(true) {
-            tracing::debug!(address = %from, "a first datagram that no connection begins with");
+            tracing::debug!(address = %from, "ignored a datagram that cannot begin a connection");
             return;
         }
-        let Some(seat) = self.guests.admit(from) else { return };
-        let (way, datagrams) = mpsc::channel(WAITING);
-        let _ = way.try_send(datagram.to_vec());
-        self.ways.insert(from, way);
-        let driver = Driver { peer: Side::Client, clock, settings, signal: self.guests.signal() };
+        let Some(permit) = self.connections.admit(from) else { return };
+        let (queue, datagrams) = mpsc::channel(WAITING);
+        let _ = queue.try_send(datagram.to_vec());
+        self.queues.insert(from, queue);
+        let driver =
+            Driver { peer: Side::Client, clock, settings, signal: self.connections.signal() };
         let mut writer = Writer::new(Arc::clone(&self.socket), Some(from));
         let mut reader = Queue { datagrams, last: Vec::new() };
         let accept = Arc::clone(accept);
-        self.guests.spawn(from, seat, from, async move {
-            match caught(async { accept.accept(peer, clock.now()) }).await {
+        self.connections.spawn(from, permit, from, async move {
+            match catch_panic(async { accept.accept(peer, clock.now()) }).await {
                 Ok((connection, application)) => {
                     driver.run(&mut reader, &mut writer, connection, application).await
                 }
@@ -154,10 +157,10 @@ fn reads<C: Connection>(mut machine: C, now: Duration, datagram: &[u8]) -> bool 
     has_read && !machine.is_closed()
 }
 
-/// Connects a socket to a server: it receives from there only.
+/// Connects a socket to a server. It receives only from there.
 ///
 /// # Errors
-/// Those of the system, for the last address; `NotFound` when there is no address.
+/// The error of the last address; `NotFound` if there is no address.
 pub async fn dial(address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
     let mut last = io::ErrorKind::NotFound.into();
     for address in lookup_host(address).await? {
@@ -178,7 +181,7 @@ where
     A: Application<C>,
 {
     let socket = Arc::new(socket);
-    let mut reader = Reader { socket: Arc::clone(&socket), buffer: vec![0; LONGEST] };
+    let mut reader = Reader { socket: Arc::clone(&socket), buffer: vec![0; MAX_DATAGRAM] };
     let mut writer = Writer::new(socket, None);
     driver.run(&mut reader, &mut writer, connection, application).await
 }
@@ -220,7 +223,7 @@ impl Receive for Reader {
     }
 }
 
-/// Datagrams on their way to one peer.
+/// Sends datagrams to one peer.
 struct Writer {
     socket: Arc<UdpSocket>,
     to: Option<SocketAddr>,
@@ -229,7 +232,7 @@ struct Writer {
     total: u64,
 }
 
-/// How many bytes of datagrams the writer takes at a time.
+/// How many bytes of datagrams the writer queues.
 const MAX: usize = 64 << 10;
 
 impl Writer {
@@ -258,7 +261,7 @@ impl Transmit for Writer {
             Some(address) => self.socket.send_to(datagram, address).await,
             None => self.socket.send(datagram).await,
         };
-        // What cannot be sent is lost, as on any network.
+        // A datagram that cannot be sent is lost, as on any network.
         if let Err(error) = sent {
             tracing::debug!(%error, "a datagram was not sent");
         }

@@ -1,4 +1,4 @@
-//! Panics that end one connection only.
+//! Confines a panic to one connection.
 
 use core::any::Any;
 use core::future::{Future, poll_fn};
@@ -6,11 +6,11 @@ use core::pin::pin;
 use core::task::Poll;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a future; a panic becomes its text.
+/// Runs a future, and returns the message if it panics.
 ///
-/// What the future borrows may be in any state afterwards; only the end of the connection may see
-/// it then.
-pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
+/// After a panic, anything that the future borrowed may be inconsistent. Only the code that ends the
+/// connection may use it.
+pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -23,5 +23,5 @@ pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep};
-use worldwire_net::{Capacity, Seat, Seats, Signal};
+use worldwire_net::{Capacity, Permit, Permits, Signal};
 
 /// How long open connections may delay the server's end.
 const GRACE: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(crate) async fn bind(
 
 /// Serves the page until the signal, and open connections for a moment longer.
 pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {
-    let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
+    let listener = Listener { tcp, seats: Permits::new(CAPACITY) };
     let (mut stop, mut late) = (signal.clone(), signal);
     let stopped = async move { stop.stopping().await };
     let late = async move {
@@ -112,14 +112,14 @@ pub(crate) fn health(is_failing: bool) -> Response {
 /// Accepts connections within the limits.
 struct Listener {
     tcp: TcpListener,
-    seats: Seats,
+    seats: Permits,
 }
 
 /// A connection with a deadline.
 struct Visitor {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
-    _seat: Seat,
+    _seat: Permit,
 }
 
 impl axum::serve::Listener for Listener {
@@ -130,7 +130,7 @@ impl axum::serve::Listener for Listener {
         loop {
             match self.tcp.accept().await {
                 Ok((stream, address)) => {
-                    if let Ok(seat) = self.seats.take(address.ip()) {
+                    if let Ok(seat) = self.seats.acquire(address.ip()) {
                         let end = Box::pin(sleep(LIFE));
                         return (Visitor { stream, end, _seat: seat }, address);
                     }

@@ -15,7 +15,7 @@ use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{LEAVE, RpcMessage};
 use worldwire_mxo::message::{MPM_ID, SectionWriter};
 use worldwire_mxo::schema::Objects;
-use worldwire_net::rough::{Conditions, Stretch, StretchCounts};
+use worldwire_net::lossy::{Conditions, LinkCounts, LossyLink};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, udp};
 
 use super::ClientView;
@@ -81,7 +81,7 @@ pub struct Client {
     state: Arc<Shared>,
     driving: JoinHandle<End>,
     carrying: Option<Stop>,
-    counts: Option<Arc<StretchCounts>>,
+    counts: Option<Arc<LinkCounts>>,
 }
 
 #[derive(Debug)]
@@ -137,10 +137,10 @@ impl Client {
             Some(conditions) => {
                 let server =
                     server.first().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-                let stretch = Stretch::to(*server, conditions).await?;
+                let stretch = LossyLink::to(*server, conditions).await?;
                 let (stop, address) = (Stop::new(), stretch.address()?);
                 counts = Some(stretch.counts());
-                tokio::spawn(stretch.carry(stop.signal()));
+                tokio::spawn(stretch.run(stop.signal()));
                 carrying = Some(stop);
                 udp::dial(address).await?
             }
@@ -184,7 +184,7 @@ impl Client {
 
     /// What the simulated network did to the datagrams.
     #[must_use]
-    pub fn counts(&self) -> Option<&StretchCounts> {
+    pub fn counts(&self) -> Option<&LinkCounts> {
         self.counts.as_deref()
     }
 

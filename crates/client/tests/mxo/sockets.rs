@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use worldwire_client::mxo::{Client, ExpectedViews, Settings, compare, query};
 use worldwire_core::json::Style;
 use worldwire_net::Stop;
-use worldwire_net::rough::Conditions;
+use worldwire_net::lossy::Conditions;
 use worldwire_server::mxo::{Figures, OpenWorld, Scene, WorldConfig};
 
 /// A running world.

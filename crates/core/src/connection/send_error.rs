@@ -41,7 +41,7 @@ impl fmt::Display for SendError {
             }
             Self::QueueFull(error) | Self::Encode(error) => error.fmt(f),
             Self::NoPiece => f.write_str("no piece waits for a decision"),
-            Self::NotHeld => f.write_str("no piece with this id is held"),
+            Self::NotHeld => f.write_str("no piece with this ID is held"),
             Self::Unchangeable(piece) => write!(f, "{piece} must be forwarded unchanged"),
             Self::Unread => f.write_str("this stream is forwarded unread since a fault"),
         }

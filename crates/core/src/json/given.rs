@@ -95,9 +95,6 @@ impl<'j> Given<'j> {
     }
 
     /// The bytes of a blob that may have been opened.
-    ///
-    /// # Errors
-    /// As [`Self::blob`].
     pub fn bytes(self) -> Result<Vec<u8>> {
         self.blob(bytes)
     }

@@ -26,7 +26,6 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Begins a document.
     pub(super) fn begin(&mut self) {
         if self.list.len() > MAX.0 || self.bytes > MAX.1 {
             *self = Self::default();

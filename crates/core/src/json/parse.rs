@@ -10,9 +10,6 @@ use super::{Json, Object};
 
 /// Parses JSON without losing anything: a repeated key is an error, where most parsers silently
 /// keep the last value.
-///
-/// # Errors
-/// Those of `serde_json`, with line and column.
 pub fn parse(text: &str) -> serde_json::Result<Json> {
     Parser::default().parse(text)
 }
@@ -24,9 +21,6 @@ pub struct Parser(Room);
 
 impl Parser {
     /// Parses a document like [`parse`].
-    ///
-    /// # Errors
-    /// Those of `serde_json`, with line and column.
     pub fn parse(&mut self, text: &str) -> serde_json::Result<Json> {
         self.0.begin();
         let mut reader = serde_json::Deserializer::from_str(text);
@@ -49,7 +43,6 @@ const FEW: usize = 64;
 /// Memory for the values that are being read.
 #[derive(Debug, Default)]
 struct Room {
-    /// The keys of the document.
     keys: Keys,
     /// The last items of the lists that are open, the outermost first: a list gets its memory when
     /// its size is known.

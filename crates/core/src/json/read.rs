@@ -1,4 +1,5 @@
-//! Reading values from JSON.
+//! Reading values from JSON. Everything here fails with `Value` if the JSON is of another type or
+//! out of range.
 
 use std::borrow::Cow;
 
@@ -9,9 +10,6 @@ use crate::value::parse_hex;
 use crate::{Error, Names, Result};
 
 /// An integer in a range, given as a number or as text.
-///
-/// # Errors
-/// Value, when it is something else or out of range.
 pub fn integer<N: TryFrom<i128>>(json: &Json, wanted: &'static str) -> Result<N> {
     let number = match json {
         Json::Number(number) => {
@@ -24,17 +22,11 @@ pub fn integer<N: TryFrom<i128>>(json: &Json, wanted: &'static str) -> Result<N>
 }
 
 /// An unsigned integer of 64 bits.
-///
-/// # Errors
-/// Value, when it is something else or out of range.
 pub fn unsigned(json: &Json) -> Result<u64> {
     integer(json, "a whole number from 0 to 18446744073709551615")
 }
 
 /// A signed integer of 64 bits.
-///
-/// # Errors
-/// Value, when it is something else or out of range.
 pub fn signed(json: &Json) -> Result<i64> {
     integer(json, "a whole number of 64 bits")
 }
@@ -45,9 +37,6 @@ macro_rules! float {
         ///
         /// A number in digits, also as text; `NaN`, `Infinity`, `-Infinity`; or its bits as text
         /// that begins with `0x`.
-        ///
-        /// # Errors
-        /// Value, when it is something else, or too large.
         pub fn $name(json: &Json) -> Result<$float> {
             let number = match json {
                 // From its text: a detour through the wider type could round twice.
@@ -127,9 +116,6 @@ pub fn flags(json: &Json, names: &Names) -> Result<u64> {
 
 /// A text, or the bytes of a text that is not valid Unicode (`{"$hex": ...}`), which `encode`
 /// turns into stored bytes.
-///
-/// # Errors
-/// Value, when it is something else.
 pub fn text(json: &Json, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
     match json {
         Json::String(text) => Ok(encode(text)),
@@ -138,9 +124,6 @@ pub fn text(json: &Json, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>
 }
 
 /// Bytes, given as `{"$hex": "00ff"}`.
-///
-/// # Errors
-/// Value, when it is something else.
 pub fn bytes(json: &Json) -> Result<Vec<u8>> {
     hex(json).ok_or_else(|| expected("bytes as {\"$hex\": \"00ff\"}", json))
 }
@@ -170,9 +153,6 @@ pub struct FieldsOf<'j> {
 
 impl<'j> FieldsOf<'j> {
     /// Begins with a value that has to be an object.
-    ///
-    /// # Errors
-    /// Value, when it is not.
     pub fn new(json: impl Into<Given<'j>>) -> Result<Self> {
         let given = json.into();
         match given.json() {
@@ -187,9 +167,6 @@ impl<'j> FieldsOf<'j> {
     }
 
     /// The value of a field that has to be there, to be read as its type.
-    ///
-    /// # Errors
-    /// Value, when it is missing.
     pub fn given(&mut self, name: &'static str) -> Result<Given<'j>> {
         self.take(name).map(|json| self.given.field(name, json))
     }
@@ -200,9 +177,6 @@ impl<'j> FieldsOf<'j> {
     }
 
     /// The value of a field that has to be there.
-    ///
-    /// # Errors
-    /// Value, when it is missing.
     pub fn take(&mut self, name: &'static str) -> Result<&'j Json> {
         self.take_optional(name).ok_or_else(|| {
             let error = Error::value("a value", "none").inside(name);
@@ -221,9 +195,6 @@ impl<'j> FieldsOf<'j> {
     }
 
     /// The value of a field that has to be there, read as its type.
-    ///
-    /// # Errors
-    /// Value, when it is missing or something else.
     pub fn value<F: for<'a> crate::Field<'a>>(&mut self, name: &'static str) -> Result<F> {
         F::from_json(self.given(name)?).map_err(|error| error.inside(name))
     }

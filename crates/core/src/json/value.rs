@@ -119,12 +119,6 @@ impl Json {
         matches!(self, Self::String(_))
     }
 
-    /// Whether it is a list.
-    #[must_use]
-    pub fn is_array(&self) -> bool {
-        matches!(self, Self::Array(_))
-    }
-
     /// Whether it is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {

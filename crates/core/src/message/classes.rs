@@ -16,15 +16,9 @@ pub trait Classes<'d>: Sized + Clone + PartialEq + fmt::Debug {
 
     /// Reads an object of this class, without the index, into the current scope. A class without a
     /// layout takes the rest of the current part.
-    ///
-    /// # Errors
-    /// Those of the fields.
     fn decode_class<'n, T: Trace<'n>>(class: u32, reader: &mut Reader<'d, T>) -> Result<Self>;
 
     /// Writes the object, without the index.
-    ///
-    /// # Errors
-    /// Those of the fields.
     fn encode_class(&self, writer: &mut Writer) -> Result<()>;
 
     /// The index of its class.

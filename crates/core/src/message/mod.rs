@@ -24,21 +24,12 @@ pub trait Record<'d>: Field<'d> {
     fn fields() -> Vec<FieldInfo>;
 
     /// Reads the fields into the current scope.
-    ///
-    /// # Errors
-    /// Those of the fields, with their names.
     fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
 
     /// Writes the fields.
-    ///
-    /// # Errors
-    /// Those of the fields, with their names.
     fn encode_fields(&self, writer: &mut Writer) -> Result<()>;
 
     /// Reads the fields from JSON, which may contain other fields too.
-    ///
-    /// # Errors
-    /// Value, when a field is missing or is something else.
     fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Self>;
 }
 
@@ -70,15 +61,9 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     fn decode_body<'n, T: Trace<'n>>(number: u32, reader: &mut Reader<'d, T>) -> Result<Self>;
 
     /// Writes the fields.
-    ///
-    /// # Errors
-    /// Those of the fields.
     fn encode_body(&self, writer: &mut Writer) -> Result<()>;
 
     /// Reads the message of this name from the JSON of its fields.
-    ///
-    /// # Errors
-    /// Value, if there is no such message or its fields are invalid.
     fn from_json<'j>(name: &str, fields: impl Into<Given<'j>>) -> Result<Self>;
 
     /// Generates the message with this number; `None` if there is none.

@@ -402,9 +402,6 @@ macro_rules! __record_as_field {
 }
 
 /// Reads a field that is present if a condition holds.
-///
-/// # Errors
-/// Those of the field.
 #[doc(hidden)]
 #[inline]
 pub fn decode_optional<'d, 'n, F: Field<'d>, T: Trace<'n>>(

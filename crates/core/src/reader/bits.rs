@@ -5,39 +5,18 @@ use crate::{Result, Trace, Value};
 
 impl<'n, T: Trace<'n>> Reader<'_, T> {
     /// Reads `count` bits (at most 64) as an unsigned number, least significant bit first.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
     #[inline]
     pub fn bits(&mut self, name: &'n str, count: u8) -> Result<u64> {
         self.shown(name, |r| r.take_bits(count), |v| Value::Unsigned(*v))
     }
 
-    /// Reads `count` bits (1 to 64) as a number in two's complement.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
-    #[inline]
-    pub fn signed_bits(&mut self, name: &'n str, count: u8) -> Result<i64> {
-        let unused = 64_u8.saturating_sub(count).min(63);
-        let read =
-            |r: &mut Self| r.take_bits(count).map(|bits| (bits << unused).cast_signed() >> unused);
-        self.shown(name, read, |v| Value::Signed(*v))
-    }
-
     /// Reads one bit.
-    ///
-    /// # Errors
-    /// Incomplete, when none is left.
     #[inline]
     pub fn bit(&mut self, name: &'n str) -> Result<bool> {
         self.shown(name, |r| r.take_bits(1).map(|bit| bit != 0), |v| Value::Bool(*v))
     }
 
     /// Takes `count` bits (at most 64) without reporting them to the trace.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
     #[inline]
     pub fn take_bits(&mut self, count: u8) -> Result<u64> {
         let count = count.min(64);
@@ -93,7 +72,7 @@ mod tests {
         let mut r = Reader::new(&[0xff, 0x00, 0xff, 0x0f]);
         assert_eq!(r.take_bits(4).unwrap(), 0xf);
         assert_eq!(r.take_bits(12).unwrap(), 0x00f);
-        assert_eq!(r.signed_bits("s", 13).unwrap(), 0x0fff);
+        assert_eq!(r.bits("s", 13).unwrap(), 0x0fff);
         assert_eq!(r.bits("too many", 4).unwrap_err().needed(), Some(1));
     }
 }

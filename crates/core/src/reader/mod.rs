@@ -7,13 +7,14 @@ use crate::opener::Opener;
 use crate::trace::{NoTrace, Place, Trace};
 use crate::tree::{Tree, TreeBuilder};
 use crate::value::{Form, Span, Value};
-use crate::{Error, Limits, Names, Result};
+use crate::{Error, Limits, Result};
 
 /// A cursor over bytes: little-endian numbers, bits from the least significant up, bounded parts,
 /// and scopes that a [`Trace`] turns into a [`Tree`].
 ///
-/// Every read checks first and names the field it was for. A byte read after bit reads starts at
-/// the next whole byte.
+/// Every read checks first and names the field it was for. It fails with `Incomplete` if too few
+/// bytes are left; scopes return the errors of their contents, and fail at the limit on depth. A
+/// byte read after bit reads starts at the next whole byte.
 ///
 /// ```
 /// use worldwire_core::Reader;
@@ -92,7 +93,7 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
 
     /// The tree of what was read before `error`, with the error at its end.
     #[must_use]
-    pub fn finish_with(self, error: Error) -> Tree<'d> {
+    pub(crate) fn finish_with(self, error: Error) -> Tree<'d> {
         self.trace.finish(Some(error))
     }
 
@@ -167,9 +168,6 @@ impl<'d, T> Reader<'d, T> {
     }
 
     /// Takes the next `count` bytes without reporting them to the trace.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'d [u8]> {
         match self.rest.split_at_checked(count) {
@@ -183,9 +181,6 @@ impl<'d, T> Reader<'d, T> {
     }
 
     /// Takes a fixed number of bytes without reporting them to the trace.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
     #[inline]
     pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N]> {
         match self.rest.split_first_chunk() {
@@ -234,9 +229,6 @@ impl<'d, T> Reader<'d, T> {
 macro_rules! numbers {
     ($($name:ident: $type:ty, $value:ident, $wide:ty;)*) => {$(
         #[doc = concat!("Reads a little-endian `", stringify!($type), "`.")]
-        ///
-        /// # Errors
-        /// Incomplete, when too few bytes are left.
         #[inline]
         pub fn $name(&mut self, name: &'n str) -> Result<$type> {
             let start = self.place_if_on();
@@ -271,9 +263,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
 
     /// Reads a number with `read` and shows it as `show` says: for enumerations, flags and numbers
     /// that are written in hexadecimal.
-    ///
-    /// # Errors
-    /// Those of `read`.
     #[inline]
     pub fn shown<R>(
         &mut self,
@@ -294,23 +283,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         }
     }
 
-    /// Reads an enumeration stored as a little-endian `u32`.
-    ///
-    /// # Errors
-    /// Incomplete, when too few bytes are left.
-    #[inline]
-    pub fn enum32(&mut self, name: &'n str, names: &'n Names) -> Result<u32> {
-        self.shown(
-            name,
-            |r| r.take_array().map(u32::from_le_bytes),
-            |v| Value::Enum(i64::from(*v), names),
-        )
-    }
-
     /// Reads `count` bytes as a blob.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
     #[inline]
     pub fn bytes(&mut self, name: &'n str, count: usize) -> Result<&'d [u8]> {
         self.span(name, count, Form::Bytes)
@@ -318,9 +291,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
 
     /// Reads `count` bytes as text or bytes of a form. The tree decodes them only when
     /// somebody looks.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer are left.
     #[inline]
     pub fn span(&mut self, name: &'n str, count: usize, form: Form) -> Result<&'d [u8]> {
         let start = self.place_if_on();

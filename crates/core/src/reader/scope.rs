@@ -5,12 +5,8 @@ use crate::opener::Subject;
 use crate::trace::sealed::Key;
 use crate::{Error, Form, Place, Result, Trace, Value};
 
-/// Structure.
 impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     /// A record. `read` reads its fields.
-    ///
-    /// # Errors
-    /// Those of `read`, or the limit on depth.
     #[inline]
     pub fn record<R>(
         &mut self,
@@ -21,9 +17,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// A list. `read` reads its elements; see [`Reader::item`].
-    ///
-    /// # Errors
-    /// Those of `read`, or the limit on depth.
     #[inline]
     pub fn list<R>(
         &mut self,
@@ -34,9 +27,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// An element of a list: `read` reads one value, without a name. Adds the index to errors.
-    ///
-    /// # Errors
-    /// Those of `read`.
     #[inline]
     pub fn item<R>(
         &mut self,
@@ -59,9 +49,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
 
     /// A record or list ([`Value::Record`], [`Value::List`]) that began earlier, for example with
     /// its count.
-    ///
-    /// # Errors
-    /// Those of `read`, or the limit on depth.
     #[inline]
     pub fn scope_from<R>(
         &mut self,
@@ -84,9 +71,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// The fields of a message. An [opener](crate::opener) learns that they belong to it.
-    ///
-    /// # Errors
-    /// Those of `read`.
     #[inline]
     pub fn message<R>(
         &mut self,
@@ -105,9 +89,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     /// Reads a field of `length` bytes that began at `start`, with its count. If the trace's
     /// [opener](crate::opener) knows the contents, the field is a record: `bytes`, followed by the
     /// opener's fields.
-    ///
-    /// # Errors
-    /// Incomplete, when fewer bytes are left.
     #[inline]
     pub fn blob(
         &mut self,
@@ -221,9 +202,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// A part of exactly `length` bytes. Bytes that `read` leaves are skipped.
-    ///
-    /// # Errors
-    /// Incomplete, if the part itself is incomplete; otherwise those of `read`.
     #[inline]
     pub fn part_with_rest<R>(
         &mut self,
@@ -248,9 +226,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     /// A part of exactly `bits` bits that begins at the next whole byte. Bits that `read` leaves
     /// are skipped: whatever the outcome, the cursor ends up at the bit after the part. Reads may
     /// extend to the end of the last byte; check [`Reader::place`] where that matters.
-    ///
-    /// # Errors
-    /// Incomplete, if the part itself is incomplete; otherwise those of `read`.
     #[inline]
     pub fn part_bits<R>(
         &mut self,
@@ -271,9 +246,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
 
     /// Tries to read something. After a failure, the cursor is where it was, and nothing was
     /// reported to the trace.
-    ///
-    /// # Errors
-    /// Those of `read`.
     #[inline]
     pub fn attempt<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let Self { rest, end, partial, partial_bits, depth, layers, .. } = *self;
@@ -346,9 +318,6 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
 
     /// How many elements to allocate: the promised `count`, but no more than the remaining bytes
     /// can hold if each takes at least `least` bytes. Checks `count` against `most` and the limits.
-    ///
-    /// # Errors
-    /// The limit on elements.
     #[inline]
     pub fn capacity(&self, count: u64, most: u64, least: usize) -> Result<usize> {
         let (name, limit) = if least == 0 {

@@ -14,7 +14,6 @@ pub struct TreeBuilder<'n> {
     tree: Tree<'n>,
     /// The innermost container that is not complete; its `next` leads to the one around it.
     open: u32,
-    /// The current layer.
     layer: u16,
     /// Containers that were opened when there was no room for them.
     lost: u32,
@@ -48,7 +47,6 @@ impl<'n> TreeBuilder<'n> {
         Self { tree, open: NONE, layer: 0, lost: 0, max_nodes, full: false, opener, message }
     }
 
-    /// Adds an opener.
     pub(crate) fn set_opener(&mut self, opener: &'n dyn Opener<'n>) {
         self.opener = Carried(Some(opener));
     }

@@ -115,18 +115,19 @@ impl Dissection {
 mod tests {
     use std::sync::Arc;
 
-    use worldwire_capture::{LinkType, Packet, SyntheticTcp, Timestamp};
+    use worldwire_capture::SyntheticTcp;
     use worldwire_core::Side;
     use worldwire_core::connection::Input;
 
+    use super::super::tests::dissect_frames;
     use super::*;
+    use crate::Scratch;
     use crate::families::Families;
     use crate::family::{Family, Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
     use crate::knowledge::{Definitions, Fact, Facts};
     use crate::session::Session;
     use crate::vocabulary::{MessageNames, Vocabulary};
-    use crate::{Options, Scratch};
 
     /// A family whose conversations send single letters: `s` states a fact, and all others wait for
     /// it.
@@ -215,31 +216,13 @@ mod tests {
             packets.extend(talk.data(Side::Client, letter.as_bytes()));
             packets.extend(talk.close());
         }
-        let definitions = Definitions::none_for(Families::new(&[&Letters]));
-        let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
             if let Some(note) = item.note().filter(|_| item.range == (0..0)) {
                 out.push((item.stamp.stream, note.text.clone()));
             }
         };
-        let mut out = Vec::new();
-        for (number, data) in (1..).zip(&packets) {
-            dissection.push(&Packet {
-                number,
-                time: Timestamp::from_parts(0, 0),
-                interface: 0,
-                link: LinkType::ETHERNET,
-                data,
-                original_length: 0,
-                unusable: None,
-                offset: 0,
-            });
-            if number % batch as u64 == 0 {
-                dissection.run(&show, &mut out, |_| ());
-            }
-        }
-        dissection.end();
-        dissection.run(&show, &mut out, |_| ());
+        let families = Families::new(&[&Letters]);
+        let (mut out, dissection) = dissect_frames(families, &packets, batch, &show);
         assert_eq!((dissection.open.len(), dissection.lingering), (0, 0));
         assert_eq!(dissection.summary().conversations, letters.len() as u64);
         out.retain(|(_, text)| text.ends_with("learned"));

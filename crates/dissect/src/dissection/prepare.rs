@@ -75,17 +75,18 @@ fn begins<S: Sink>(task: &Task<S>, batch: &Batch, bytes: &mut Vec<u8>) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use worldwire_capture::{LinkType, Packet, SyntheticTcp, Timestamp};
+    use worldwire_capture::SyntheticTcp;
     use worldwire_core::connection::Input;
 
+    use super::super::tests::dissect_frames;
     use super::*;
+    use crate::Scratch;
     use crate::families::Families;
     use crate::family::{Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
     use crate::knowledge::{Definitions, Keys};
     use crate::session::Session;
     use crate::vocabulary::{MessageNames, Vocabulary};
-    use crate::{Dissection, Scratch};
 
     /// A family that prepares conversations by noting what it saw of them. It returns nothing for
     /// conversations that send `-`, and panics for those that send `!`.
@@ -155,32 +156,13 @@ mod tests {
                 packets.extend(talk.data(*side, text.as_bytes()));
             }
         }
-        let definitions = Definitions::none_for(Families::new(&[&Notes]));
-        let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
             if let Some(note) = item.note().filter(|note| note.text.starts_with("saw")) {
                 out.push((item.stamp.stream, note.text.clone()));
             }
         };
-        let mut out = Vec::new();
-        for (number, data) in (1..).zip(&packets) {
-            dissection.push(&Packet {
-                number,
-                time: Timestamp::from_parts(0, 0),
-                interface: 0,
-                link: LinkType::ETHERNET,
-                data,
-                original_length: 0,
-                unusable: None,
-                offset: 0,
-            });
-            if !at_once {
-                dissection.run(&show, &mut out, |_| ());
-            }
-        }
-        dissection.end();
-        dissection.run(&show, &mut out, |_| ());
-        out
+        let batch = if at_once { usize::MAX } else { 1 };
+        dissect_frames(Families::new(&[&Notes]), &packets, batch, &show).0
     }
 
     #[test]

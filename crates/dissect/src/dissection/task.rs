@@ -79,7 +79,6 @@ impl<S: Sink> Task<S> {
         self.open.as_ref().is_some_and(OpenConversation::waits)
     }
 
-    /// The last event that was read.
     pub(super) fn last_event(&self) -> Option<usize> {
         self.events.get(self.read.checked_sub(1)?).copied()
     }

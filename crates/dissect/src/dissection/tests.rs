@@ -5,9 +5,10 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use worldwire_capture::{CaptureReader, Record};
+use worldwire_capture::{CaptureReader, LinkType, Record};
 
 use super::*;
+use crate::families::Families;
 use crate::quiet_defects;
 
 thread_local! {
@@ -21,6 +22,37 @@ type Reported = (u64, String, String);
 /// Panics if the test requested it.
 pub(super) fn break_down(stamp: &Stamp) {
     assert!(stamp.packet != Some(BREAKS_AT.get()), "on purpose");
+}
+
+/// Reads generated frames in batches of this many packets, and collects what `show` makes of every
+/// item.
+pub(super) fn dissect_frames<S: Sink>(
+    families: Families,
+    frames: &[Vec<u8>],
+    packets: usize,
+    show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
+) -> (S, Dissection) {
+    let definitions = Definitions::none_for(families);
+    let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
+    let mut out = S::default();
+    for (index, data) in frames.iter().enumerate() {
+        dissection.push(&Packet {
+            number: index as u64 + 1,
+            time: Timestamp::from_parts(0, 0),
+            interface: 0,
+            link: LinkType::ETHERNET,
+            data,
+            original_length: 0,
+            unusable: None,
+            offset: 0,
+        });
+        if (index + 1) % packets == 0 {
+            dissection.run(show, &mut out, |_| ());
+        }
+    }
+    dissection.end();
+    dissection.run(show, &mut out, |_| ());
+    (out, dissection)
 }
 
 /// Reads the sample in batches of this many packets, and collects every item. Reading a

@@ -49,7 +49,6 @@ pub(super) enum Comparison {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pattern(pub(super) Box<str>);
 
-/// A path to a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Path {
     steps: Box<[Step]>,
@@ -76,7 +75,6 @@ pub(super) enum Start {
     Message(Metadata),
 }
 
-/// The metadata of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metadata {
     Name,
@@ -206,7 +204,6 @@ impl Path {
         matches!(self.start, Start::Message(Metadata::Name) | Start::Anywhere(Some(Metadata::Name)))
     }
 
-    /// Whether it is metadata.
     pub(super) fn is_metadata(&self) -> bool {
         matches!(self.start, Start::Message(_) | Start::Anywhere(Some(_)))
     }

@@ -43,7 +43,6 @@ pub(super) struct Needle {
     hex: Option<Finder<'static>>,
 }
 
-/// A regular expression.
 #[derive(Clone, Debug)]
 pub(super) struct Regular {
     source: Box<str>,
@@ -73,7 +72,6 @@ pub(super) struct Set {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Member {
     One(Literal),
-    /// An inclusive range.
     Range(Number, Number),
 }
 

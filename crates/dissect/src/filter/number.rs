@@ -3,7 +3,6 @@
 use core::cmp::Ordering;
 use core::fmt;
 
-/// A number in a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     /// Any `u64` or `i64`.
@@ -24,9 +23,7 @@ pub(super) struct Real {
 pub(super) enum Count {
     /// Any `u64` or `i64`.
     Whole(i128),
-    /// Single precision.
     Single(f32),
-    /// Double precision.
     Double(f64),
 }
 

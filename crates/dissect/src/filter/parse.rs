@@ -21,7 +21,6 @@ pub(super) const MAX_BYTES: usize = 64 << 10;
 pub(super) const MAX_DEPTH: usize = 64;
 /// How many steps a path can have.
 pub(super) const MAX_STEPS: usize = 64;
-/// Parses a whole filter.
 pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
     if filter.len() > MAX_BYTES {
         let wanted = format!("at most {MAX_BYTES} bytes");

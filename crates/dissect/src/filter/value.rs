@@ -16,7 +16,6 @@ use super::number::Number;
 /// How many bytes a compiled regular expression can take.
 const MAX_REGEX_BYTES: usize = 256 << 10;
 
-/// A value.
 pub(super) fn literal(input: &mut Input<'_>) -> Outcome<Literal> {
     match atom(input)? {
         Atom::Quoted(text) => Ok(Literal::Text(Text::new(&text))),
@@ -55,7 +54,6 @@ pub(super) fn mask(input: &mut Input<'_>) -> Outcome<Literal> {
     }
 }
 
-/// A regular expression.
 pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
     space(input)?;
     let at = input.current_token_start();

@@ -1,7 +1,7 @@
 //! KI's codecs.
 
 use worldwire_core::json::{FieldsOf, Given, Json};
-use worldwire_core::{Error, Reader, Result, Writer};
+use worldwire_core::{Error, Reader, Result};
 use worldwire_ki::frame::{Body, Frame};
 use worldwire_ki::message::{Fit, RawMessage};
 use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
@@ -11,7 +11,7 @@ use super::definitions::protocols;
 #[cfg(feature = "file")]
 use super::files;
 use super::objects::{object_from_json, objects, unreadable};
-use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Remark, read, read_opening, to_bytes};
 use crate::line::{Blob, Line};
 
 /// The codec for a DML message, or for a frame with a control message.
@@ -43,29 +43,10 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     }
 }
 
-/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     #[cfg(feature = "file")]
     files::BCD,
     Codec {
-        name: "ki.dml",
-        about: "a DML message with its four-byte header",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
-            read_opening("ki.dml", data, options, tree, objects(options.definitions), |reader| {
-                let protocols = protocols(options.definitions);
-                RawMessage::decode_named(reader, false, protocols).map(drop)
-            })
-        },
-        encode: |json, options| {
-            let mut writer = Writer::new();
-            let given = Given::closing(json, objects(options.definitions));
-            RawMessage::from_named_json(given, protocols(options.definitions))?
-                .encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
         remarks: |data, options| {
             let message = RawMessage::decode(&mut Reader::new(data), false).ok();
             message
@@ -74,22 +55,27 @@ pub(crate) static CODECS: &[Codec] = &[
                 .map(Remark::note)
                 .collect()
         },
+        ..Codec::new(
+            "ki.dml",
+            "a DML message with its four-byte header",
+            |data, options, tree| {
+                let opener = objects(options.definitions);
+                read_opening("ki.dml", data, options, tree, opener, |reader| {
+                    RawMessage::decode_named(reader, false, protocols(options.definitions))
+                        .map(drop)
+                })
+            },
+            |json, options| {
+                let given = Given::closing(json, objects(options.definitions));
+                let message = RawMessage::from_named_json(given, protocols(options.definitions))?;
+                to_bytes(|writer| message.encode(writer))
+            },
+        )
     },
     #[cfg(feature = "file")]
     files::TABLE,
     Codec {
-        name: "ki.frame",
-        about: "a frame: a control message, or DML messages",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            read_opening("ki.frame", data, options, tree, objects(options.definitions), |reader| {
-                let protocols = protocols(options.definitions);
-                Frame::decode_named(reader, Some(options.from), protocols).map(drop)
-            })
-        },
-        encode: |json, options| encode_frame(json, options),
-        tables: Vec::new,
         remarks: |data, options| {
             let frame = Frame::decode(&mut Reader::new(data), Some(options.from)).ok();
             let messages = frame.iter().flat_map(|frame| match &frame.body {
@@ -98,26 +84,34 @@ pub(crate) static CODECS: &[Codec] = &[
             });
             messages.flat_map(|message| oddities(message, options)).map(Remark::note).collect()
         },
+        ..Codec::new(
+            "ki.frame",
+            "a frame: a control message, or DML messages",
+            |data, options, tree| {
+                let opener = objects(options.definitions);
+                read_opening("ki.frame", data, options, tree, opener, |reader| {
+                    Frame::decode_named(reader, Some(options.from), protocols(options.definitions))
+                        .map(drop)
+                })
+            },
+            encode_frame,
+        )
     },
     #[cfg(feature = "file")]
     files::LANG,
     #[cfg(feature = "file")]
     files::NAV,
-    Codec {
-        name: "ki.object-property",
-        about: "a game object: a BINd file, or a shallow stream; see also `ki op`",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "ki.object-property",
+        "a game object: a BINd file, or a shallow stream; see also `ki op`",
+        |data, options, tree| {
             read("ki.object-property", data, options, tree, |reader| {
                 let codec = ObjectCodec::new(classes(options)?, stream(data.starts_with(MAGIC)));
                 codec.decode(reader, &mut ()).map(drop)
             })
         },
-        encode: |json, options| encode_object(json, options),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        encode_object,
+    ),
     #[cfg(feature = "file")]
     files::POI,
     #[cfg(feature = "file")]

@@ -1,7 +1,5 @@
 //! Codecs for the client's own files.
 
-use worldwire_core::json::Json;
-use worldwire_core::{Result, Tree};
 use worldwire_ki::file::bcd::BcdFile;
 use worldwire_ki::file::lang::LangFile;
 use worldwire_ki::file::nav::NavFile;
@@ -9,9 +7,9 @@ use worldwire_ki::file::poi::PoiFile;
 use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::wad::ArchiveFile;
 
-use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read};
+use crate::codec::{Codec, Remark, read};
 
-pub(super) const BCD: Codec = file(
+pub(super) const BCD: Codec = Codec::new(
     "ki.bcd",
     "the collisions of a zone (collision.bcd); see also `ki bcd`",
     |data, options, tree| {
@@ -20,7 +18,7 @@ pub(super) const BCD: Codec = file(
     |json, _| BcdFile::from_json(json)?.to_bytes(),
 );
 
-pub(super) const LANG: Codec = file(
+pub(super) const LANG: Codec = Codec::new(
     "ki.lang",
     "the texts of a locale file (.lang); see also `ki lang`",
     |data, options, tree| {
@@ -35,7 +33,7 @@ pub(super) const NAV: Codec = Codec {
         let text = "is a zlib stream; encoding its JSON gives an uncompressed file";
         is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
     },
-    ..file(
+    ..Codec::new(
         "ki.nav",
         "a navigation graph (zone.nav, zonemap.nav); see also `ki nav`",
         |data, options, tree| {
@@ -45,7 +43,7 @@ pub(super) const NAV: Codec = Codec {
     )
 };
 
-pub(super) const POI: Codec = file(
+pub(super) const POI: Codec = Codec::new(
     "ki.poi",
     "points of interest of all zones (poi.dat); see also `ki poi`",
     |data, options, tree| {
@@ -54,7 +52,7 @@ pub(super) const POI: Codec = file(
     |json, _| PoiFile::read_json(json)?.to_bytes(),
 );
 
-pub(super) const TABLE: Codec = file(
+pub(super) const TABLE: Codec = Codec::new(
     "ki.dml-table",
     "DML tables, such as LatestFileList.bin",
     |data, options, tree| {
@@ -63,7 +61,7 @@ pub(super) const TABLE: Codec = file(
     |json, _| TableFile::json_to_bytes(json),
 );
 
-pub(super) const WAD: Codec = file(
+pub(super) const WAD: Codec = Codec::new(
     "ki.wad",
     "a KIWAD archive: its table, and the data as bytes",
     |data, options, tree| {
@@ -71,14 +69,3 @@ pub(super) const WAD: Codec = file(
     },
     |json, _| ArchiveFile::from_json(json)?.to_bytes(),
 );
-
-/// The codec for a format that needs only the bytes.
-const fn file(
-    name: &'static str,
-    about: &'static str,
-    decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
-    encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
-) -> Codec {
-    let (shape, sided) = (Shape::Fields, false);
-    Codec { name, about, shape, sided, decode, encode, tables: Vec::new, remarks: no_remarks }
-}

@@ -23,9 +23,9 @@ use worldwire_ki::connection::{Connection, RelayConfig};
 use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
-#[cfg(feature = "keys")]
-use crate::family::key_errors;
 use crate::family::{Family, Opening, Start, Verdict};
+#[cfg(feature = "keys")]
+use crate::keys_error::KeyFault;
 use crate::knowledge::Definitions;
 #[cfg(feature = "keys")]
 use crate::knowledge::Keys;
@@ -88,8 +88,9 @@ impl Family for Ki {
     }
 
     #[cfg(feature = "keys")]
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
-        let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
+        let file = KeyFile::parse("keys", text)
+            .map_err(|errors| errors.iter().map(KeyFault::from).collect::<Vec<_>>())?;
         let found = !file.is_empty();
         keys.edit(|known: &mut KeyFile| known.merge(file));
         Ok(found)

@@ -1,7 +1,7 @@
 //! MxO's codecs.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Messages as _, Reader, Result, Side, Writer};
+use worldwire_core::{Messages as _, Reader, Result, Side};
 use worldwire_mxo::frame::{
     Channel, Datagram, Packet, RpcMessage, Section as PacketSection, TcpFrame,
 };
@@ -12,30 +12,27 @@ use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
 use super::definitions::objects;
 use super::unread::unread;
-use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Remark, read, read_opening, to_bytes};
 use crate::line::{Blob, Line};
 
 macro_rules! login_codec {
     ($name:literal, $channel:ident, $client:ty, $server:ty, $about:literal) => {
         Codec {
-            name: $name,
-            about: $about,
-            shape: Shape::Fields,
             sided: true,
-            decode: |data, options, tree| {
-                let from = options.from;
-                read($name, data, options, tree, |reader| {
-                    LoginMessage::decode(reader, Channel::$channel, from).map(drop)
-                })
-            },
-            encode: |json, options| {
-                let mut writer = Writer::new();
-                LoginMessage::from_json(json, Channel::$channel, options.from)?
-                    .encode(&mut writer)?;
-                Ok(writer.into_bytes())
-            },
             tables: || vec![<$client>::INFO, <$server>::INFO],
-            remarks: no_remarks,
+            ..Codec::new(
+                $name,
+                $about,
+                |data, options, tree| {
+                    read($name, data, options, tree, |reader| {
+                        LoginMessage::decode(reader, Channel::$channel, options.from).map(drop)
+                    })
+                },
+                |json, options| {
+                    let message = LoginMessage::from_json(json, Channel::$channel, options.from)?;
+                    to_bytes(|writer| message.encode(writer))
+                },
+            )
         }
     };
 }
@@ -113,111 +110,91 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some((codec, line.fields.clone())))
 }
 
-/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     login_codec! {
         "mxo.auth", Auth, AuthClientMessage<'_>, AuthServerMessage,
         "a message of the auth channel, with its opcode"
     },
-    Codec {
-        name: "mxo.datagram",
-        about: "a datagram; encrypted content stays encrypted",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "mxo.datagram",
+        "a datagram; encrypted content stays encrypted",
+        |data, options, tree| {
             read("mxo.datagram", data, options, tree, |reader| Datagram::decode(reader).map(drop))
         },
-        encode: |json, _| {
-            let mut writer = Writer::new();
-            Datagram::from_json(json)?.encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        |json, _| to_bytes(|writer| Datagram::from_json(json)?.encode(writer)),
+    ),
     login_codec! {
         "mxo.margin", Margin, MarginClientMessage, MarginServerMessage<'_>,
         "a message of the margin channel, decrypted, with its opcode"
     },
     Codec {
-        name: "mxo.objects",
-        about: "an object section, with its id 3",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            let sections = objects(options.definitions).blob(options.from).sections();
-            read("mxo.objects", data, options, tree, |reader| {
-                let section = Section::decode(reader, &sections.context()).map(drop);
-                section.map_err(|error| match data.split_first() {
-                    Some((&MPM_ID, bytes)) if sections.fits_other_side(bytes) => {
-                        error.hint(other_side(options.from))
-                    }
-                    _ => error,
-                })
-            })
-        },
-        encode: |json, options| {
-            let sections = objects(options.definitions).blob(options.from).sections();
-            let section = Section::from_json(json, &sections.context())?;
-            let mut writer = Writer::new();
-            section.encode(sections.objects, options.from, &mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
         remarks: section_remarks,
+        ..Codec::new(
+            "mxo.objects",
+            "an object section, with its ID, 3",
+            |data, options, tree| {
+                let sections = objects(options.definitions).blob(options.from).sections();
+                read("mxo.objects", data, options, tree, |reader| {
+                    let section = Section::decode(reader, &sections.context()).map(drop);
+                    section.map_err(|error| match data.split_first() {
+                        Some((&MPM_ID, bytes)) if sections.fits_other_side(bytes) => {
+                            error.hint(other_side(options.from))
+                        }
+                        _ => error,
+                    })
+                })
+            },
+            |json, options| {
+                let sections = objects(options.definitions).blob(options.from).sections();
+                let section = Section::from_json(json, &sections.context())?;
+                to_bytes(|writer| section.encode(sections.objects, options.from, writer))
+            },
+        )
     },
     Codec {
-        name: "mxo.packet",
-        about: "a packet of the game channel, decrypted",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            let blob = objects(options.definitions).blob(options.from);
-            read_opening("mxo.packet", data, options, tree, blob, |reader| {
-                let mut measure = |bytes: &[u8]| Ok(blob.sections().measure(bytes));
-                Packet::decode_lenient(reader, Some(options.from), &mut measure).map(drop)
-            })
-        },
-        encode: |json, options| {
-            let given = Given::closing(json, objects(options.definitions).blob(options.from));
-            Packet::from_json(given, Some(options.from))?.to_bytes()
-        },
-        tables: Vec::new,
         remarks: packet_remarks,
+        ..Codec::new(
+            "mxo.packet",
+            "a packet of the game channel, decrypted",
+            |data, options, tree| {
+                let blob = objects(options.definitions).blob(options.from);
+                read_opening("mxo.packet", data, options, tree, blob, |reader| {
+                    let mut measure = |bytes: &[u8]| Ok(blob.sections().measure(bytes));
+                    Packet::decode_lenient(reader, Some(options.from), &mut measure).map(drop)
+                })
+            },
+            |json, options| {
+                let given = Given::closing(json, objects(options.definitions).blob(options.from));
+                Packet::from_json(given, Some(options.from))?.to_bytes()
+            },
+        )
     },
     Codec {
-        name: "mxo.rpc",
-        about: "an RPC message, with its length",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            let from = Some(options.from);
-            read("mxo.rpc", data, options, tree, |reader| {
-                RpcMessage::decode(reader, from).map(drop)
-            })
-        },
-        encode: |json, options| {
-            let mut writer = Writer::new();
-            RpcMessage::from_json(json.into(), Some(options.from))?.encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
-        remarks: no_remarks,
+        ..Codec::new(
+            "mxo.rpc",
+            "an RPC message, with its length",
+            |data, options, tree| {
+                let from = Some(options.from);
+                read("mxo.rpc", data, options, tree, |reader| {
+                    RpcMessage::decode(reader, from).map(drop)
+                })
+            },
+            |json, options| {
+                to_bytes(|writer| {
+                    RpcMessage::from_json(json.into(), Some(options.from))?.encode(writer)
+                })
+            },
+        )
     },
-    Codec {
-        name: "mxo.tcp-frame",
-        about: "a frame of the auth or margin channel",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "mxo.tcp-frame",
+        "a frame of the auth or margin channel",
+        |data, options, tree| {
             read("mxo.tcp-frame", data, options, tree, |reader| TcpFrame::decode(reader).map(drop))
         },
-        encode: |json, _| {
-            let mut writer = Writer::new();
-            TcpFrame::from_json(json)?.encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        |json, _| to_bytes(|writer| TcpFrame::from_json(json)?.encode(writer)),
+    ),
 ];

@@ -125,7 +125,6 @@ enum TableFormat {
     Table,
     /// The community's dump.
     Dump,
-    /// Classes as CSV.
     Classes,
     /// Names of goobjs as CSV.
     Names,

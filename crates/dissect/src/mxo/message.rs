@@ -12,10 +12,8 @@ use worldwire_mxo::message::{Operation, Section as Objects};
 use super::objects::ObjectSections;
 use crate::item::Message;
 
-/// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DatagramKind {
-    /// The name in output.
     name: &'static str,
     /// Whether it decodes without an error.
     is_whole: bool,

@@ -10,7 +10,6 @@ use super::message::{PACKETS, PLAIN};
 use crate::knowledge::Definitions;
 use crate::vocabulary::{MessageNames, ValueNames};
 
-/// The fields of a packet.
 const PACKET: &[&str] =
     &["crc", "length", "time", "sequence", "flags", "simTime", "sections", "view"];
 /// The fields nested in them, except object properties.
@@ -68,7 +67,6 @@ const INNER: &[&str] = &[
     "z",
     "w",
 ];
-/// The fields of plain packets.
 const PLAIN_FIELDS: &[&str] =
     &["kind", "characterUid", "unknown", "encryptedSession", "value", "bytes"];
 

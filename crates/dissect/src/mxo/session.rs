@@ -152,7 +152,6 @@ impl Interpreter<Connection> for Reading {
     }
 }
 
-/// Reports missing packets.
 fn missing_packets(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
     match last.ahead_of(first) {
         0 => format!("packet {first} from the {side} is missing"),
@@ -162,7 +161,6 @@ fn missing_packets(side: Side, first: SequenceNumber, last: SequenceNumber) -> S
     }
 }
 
-/// Advice about a missing key.
 fn advice_on_key(side: Side, missing: MissingKey) -> String {
     match missing {
         MissingKey::NotGiven => format!(

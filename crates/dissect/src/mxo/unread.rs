@@ -34,7 +34,6 @@ pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<
 }
 
 impl Unread {
-    /// The reason as text.
     pub(super) fn text(self, section: &Section<'_>, from: Side) -> String {
         let Section::Other { bytes, .. } = section else { return String::new() };
         let counted = |count: usize| match count {

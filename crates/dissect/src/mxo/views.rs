@@ -74,7 +74,6 @@ impl Creates {
     }
 }
 
-/// What has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reported {
     Goobj(u16),
@@ -87,7 +86,6 @@ enum Reported {
     Unread(usize, Unread),
 }
 
-/// The kinds of oddities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OddityKind {
     Flags,

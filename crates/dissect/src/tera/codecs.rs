@@ -4,7 +4,7 @@ use worldwire_core::Result;
 use worldwire_tera::frame::Header;
 
 use super::definitions::{library, unused_list};
-use crate::codec::{Codec, Remark, Shape, read_opening};
+use crate::codec::{Codec, Remark, read_opening};
 use crate::line::{Blob, Line};
 
 /// The codec for a message.
@@ -29,20 +29,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some(("tera.packet", json)))
 }
 
-/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
-    name: "tera.packet",
-    about: "a decrypted message with its header",
-    shape: Shape::Fields,
-    sided: false,
-    decode: |data, options, tree| {
-        let packets = &**library(options.definitions).shared();
-        read_opening("tera.packet", data, options, tree, packets, |reader| {
-            packets.decode(reader).map(drop)
-        })
-    },
-    encode: |json, options| library(options.definitions).encode(json),
-    tables: Vec::new,
     remarks: |data, options| {
         let tera = library(options.definitions);
         let opcode = Header::peek(data).ok().flatten().map(|header| header.opcode);
@@ -50,4 +37,15 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
         let remarks = tera.unmapped().into_iter().chain(unused).chain(tera.shared().remarks(data));
         remarks.map(Remark::note).collect()
     },
+    ..Codec::new(
+        "tera.packet",
+        "a decrypted message with its header",
+        |data, options, tree| {
+            let packets = &**library(options.definitions).shared();
+            read_opening("tera.packet", data, options, tree, packets, |reader| {
+                packets.decode(reader).map(drop)
+            })
+        },
+        |json, options| library(options.definitions).encode(json),
+    )
 }];

@@ -14,7 +14,8 @@ use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::Library;
 
 use crate::codec::Codec;
-use crate::family::{Family, Opening, Start, Verdict, key_errors};
+use crate::family::{Family, Opening, Start, Verdict};
+use crate::keys_error::KeyFault;
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
@@ -64,8 +65,9 @@ impl Family for Tera {
         codecs::CODECS
     }
 
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
-        let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
+        let file = KeyFile::parse("keys", text)
+            .map_err(|errors| errors.iter().map(KeyFault::from).collect::<Vec<_>>())?;
         let found = !file.is_empty();
         keys.edit(|known: &mut KeyFile| known.merge(file));
         Ok(found)

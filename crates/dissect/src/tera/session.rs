@@ -24,7 +24,6 @@ use crate::session::{Emit, Interpreter};
 
 /// The first bytes from the server.
 const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// The length of each key.
 const KEY_BYTES: usize = 128;
 /// The length of the first message's header. Two keys and the hello precede it.
 const HEADER: usize = 8;
@@ -38,20 +37,10 @@ const MAX_NAME: usize = 100;
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
         let [client, server] = Side::BOTH.map(|side| opening.leading(side, 2 * KEY_BYTES + HEADER));
-        return match (exchanged(&server, &client), exchanged(&client, &server)) {
-            (Verdict::Yes, _) => Verdict::Yes,
-            (_, Verdict::Yes) => Verdict::Swapped,
-            (Verdict::No, Verdict::No) => Verdict::No,
-            _ => Verdict::NeedMore,
-        };
+        return Verdict::either(exchanged(&server, &client), exchanged(&client, &server));
     }
     let [client, server] = Side::BOTH.map(|side| opening.first(side, 256));
-    match (greets(&server, &client), greets(&client, &server)) {
-        (Verdict::Yes, _) => Verdict::Yes,
-        (_, Verdict::Yes) => Verdict::Swapped,
-        (Verdict::No, Verdict::No) => Verdict::No,
-        _ => Verdict::NeedMore,
-    }
+    Verdict::either(greets(&server, &client), greets(&client, &server))
 }
 
 /// Whether both sides start with their keys, possibly without the hello.
@@ -103,7 +92,6 @@ pub(super) struct Reading {
     /// Whether counters were reported, and the suspicion of some.
     counters_reported: bool,
     suspicion_reported: bool,
-    /// Whether an unused list was reported.
     unused_list_reported: bool,
 }
 

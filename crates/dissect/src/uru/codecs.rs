@@ -1,7 +1,7 @@
 //! Uru's codecs.
 
 use worldwire_core::json::{FieldsOf, Given, Json, bytes as json_bytes};
-use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
+use worldwire_core::{Error, Field, Form, Result, Side, Tree};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::file::manifest::{FileList, Manifest};
@@ -14,30 +14,27 @@ use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::definitions::states;
-use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
+use crate::codec::{Codec, CodecOptions, Shape, read, read_opening, to_bytes};
 use crate::line::{Blob, Line};
 
 macro_rules! field_codec {
     ($name:literal, $type:ty, $node:literal, $about:literal) => {
         Codec {
-            name: $name,
-            about: $about,
             shape: Shape::Value,
-            sided: false,
-            decode: |data, options, tree| {
-                let opener = states(options.definitions);
-                read_opening($name, data, options, tree, opener, |reader| {
-                    <$type>::decode(reader, $node).map(|_| ())
-                })
-            },
-            encode: |json, options| {
-                let given = Given::closing(json, states(options.definitions));
-                let mut writer = Writer::new();
-                <$type>::from_json(given)?.encode(&mut writer)?;
-                Ok(writer.into_bytes())
-            },
-            tables: Vec::new,
-            remarks: no_remarks,
+            ..Codec::new(
+                $name,
+                $about,
+                |data, options, tree| {
+                    let opener = states(options.definitions);
+                    read_opening($name, data, options, tree, opener, |reader| {
+                        <$type>::decode(reader, $node).map(drop)
+                    })
+                },
+                |json, options| {
+                    let given = Given::closing(json, states(options.definitions));
+                    to_bytes(|writer| <$type>::from_json(given)?.encode(writer))
+                },
+            )
         }
     };
 }
@@ -55,23 +52,22 @@ macro_rules! list_codec {
 macro_rules! message_codec {
     ($name:literal, $service:ident, $about:literal) => {
         Codec {
-            name: $name,
-            about: $about,
-            shape: Shape::Fields,
             sided: true,
-            decode: |data, options, tree| {
-                let from = options.from;
-                let opener = states(options.definitions);
-                read_opening($name, data, options, tree, opener, |reader| {
-                    Message::decode(Service::$service, from, reader).map(|_| ())
-                })
-            },
-            encode: |json, options| {
-                let given = Given::closing(json, states(options.definitions));
-                Message::from_json(Service::$service, options.from, given)?.to_bytes()
-            },
             tables: || Side::BOTH.map(|side| table(Service::$service, side).messages).to_vec(),
-            remarks: no_remarks,
+            ..Codec::new(
+                $name,
+                $about,
+                |data, options, tree| {
+                    let opener = states(options.definitions);
+                    read_opening($name, data, options, tree, opener, |reader| {
+                        Message::decode(Service::$service, options.from, reader).map(drop)
+                    })
+                },
+                |json, options| {
+                    let given = Given::closing(json, states(options.definitions));
+                    Message::from_json(Service::$service, options.from, given)?.to_bytes()
+                },
+            )
         }
     };
 }
@@ -92,28 +88,19 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some((codec, members.into_iter().collect())))
 }
 
-/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.auth", Auth, "a message of an auth connection" },
     field_codec! { "uru.bit-vector", BitVector, "bits", "hsBitVector" },
-    Codec {
-        name: "uru.connect",
-        about: "the connect packet, which begins every connection",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "uru.connect",
+        "the connect packet, which begins every connection",
+        |data, options, tree| {
             read("uru.connect", data, options, tree, |reader| {
-                ConnectPacket::decode_fields(reader).map(|_| ())
+                ConnectPacket::decode_fields(reader).map(drop)
             })
         },
-        encode: |json, _| {
-            let mut writer = Writer::new();
-            ConnectPacket::from_json(json.into())?.encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        |json, _| to_bytes(|writer| ConnectPacket::from_json(json.into())?.encode(writer)),
+    ),
     message_codec! { "uru.file", File, "a message of a file connection, with its byte count" },
     list_codec! { "uru.file-list", FileList, "the secure files of an auth server" },
     message_codec! { "uru.game", Game, "a message of a game connection" },
@@ -121,74 +108,55 @@ pub(crate) static CODECS: &[Codec] = &[
     field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
     list_codec! { "uru.manifest", Manifest, "a manifest in wire format" },
     Codec {
-        name: "uru.net-message",
-        about: "a net message, as PropagateBuffer holds it",
         shape: Shape::Value,
-        sided: false,
-        decode: |data, options, tree| {
-            let opener = states(options.definitions);
-            read_opening("uru.net-message", data, options, tree, opener, |reader| {
-                NetMessage::decode(reader, "message")?;
-                reader.end()?;
-                // An incomplete message is an error. The tree shows what was decoded.
-                check_whole(data, options.limits).map_err(|error| error.inside("message"))
-            })
-        },
-        encode: |json, options| {
-            let given = Given::closing(json, states(options.definitions));
-            let mut writer = Writer::new();
-            NetMessage::from_json(given)?.encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
-        remarks: no_remarks,
+        ..Codec::new(
+            "uru.net-message",
+            "a net message, as PropagateBuffer holds it",
+            |data, options, tree| {
+                let opener = states(options.definitions);
+                read_opening("uru.net-message", data, options, tree, opener, |reader| {
+                    NetMessage::decode(reader, "message")?;
+                    reader.end()?;
+                    // An incomplete message is an error. The tree shows what was decoded.
+                    check_whole(data, options.limits).map_err(|error| error.inside("message"))
+                })
+            },
+            |json, options| {
+                let given = Given::closing(json, states(options.definitions));
+                to_bytes(|writer| NetMessage::from_json(given)?.encode(writer))
+            },
+        )
     },
     field_codec! {
         "uru.plasma-message", PlasmaMessage<'_>, "message", "plMessage: the payload of a net message"
     },
     field_codec! { "uru.safe-string", SafeString<'_>, "text", "a SafeString" },
     field_codec! { "uru.safe-wstring", SafeWString<'_>, "text", "a SafeWString" },
-    Codec {
-        name: "uru.sdl",
-        about: "the state of an object, by the descriptors of --data",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+    Codec::new(
+        "uru.sdl",
+        "the state of an object, by the descriptors of --data",
+        |data, options, tree| {
             let uru = states(options.definitions);
             read("uru.sdl", data, options, tree, |reader| uru.read(reader))
         },
-        encode: |json, options| states(options.definitions).encode(json),
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
-    Codec {
-        name: "uru.secure-file",
-        about: "an encrypted script, state description or settings file",
-        shape: Shape::Fields,
-        sided: false,
-        decode: decode_secure,
-        encode: encode_secure,
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
-    Codec {
-        name: "uru.setup",
-        about: "a setup packet: the client's number or the server's seed",
-        shape: Shape::Fields,
-        sided: false,
-        decode: |data, options, tree| {
+        |json, options| states(options.definitions).encode(json),
+    ),
+    Codec::new(
+        "uru.secure-file",
+        "an encrypted script, state description or settings file",
+        decode_secure,
+        encode_secure,
+    ),
+    Codec::new(
+        "uru.setup",
+        "a setup packet: the client's number or the server's seed",
+        |data, options, tree| {
             read("uru.setup", data, options, tree, |reader| {
-                SetupPacket::decode_fields(reader).map(|_| ())
+                SetupPacket::decode_fields(reader).map(drop)
             })
         },
-        encode: |json, _| {
-            let mut writer = Writer::new();
-            SetupPacket::from_json(json.into())?.encode(&mut writer)?;
-            Ok(writer.into_bytes())
-        },
-        tables: Vec::new,
-        remarks: no_remarks,
-    },
+        |json, _| to_bytes(|writer| SetupPacket::from_json(json.into())?.encode(writer)),
+    ),
     field_codec! { "uru.uoid", Uoid<'_>, "uoid", "plUoid: the name of an object" },
     field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },
 ];

@@ -20,7 +20,6 @@ pub struct UruDefinitions {
     /// The texts of all files. Later files can refer to them.
     texts: BTreeMap<String, Arc<str>>,
     descriptors: Descriptors,
-    /// The names of all variables.
     variables: BTreeSet<String>,
     /// The names that belong only to variables with plain values, never to nested states.
     simple: BTreeSet<String>,
@@ -102,7 +101,6 @@ impl UruDefinitions {
     }
 }
 
-/// Uru's part of the definitions.
 pub(super) fn states(definitions: &Definitions) -> &UruDefinitions {
     static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
     definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)

@@ -18,6 +18,7 @@ use worldwire_uru::file::keys::KeyRing;
 
 use crate::codec::Codec;
 use crate::family::{BEGINNING, Family, Opening, Prepared, Start, Verdict};
+use crate::keys_error::KeyFault;
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
@@ -120,14 +121,14 @@ impl Family for Uru {
         Some(definitions.edit(|uru: &mut UruDefinitions| uru.add(own)))
     }
 
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
-        let lines = |error: &dyn ToString| error.to_string().lines().map(str::to_owned).collect();
-        let ring = KeyRing::parse(text).map_err(|errors| -> Vec<String> { lines(&errors) })?;
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
+        let ring = KeyRing::parse(text)
+            .map_err(|errors| errors.errors().iter().map(KeyFault::from).collect::<Vec<_>>())?;
         let found = !ring.is_empty();
         if let Some(known) = keys.get_ref::<KeyRing>()
-            && let Some(what) = known.conflict(&ring)
+            && let Some(key) = known.conflict(&ring)
         {
-            return Err(vec![format!("{what} differs from the one in an earlier key file")]);
+            return Err(vec![KeyFault::Conflict(key)]);
         }
         keys.edit(|known: &mut KeyRing| known.merge(ring));
         Ok(found)

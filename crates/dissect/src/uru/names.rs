@@ -185,7 +185,6 @@ pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
     own.map(|name| (name, "value")).collect()
 }
 
-/// The classes that a codec reads.
 pub(super) fn classes(codec: &str) -> Vec<ClassRow> {
     match codec {
         "uru.net-message" => CLASSES.iter().map(net_class).collect(),

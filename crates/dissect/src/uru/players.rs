@@ -27,7 +27,6 @@ pub(super) struct Players {
     fresh: Vec<u32>,
 }
 
-/// A player's name, as a fact.
 #[derive(Debug)]
 struct PlayerName {
     player_id: u32,
@@ -56,7 +55,6 @@ impl Players {
         self.names.is_empty()
     }
 
-    /// Learns the names in a message.
     pub(super) fn learn_from(&mut self, message: &Received<'_>) {
         let Unit::Message(service @ (Service::Auth | Service::Game)) = message.unit else { return };
         if message.side != Side::Server || !reveals_players(message.name().1) {

@@ -39,12 +39,8 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
         }
         return verdict;
     }
-    match Side::BOTH.map(|side| connects(&opening.first(side, 256))) {
-        [Verdict::Yes, _] => Verdict::Yes,
-        [_, Verdict::Yes] => Verdict::Swapped,
-        [Verdict::No, Verdict::No] => Verdict::No,
-        _ => Verdict::NeedMore,
-    }
+    let [client, server] = Side::BOTH.map(|side| connects(&opening.first(side, 256)));
+    Verdict::either(client, server)
 }
 
 fn recognize_late(opening: &Opening<'_>) -> Verdict {

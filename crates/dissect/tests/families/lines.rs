@@ -186,11 +186,11 @@ fn lines_that_are_not_messages_are_refused() {
     wanted a line of `dissect --json`, found no `from`
     from: wanted "client" or "server", found "both"
     wanted a line of `dissect --json`, found no `fields`
-    family: wanted the name of a family, found none
-    family: wanted the name of a family, found "urru"; did you mean "uru"?
+    family: the line lacks the name of its family
+    family: unknown family "urru"; did you mean "uru"?
     auth.PingRequest: fields.pingTimeMs: wanted a value, found none
-    auth.PingRequest: error: wanted a complete message, found one with an error
-    vault.Ping: wanted a message that can be encoded, found `vault.Ping`
+    auth.PingRequest: error: the message could not be decoded, and without `payload` its bytes are lost
+    vault.Ping: no codec encodes messages called `vault.Ping`
     ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
     tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the opcode map with --data
     mxo.packet: time: wanted a value, found none

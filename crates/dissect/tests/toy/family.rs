@@ -8,9 +8,9 @@ use worldwire_core::{
     Diagnostic, Limits, MessageInfo, Names, Reader, Result, Side, Source, Trace, Tree, Writer,
 };
 use worldwire_dissect::{
-    Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, Keys,
-    Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Shape, Start, Verdict,
-    Vocabulary, Watched, no_remarks, read_opening,
+    Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, KeyFault,
+    Keys, Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Start, Verdict,
+    Vocabulary, Watched, read_opening,
 };
 
 use crate::connection::{Connection, News, Received, Role, Unit};
@@ -86,7 +86,7 @@ impl Family for Toy {
         CODECS
     }
 
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
+    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
         let mut found = StepKeys::default();
         let mut faults = Vec::new();
         let lines = text.lines().enumerate();
@@ -99,7 +99,10 @@ impl Family for Toy {
             }
             match key_line(line) {
                 Some(key) => found.0.push(key),
-                None => faults.push(format!("line {}: wanted 7 = \"01020304\"", number + 1)),
+                None => {
+                    let message = "needs the form 7 = \"01020304\"".to_owned();
+                    faults.push(KeyFault::Text { line: number + 1, column: 1, message });
+                }
             }
         }
         let any = !found.0.is_empty();
@@ -328,26 +331,24 @@ fn table(channel: Channel, side: Side) -> &'static [MessageInfo] {
 
 static CODECS: &[Codec] = &[
     Codec {
-        name: "toy.step",
-        about: "a message of a datagram",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| decode_blob("toy.step", Channel::Steps, data, options, tree),
-        encode: |json, options| encode_blob(Channel::Steps, json, options),
         tables: || Side::BOTH.map(|side| table(Channel::Steps, side)).to_vec(),
-        remarks: no_remarks,
+        ..Codec::new(
+            "toy.step",
+            "a message of a datagram",
+            |data, options, tree| decode_blob("toy.step", Channel::Steps, data, options, tree),
+            |json, options| encode_blob(Channel::Steps, json, options),
+        )
     },
     Codec {
-        name: "toy.stream",
-        about: "a message of a TCP connection",
-        shape: Shape::Fields,
         sided: true,
-        decode: |data, options, tree| {
-            decode_blob("toy.stream", Channel::Stream, data, options, tree)
-        },
-        encode: |json, options| encode_blob(Channel::Stream, json, options),
         tables: || Side::BOTH.map(|side| table(Channel::Stream, side)).to_vec(),
-        remarks: no_remarks,
+        ..Codec::new(
+            "toy.stream",
+            "a message of a TCP connection",
+            |data, options, tree| decode_blob("toy.stream", Channel::Stream, data, options, tree),
+            |json, options| encode_blob(Channel::Stream, json, options),
+        )
     },
 ];
 

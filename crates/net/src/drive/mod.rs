@@ -15,22 +15,20 @@ use worldwire_core::{Error, Side};
 use crate::application::{Application, End, Flow};
 use crate::clock::Clock;
 use crate::stop::Signal;
-use crate::unwind::caught;
+use crate::unwind::catch_panic;
 use stream::{Receive, StreamReader, StreamWriter, Transmit};
 
 /// Queue limits and time limits of a driver. The queue limit that closes a connection belongs to
 /// the machine itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// With less than this queued, an application that wants room is asked for more. Default
-    /// 128 KiB.
+    /// Below this, an application that wants room is asked for more data. Default 128 KiB.
     pub low_water: usize,
-    /// With more than this queued, nothing is read from the peer, so that it gets no more answers.
-    /// Default 1 MiB.
+    /// Above this, nothing is read from the peer, so that it causes no more answers. Default 1 MiB.
     pub high_water: usize,
-    /// How long a peer may take nothing of what is queued for it. Default 60 s.
+    /// How long a peer may go without reading queued data. Default 60 s.
     pub stall_time: Duration,
-    /// How long a closed connection may take to write what is queued. Default 5 s.
+    /// How long a closed connection may take to write its queued data. Default 5 s.
     pub flush_time: Duration,
 }
 
@@ -62,7 +60,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// For a client: its connections end by themselves.
+    /// A driver for a client, whose connections end by themselves.
     #[must_use]
     pub fn client(clock: Clock) -> Self {
         let (settings, signal) = (Settings::default(), Signal::never());
@@ -116,7 +114,7 @@ impl Driver {
             run.finish(&end).await;
             end
         };
-        let working = caught(async {
+        let working = catch_panic(async {
             tokio::select! {
                 biased;
                 () = signal.cutting() => End::Cut,
@@ -124,7 +122,7 @@ impl Driver {
             }
         });
         let end = working.await.unwrap_or_else(End::Panicked);
-        match caught(application.ended(&end)).await {
+        match catch_panic(application.ended(&end)).await {
             Ok(()) => end,
             Err(panic) => End::Panicked(panic),
         }

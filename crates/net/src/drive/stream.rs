@@ -6,44 +6,43 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use worldwire_core::connection::Input;
 
-/// Where input comes from.
+/// The receiving half of a connection.
 pub(crate) trait Receive: Send {
-    /// Whether a closed connection should wait a moment for the peer's end. A socket that is closed
-    /// with bytes unread makes the system discard what the peer has not read yet.
+    /// Whether a closed connection should wait briefly for the peer to close. If a socket is closed
+    /// with unread bytes, the system discards data that the peer has not read yet.
     const LINGERS: bool;
 
-    /// Waits for the next input. Nothing is lost when the future is dropped.
+    /// Waits for the next input. Dropping the future loses nothing.
     fn receive(&mut self) -> impl Future<Output = io::Result<Input<'_>>> + Send;
 }
 
-/// Where output goes.
+/// The sending half of a connection.
 pub(crate) trait Transmit: Send {
-    /// Takes units from `next`, up to what is written at a time.
+    /// Takes units from `next`, up to the amount written at a time.
     fn load(&mut self, next: impl FnMut() -> Option<Vec<u8>>);
 
-    /// How many bytes were taken and are not written yet.
+    /// How many bytes are taken but not yet written.
     fn pending(&self) -> usize;
 
-    /// How many bytes were written in all.
+    /// The total number of bytes written.
     fn written(&self) -> u64;
 
-    /// Writes some of it. Nothing is lost when the future is dropped. An error leaves the half
+    /// Writes a part of it. Dropping the future loses nothing. After an error, the half is
     /// [broken](Self::is_broken).
     fn write(&mut self) -> impl Future<Output = ()> + Send;
 
     /// Whether writing has failed for good. Later output is dropped.
     fn is_broken(&self) -> bool;
 
-    /// Says that nothing more will come.
+    /// Ends the stream.
     fn finish(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Buffers begin with this size: thousands of idle connections cost little.
+/// The initial size of buffers, small enough for thousands of idle connections.
 const LEAST: usize = 2 << 10;
-/// And grow to this one, when there is much to read.
+/// The size to which buffers grow under load.
 const MAX: usize = 64 << 10;
 
-/// Reads a stream.
 #[derive(Debug)]
 pub(crate) struct StreamReader<R> {
     io: R,
@@ -65,7 +64,7 @@ impl<R: AsyncRead + Unpin + Send> Receive for StreamReader<R> {
             return Ok(Input::End);
         }
         if length == self.buffer.len() && length < MAX {
-            // The next read gets a longer buffer; this one is handed out as it is.
+            // The next read gets a longer buffer.
             self.buffer.resize(length * 2, 0);
         } else if length < LEAST && self.buffer.len() > LEAST {
             self.buffer.truncate(LEAST);
@@ -75,7 +74,7 @@ impl<R: AsyncRead + Unpin + Send> Receive for StreamReader<R> {
     }
 }
 
-/// Writes a stream. Small units are joined, as far as they are there at the same time.
+/// Writes a stream. Small units that are available at the same time are joined.
 #[derive(Debug)]
 pub(crate) struct StreamWriter<W> {
     io: W,
@@ -129,7 +128,7 @@ impl<W: AsyncWrite + Unpin + Send> Transmit for StreamWriter<W> {
     }
 
     fn pending(&self) -> usize {
-        // A flush that was interrupted is repeated: it counts as a byte.
+        // An interrupted flush is repeated, so it counts as a byte.
         (self.buffer.len() - self.written).max(usize::from(self.needs_flush))
     }
 
@@ -139,7 +138,7 @@ impl<W: AsyncWrite + Unpin + Send> Transmit for StreamWriter<W> {
 
     async fn write(&mut self) {
         if let Err(error) = self.try_write().await {
-            tracing::debug!(%error, "the peer takes nothing more");
+            tracing::debug!(%error, "the peer no longer accepts data");
             self.is_broken = true;
             self.buffer = Vec::new();
             self.written = 0;
@@ -152,7 +151,7 @@ impl<W: AsyncWrite + Unpin + Send> Transmit for StreamWriter<W> {
     }
 
     async fn finish(&mut self) {
-        // The peer may be gone, which is as good.
+        // If the peer is already gone, there is nothing to shut down.
         let _ = self.io.shutdown().await;
     }
 }

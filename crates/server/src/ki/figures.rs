@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use worldwire_net::{Counts, Tally};
+use worldwire_net::{Counts, LogLimiter};
 
 use super::realm::{Census, Realm};
 use super::refusal::Refusal;
@@ -36,9 +36,9 @@ pub(super) struct Figures {
     refused: [AtomicU64; Refusal::ALL.len()],
     /// Limits on how often failed logins, ignored messages, and connections without a session ID
     /// are logged.
-    pub(super) failed_logins: Tally,
-    pub(super) ignored_messages: Tally,
-    pub(super) turned_away: Tally,
+    pub(super) failed_logins: LogLimiter,
+    pub(super) ignored_messages: LogLimiter,
+    pub(super) turned_away: LogLimiter,
 }
 
 /// The shortest interval between log lines that clients can cause at will.
@@ -49,7 +49,7 @@ impl Default for Figures {
         let [logins, selections, refreshes, ignored, malformed, creations, no_ids] =
             Default::default();
         let [failed_logins, ignored_messages, turned_away] =
-            [(); 3].map(|()| Tally::new(LOG_EVERY));
+            [(); 3].map(|()| LogLimiter::new(LOG_EVERY));
         Self {
             started: Instant::now(),
             logins,

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use worldwire_ki::crypt::login::Secret;
-use worldwire_net::Tally;
+use worldwire_net::LogLimiter;
 
 /// A key file that grows with every login.
 #[derive(Debug)]
 pub(super) struct Secrets {
     file: Mutex<File>,
-    failures: Tally,
+    failures: LogLimiter,
 }
 
 impl Secrets {
@@ -22,7 +22,7 @@ impl Secrets {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let failures = Tally::new(std::time::Duration::from_secs(60));
+        let failures = LogLimiter::new(std::time::Duration::from_secs(60));
         Ok(Self { file: Mutex::new(options.open(path)?), failures })
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use worldwire_net::{Capacity, Refused, Seat, Seats};
+use worldwire_net::{Capacity, Permit, Permits, Refused};
 
 /// The maximum number of clients that wait. Beyond that, the oldest is dropped.
 pub(super) const MAX_WAITING: usize = 1_024;
@@ -26,7 +26,7 @@ pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 /// The clients of a world.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    seats: Seats,
+    seats: Permits,
     /// The oldest first. Some may have stopped waiting.
     waiting: Mutex<VecDeque<Weak<AtomicBool>>>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Waiting {
 
 impl Admission {
     pub(super) fn new(capacity: Capacity) -> Self {
-        Self { seats: Seats::new(capacity), waiting: Mutex::default() }
+        Self { seats: Permits::new(capacity), waiting: Mutex::default() }
     }
 
     /// Starts the wait of a new client.
@@ -67,13 +67,13 @@ impl Admission {
     ///
     /// # Errors
     /// [`Refused`] if the world is full.
-    pub(super) fn admit(&self, address: IpAddr) -> Result<Seat, Refused> {
-        self.seats.take(address)
+    pub(super) fn admit(&self, address: IpAddr) -> Result<Permit, Refused> {
+        self.seats.acquire(address)
     }
 
     /// The number of admitted clients.
     pub(super) fn taken(&self) -> usize {
-        self.seats.taken()
+        self.seats.in_use()
     }
 }
 

@@ -13,7 +13,7 @@ use worldwire_mxo::connection::{Connection, News, Sender, Unit};
 use worldwire_mxo::frame::{LEAVE, RccFlags, RpcMessage};
 use worldwire_mxo::message::{END, MPM_ID};
 use worldwire_mxo::replicator::ClientId;
-use worldwire_net::{Application, End, Flow, Peer, Seat};
+use worldwire_net::{Application, End, Flow, Peer, Permit};
 
 use super::Shared;
 use super::admission::{ALIVE_TIME, Waiting};
@@ -36,7 +36,7 @@ pub(super) struct Client {
     /// The character named in the hello, until the client acknowledges something.
     waiting: Option<(u64, Waiting)>,
     /// The slot of an admitted client.
-    slot: Option<Seat>,
+    slot: Option<Permit>,
     client: Option<ClientId>,
     ticked: watch::Receiver<u64>,
     broken_rules: u32,

@@ -50,7 +50,7 @@ use worldwire_mxo::frame::{Datagram, Plain};
 use worldwire_mxo::replicator;
 use worldwire_mxo::schema::Objects;
 use worldwire_net::udp::{AcceptDatagrams, Listener};
-use worldwire_net::{Accept, Capacity, Clock, Counts, Options, Peer, Signal, Tally};
+use worldwire_net::{Accept, Capacity, Clock, Counts, LogLimiter, Options, Peer, Signal};
 
 pub use figures::Figures;
 pub use scene::{MAX_OBJECTS, ObjectError, Scene, SceneError};
@@ -152,10 +152,10 @@ pub(super) struct Shared {
     world: Mutex<World>,
     pub(super) figures: Figures,
     pub(super) counts: Arc<Counts>,
-    pub(super) refused: Tally,
-    pub(super) full: Tally,
+    pub(super) refused: LogLimiter,
+    pub(super) full: LogLimiter,
     /// Clients that have entered.
-    pub(super) entered: Tally,
+    pub(super) entered: LogLimiter,
     admission: Admission,
     pub(super) clock: Clock,
 }
@@ -192,9 +192,9 @@ impl OpenWorld {
             world: Mutex::new(world),
             figures: Figures::default(),
             counts: listener.counts(),
-            refused: Tally::new(LOG_EVERY),
-            full: Tally::new(LOG_EVERY),
-            entered: Tally::new(LOG_ARRIVALS),
+            refused: LogLimiter::new(LOG_EVERY),
+            full: LogLimiter::new(LOG_EVERY),
+            entered: LogLimiter::new(LOG_ARRIVALS),
             admission: Admission::new(config.capacity),
             clock,
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use worldwire_net::{Counts, Tally};
+use worldwire_net::{Counts, LogLimiter};
 use worldwire_uru::frame::Service;
 
 use super::game::AgeFigures;
@@ -25,11 +25,11 @@ pub(super) struct Figures {
     /// Sessions resumed after a lost connection.
     pub(super) returns: AtomicU64,
     /// Limits on how often refused logins are logged.
-    pub(super) refused_logins: Tally,
+    pub(super) refused_logins: LogLimiter,
     /// Limits on how often refused clients and refused joins are logged.
-    pub(super) turned_away: Tally,
+    pub(super) turned_away: LogLimiter,
     /// Limits on how often connections closed by ages are logged.
-    pub(super) sent_away: Tally,
+    pub(super) sent_away: LogLimiter,
 }
 
 /// The shortest interval between log lines that clients can cause at will.
@@ -39,7 +39,7 @@ impl Default for Figures {
     fn default() -> Self {
         let (established, open) = (Default::default(), Default::default());
         let [logins, logins_refused, returns] = Default::default();
-        let [refused_logins, turned_away, sent_away] = [(); 3].map(|()| Tally::new(LOG_EVERY));
+        let [refused_logins, turned_away, sent_away] = [(); 3].map(|()| LogLimiter::new(LOG_EVERY));
         let started = Instant::now();
         Self {
             started,

@@ -11,7 +11,7 @@ mod tera;
 mod uru;
 mod wad;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -219,6 +219,14 @@ pub(crate) struct Capture {
     /// The tcpdump that supplies packets instead of a file.
     #[arg(skip)]
     pub(crate) tcpdump: Option<Tcpdump>,
+}
+
+impl Capture {
+    /// A capture that needs no keys and is read by content.
+    pub(crate) fn plain(file: &Path, data: Data) -> Self {
+        let (file, keys, families) = (file.to_owned(), Vec::new(), Vec::new());
+        Self { file, keys, data, families, is_growing: false, tcpdump: None }
+    }
 }
 
 #[derive(Debug, Args)]

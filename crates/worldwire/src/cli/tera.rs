@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Platform};
 
-use super::{SideArg, Target};
+use super::{Data, SideArg, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Tera {
@@ -53,6 +53,14 @@ pub(crate) struct TeraBuild {
     /// Game version, such as 92.04, if revisions.json does not list the revision
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
+}
+
+impl TeraBuild {
+    /// The same as general options.
+    pub(crate) fn data(&self) -> Data {
+        let Self { data, revision, patch } = self;
+        Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() }
+    }
 }
 
 /// How definitions are read.
@@ -239,15 +247,8 @@ pub(crate) struct TeraRank {
     /// Capture with messages of the opcode
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) from: PathBuf,
-    /// Definitions and maps: files or directories
-    #[arg(short, long, value_name = "PATH", required = true)]
-    pub(crate) data: Vec<PathBuf>,
-    /// Client revision, which selects the opcode map
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) revision: Option<u32>,
-    /// Game version, such as 92.04, if revisions.json does not list the revision
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) patch: Option<Patch>,
+    #[command(flatten)]
+    pub(crate) build: TeraBuild,
     /// Write a map with the best name of each opcode, and ties as comments, to this file; --data
     /// finds it under the name protocol.REVISION.map
     #[arg(long, value_name = "FILE")]

@@ -42,7 +42,6 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
     print(&out)
 }
 
-/// A line for each codec.
 fn list_codecs<'c>(codecs: impl Iterator<Item = &'c Codec>, out: &mut String) {
     for codec in codecs {
         let _ = writeln!(out, "{:<18} {}", codec.name, codec.about);
@@ -83,7 +82,6 @@ fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
     Err(Failure::Run(format!("{} has no message or class {entry:?}{hint}", codec.name)))
 }
 
-/// A line for each class.
 fn list(classes: &[ClassRow], out: &mut String) {
     if classes.is_empty() {
         return;

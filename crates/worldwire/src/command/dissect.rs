@@ -248,7 +248,6 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The requested columns.
 fn columns(
     arguments: &Dissect,
     definitions: &Definitions,
@@ -355,7 +354,6 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|one| file(other) == Some(one))
 }
 
-/// Reads and checks a filter.
 pub(super) fn read_filter(
     text: &str,
     definitions: &Definitions,
@@ -399,7 +397,7 @@ fn check_filter(
         let UnknownField { name, nearest, is_certain } = field;
         let hint = nearest.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         if is_certain {
-            let problem = format!("filter: no message asked for has a field `{name}`{hint}");
+            let problem = format!("filter: no matching message has a field `{name}`{hint}");
             return Err(Failure::Run(problem));
         }
         common.note("filter", &format!("the field `{name}` is not known{hint}"));

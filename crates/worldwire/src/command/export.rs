@@ -132,7 +132,6 @@ fn of_result(result: NetError, piece: What) -> What {
     if result == NetError::Success { piece } else { What::Refused(result) }
 }
 
-/// The downloads of a capture.
 struct Downloads {
     folder: NewFolder,
     last: LastFolder,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::cli::NewPassword;
 use crate::input;
-use crate::output::Failure;
+use crate::output::{Failure, reason};
 
 /// The environment variable for a password.
 const PASSWORD: &str = "WORLDWIRE_PASSWORD";
@@ -48,7 +48,7 @@ pub(crate) fn known(file: Option<&Path>) -> Result<String, Failure> {
 
 fn ask(prompt: &str) -> Result<String, Failure> {
     rpassword::prompt_password(prompt)
-        .map_err(|error| Failure::Run(format!("cannot read a password: {error}")))
+        .map_err(|error| Failure::Run(format!("cannot read a password: {}", reason(&error))))
 }
 
 fn first_line(text: &str) -> String {

@@ -12,7 +12,6 @@ use crate::output::Failure;
 pub(crate) enum Times {
     /// The library or another program writes the time.
     Elsewhere,
-    /// The date and time in a zone.
     In(TimeZone),
 }
 

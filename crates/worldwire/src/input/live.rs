@@ -45,7 +45,6 @@ enum Origin {
 
 /// A message from the reading thread.
 enum Next {
-    /// Packets.
     Block(Block),
     /// Nothing arrived in time.
     Pause,
@@ -204,7 +203,6 @@ impl Live {
 }
 
 impl Block {
-    /// The packets, in order.
     fn packets(&self) -> impl Iterator<Item = Packet<'_>> {
         self.packets.iter().map(|(packet, range)| Packet {
             data: self.bytes.get(range.clone()).unwrap_or_default(),

@@ -9,7 +9,6 @@ use worldwire_core::Limits;
 
 use crate::output::{Failure, shown};
 
-/// The bytes of a file.
 pub(crate) enum Bytes {
     Mapped(Mmap),
     Read(Vec<u8>),

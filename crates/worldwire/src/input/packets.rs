@@ -19,7 +19,6 @@ use crate::output::{Failure, Interruption};
 /// fill batches under load.
 pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The packets of a capture.
 pub(crate) struct Packets(Source);
 
 enum Source {

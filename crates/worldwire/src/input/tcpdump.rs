@@ -78,7 +78,6 @@ impl PacketCopy {
         Ok(Self { writer: CaptureWriter::new(file, &[])?, links: Vec::new() })
     }
 
-    /// Writes a packet.
     pub(super) fn write(&mut self, packet: &Packet<'_>) -> Result<(), CaptureError> {
         let known = self.links.iter().position(|link| *link == packet.link);
         let interface = match known.and_then(|place| u32::try_from(place).ok()) {

@@ -16,7 +16,9 @@ pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
-pub(crate) use talk::{complain, counted, indented, printable, say, shown, spent};
+pub(crate) use talk::{
+    complain, counted, indented, printable, say, shown, spent, without_error_numbers,
+};
 pub(crate) use whole::{WholeFile, unfinished};
 
 /// Why a command failed.
@@ -42,10 +44,8 @@ impl Failure {
 /// An error of the operating system without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_lowercase(),
-        None => text,
-    }
+    let plain = without_error_numbers(&text);
+    if plain == text { text } else { plain.to_lowercase() }
 }
 
 /// The message for an output file that already exists.
@@ -53,7 +53,6 @@ pub(crate) fn occupied(path: &Path) -> String {
     format!("{}: already exists; use --force to overwrite it", shown(path))
 }
 
-/// The parent directory of a path.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     parent.unwrap_or_else(|| Path::new("."))
@@ -129,7 +128,6 @@ pub(crate) enum Output {
 const BUFFER: usize = 1 << 16;
 
 impl Output {
-    /// Opens the target of a result.
     pub(crate) fn open(target: &Target) -> Result<Self, Failure> {
         match Place::of(target)? {
             Place::Stdout => Ok(Self::Stdout(BufWriter::with_capacity(BUFFER, io::stdout()))),
@@ -141,7 +139,6 @@ impl Output {
         }
     }
 
-    /// Writes a part of the result.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         Write::write_all(self, bytes).map_err(|error| self.failed(&error))
     }
@@ -155,7 +152,6 @@ impl Output {
         }
     }
 
-    /// Completes the result.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         match self {
@@ -229,7 +225,6 @@ impl NewFile {
     }
 }
 
-/// Writes a whole result.
 pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(target)?;
     output.write(bytes)?;
@@ -278,7 +273,6 @@ impl SeekableOutput {
         act(writer).map_err(|error| Failure::io(target, &error))
     }
 
-    /// Completes the result.
     pub(crate) fn keep(self) -> Result<(), Failure> {
         self.0.finish()
     }

@@ -14,7 +14,6 @@ pub(crate) enum Place {
     Stdout,
     /// A device or a FIFO, which is written to in place.
     Through(PathBuf),
-    /// A file.
     File(FilePlace),
 }
 

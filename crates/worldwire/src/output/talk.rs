@@ -16,7 +16,25 @@ pub(crate) fn say(text: impl Display) {
 
 /// Reports a problem with an input on standard error.
 pub(crate) fn complain(subject: &str, problem: &str) {
-    say(format_args!("worldwire: {}: {}", printable(subject), printable(problem)));
+    let problem = printable(&without_error_numbers(problem));
+    say(format_args!("worldwire: {}: {problem}", printable(subject)));
+}
+
+/// A message without the numbers that the standard library appends to errors of the operating
+/// system: `No such file or directory (os error 2)`.
+pub(crate) fn without_error_numbers(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.parse::<i32>().is_ok() => plain.push_str(rest),
+            _ => {
+                plain.push_str(" (os error ");
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
 }
 
 impl Common {
@@ -70,7 +88,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, indented, printable};
+    use super::{counted, indented, printable, without_error_numbers};
 
     #[test]
     fn one_is_no_plural() {
@@ -86,6 +104,16 @@ mod tests {
         assert_eq!(printable(plain), plain);
         let escaped = printable("\u{7}");
         assert_eq!(printable(&escaped), escaped, "escaping is idempotent");
+    }
+
+    #[test]
+    fn error_numbers_are_removed() {
+        let message = "cannot write x: No space left on device (os error 28); free some";
+        let plain = "cannot write x: No space left on device; free some";
+        assert_eq!(without_error_numbers(message), plain);
+        for other in ["(os error 2)", "a (os error x) b", "a (os error 2"] {
+            assert_eq!(without_error_numbers(other), other);
+        }
     }
 
     #[test]

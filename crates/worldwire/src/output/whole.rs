@@ -209,7 +209,6 @@ mod nameless {
         Ok(openat(folder, ".", flags(), Mode::from_raw_mode(0o666))?.into())
     }
 
-    /// Creates a file with an unused name.
     pub(super) fn create_new_at(folder: &File, name: &Path) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())

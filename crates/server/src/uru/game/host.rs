@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
-use worldwire_net::Tally;
+use worldwire_net::LogLimiter;
 use worldwire_uru::age::{Event, Instance, JoinRefused};
 use worldwire_uru::types::NetError;
 
@@ -35,7 +35,7 @@ pub(super) struct Host {
     members: HashMap<u32, Member>,
     writer: StateWriter,
     dropped: Drops,
-    crowded: Tally,
+    crowded: LogLimiter,
     is_over: bool,
 }
 
@@ -113,7 +113,7 @@ impl Host {
             members: HashMap::new(),
             writer,
             dropped: Drops::default(),
-            crowded: Tally::new(LOG_EVERY),
+            crowded: LogLimiter::new(LOG_EVERY),
             is_over: false,
         })
     }

@@ -12,13 +12,13 @@ use worldwire_core::Error;
 use worldwire_core::json::Style;
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_net::rough::Conditions;
+use worldwire_net::lossy::Conditions;
 use worldwire_server::mxo::PORT;
 
 use super::host_and_port;
 use crate::cli::{ClientMxo, Common};
-use crate::command::open_files;
 use crate::command::serve::key_of;
+use crate::command::system;
 use crate::definitions;
 use crate::output::{Failure, complain, print, say};
 
@@ -32,8 +32,7 @@ const MAX_LISTED: usize = 5;
 pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure> {
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
     let mut first = [0; 8];
-    getrandom::fill(&mut first)
-        .map_err(|error| Failure::Run(format!("cannot get random numbers: {error}")))?;
+    system::random(&mut first)?;
     // Other programs keep only 53 bits of a number in JSON.
     let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
     let mut config = Settings::new(first);
@@ -43,10 +42,9 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
         config.key = SessionKey::new(&key_of(key)?);
     }
     if arguments.count > 1 {
-        open_files::allow_most();
+        system::raise_file_limit();
     }
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    let runtime = system::runtime()?;
     runtime.block_on(visit(arguments, &config, common))
 }
 
@@ -236,7 +234,7 @@ fn summary(visits: &[Client]) {
         if let Some(counts) = visit.counts() {
             arrived += counts.arrived();
             lost += counts.lost();
-            again += counts.again();
+            again += counts.duplicated();
             late += counts.late();
         }
     }

@@ -150,7 +150,6 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     if well { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The finding for an item.
 struct Finding {
     text: String,
     stream: u64,

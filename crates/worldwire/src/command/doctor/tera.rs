@@ -171,14 +171,8 @@ mod tests {
     /// The output for findings in `a.pcap`, for a build with this patch.
     fn written(findings: &[Finding], data: &Path, patch: Option<Patch>) -> String {
         let paths = vec![data.to_owned()];
-        let capture = Capture {
-            file: "a.pcap".into(),
-            keys: Vec::new(),
-            data: Data { paths, revision: None, patch: None, pin: Vec::new() },
-            families: Vec::new(),
-            is_growing: false,
-            tcpdump: None,
-        };
+        let data = Data { paths, revision: None, patch: None, pin: Vec::new() };
+        let capture = Capture::plain(Path::new("a.pcap"), data);
         let packets =
             Packets::new(&Library::default(), BuildFacts { patch, ..BuildFacts::default() });
         let definitions = TeraDefinitions::default();

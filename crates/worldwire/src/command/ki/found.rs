@@ -36,7 +36,6 @@ impl Kind {
     }
 }
 
-/// A file that was found.
 pub(crate) struct Found<'b> {
     /// Its name in messages: a path, followed by the file's name if it is in an archive.
     pub(crate) title: String,
@@ -58,7 +57,6 @@ impl Only {
     }
 }
 
-/// The outcome of a search.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     count: usize,

@@ -22,7 +22,6 @@ enum Part {
     Note { is_problem: bool, text: String },
 }
 
-/// The state of a conversation.
 struct Conversation {
     views: MxoViews,
     hello: Vec<u8>,

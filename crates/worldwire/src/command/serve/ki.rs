@@ -6,20 +6,10 @@ use worldwire_net::Stop;
 use worldwire_server::ki::realm::Realm;
 use worldwire_server::ki::{KiConfig, LoginServer, Start};
 
-use super::begin_log;
 use crate::cli::{Common, ServeKi};
-use crate::command::open_files;
 use crate::output::{Failure, Interruption, say, shown};
 
-pub(crate) fn run(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
-    begin_log(arguments.verbose, common);
-    open_files::allow_most();
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(arguments, common))
-}
-
-async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
+pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let secrets = match &arguments.secrets {
         Some(file) => Some(absolute(file).map_err(|error| Failure::io(file, &error))?),

@@ -4,18 +4,27 @@ mod ki;
 mod mxo;
 mod uru;
 
+use tokio::runtime::Runtime;
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{Common, Serve, ServeCommand};
+use crate::command::system;
 use crate::output::Failure;
 pub(crate) use mxo::key_of;
 
 pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
-        ServeCommand::Ki(ki) => ki::run(ki, common),
-        ServeCommand::Uru(uru) => uru::run(uru, common),
+        ServeCommand::Ki(ki) => start(ki.verbose, common)?.block_on(ki::serve(ki, common)),
+        ServeCommand::Uru(uru) => start(uru.verbose, common)?.block_on(uru::serve(uru, common)),
         ServeCommand::Mxo(mxo) => mxo::run(mxo, common),
     }
+}
+
+/// Prepares the process for a server.
+fn start(verbose: bool, common: &Common) -> Result<Runtime, Failure> {
+    begin_log(verbose, common);
+    system::raise_file_limit();
+    system::runtime()
 }
 
 /// Starts a server's log on standard error.

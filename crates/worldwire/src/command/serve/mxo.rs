@@ -12,14 +12,14 @@ use worldwire_mxo::replicator;
 use worldwire_net::{Capacity, Stop};
 use worldwire_server::mxo::{OPEN_KEY, OpenWorld, Scene, SceneError, WorldConfig};
 
-use super::begin_log;
+use super::start;
 use crate::cli::{Common, ServeMxo};
-use crate::command::open_files;
+use crate::command::system;
 use crate::definitions;
 use crate::output::{Failure, Interruption, complain, print, say};
 
 pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
-    begin_log(arguments.verbose, common);
+    let runtime = start(arguments.verbose, common)?;
     let (config, key) = config(arguments, common)?;
     warn(arguments, &key);
     let scene = match &arguments.scene {
@@ -33,9 +33,6 @@ pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> 
     if let Some(path) = &arguments.secrets {
         append(path, arguments.session, &key)?;
     }
-    open_files::allow_most();
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
     runtime.block_on(serve(arguments, config, &scene, &key, common))
 }
 
@@ -45,8 +42,7 @@ fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16
     let key = match arguments.key.as_deref() {
         Some("random") => {
             let mut key = [0; 16];
-            getrandom::fill(&mut key)
-                .map_err(|error| Failure::Run(format!("cannot get random numbers: {error}")))?;
+            system::random(&mut key)?;
             key
         }
         Some(digits) => key_of(digits)?,
@@ -92,7 +88,6 @@ fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
     }
 }
 
-/// A key of 32 hexadecimal digits.
 pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
     let bytes = worldwire_core::value::parse_hex(digits);
     let key = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -100,7 +95,6 @@ pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
     key.ok_or_else(|| Failure::Run("--key: needs 32 hexadecimal digits".to_owned()))
 }
 
-/// Appends the session to a key file.
 fn append(path: &Path, session: u32, key: &[u8; 16]) -> Result<(), Failure> {
     let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let lines = format!("[[mxo.session]]\nid = {session:#x}\nkey = \"{digits}\"\n");

@@ -6,20 +6,10 @@ use worldwire_net::Stop;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 
-use super::begin_log;
 use crate::cli::{Common, ServeUru};
-use crate::command::open_files;
 use crate::output::{Failure, Interruption, print, say, shown};
 
-pub(crate) fn run(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
-    begin_log(arguments.verbose, common);
-    open_files::allow_most();
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(arguments, common))
-}
-
-async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
+pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let change = changes(arguments)?;
     let shard = Shard::open_with(&arguments.folder, PrimeKind::Safe, change).await;

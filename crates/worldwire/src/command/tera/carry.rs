@@ -51,7 +51,6 @@ impl Said {
 /// What a capture reveals about its build.
 #[derive(Default)]
 struct Build {
-    /// The number of messages.
     messages: u64,
     /// The opcodes that vary between builds.
     opcodes: BTreeSet<u16>,
@@ -211,14 +210,7 @@ pub(super) fn capture<S: Sink>(
     write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<bool, Failure> {
     let data = Data { paths: Vec::new(), revision: None, patch: None, pin: Vec::new() };
-    let capture = Capture {
-        file: file.to_owned(),
-        keys: Vec::new(),
-        data,
-        families: Vec::new(),
-        is_growing: false,
-        tcpdump: None,
-    };
+    let capture = Capture::plain(file, data);
     Ok(command::capture::read(&capture, common, definitions, show, write)?.1)
 }
 

@@ -12,7 +12,6 @@ use super::folder;
 use crate::cli::Common;
 use crate::output::{Failure, print};
 
-/// One side of a comparison.
 enum Side {
     One(Box<Definition>),
     Folder(Box<Set>),

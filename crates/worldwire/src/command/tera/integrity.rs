@@ -12,7 +12,7 @@ use worldwire_tera::diagnosis::Diagnosis;
 use worldwire_tera::packet::Packets;
 
 use super::carry::{Said, capture};
-use crate::cli::{Common, Data, Target, TeraBuild};
+use crate::cli::{Common, Target, TeraBuild};
 use crate::definitions::{self, options, shell};
 use crate::output::{Failure, complain, counted, shown, write_all};
 
@@ -22,8 +22,7 @@ pub(super) fn run(
     target: &Target,
     common: &Common,
 ) -> Result<(), Failure> {
-    let TeraBuild { data, revision, patch } = build;
-    let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
+    let data = build.data();
     let definitions = definitions::load(&data, common)?;
     let known = definitions.part::<TeraDefinitions>();
     let given = options(&data);

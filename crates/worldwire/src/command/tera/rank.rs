@@ -20,7 +20,7 @@ use worldwire_tera::rank::{Candidate, Ranking};
 use super::carry::Said;
 use super::growing::GrowingMap;
 use super::map;
-use crate::cli::{Capture, Common, Data, Target, TeraRank};
+use crate::cli::{Capture, Common, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, Place, complain, counted, occupied, print, shown, write_all};
@@ -41,7 +41,7 @@ struct Found {
 }
 
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
-    let TeraRank { opcode, from, data, revision, patch, write, add, force, top, json } = arguments;
+    let TeraRank { opcode, from, build, write, add, force, top, json } = arguments;
     let target = write.clone().map(|file| Target { output: Some(file), force: *force });
     // Fail before doing the work and showing its results.
     let growing = match &write {
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         complain(&shown(file), &format!("already has opcode {opcode}, as {name}"));
         return Err(Failure::Input);
     }
-    let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
+    let data = build.data();
     let definitions = definitions::load(&data, common)?;
     let mut found: BTreeMap<u16, Found> = BTreeMap::new();
     let holds_tera = AtomicBool::new(false);
@@ -91,14 +91,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         }
         Ok(())
     };
-    let capture = Capture {
-        file: from.clone(),
-        keys: Vec::new(),
-        data,
-        families: Vec::new(),
-        is_growing: false,
-        tcpdump: None,
-    };
+    let capture = Capture::plain(from, data);
     let (_, clean) = capture::read(&capture, common, definitions, take, keep)?;
     if found.is_empty() {
         let message = match opcode {

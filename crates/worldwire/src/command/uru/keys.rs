@@ -9,6 +9,7 @@ use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::file::secure::SecureKey;
 
 use crate::cli::{KeyFormat, UruKeys};
+use crate::command::system;
 use crate::input;
 use crate::output::{Failure, say, write_all, write_secret};
 
@@ -61,11 +62,7 @@ struct SystemRandom;
 impl SystemRandom {
     /// Checks that random numbers are available.
     fn new() -> Result<Self, Failure> {
-        let mut probe = [0; 8];
-        match getrandom::fill(&mut probe) {
-            Ok(()) => Ok(Self),
-            Err(error) => Err(Failure::Run(format!("cannot get random numbers: {error}"))),
-        }
+        system::random(&mut [0; 8]).map(|()| Self)
     }
 }
 

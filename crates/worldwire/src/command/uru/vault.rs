@@ -14,6 +14,7 @@ use worldwire_uru::vault::VaultNode;
 use super::account::{answer, ask, print_lines};
 use super::sdl::load;
 use crate::cli::{Common, OtherServer, Target, UruVault};
+use crate::command::system;
 use crate::input;
 use crate::output::{Failure, Output, complain, indented, print, printable, write_secret};
 
@@ -100,7 +101,9 @@ fn moved(
 ) -> Result<Vec<String>, Failure> {
     let house = match from {
         OtherServer::Dirtsand => migration::import_dirtsand(&input::read_text(file)?, descriptors),
-        OtherServer::Moulars => runtime()?.block_on(migration::import_moulars(file, descriptors)),
+        OtherServer::Moulars => {
+            system::runtime()?.block_on(migration::import_moulars(file, descriptors))
+        }
     };
     let title = input::title(file);
     let house = house.map_err(|error| Failure::Run(format!("{title}: {error}")))?;
@@ -124,7 +127,7 @@ fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failur
             // The file must be private.
             let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
             let file = folder.path().join("vault.db");
-            let left = runtime()?.block_on(migration::export_moulars(&dump, &file));
+            let left = system::runtime()?.block_on(migration::export_moulars(&dump, &file));
             let left = left.map_err(|error| failed(error.to_string()))?;
             (input::read(&file)?, left)
         }
@@ -138,11 +141,6 @@ fn tell(title: &str, left: Vec<String>) {
     for left in left {
         complain(title, &format!("not converted: {}", printable(&left)));
     }
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Runtime::new();
-    runtime.map_err(|error| Failure::Run(format!("cannot start: {error}")))
 }
 
 /// The fields given as FIELD=VALUE. Text is taken verbatim, anything else as JSON.

@@ -14,7 +14,7 @@ use worldwire_server::ki::{CONFIG, KiConfig};
 
 use super::host_and_port;
 use crate::cli::ClientKi;
-use crate::command::{open_files, password};
+use crate::command::{password, system};
 use crate::input;
 use crate::output::{Failure, complain, print, printable, shown};
 use session::Session;
@@ -51,11 +51,10 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
         ..Settings::default()
     };
     let setup = Setup { host, port, settings, account, quiet };
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    let runtime = system::runtime()?;
     match arguments.count {
         Some(count) => {
-            open_files::allow_most();
+            system::raise_file_limit();
             runtime.block_on(load::run(setup, arguments, count))
         }
         None => runtime.block_on(script(&setup, &steps, arguments)),

@@ -14,7 +14,7 @@ use worldwire_ki::message::Selected;
 
 use super::{Setup, numbered};
 use crate::command::client::ki::step::Step;
-use crate::output::{printable, say};
+use crate::output::{printable, reason, say};
 
 /// Why a step failed.
 #[derive(Debug)]
@@ -39,7 +39,6 @@ impl From<ClientError> for Problem {
     }
 }
 
-/// A client.
 pub(super) struct Session<'s> {
     setup: &'s Setup,
     number: Option<u32>,
@@ -97,7 +96,8 @@ impl<'s> Session<'s> {
             }
             Step::CreateFrom(file) => {
                 let blob = std::fs::read(Path::new(file));
-                let blob = blob.map_err(|error| Problem::Said(format!("{file}: {error}")))?;
+                let blob =
+                    blob.map_err(|error| Problem::Said(format!("{file}: {}", reason(&error))))?;
                 self.client().await?.create(&blob).await?;
             }
             Step::Delete(character) => {
@@ -214,7 +214,6 @@ fn said(text: &str) -> Problem {
     Problem::Said(text.to_owned())
 }
 
-/// A notification from the server.
 fn told_json(told: &ServerMessage) -> Json {
     match told {
         ServerMessage::Admit(0) => json!({ "told": "let in" }),

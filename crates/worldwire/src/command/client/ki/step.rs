@@ -3,7 +3,6 @@
 use worldwire_ki::SCHOOLS;
 use worldwire_ki::crypt::login::Secret;
 
-/// A step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Ping,

@@ -19,7 +19,6 @@ use worldwire_uru::types::{Location, LocationFlags, SequenceNumber, Uoid, Uuid};
 use super::shown::seen;
 use super::step::Thing;
 
-/// A player in an age.
 #[derive(Debug)]
 pub(super) struct InAge {
     game: Game,

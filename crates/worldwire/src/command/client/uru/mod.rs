@@ -10,7 +10,7 @@ mod step;
 use worldwire_client::uru::{ClientError, Shard};
 
 use crate::cli::{ClientUru, Common};
-use crate::command::{open_files, password};
+use crate::command::{password, system};
 use crate::input;
 use crate::output::{Failure, complain, print, printable};
 use session::Session;
@@ -43,10 +43,9 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
     };
     let setup = Setup { shard, account };
     if arguments.count.is_some() {
-        open_files::allow_most();
+        system::raise_file_limit();
     }
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    let runtime = system::runtime()?;
     match arguments.count {
         Some(count) => runtime.block_on(load::run(setup, &source, count, arguments, common)),
         None => runtime.block_on(script(&setup, &steps, arguments)),
@@ -91,10 +90,8 @@ fn failure(step: &Step, error: &ClientError) -> Failure {
     }
 }
 
-/// The source of the steps.
 #[derive(Debug)]
 enum Source {
-    /// A script, with its title.
     Script(String, String),
     Words(Vec<String>),
 }

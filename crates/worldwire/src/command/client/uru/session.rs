@@ -249,7 +249,6 @@ impl<'s> Session<'s> {
         })
     }
 
-    /// The number of a node.
     fn number(&self, node: Node) -> Result<u32> {
         let (what, number) = match node {
             Node::Number(number) => return Ok(number),

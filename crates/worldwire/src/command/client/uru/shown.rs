@@ -78,7 +78,6 @@ fn is_silent(step: &Step) -> bool {
     )
 }
 
-/// The fields that a node has.
 pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     let mut writer = Writer::new();
     // Anything that was decoded can be encoded.
@@ -94,7 +93,6 @@ pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     from_str(&out).unwrap_or_default()
 }
 
-/// A notification from the server.
 pub(super) fn notification(notification: &Notification) -> Json {
     match notification {
         Notification::NodeChanged { node_id, revision_id } => {

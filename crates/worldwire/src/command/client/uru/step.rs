@@ -11,7 +11,6 @@ use worldwire_uru::vault::VaultNode;
 use crate::command::uru::fields_of;
 use crate::output::Failure;
 
-/// A step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Gatekeeper,
@@ -90,7 +89,6 @@ impl Thing {
     }
 }
 
-/// The steps with the arguments of each.
 const STEPS: &[(&str, &str)] = &[
     ("gatekeeper", ""),
     ("build", ""),

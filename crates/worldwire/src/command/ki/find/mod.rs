@@ -99,7 +99,6 @@ struct Search<'s> {
     style: Style,
 }
 
-/// What was seen in a file.
 #[derive(Default)]
 struct Seen {
     objects: u64,

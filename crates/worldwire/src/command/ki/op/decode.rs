@@ -94,7 +94,6 @@ struct Counts {
 }
 
 enum Outcome {
-    /// Not an object.
     Passed,
     Failed(Vec<String>),
     /// The readable part, with the error that ended it.

@@ -94,7 +94,6 @@ fn is_of_several(text: &[u8]) -> bool {
     text.starts_with(b"{") && is_line(values.next()) && is_line(values.next())
 }
 
-/// The outcome for one input.
 enum Outcome {
     Passed,
     Unchanged,

@@ -37,7 +37,6 @@ pub(in crate::command::ki) enum Found {
     /// An object that has not been changed since it was extracted, with a hash of its original
     /// bytes.
     Unchanged(String),
-    /// The bytes of an object.
     Object(Vec<u8>),
 }
 
@@ -52,7 +51,6 @@ struct Wrapped<'j> {
     stream: Stream,
 }
 
-/// The kind of a text.
 enum Text<'t> {
     Json {
         object: &'t str,

@@ -202,7 +202,6 @@ pub(crate) fn with<R>(
 }
 
 impl Sources {
-    /// Expands one path.
     fn add(&mut self, path: &Path) -> Result<(), Failure> {
         if path == Path::new("-") {
             return self.add_standard_input();
@@ -260,7 +259,6 @@ impl Sources {
     }
 }
 
-/// Whether a path is a pattern.
 pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[', '{']) && !path.exists()
 }

@@ -15,7 +15,6 @@ use crate::output::{Failure, FilePlace, complain, counted, shown};
 
 /// Where the content of an entry comes from.
 pub(super) enum Content<'d> {
-    /// A file, and its size.
     File(PathBuf, u64),
     /// The bytes of an encoded object.
     Made(Vec<u8>),

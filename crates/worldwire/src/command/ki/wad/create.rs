@@ -114,7 +114,6 @@ enum Part<'c> {
 
 type Window<'c> = Vec<Part<'c>>;
 
-/// Writes all windows in order.
 fn write_windows<'n>(
     mut plan: Plan<'n>,
     mut output: SeekableOutput,

@@ -51,7 +51,6 @@ enum Fault {
     Output(String),
 }
 
-/// The outcome for a file.
 enum Outcome {
     /// This many bytes were written, whether the object was decoded or not.
     Written {
