@@ -7,14 +7,15 @@
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, ServerConfig};
 use crate::operators::{self, Operated};
-use crate::store::StoreError;
 use crate::store::lock::{FolderLock, LOCK_FILE};
-use crate::store::seal::KeyError;
+use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
+use crate::store::{self, Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
@@ -42,6 +43,12 @@ pub trait Administered: Operated {
     fn open_stopped(
         folder: &Path,
     ) -> impl Future<Output = Result<Self, AdminError<Self::LoadError>>> + Send;
+
+    /// The error for a directory without such a server.
+    fn missing(folder: &Path) -> AdminError<Self::LoadError> {
+        let (folder, name, command) = (folder.to_owned(), Self::NAME, Self::COMMAND);
+        AdminError::NoServer { folder, name, command }
+    }
 
     /// Closes what [`open_stopped`](Self::open_stopped) opened.
     fn close_stopped(&self) -> impl Future<Output = ()> + Send;
@@ -115,6 +122,22 @@ impl<E> AdminError<E> {
             _ => Self::Silent { folder: folder.to_owned(), name, source },
         }
     }
+}
+
+/// Reads the configuration of a server that is not running.
+pub(crate) fn stopped_config<C: ServerConfig, E>(folder: &Path) -> Result<C, AdminError<E>> {
+    let file = folder.join(C::FILE);
+    let config = C::read(folder).map_err(|error| AdminError::Config { file, error })?;
+    Ok(config.unwrap_or_default())
+}
+
+/// Opens the database of a server that is not running, and reads its key.
+pub(crate) async fn stopped_store<C: ServerConfig, E>(
+    folder: &Path,
+    config: &C,
+) -> Result<(Arc<dyn Store>, ServerKey), AdminError<E>> {
+    let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
+    Ok((store, ServerKey::load(&folder.join(KEY_FILE))?))
 }
 
 /// An operator's access to one server.

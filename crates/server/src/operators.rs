@@ -64,6 +64,12 @@ pub trait Operated: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Json>, Self::Error>> + Send;
 }
 
+/// Formats a request without its fields, which may include a password.
+pub(crate) fn debug_request(request: &impl Serialize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let json = serde_json::to_value(request).unwrap_or_default();
+    write!(f, "Request({})", json["request"])
+}
+
 /// Listens for operators.
 #[derive(Debug)]
 pub struct Listener<O> {

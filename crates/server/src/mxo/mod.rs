@@ -60,6 +60,7 @@ use admission::{Admission, MAX_WAITING};
 use client::Client;
 
 use crate::page::Serving;
+use crate::start::{StartError, listen_status};
 
 /// A publicly known key, for worlds on one machine: the protocol requires encryption.
 pub const OPEN_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -119,15 +120,8 @@ impl Default for WorldConfig {
 #[non_exhaustive]
 pub enum OpenError {
     /// An address is not available.
-    #[error("cannot listen at {address}: {error}; choose another address with {setting}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The option or setting that it comes from.
-        setting: &'static str,
-        /// The system's error.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// An object of the scene, or the configuration of the replicator.
     #[error(transparent)]
     World(#[from] Error),
@@ -183,11 +177,8 @@ impl OpenWorld {
         let address = config.listen;
         let listener = Listener::bind(address, options)
             .await
-            .map_err(|error| OpenError::Listen { address, setting: "--listen", error })?;
-        let page = crate::page::bind(config.status).await;
-        let setting = "--status";
-        let page =
-            page.map_err(|(address, error)| OpenError::Listen { address, setting, error })?;
+            .map_err(|error| StartError::Listen { address, setting: "--listen", error })?;
+        let page = listen_status(config.status).await?;
         let shared = Arc::new(Shared {
             world: Mutex::new(world),
             figures: Figures::default(),

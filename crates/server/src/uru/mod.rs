@@ -53,7 +53,7 @@ use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
-pub use config::{CONFIG, ShardConfig};
+pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{Outbox, hand_out};
 pub use vault::{ClearError, Cleared};
 
@@ -66,15 +66,13 @@ use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
 
-use crate::config::ServerConfig as _;
 use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, at, configuration, in_config, listen, listen_status, lock_folder, save, server_key,
+    StartError, at, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
 };
 use crate::store::lock::FolderLock;
-use crate::store::{self, StoreError};
 
 /// Why a shard cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -102,12 +100,6 @@ pub enum ShardError {
     /// The data in the database.
     #[error(transparent)]
     Vault(#[from] VaultError),
-}
-
-impl From<StoreError> for ShardError {
-    fn from(error: StoreError) -> Self {
-        StartError::from(error).into()
-    }
 }
 
 /// The state that all connections share.
@@ -180,8 +172,7 @@ impl Shard {
             // Only after the ports are known to be free.
             save(folder, &config)?;
         }
-        let store = store::open(folder, config.database_url()).await?;
-        let key = server_key(folder, &*store).await?;
+        let (store, key) = open_store(folder, &config).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
         let operators = operators::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {

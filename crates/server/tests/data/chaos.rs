@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use worldwire_server::store;
+use worldwire_server::uru::SQLITE_FILE;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -145,7 +147,8 @@ fn writer() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = store::open(folder.as_ref(), url.as_deref()).await.unwrap();
+        let store =
+            store::open(Path::new(&folder).join(SQLITE_FILE), url.as_deref()).await.unwrap();
         let vault = Vault::open(store, key(), VaultConfig::default()).await.unwrap();
         // The harness has begun a line.
         say("");

@@ -157,6 +157,7 @@ async fn no_secret_shows() {
     assert!(!format!("{:?}", account(1, "Ann")).contains("255"));
     let url = "mysql://ann:hunter2@host/shard";
     let folder = tempfile::tempdir().unwrap();
-    let error = worldwire_server::store::open(folder.path(), Some(url)).await.err().unwrap();
+    let error =
+        worldwire_server::store::open(folder.path().join("x"), Some(url)).await.err().unwrap();
     assert!(!format!("{error} {error:?}").contains("hunter2"));
 }

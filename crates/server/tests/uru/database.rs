@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
-use worldwire_server::store::SQLITE_FILE;
+use worldwire_server::uru::SQLITE_FILE;
 use worldwire_uru::types::{Nested, NetError};
 use worldwire_uru::vault::{NodeType, VaultNode};
 

@@ -27,7 +27,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        Self::with(KiConfig::default().rules())
+        Self::with(Rules::of(&KiConfig::default()))
     }
 
     fn with(rules: Rules) -> Self {
@@ -58,12 +58,12 @@ impl Desk {
     }
 
     /// Sends a request and returns the replies.
-    fn say(&mut self, said: Request) -> Vec<Reply> {
-        self.login.hear(AT, said);
-        self.hear()
+    fn send(&mut self, request: Request) -> Vec<Reply> {
+        self.login.handle(AT, request);
+        self.replies()
     }
 
-    fn hear(&mut self) -> Vec<Reply> {
+    fn replies(&mut self) -> Vec<Reply> {
         let mut replies = Vec::new();
         while let Some(output) = self.login.poll() {
             match output {
@@ -111,13 +111,13 @@ impl Desk {
     }
 
     fn log_in(&mut self, name: &str, password: &str) -> Vec<Reply> {
-        let said = authenticate(name, password, self.salt, Form::V3);
-        self.say(said)
+        let request = authenticate(name, password, self.salt, Form::V3);
+        self.send(request)
     }
 
     fn validate(&mut self, ck2: &Secret) -> Vec<Reply> {
         let pass_key = pk3(ck2, self.salt);
-        self.say(Request::Validate { user: USER, pass_key, machine: MACHINE })
+        self.send(Request::Validate { user: USER, pass_key, machine: MACHINE })
     }
 }
 
@@ -177,9 +177,9 @@ fn k_15_a_standalone_login_enters_the_queue_with_its_first_request() {
     assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
     assert_eq!(desk.asked, ["account"]);
     let list = ["startlist", "character", "character", "endlist"];
-    assert_eq!(short(&desk.say(Request::ListCharacters)), list);
+    assert_eq!(short(&desk.send(Request::ListCharacters)), list);
     assert_eq!(desk.asked, ["account", "enter", "characters"]);
-    assert_eq!(short(&desk.say(Request::ListCharacters)), list, "it has its seat");
+    assert_eq!(short(&desk.send(Request::ListCharacters)), list, "it has its slot");
     assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 1);
 
     // On a full server it waits like the others.
@@ -187,10 +187,10 @@ fn k_15_a_standalone_login_enters_the_queue_with_its_first_request() {
     desk.place = QueuePosition::Waiting(2);
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
     let refused = ["admit 2", "list: NotAdmitted"];
-    assert_eq!(short(&desk.say(Request::ListCharacters)), refused);
+    assert_eq!(short(&desk.send(Request::ListCharacters)), refused);
     desk.login.placed(AT, QueuePosition::In);
-    assert_eq!(short(&desk.hear()), ["admit 0"]);
-    assert_eq!(short(&desk.say(Request::ListCharacters)), list);
+    assert_eq!(short(&desk.replies()), ["admit 0"]);
+    assert_eq!(short(&desk.send(Request::ListCharacters)), list);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn k_16_a_second_validate_keeps_the_position_and_each_position_is_sent_once() {
         assert_eq!(short(&desk.validate(&Secret::new(ck2))), ["validated", "admit 3"]);
     }
     desk.login.placed(AT, QueuePosition::Waiting(3));
-    assert!(desk.hear().is_empty());
+    assert!(desk.replies().is_empty());
     desk.login.placed(AT, QueuePosition::Waiting(2));
-    assert_eq!(short(&desk.hear()), ["admit 2"]);
+    assert_eq!(short(&desk.replies()), ["admit 2"]);
     desk.login.placed(AT, QueuePosition::In);
-    assert_eq!(short(&desk.hear()), ["admit 0"]);
+    assert_eq!(short(&desk.replies()), ["admit 0"]);
 }
 
 #[test]
@@ -221,14 +221,14 @@ fn k_07_requests_about_characters_require_admission() {
     };
     let mut desk = Desk::new();
     for (request, refused) in requests() {
-        assert_eq!(short(&desk.say(request)), [refused]);
+        assert_eq!(short(&desk.send(request)), [refused]);
     }
     assert!(desk.asked.is_empty());
     desk.tickets = vec![Secret::new("secret")];
     desk.place = QueuePosition::Waiting(1);
     desk.validate(&Secret::new("secret"));
     for (request, refused) in requests() {
-        assert_eq!(short(&desk.say(request)), [refused], "those who wait are not in either");
+        assert_eq!(short(&desk.send(request)), [refused], "those who wait are not in either");
     }
     assert_eq!(desk.asked, ["tickets", "enter"]);
 }
@@ -238,14 +238,14 @@ fn k_10_a_resent_message_may_use_the_previous_session() {
     let mut desk = Desk::new();
     let again = || authenticate("merle", "hunter2", Desk::new().salt, Form::V3);
     desk.refresh();
-    let replies = desk.say(again());
+    let replies = desk.send(again());
     // The reply uses the current session.
     assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
     // Only one message may.
-    assert_eq!(short(&desk.say(again())), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&desk.send(again())), ["authenticated: AuthenFailed"]);
     // The client stays logged in.
     desk.refresh();
-    assert_eq!(short(&desk.say(Request::ListCharacters))[0], "startlist");
+    assert_eq!(short(&desk.send(Request::ListCharacters))[0], "startlist");
 
     let mut desk = Desk::new();
     desk.tickets = vec![Secret::new("secret")];
@@ -253,8 +253,8 @@ fn k_10_a_resent_message_may_use_the_previous_session() {
     desk.refresh();
     let validate =
         || Request::Validate { user: USER, pass_key: pass_key.clone(), machine: MACHINE };
-    assert_eq!(short(&desk.say(validate())), ["validated", "admit 0"]);
-    assert_eq!(short(&desk.say(validate())), ["validated: ValidateFailed"]);
+    assert_eq!(short(&desk.send(validate())), ["validated", "admit 0"]);
+    assert_eq!(short(&desk.send(validate())), ["validated: ValidateFailed"]);
 }
 
 #[test]
@@ -294,11 +294,11 @@ fn k_18_failures_delay_the_next_reply() {
 fn k_19_a_failed_selection_has_no_key_and_keeps_the_connection() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
-    let replies = desk.say(Request::SelectCharacter(1));
+    let replies = desk.send(Request::SelectCharacter(1));
     assert_eq!(short(&replies), ["selected: UnknownCharacter"]);
     assert!(!desk.is_closed);
-    assert_eq!(short(&desk.say(Request::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
-    assert_eq!(short(&desk.say(Request::SelectCharacter(2))), ["selected"]);
+    assert_eq!(short(&desk.send(Request::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
+    assert_eq!(short(&desk.send(Request::SelectCharacter(2))), ["selected"]);
     assert!(desk.is_closed, "K-23: the client connects to its zone");
 }
 
@@ -312,11 +312,11 @@ fn k_20_names_are_single_words_and_sessions_have_one_spelling() {
     };
     let proof = worldwire_ki::crypt::login::ck1(&password_hash("hunter2"), desk.salt);
     for id in ["01419", "+1419", "1420", ""] {
-        let said = seal(&format!("{id} merle {}", proof.as_str()), desk.salt);
-        assert_eq!(short(&desk.say(said)), ["authenticated: AuthenFailed"], "{id}");
+        let request = seal(&format!("{id} merle {}", proof.as_str()), desk.salt);
+        assert_eq!(short(&desk.send(request)), ["authenticated: AuthenFailed"], "{id}");
     }
-    let said = seal(&format!("1419 merle {}", proof.as_str()), desk.salt);
-    assert_eq!(short(&desk.say(said))[0], "authenticated");
+    let request = seal(&format!("1419 merle {}", proof.as_str()), desk.salt);
+    assert_eq!(short(&desk.send(request))[0], "authenticated");
 }
 
 #[test]
@@ -328,13 +328,13 @@ fn k_21_a_ban_is_revealed_only_with_the_right_password() {
     desk.tickets = vec![Secret::new("secret")];
     assert_eq!(short(&desk.validate(&Secret::new("secret"))), ["validated: AccountBanned"]);
 
-    let mut rules = KiConfig::default().rules();
+    let mut rules = Rules::of(&KiConfig::default());
     rules.banned_machines = [MACHINE].into();
     let mut desk = Desk::with(rules);
     assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: MachineBanned"]);
 
-    let mut rules = KiConfig::default().rules();
+    let mut rules = Rules::of(&KiConfig::default());
     rules.open = false;
     let mut desk = Desk::with(rules);
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: AISNoLogin"]);
@@ -350,14 +350,14 @@ fn k_22_silent_clients_are_disconnected_after_fifteen_minutes() {
     let quarter = Duration::from_secs(15 * 60);
     assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "from the accept on");
     desk.refresh();
-    assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "a refresh is nothing it said");
+    assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "a refresh is not activity");
     let later = Duration::from_secs(600);
-    desk.login.hear(later, Request::NotAfk);
+    desk.login.handle(later, Request::NotAfk);
     assert_eq!(desk.login.poll_timeout(), Some(later + quarter));
     desk.login.timeout(later + quarter - Duration::from_nanos(1));
-    assert!(desk.hear().is_empty());
+    assert!(desk.replies().is_empty());
     desk.login.timeout(later + quarter);
-    assert!(matches!(desk.hear()[..], [Reply::Afk { in_zone: false }]));
+    assert!(matches!(desk.replies()[..], [Reply::Afk { in_zone: false }]));
     assert!(desk.is_closed && desk.login.poll_timeout().is_none());
 }
 
@@ -367,7 +367,7 @@ fn k_25_milliseconds_are_hashed_without_padding() {
         let mut desk = Desk::new();
         desk.salt.millis = millis;
         desk.login.established(AT, desk.salt);
-        desk.login.hear(AT, Request::NotAfk);
+        desk.login.handle(AT, Request::NotAfk);
         let replies = desk.log_in("merle", "hunter2");
         let ck2 = issued(&replies, desk.salt);
         desk.tickets = vec![ck2.clone()];
@@ -385,9 +385,9 @@ fn older_login_messages_are_accepted_refused_or_ignored() {
         (Legacy::Refuse, &["authenticated: AuthenFailed"]),
         (Legacy::Ignore, &[]),
     ] {
-        let mut desk = Desk::with(Rules { legacy, ..KiConfig::default().rules() });
-        let said = authenticate("merle", "hunter2", desk.salt, Form::Legacy);
-        assert_eq!(short(&desk.say(said)), wanted, "{legacy:?}");
+        let mut desk = Desk::with(Rules { legacy, ..Rules::of(&KiConfig::default()) });
+        let request = authenticate("merle", "hunter2", desk.salt, Form::Legacy);
+        assert_eq!(short(&desk.send(request)), wanted, "{legacy:?}");
         assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
     }
 }
@@ -396,7 +396,7 @@ fn older_login_messages_are_accepted_refused_or_ignored() {
 fn k_17_refused_characters_get_a_specific_reason() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
-    let mut create = |blob: Vec<u8>| short(&desk.say(Request::CreateCharacter(blob)))[0].clone();
+    let mut create = |blob: Vec<u8>| short(&desk.send(Request::CreateCharacter(blob)))[0].clone();
     let plain = |name: &str, indices| Character::plain(name, "Fire", indices).into_bytes();
     assert_eq!(create(plain("", 0xff_ffff)), "created");
     assert_eq!(create(plain("", 0x100_0000)), "created: InvalidName");
@@ -414,36 +414,36 @@ fn k_17_refused_characters_get_a_specific_reason() {
 fn a_login_to_another_account_gives_up_the_queue_position() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
-    desk.say(Request::ListCharacters);
+    desk.send(Request::ListCharacters);
     desk.account.user = 6;
     desk.log_in("merle", "hunter2");
     assert!(desk.notes.iter().any(|note| matches!(note, LoginEvent::LoggedOut)));
     assert_eq!(desk.login.user(), Some(6));
-    desk.say(Request::ListCharacters);
+    desk.send(Request::ListCharacters);
     assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 2);
 }
 
 #[test]
 fn requests_during_a_query_are_ignored() {
     let mut desk = Desk::new();
-    let said = authenticate("merle", "hunter2", desk.salt, Form::V3);
-    desk.login.hear(AT, said);
+    let request = authenticate("merle", "hunter2", desk.salt, Form::V3);
+    desk.login.handle(AT, request);
     assert!(matches!(desk.login.poll(), Some(Output::Ask(Query::Account(_)))));
-    desk.login.hear(AT, Request::Ping);
+    desk.login.handle(AT, Request::Ping);
     desk.login.answer(AT, Answer::QueuePosition(QueuePosition::In));
     assert!(desk.login.poll().is_none(), "an answer to something else is none");
     desk.login.answer(AT, Answer::nobody());
-    assert_eq!(short(&desk.hear()), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&desk.replies()), ["authenticated: AuthenFailed"]);
 }
 
 #[test]
 fn zones_ignore_logins() {
     let mut desk = Desk::new();
     let attach = || Request::Attach { key: Secret::new("key"), user: USER, character: 3 };
-    assert_eq!(short(&desk.say(attach())), ["inzone"]);
+    assert_eq!(short(&desk.send(attach())), ["inzone"]);
     assert!(desk.log_in("merle", "hunter2").is_empty());
-    assert!(desk.say(Request::ListCharacters).is_empty());
-    assert!(matches!(desk.say(Request::Ping)[..], [Reply::Pong]));
+    assert!(desk.send(Request::ListCharacters).is_empty());
+    assert!(matches!(desk.send(Request::Ping)[..], [Reply::Pong]));
     desk.login.stop();
-    assert!(matches!(desk.hear()[..], [Reply::Shutdown { in_zone: true }]));
+    assert!(matches!(desk.replies()[..], [Reply::Shutdown { in_zone: true }]));
 }

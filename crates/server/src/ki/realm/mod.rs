@@ -24,10 +24,10 @@ use worldwire_net::Clock;
 pub use accounts::{
     AccountError, AccountSummary, CharacterSummary, Privileges, check_account_name,
 };
-pub use queue::{Number, Queue, QueuePosition};
+pub use queue::{Number, Queue};
 
 use super::config::KiConfig;
-use super::login::{Account, Answer, Query};
+use super::login::{Account, Answer, Query, QueuePosition};
 use crate::store::seal::ServerKey;
 use crate::store::{Ledger, StoreError};
 use accounts::AccountEntry;

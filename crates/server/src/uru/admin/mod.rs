@@ -9,17 +9,16 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::config::ShardConfig;
+use super::config::{SQLITE_FILE, ShardConfig};
 use super::vault::{
     AccountSummary, Dump, DumpError, Finding, Kicked, Named, PasswordSet, TreeLine, Vault,
     VaultError, fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
-use crate::admin::Administered;
+use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
-use crate::operators::Operated;
-use crate::store::seal::{KEY_FILE, ServerKey};
-use crate::store::{self, SQLITE_FILE};
+use crate::operators::{Operated, debug_request};
+use crate::store::seal::KEY_FILE;
 
 impl Operated for Vault {
     type Request = Request;
@@ -139,8 +138,7 @@ pub enum Request {
 impl fmt::Debug for Request {
     /// Without the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = serde_json::to_value(self).unwrap_or_default();
-        write!(f, "Request({})", json["request"])
+        debug_request(self, f)
     }
 }
 
@@ -162,20 +160,15 @@ impl Administered for Vault {
         }
         let has_others =
             [SQLITE_FILE, ShardConfig::FILE].iter().any(|name| folder.join(name).exists());
-        Err(if has_others { AdminError::NoKey(key) } else { no_shard(folder) })
+        Err(if has_others { AdminError::NoKey(key) } else { Self::missing(folder) })
     }
 
     async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
-        let config = ShardConfig::read(folder);
-        let file = folder.join(ShardConfig::FILE);
-        let config = config.map_err(|error| AdminError::Config { file, error })?;
-        let config = config.unwrap_or_default();
-        let url = config.database_url();
-        if url.is_none() && !folder.join(SQLITE_FILE).exists() {
-            return Err(no_shard(folder));
+        let config: ShardConfig = stopped_config(folder)?;
+        if config.database_url().is_none() && !folder.join(SQLITE_FILE).exists() {
+            return Err(Self::missing(folder));
         }
-        let store = store::open(folder, url).await?;
-        let key = ServerKey::load(&folder.join(KEY_FILE))?;
+        let (store, key) = stopped_store(folder, &config).await?;
         // Opening creates the shard's own ages, so they must have their configured names.
         Self::open(store, key, config.vault()).await.map_err(AdminError::Load)
     }
@@ -183,11 +176,6 @@ impl Administered for Vault {
     async fn close_stopped(&self) {
         self.close().await;
     }
-}
-
-fn no_shard(folder: &Path) -> AdminError {
-    let (name, command) = (Vault::NAME, Vault::COMMAND);
-    AdminError::NoServer { folder: folder.to_owned(), name, command }
 }
 
 /// Why a shard refused a request.

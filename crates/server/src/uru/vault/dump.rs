@@ -19,13 +19,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use worldwire_core::json::{Json, Style, parse, write_children};
-use worldwire_core::{Error, Field, Reader, Record as _, Tree, Value};
+use worldwire_core::json::{Json, parse};
+use worldwire_core::{Error, Field};
 use worldwire_uru::crypt::login::NAME_UNITS;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::content::{Content, Entry, decode, encode};
+use super::content::{Content, Entry, decode, encode, node_json};
 use super::graph::Graph;
 use super::inspect::{Finding, problems};
 use super::scores::MAX_KIND;
@@ -496,16 +496,6 @@ pub(crate) fn digest(hex: &str) -> Option<[u8; 20]> {
         *byte = u8::try_from(high? << 4 | low?).ok()?;
     }
     Some(digest)
-}
-
-/// The JSON of a node.
-pub(crate) fn node_json(content: &[u8]) -> String {
-    let mut reader = Reader::traced("node", content, Tree::default());
-    let outcome = VaultNode::decode_fields(&mut reader);
-    let (tree, _) = reader.conclude(outcome);
-    let mut out = String::new();
-    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
-    out
 }
 
 /// The fields of a node given as JSON.

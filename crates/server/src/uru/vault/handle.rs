@@ -13,62 +13,21 @@ use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 use zeroize::Zeroizing;
 
-use super::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
+use super::accounts::{AccountSummary, LoggedIn, PasswordSet};
 use super::ages::{AgeFound, InitAge, PublicAge};
 use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
 use super::players::Kicked;
-use super::session::Outcome;
-use super::steps::Damage;
-use super::steps::VaultState;
+use super::session::{ConnectionId, Login, Notice, Outcome};
+use super::steps::{Randomness, VaultState};
 use super::tables::players::PlayerSummary;
 use super::tables::scores::ScoreSummary;
-use super::task::{Arrival, Call, Message, Task};
+use super::task::{Arrival, Call, Message, Task, VaultError};
 use super::trees::AgeNodes;
-use crate::store::seal::{KEY_FILE, ServerKey};
+use crate::store::seal::ServerKey;
 use crate::store::{Store, StoreError};
-
-/// The number of a session, never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ConnectionId(pub(crate) u64);
-
-/// A message to a session about a change that it watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// `VaultNodeChanged`: a node was saved.
-    NodeChanged {
-        /// The node.
-        node_id: u32,
-        /// The revision of the request, or a random one for changes by the server.
-        revision_id: Uuid,
-    },
-    /// `VaultNodeAdded`: a reference was added.
-    NodeAdded {
-        /// The upper node.
-        parent_id: u32,
-        /// The lower node.
-        child_id: u32,
-        /// The owner of the reference.
-        owner_id: u32,
-    },
-    /// `VaultNodeRemoved`: a reference was removed.
-    NodeRemoved {
-        /// The upper node.
-        parent_id: u32,
-        /// The lower node.
-        child_id: u32,
-    },
-    /// `KickedOff`: the session was ended. Close the connection after sending this.
-    KickedOff {
-        /// The reason.
-        reason: NetError,
-    },
-}
-
-/// Fills a buffer with random bytes.
-pub type Randomness = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -99,26 +58,6 @@ impl Default for Environment {
         };
         Self { clock: Box::new(clock), random: Box::new(random) }
     }
-}
-
-/// Why a vault cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum VaultError {
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The database has rows that this server would not have written.
-    #[error("the vault is damaged: {0}")]
-    Damaged(#[from] Damage),
-    /// The passwords in the database are sealed with another key.
-    #[error(
-        "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
-        restore the key or the database that belong together"
-    )]
-    OtherKey,
-    /// A configured age or neighbourhood cannot be created.
-    #[error("cannot create the shard's own ages: {0:?}")]
-    Founding(NetError),
 }
 
 /// A shard's vault. Cheap to clone; see the [module](super).

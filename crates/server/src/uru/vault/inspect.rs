@@ -8,8 +8,7 @@ use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::age_states::stands_alone;
-use super::content::{Entry, Facts, decode, folder};
-use super::dump::node_json;
+use super::content::{Entry, Facts, decode, folder, node_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
 use super::session::Outcome;

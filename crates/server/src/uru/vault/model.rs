@@ -276,7 +276,7 @@ impl Both {
                 let id = ConnectionId(connection);
                 let node = self.pick(root);
                 let node = if node == system { 0 } else { node };
-                let mut session = self.state.sessions()[&id].clone();
+                let mut session = Session::clone(&self.state.sessions()[&id]);
                 let at = usize::from(matches!(step, Step::Visit { .. }));
                 self.model.roots.get_mut(&id).unwrap()[at] = node;
                 if at == 0 {
@@ -288,7 +288,8 @@ impl Both {
             }
             Step::Leave { connection } => {
                 let id = ConnectionId(connection);
-                let session = Session { player: 0, age: 0, ..self.state.sessions()[&id].clone() };
+                let session =
+                    Session { player: 0, age: 0, ..Session::clone(&self.state.sessions()[&id]) };
                 self.state.put_session(id, Some(session));
                 self.model.roots.insert(id, [0, 0]);
             }

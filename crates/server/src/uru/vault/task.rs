@@ -20,10 +20,30 @@ use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 use worldwire_uru::types::NetError;
 
-use super::handle::{ConnectionId, Notice, VaultError};
-use super::session::{Outcome, Stop};
-use super::steps::VaultState;
+use super::session::{ConnectionId, Notice, Outcome, Stop};
+use super::steps::{Damage, VaultState};
+use crate::store::seal::KEY_FILE;
 use crate::store::{Changes, Position, Store, StoreError};
+
+/// Why a vault cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database has rows that this server would not have written.
+    #[error("the vault is damaged: {0}")]
+    Damaged(#[from] Damage),
+    /// The passwords in the database are sealed with another key.
+    #[error(
+        "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
+        restore the key or the database that belong together"
+    )]
+    OtherKey,
+    /// A configured age or neighbourhood cannot be created.
+    #[error("cannot create the shard's own ages: {0:?}")]
+    Founding(NetError),
+}
 
 /// A message to the task.
 pub(crate) enum Message {

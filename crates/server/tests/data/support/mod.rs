@@ -10,8 +10,8 @@ pub(crate) use memory::{Fault, Memory, Moment};
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{self, Store};
-use worldwire_server::uru::vault::Login;
-use worldwire_server::uru::vault::{Connection, Notice, Notices, Vault, VaultConfig};
+use worldwire_server::uru::SQLITE_FILE;
+use worldwire_server::uru::vault::{Connection, Login, Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::TermStr;
@@ -19,7 +19,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 impl Database {
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
-        store::open(self.folder.path(), self.url.as_deref()).await.unwrap()
+        store::open(self.folder.path().join(SQLITE_FILE), self.url.as_deref()).await.unwrap()
     }
 
     pub(crate) async fn vault(&self) -> Vault {
