@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::config::{ConfigError, ServerConfig};
+use crate::folder::reason;
 use crate::operators::{self, Operated};
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
@@ -33,9 +34,7 @@ pub trait Administered: Operated {
         false
     }
 
-    /// Checks that a directory belongs to a server of this kind, without locking it.
-    ///
-    /// # Errors
+    /// Checks that a directory belongs to a server of this kind, without locking it. Fails with
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
@@ -78,7 +77,7 @@ pub enum AdminError<E> {
     #[error("{}: the server is not running", .0.display())]
     NotRunning(PathBuf),
     /// A server has locked the directory but does not answer.
-    #[error("{}: a {name} is running here but does not answer: {source}", folder.display())]
+    #[error("{}: a {name} is running here but does not answer: {}", folder.display(), reason(source))]
     Silent {
         /// The directory.
         folder: PathBuf,
@@ -88,7 +87,7 @@ pub enum AdminError<E> {
         source: io::Error,
     },
     /// A file in the directory cannot be used.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {}", file.display(), reason(source))]
     File {
         /// The file.
         file: PathBuf,
@@ -150,9 +149,6 @@ pub struct Admin<S> {
 
 impl<S: Administered> Admin<S> {
     /// Finds the server in a folder: the running one, or else its database.
-    ///
-    /// # Errors
-    /// [`AdminError`]: there is no server, or its files cannot be used.
     pub async fn open(folder: &Path) -> Result<Self, AdminError<S::LoadError>> {
         S::check_folder(folder)?;
         let lock = FolderLock::take(folder)
@@ -165,17 +161,11 @@ impl<S: Administered> Admin<S> {
     }
 
     /// Answers a request that no lines follow.
-    ///
-    /// # Errors
-    /// [`AdminError`]: the server refused it or cannot be reached.
     pub async fn ask(&self, request: S::Request) -> Result<Vec<Json>, AdminError<S::LoadError>> {
         self.ask_with_lines(request, &[]).await
     }
 
     /// Answers a request followed by lines, such as an import and its dump.
-    ///
-    /// # Errors
-    /// [`AdminError`]: the server refused it or cannot be reached.
     pub async fn ask_with_lines(
         &self,
         request: S::Request,

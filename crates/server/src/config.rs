@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use worldwire_net::Capacity;
 
+use crate::folder::reason;
+
 /// A configuration that an operator has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -146,7 +148,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
         match fs::read_to_string(folder.join(Self::FILE)) {
             Ok(text) => Self::from_text(&text).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ConfigError::Unreadable(error.to_string())),
+            Err(error) => Err(ConfigError::Unreadable(reason(&error))),
         }
     }
 

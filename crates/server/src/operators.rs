@@ -54,9 +54,6 @@ pub trait Operated: Clone + Send + Sync + 'static {
     }
 
     /// Answers a request with JSON values, one per line.
-    ///
-    /// # Errors
-    /// The reason for refusing it.
     fn perform(
         &self,
         request: Self::Request,
@@ -79,9 +76,6 @@ pub struct Listener<O> {
 
 impl<O: Operated> Listener<O> {
     /// Listens in a server's directory. The caller must hold the directory's lock.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn bind(folder: &Path, operated: O) -> io::Result<Self> {
         Ok(Self { inner: platform::Listener::bind(folder)?, operated })
     }

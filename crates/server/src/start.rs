@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use worldwire_net::{Options, tcp};
 
 use crate::config::{ConfigError, ServerConfig};
-use crate::folder::write_secret;
+use crate::folder::{reason, write_secret};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, Store, StoreError};
@@ -19,7 +19,7 @@ use crate::store::{self, Store, StoreError};
 #[non_exhaustive]
 pub enum StartError {
     /// A file or directory cannot be used.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), reason(error))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An address is not available.
-    #[error("cannot listen at {address}: {error}; choose another address with {setting}")]
+    #[error("cannot listen at {address}: {}; choose another address with {setting}", reason(error))]
     Listen {
         /// The address.
         address: SocketAddr,

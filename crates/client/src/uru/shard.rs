@@ -21,7 +21,7 @@ pub struct Shard {
     pub auth: Option<String>,
     /// The file server's host, with an optional `:port`. If unset, the gatekeeper is asked.
     pub file: Option<String>,
-    /// The port of services without one of their own. Default 14617.
+    /// The port of services whose host has none. Default 14617.
     pub port: u16,
     /// The public keys. Connections to a service without a key are not encrypted.
     pub keys: KeyRing,

@@ -178,16 +178,7 @@ impl Operated for Realm {
                 self.redeem(&Secret::new(key), user, character).map_err(RequestError::Redeem)?;
                 Ok(Vec::new())
             }
-            Request::Census => {
-                let census = self.census();
-                Ok(vec![json!({
-                    "accounts": census.accounts,
-                    "characters": census.characters,
-                    "players": census.admitted,
-                    "waiting": census.waiting,
-                    "playing": census.playing,
-                })])
-            }
+            Request::Census => Ok(vec![json!(self.census())]),
         }
     }
 }

@@ -216,25 +216,16 @@ impl Default for PatchSettings {
 
 impl KiConfig {
     /// Parses `ki.toml`. Missing settings get their defaults.
-    ///
-    /// # Errors
-    /// [`ConfigError`] for the first invalid line or value.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::from_text(text)
     }
 
     /// The address of the status page, if there is one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is not an address with a port.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("status", &self.status)
     }
 
     /// The second address for logins and patch requests, if there is one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is not an address with a port.
     pub fn patch_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("patch_listen", &self.patch_listen)
     }
@@ -320,9 +311,6 @@ impl ServerConfig for KiConfig {
 }
 
 /// Checks the host that clients are told to connect to: an IP address or a name, without a port.
-///
-/// # Errors
-/// [`SettingError::NotAHost`].
 pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     if is_host(text) || text.parse::<Ipv6Addr>().is_ok() {
         return Ok(());

@@ -118,10 +118,7 @@ pub struct LoginServer {
 
 impl LoginServer {
     /// Opens the server in a directory and binds its ports. Missing files are created: the
-    /// directory, the key, and a commented `ki.toml`.
-    ///
-    /// # Errors
-    /// [`ServerError`]; nothing is left open.
+    /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
         let lock = lock_folder(folder)?;
         let (config, is_new) = configuration(folder, |config: &mut KiConfig| {
@@ -177,9 +174,6 @@ impl LoginServer {
     }
 
     /// The address for clients.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -203,10 +197,8 @@ impl LoginServer {
     }
 
     /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
-    /// another process takes over the database.
-    ///
-    /// # Errors
-    /// [`ServeError`]; all connections and the database are closed.
+    /// another process takes over the database. Connections and the database are closed even after
+    /// an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, connections, listener, patch, status, operators, lock, .. } = self;
         let realm = connections.realm().clone();

@@ -237,10 +237,7 @@ impl Dialect {
         }
     }
 
-    /// Encodes a reply.
-    ///
-    /// # Errors
-    /// If the definitions lack the message, or a string is too long.
+    /// Encodes a reply. Fails if the definitions lack the message, or a string is too long.
     pub fn write(&self, reply: &Reply) -> Result<RawMessage<'static>> {
         let error = |refusal: &Option<Refusal>| Put::Number(refusal.map_or(0, Refusal::id).into());
         let text = Put::text;

@@ -64,9 +64,6 @@ impl Admission {
     }
 
     /// Admits a client that has acknowledged something.
-    ///
-    /// # Errors
-    /// [`Refused`] if the world is full.
     pub(super) fn admit(&self, address: IpAddr) -> Result<Seat, Refused> {
         self.seats.take(address)
     }

@@ -161,10 +161,7 @@ impl Shared {
 }
 
 impl OpenWorld {
-    /// Creates a scene's world and binds its ports.
-    ///
-    /// # Errors
-    /// [`OpenError`]; nothing is left open.
+    /// Creates a scene's world and binds its ports. On an error, nothing is left open.
     pub async fn open(config: WorldConfig, scene: &Scene) -> Result<Self, OpenError> {
         let world = World::new(&config.objects, scene, config.replicator.clone())?;
         // Every connection needs random numbers, so fail early.
@@ -194,9 +191,6 @@ impl OpenWorld {
 
     /// The address for clients. With port 0 in the configuration, it has the port that the system
     /// chose.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -214,9 +208,6 @@ impl OpenWorld {
     }
 
     /// Serves the world until the signal.
-    ///
-    /// # Errors
-    /// Those of the status page's socket.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { listener, page, shared, config, clock } = self;
         let (ticks, ticked) = watch::channel(0);

@@ -48,9 +48,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now
     /// on.
     ///
-    /// Claim before reading: afterwards nobody else can change the data.
-    ///
-    /// # Errors
+    /// Claim before reading: afterwards nobody else can change the data. Fails with
     /// [`StoreError::InUse`] while another process holds the database, if the database can tell.
     fn claim(&self) -> Pending<'_, Position>;
 
@@ -120,10 +118,8 @@ impl fmt::Display for Position {
 }
 
 /// Opens a database and migrates its tables: PostgreSQL if there is a `postgres://` URL, or else
-/// SQLite in a file. All servers have the same tables; unused ones stay empty.
-///
-/// # Errors
-/// [`StoreError::Url`] for any other URL, and those of the database.
+/// SQLite in a file. All servers have the same tables; unused ones stay empty. Fails with
+/// [`StoreError::Url`] for any other URL.
 pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
     let writer = writer_name(file.parent().unwrap_or(&file));
     match url {

@@ -129,19 +129,15 @@ pub struct Shard {
 
 impl Shard {
     /// Opens the shard in a directory and binds its ports. Missing files are created: the
-    /// directory, keys, a commented `shard.toml`, and directories for clients' files.
-    ///
-    /// # Errors
-    /// [`ShardError`]; nothing is left open.
+    /// directory, keys, a commented `shard.toml`, and directories for clients' files. On an error,
+    /// nothing is left open.
     pub async fn open(folder: &Path) -> Result<Self, ShardError> {
         Self::open_with(folder, PrimeKind::Safe, |_| ()).await
     }
 
     /// Opens a shard as [`open`](Self::open) does, with changes to the configuration, which the
-    /// first start writes to `shard.toml`. `primes` is the kind of primes for new keys.
-    ///
-    /// # Errors
-    /// [`ShardError`]; nothing is left open.
+    /// first start writes to `shard.toml`. `primes` is the kind of primes for new keys. On an
+    /// error, nothing is left open.
     pub async fn open_with(
         folder: &Path,
         primes: PrimeKind,
@@ -202,9 +198,6 @@ impl Shard {
     }
 
     /// The address for clients.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -242,10 +235,8 @@ impl Shard {
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
-    /// ends if another process takes over the database.
-    ///
-    /// # Errors
-    /// [`ServeError`]; all connections and the vault are closed.
+    /// ends if another process takes over the database. Connections and the vault are closed even
+    /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { shared, listener, status, operators, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());

@@ -1,4 +1,4 @@
-//! The database goes away, and comes back.
+//! The database fails, and recovers.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, result};
 
-/// Nothing can be written while a table has another name.
+/// Renames a table. Nothing can be written while it has another name.
 async fn rename(shard: &Running, from: &str, to: &str) {
     let file = shard.folder.path().join(SQLITE_FILE);
     let mut database = SqliteConnectOptions::new().filename(file).connect().await.unwrap();

@@ -11,8 +11,8 @@ use worldwire_uru::types::NetError;
 
 use super::config::{SQLITE_FILE, ShardConfig};
 use super::vault::{
-    AccountSummary, Dump, DumpError, Finding, Kicked, Named, PasswordSet, TreeLine, Vault,
-    VaultError, fields_of, is_account_name,
+    AccountSummary, Dump, DumpError, Kicked, Named, PasswordSet, TreeLine, Vault, VaultError,
+    fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
 use crate::admin::{Administered, stopped_config, stopped_store};
@@ -268,10 +268,8 @@ impl From<NetError> for RequestError {
     }
 }
 
-/// Answers a request with JSON values, one per line. `lines` is the dump of an import.
-///
-/// # Errors
-/// [`RequestError`]; a refused request changes nothing.
+/// Answers a request with JSON values, one per line. `lines` is the dump of an import. A refused
+/// request changes nothing.
 pub async fn perform(
     vault: &Vault,
     request: Request,
@@ -346,13 +344,7 @@ pub async fn perform(
             };
             let tree = vault.tree(node, depth).await;
             let tree = tree.map_err(about_node(node.unwrap_or_default()))?;
-            let line = |line: TreeLine| {
-                json!({
-                    "depth": line.depth, "id": line.id, "type": line.kind, "title": line.title,
-                    "repeated": line.repeated,
-                })
-            };
-            Ok(tree.into_iter().map(line).collect())
+            Ok(tree.iter().map(|line| json!(line)).collect())
         }
         Request::Show { node } => Ok(vec![vault.show(node).await.map_err(about_node(node))?]),
         Request::Find { fields } => {
@@ -372,7 +364,7 @@ pub async fn perform(
             vault.set_age_settings(&age, state).await?;
             Ok(Vec::new())
         }
-        Request::Check => Ok(vault.check().await?.into_iter().map(finding_json).collect()),
+        Request::Check => Ok(vault.check().await?.iter().map(|finding| json!(finding)).collect()),
         Request::Export { passwords } => {
             let dump = match passwords {
                 true => vault.export_with_passwords().await,
@@ -394,9 +386,6 @@ pub async fn perform(
 }
 
 /// Checks the name of a new account, as [`Request::AddAccount`] does.
-///
-/// # Errors
-/// [`RequestError::Account`].
 pub fn check_account_name(name: &str) -> Result<(), RequestError> {
     match is_account_name(name) {
         true => Ok(()),
@@ -445,11 +434,6 @@ fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     push_hex(&mut text, bytes);
     text
-}
-
-fn finding_json(finding: Finding) -> Json {
-    let Finding { problem, id, text } = finding;
-    json!({ "problem": problem, "id": id, "text": text })
 }
 
 fn account_json(account: &AccountSummary) -> Json {

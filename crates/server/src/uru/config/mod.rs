@@ -209,17 +209,11 @@ impl Default for Auth {
 
 impl ShardConfig {
     /// Parses `shard.toml`. Missing settings get their defaults.
-    ///
-    /// # Errors
-    /// [`ConfigError`] for the first invalid line or value.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::from_text(text)
     }
 
     /// The address of the status page, if there is one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is not an address with a port.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("status", &self.status)
     }
@@ -327,9 +321,6 @@ impl ServerConfig for ShardConfig {
 
 /// Checks the host that clients are told to connect to: an IPv4 address or a name, with or without
 /// a port.
-///
-/// # Errors
-/// [`SettingError::Length`] or [`SettingError::NotAHost`].
 pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     let units = text.encode_utf16().count();
     if units == 0 || units > MAX_ADDRESS_UNITS {
@@ -369,7 +360,7 @@ any_build =
 # The shard's secret keys. Clients need the lines that `serve` prints.
 keys =
 # The folder with files for clients. The file service offers files/: manifests (NAME.mfs), and folders,
-# each of which is a manifest of its own. Clients get secure/Python and secure/SDL after logging in.
+# each of which has its own manifest. Clients get secure/Python and secure/SDL after logging in.
 data =
 # The database: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in this folder.
 database =

@@ -7,31 +7,10 @@
 //!
 //! # For services
 //!
-//! The public items, in the order in which a service needs them:
-//!
-//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: the rules that an operator
-//!   chooses.
-//! * [`Vault::open`]: opens or creates the vault in a database
-//!   ([`store::open`](crate::store::open)). [`Vault::close`]: takes all players offline, writes all
-//!   changes, and ends the vault.
-//! * [`Vault::connect`]: a [`Connection`] and its [`Notices`] for each client connection.
-//! * Accounts: [`Connection::log_in`] ([`Login`], [`LoggedIn`]), [`Connection::change_password`].
-//! * Players: [`Connection::set_player`], [`Connection::create_player`] ([`PlayerSummary`]),
-//!   [`Connection::delete_player`], [`Connection::kick_player`].
-//! * Nodes: [`Connection::create`], [`Connection::fetch`], [`Connection::save`],
-//!   [`Connection::add`], [`Connection::remove`], [`Connection::refs`], [`Connection::find`],
-//!   [`Connection::send`].
-//! * Ages: [`Connection::init_age`] ([`InitAge`], [`AgeNodes`]), [`Connection::request_age`]
-//!   ([`AgeFound`]), [`Connection::leave_age`], [`Connection::public_ages`] ([`PublicAge`]),
-//!   [`Connection::set_public`].
-//! * Scores: [`Connection::create_score`], [`Connection::get_scores`] ([`ScoreSummary`]),
-//!   [`Connection::add_points`], [`Connection::transfer_points`], [`Connection::set_points`],
-//!   [`Connection::high_scores`].
-//! * Notices about changes: [`Notices::recv`], [`Notices::due`], [`Notice`].
-//! * For operators, through [`admin`](super::admin): [`Vault::accounts`], [`Vault::add_account`],
-//!   [`Vault::set_password`], [`Vault::ban_account`], [`Vault::delete_account`]; [`Vault::tree`],
-//!   [`Vault::show`], [`Vault::find`], [`Vault::set`], [`Vault::check`] ([`Finding`]),
-//!   [`Vault::export`], [`Vault::export_with_passwords`] and [`Vault::import`] ([`Dump`]).
+//! [`Vault::open`] opens or creates the vault in a database ([`store::open`](crate::store::open)),
+//! with the rules that the operator chose ([`VaultConfig`]). Each client connection gets a
+//! [`Connection`] for its requests, and its [`Notices`] about changes, from [`Vault::connect`].
+//! Operators use the other methods of [`Vault`], through [`admin`](super::admin).
 //!
 //! Every method of a connection is one request. It returns the data for the reply, or the
 //! [`NetError`] that is its result. For a request without a reply, log the error. The future may be

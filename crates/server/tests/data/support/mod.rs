@@ -1,4 +1,4 @@
-//! What the tests of databases share.
+//! Shared by the tests of databases.
 
 mod database;
 mod memory;
@@ -37,7 +37,7 @@ pub(crate) fn key() -> ServerKey {
 
 /// A connection that has logged in. Its password is the name.
 pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
-    // It may be there already.
+    // The account may exist already.
     let _ = vault.add_account(name, name, AccountFlags::User).await;
     let (connection, notices) = vault.connect().await.unwrap();
     connection.log_in(login(name, name)).await.unwrap();
@@ -78,7 +78,7 @@ pub(crate) async fn read(connection: &Connection, id: u32) -> VaultNode<'static>
     VaultNode::decode(&mut Reader::new(&bytes), "node").unwrap().into_owned()
 }
 
-/// The child of a node that is of a type, and of a kind if it is a list.
+/// The child of a node with this type, and with this kind if it is a list.
 pub(crate) async fn child(
     connection: &Connection,
     parent: u32,

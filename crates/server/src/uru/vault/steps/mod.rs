@@ -11,7 +11,7 @@
 //! batch that the database did not commit is rolled back as a whole. After a panic the vault serves
 //! on: the request fails with [`NetError::InternalError`], and nothing of it remains.
 //!
-//! This module does no IO and has no clock or source of randomness of its own.
+//! This module does no IO; the time and random numbers come from its caller.
 
 mod load;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
 use crate::uru::vault::tables::scores::Score;
 
-/// The inverse of a step: what was there before.
+/// The inverse of a step: the previous value.
 pub(super) enum Undo {
     Node(u32, Option<Entry>),
     /// A reference, by parent and child, and its owner if it existed.
