@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
-use worldwire_net::Capacity;
 
 use crate::folder::reason;
 
@@ -187,11 +186,6 @@ pub(crate) fn address(name: &'static str, text: &str) -> Result<Option<SocketAdd
             text.parse().map(Some).map_err(not_one)
         }
     }
-}
-
-/// How many connections a listener accepts, in all and from one address.
-pub(crate) fn capacity(connections: usize, connections_per_address: usize) -> Capacity {
-    Capacity { total: connections, per_address: connections_per_address }
 }
 
 /// Whether a text is an IPv4 address or a host name, without a port.

@@ -62,7 +62,7 @@ pub enum ClientError {
     #[error("too many notifications are waiting")]
     Overflow,
     /// The server answered with another message.
-    #[error("{request}: wanted its reply, found {found}")]
+    #[error("{request}: answered with {found}, which is not its reply")]
     Unexpected {
         /// The request's message.
         request: &'static str,

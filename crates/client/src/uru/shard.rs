@@ -45,7 +45,7 @@ pub enum ShardParseError {
     #[error("{0}")]
     Keys(#[from] KeyFileErrors),
     /// An invalid port.
-    #[error("line {line}: Server.Port: wanted a port from 1 to 65535, found {found}")]
+    #[error("line {line}: Server.Port must be 1 to 65535, not {found}")]
     Port {
         /// Its line, from 1.
         line: usize,
@@ -178,10 +178,7 @@ mod tests {
         assert!(!shard.encrypts(Service::Auth));
 
         let error = |text| Shard::parse(text).unwrap_err().to_string();
-        assert_eq!(
-            error("\nServer.Port 0"),
-            "line 2: Server.Port: wanted a port from 1 to 65535, found 0"
-        );
+        assert_eq!(error("\nServer.Port 0"), "line 2: Server.Port must be 1 to 65535, not 0");
         assert_eq!(error("Server.Port 1"), "set Server.Gate.Host or Server.Auth.Host");
         assert!(error("Server.Auth.Host x\nServer.Auth.N \"12\"\n").contains("Server.Auth.N"));
     }

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use worldwire_net::Capacity;
 
 use crate::config::{
-    ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, path_text,
-    path_texts,
+    ConfigError, ServerConfig, SettingError, address, at_least_1, is_host, path_text, path_texts,
 };
 
 /// The name of the configuration in a server's directory.
@@ -268,7 +267,8 @@ impl KiConfig {
     /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        capacity(self.limits.connections, self.limits.connections_per_address)
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        Capacity { total: connections, per_address: connections_per_address }
     }
 }
 

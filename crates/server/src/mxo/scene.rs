@@ -101,7 +101,7 @@ pub enum ObjectError {
     #[error("goobj: the class of {0} is unknown")]
     NoClass(u16),
     /// A name that no goobj has.
-    #[error("goobj: none is named {0:?}")]
+    #[error("goobj: no goobj is named {0:?}")]
     NoGoobj(String),
     /// Too many objects.
     #[error("count: a scene has at most {MAX_OBJECTS} objects")]

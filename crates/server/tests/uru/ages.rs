@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use worldwire_core::{Bytes32, Field, Reader, Writer};
-use worldwire_server::uru::admin::{Request, perform};
+use worldwire_server::operators::Operated as _;
+use worldwire_server::uru::admin::Request;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
@@ -620,7 +621,7 @@ async fn an_operator_can_kick_players() {
     let shard = Running::start(prepare, |_| ()).await;
     let kick = async |who: &str| {
         let request = Request::Kick { who: who.to_owned() };
-        let answer = perform(&shard.vault, request, &[]).await;
+        let answer = shard.vault.perform(request, &[]).await;
         answer.map(|lines| Json::from(lines).to_string()).map_err(|error| error.to_string())
     };
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;

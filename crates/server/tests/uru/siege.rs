@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 use worldwire_core::{Bytes32, Field as _, Limits, Reader};
-use worldwire_server::uru::admin::{Request, perform};
+use worldwire_server::operators::Operated as _;
+use worldwire_server::uru::admin::Request;
 use worldwire_uru::connection::ClientConfig;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
@@ -359,7 +360,7 @@ async fn log_of_drops() {
     yeesha.settles().await;
     // So is a kicked player.
     let kick = Request::Kick { who: "Atrus".to_owned() };
-    perform(&shard.vault, kick, &[]).await.unwrap();
+    shard.vault.perform(kick, &[]).await.unwrap();
     assert_eq!(log.count("operator kicked a player"), 1, "{}", log.text());
     drop((ann, bob));
     shard.stop().await;

@@ -12,7 +12,7 @@ use worldwire_uru::connection::Encryption;
 
 use super::vault::{OnDuplicate, VaultConfig};
 use crate::config::{
-    ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, path_text,
+    ConfigError, ServerConfig, SettingError, address, at_least_1, is_host, path_text,
 };
 
 mod ages;
@@ -291,7 +291,8 @@ impl ShardConfig {
     /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        capacity(self.limits.connections, self.limits.connections_per_address)
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        Capacity { total: connections, per_address: connections_per_address }
     }
 }
 
