@@ -178,12 +178,12 @@ impl Client {
     }
 
     /// Logs in with the token of another connection.
-    pub async fn validate(&mut self, pass: &LoginToken) -> Result<()> {
+    pub async fn validate(&mut self, token: &LoginToken) -> Result<()> {
         let tag = "MSG_USER_VALIDATE";
         let (salt, _) = self.link.salts();
         let fields = [
-            ("UserID", Put::from(pass.user)),
-            ("PassKey3", Put::text(pk3(&pass.ck2, salt).as_str())),
+            ("UserID", Put::from(token.user)),
+            ("PassKey3", Put::text(pk3(&token.ck2, salt).as_str())),
             ("MachineID", Put::from(self.settings.machine)),
             ("Locale", Put::text(&self.settings.locale)),
         ];
