@@ -10,8 +10,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use worldwire_core::{Field as _, Writer};
 use worldwire_server::store;
 use worldwire_server::store::seal::ServerKey;
-use worldwire_server::uru::vault::Login;
-use worldwire_server::uru::vault::{Connection, Vault, VaultConfig};
+use worldwire_server::uru::SQLITE_FILE;
+use worldwire_server::uru::vault::{Connection, Login, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
@@ -30,7 +30,7 @@ fn main() {
     };
     let folder = folder.expect("a folder for the database");
     runtime.block_on(async {
-        let store = store::open(folder.path(), None).await.expect("a database");
+        let store = store::open(folder.path().join(SQLITE_FILE), None).await.expect("a database");
         let key = ServerKey::from_bytes(&[1; 32]);
         let vault = Vault::open(store, key, VaultConfig::default()).await.expect("a vault");
         let start = Instant::now();

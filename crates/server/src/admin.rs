@@ -7,14 +7,16 @@
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, ServerConfig};
+use crate::folder::reason;
 use crate::operators::{self, Operated};
-use crate::store::StoreError;
 use crate::store::lock::{FolderLock, LOCK_FILE};
-use crate::store::seal::KeyError;
+use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
+use crate::store::{self, Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
@@ -32,9 +34,7 @@ pub trait Administered: Operated {
         false
     }
 
-    /// Checks that a directory belongs to a server of this kind, without locking it.
-    ///
-    /// # Errors
+    /// Checks that a directory belongs to a server of this kind, without locking it. Fails with
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
@@ -42,6 +42,12 @@ pub trait Administered: Operated {
     fn open_stopped(
         folder: &Path,
     ) -> impl Future<Output = Result<Self, AdminError<Self::LoadError>>> + Send;
+
+    /// The error for a directory without such a server.
+    fn missing(folder: &Path) -> AdminError<Self::LoadError> {
+        let (folder, name, command) = (folder.to_owned(), Self::NAME, Self::COMMAND);
+        AdminError::NoServer { folder, name, command }
+    }
 
     /// Closes what [`open_stopped`](Self::open_stopped) opened.
     fn close_stopped(&self) -> impl Future<Output = ()> + Send;
@@ -71,7 +77,7 @@ pub enum AdminError<E> {
     #[error("{}: the server is not running", .0.display())]
     NotRunning(PathBuf),
     /// A server has locked the directory but does not answer.
-    #[error("{}: a {name} is running here but does not answer: {source}", folder.display())]
+    #[error("{}: a {name} is running here but does not answer: {}", folder.display(), reason(source))]
     Silent {
         /// The directory.
         folder: PathBuf,
@@ -81,7 +87,7 @@ pub enum AdminError<E> {
         source: io::Error,
     },
     /// A file in the directory cannot be used.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {}", file.display(), reason(source))]
     File {
         /// The file.
         file: PathBuf,
@@ -117,6 +123,22 @@ impl<E> AdminError<E> {
     }
 }
 
+/// Reads the configuration of a server that is not running.
+pub(crate) fn stopped_config<C: ServerConfig, E>(folder: &Path) -> Result<C, AdminError<E>> {
+    let file = folder.join(C::FILE);
+    let config = C::read(folder).map_err(|error| AdminError::Config { file, error })?;
+    Ok(config.unwrap_or_default())
+}
+
+/// Opens the database of a server that is not running, and reads its key.
+pub(crate) async fn stopped_store<C: ServerConfig, E>(
+    folder: &Path,
+    config: &C,
+) -> Result<(Arc<dyn Store>, ServerKey), AdminError<E>> {
+    let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
+    Ok((store, ServerKey::load(&folder.join(KEY_FILE))?))
+}
+
 /// An operator's access to one server.
 #[derive(Debug)]
 pub struct Admin<S> {
@@ -127,9 +149,6 @@ pub struct Admin<S> {
 
 impl<S: Administered> Admin<S> {
     /// Finds the server in a folder: the running one, or else its database.
-    ///
-    /// # Errors
-    /// [`AdminError`]: there is no server, or its files cannot be used.
     pub async fn open(folder: &Path) -> Result<Self, AdminError<S::LoadError>> {
         S::check_folder(folder)?;
         let lock = FolderLock::take(folder)
@@ -142,17 +161,11 @@ impl<S: Administered> Admin<S> {
     }
 
     /// Answers a request that no lines follow.
-    ///
-    /// # Errors
-    /// [`AdminError`]: the server refused it or cannot be reached.
     pub async fn ask(&self, request: S::Request) -> Result<Vec<Json>, AdminError<S::LoadError>> {
         self.ask_with_lines(request, &[]).await
     }
 
     /// Answers a request followed by lines, such as an import and its dump.
-    ///
-    /// # Errors
-    /// [`AdminError`]: the server refused it or cannot be reached.
     pub async fn ask_with_lines(
         &self,
         request: S::Request,

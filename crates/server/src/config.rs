@@ -3,10 +3,13 @@
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use worldwire_net::Capacity;
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+
+use crate::folder::reason;
 
 /// A configuration that an operator has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,15 +102,16 @@ impl SettingError {
 }
 
 /// The configuration of one kind of server.
-pub(crate) trait ServerConfig: Default + DeserializeOwned {
+pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
     /// The name of its file in the server's directory.
     const FILE: &'static str;
+    /// The file's comments and headings, and a line `name =` for each setting.
+    const TEMPLATE: &'static str;
+    /// The name of the SQLite database in the server's directory.
+    const SQLITE_FILE: &'static str;
 
     /// Refuses values that cannot be used, and combinations that make no sense.
     fn validate(&self) -> Result<(), ConfigError>;
-
-    /// The commented text that the first start writes.
-    fn to_text(&self) -> String;
 
     /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
     fn database(&self) -> &str;
@@ -119,12 +123,31 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned {
         Ok(config)
     }
 
+    /// The commented text that the first start writes.
+    fn to_text(&self) -> String {
+        // These settings have string keys and no errors of their own.
+        let json = serde_json::to_value(self).unwrap_or_default();
+        let mut section = &json;
+        let mut text = String::new();
+        for line in Self::TEMPLATE.lines() {
+            text.push_str(line);
+            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                section = &json[name];
+            } else if let Some(name) = line.strip_suffix(" =") {
+                text.push(' ');
+                text.push_str(&toml_value(&section[name]));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
     /// Reads the file in a directory; `None` before the first start.
     fn read(folder: &Path) -> Result<Option<Self>, ConfigError> {
         match fs::read_to_string(folder.join(Self::FILE)) {
             Ok(text) => Self::from_text(&text).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ConfigError::Unreadable(error.to_string())),
+            Err(error) => Err(ConfigError::Unreadable(reason(&error))),
         }
     }
 
@@ -165,11 +188,6 @@ pub(crate) fn address(name: &'static str, text: &str) -> Result<Option<SocketAdd
     }
 }
 
-/// How many connections a listener accepts, in all and from one address.
-pub(crate) fn capacity(connections: usize, connections_per_address: usize) -> Capacity {
-    Capacity { total: connections, per_address: connections_per_address }
-}
-
 /// Whether a text is an IPv4 address or a host name, without a port.
 pub(crate) fn is_host(host: &str) -> bool {
     let is_label = |label: &str| {
@@ -185,7 +203,28 @@ pub(crate) fn is_host(host: &str) -> bool {
     }
 }
 
-/// A text as a TOML string.
-pub(crate) fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+/// A setting's value on one line of TOML.
+fn toml_value(json: &Json) -> String {
+    match json {
+        // TOML's own numbers have 63 bits.
+        Json::Number(number) => number.to_string(),
+        Json::Array(items) => {
+            let items: Vec<_> = items.iter().map(toml_value).collect();
+            format!("[{}]", items.join(", "))
+        }
+        json => toml::Value::try_from(json).map(|value| value.to_string()).unwrap_or_default(),
+    }
+}
+
+/// Serializes a path as text, also one that is not UTF-8.
+pub(crate) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// Serializes several paths as [`path_text`] does.
+pub(crate) fn path_texts<S: Serializer>(
+    paths: &[PathBuf],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }

@@ -10,7 +10,7 @@ use worldwire_net::{Signal, Stop};
 
 use crate::store::StoreError;
 
-/// Why a server ended that should have gone on, or did not end well.
+/// Why a server ended early, or not cleanly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -32,7 +32,7 @@ pub(crate) async fn until_overtaken(mut overtaken: watch::Receiver<Option<Arc<St
     }
 }
 
-/// A signal that comes with `signal`, and also when `event` happens.
+/// A signal that fires when `signal` does or `event` happens.
 pub(crate) fn also_on(
     mut signal: Signal,
     event: impl Future<Output = ()> + Send + 'static,

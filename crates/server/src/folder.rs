@@ -1,4 +1,4 @@
-//! Files that the first start writes to a server's directory.
+//! Files that the first start writes to a server's directory, and errors of the file system.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -13,4 +13,13 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut out = options.open(file)?;
     out.write_all(bytes)?;
     out.sync_all()
+}
+
+/// The system's message for an error, without the number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((reason, _)) => reason.to_lowercase(),
+        None => text,
+    }
 }

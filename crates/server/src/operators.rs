@@ -54,14 +54,17 @@ pub trait Operated: Clone + Send + Sync + 'static {
     }
 
     /// Answers a request with JSON values, one per line.
-    ///
-    /// # Errors
-    /// The reason for refusing it.
     fn perform(
         &self,
         request: Self::Request,
         lines: &[String],
     ) -> impl Future<Output = Result<Vec<Json>, Self::Error>> + Send;
+}
+
+/// Formats a request without its fields, which may include a password.
+pub(crate) fn debug_request(request: &impl Serialize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let json = serde_json::to_value(request).unwrap_or_default();
+    write!(f, "Request({})", json["request"])
 }
 
 /// Listens for operators.
@@ -73,9 +76,6 @@ pub struct Listener<O> {
 
 impl<O: Operated> Listener<O> {
     /// Listens in a server's directory. The caller must hold the directory's lock.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn bind(folder: &Path, operated: O) -> io::Result<Self> {
         Ok(Self { inner: platform::Listener::bind(folder)?, operated })
     }

@@ -28,15 +28,6 @@ const LIFE: Duration = Duration::from_secs(10);
 /// How many connections may be open.
 const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
 
-/// Binds the page's port, if it has one. An error includes the address.
-pub(crate) async fn bind(
-    address: Option<SocketAddr>,
-) -> Result<Option<TcpListener>, (SocketAddr, io::Error)> {
-    let Some(address) = address else { return Ok(None) };
-    let bound = TcpListener::bind(address).await;
-    bound.map(Some).map_err(|error| (address, error))
-}
-
 /// Serves the page until the signal, and open connections for a moment longer.
 pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {
     let listener = Listener { tcp, seats: Permits::new(CAPACITY) };

@@ -3,23 +3,23 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use worldwire_net::{Options, tcp};
 
 use crate::config::{ConfigError, ServerConfig};
-use crate::folder::write_secret;
-use crate::page;
+use crate::folder::{reason, write_secret};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{Ledger, StoreError};
+use crate::store::{self, Store, StoreError};
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// A file or directory cannot be used.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), reason(error))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An address is not available.
-    #[error("cannot listen at {address}: {error}; choose another address with {setting}")]
+    #[error("cannot listen at {address}: {}; choose another address with {setting}", reason(error))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -99,11 +99,18 @@ pub(crate) fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), Sta
     write_secret(&file, config.to_text().as_bytes()).map_err(at(&file))
 }
 
-/// Reads the key that passwords are sealed with. It is created unless the database has passwords.
-pub(crate) async fn server_key<L: Ledger + ?Sized>(
+/// Opens the database, and reads the key that passwords are sealed with.
+pub(crate) async fn open_store<C: ServerConfig>(
     folder: &Path,
-    store: &L,
-) -> Result<ServerKey, StartError> {
+    config: &C,
+) -> Result<(Arc<dyn Store>, ServerKey), StartError> {
+    let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
+    let key = server_key(folder, &*store).await?;
+    Ok((store, key))
+}
+
+/// Reads the key that passwords are sealed with. It is created unless the database has passwords.
+async fn server_key(folder: &Path, store: &dyn Store) -> Result<ServerKey, StartError> {
     let path = folder.join(KEY_FILE);
     if !path.exists() {
         let accounts = store.accounts().await?;
@@ -128,7 +135,7 @@ pub(crate) async fn listen(
 pub(crate) async fn listen_status(
     address: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, StartError> {
-    let setting = "--status";
-    let bound = page::bind(address).await;
-    bound.map_err(|(address, error)| StartError::Listen { address, setting, error })
+    let Some(address) = address else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).map_err(|error| StartError::Listen { address, setting: "--status", error })
 }

@@ -40,6 +40,16 @@ use link::Link;
 
 const LOGIN: u8 = 7;
 
+/// A closure that takes the outcome from the expected message, and ignores others.
+macro_rules! answer {
+    ($message:pat => $outcome:expr) => {
+        |message| match message {
+            $message => Some($outcome),
+            _ => None,
+        }
+    };
+}
+
 /// What a client sends about itself, and its time-outs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -108,18 +118,12 @@ pub struct Client {
 
 impl Client {
     /// Connects, and waits for a session.
-    ///
-    /// # Errors
-    /// When the server does not answer, or closes the connection.
     pub async fn connect(address: &str, settings: &Settings) -> Result<Self> {
         let link = Link::connect(address, settings).await?;
         Ok(Self { link, settings: settings.clone(), position: None })
     }
 
     /// Runs the protocol over any stream, and waits for a session.
-    ///
-    /// # Errors
-    /// When the server closes the connection.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
         settings: &Settings,
@@ -136,9 +140,8 @@ impl Client {
 
     /// Sends `MSG_PING` and waits for the answer.
     pub async fn ping(&mut self) -> Result<()> {
-        self.ask("MSG_PING", 1, &[]).await?;
-        self.expect("MSG_PING", |message| matches!(message, ServerMessage::Pong).then_some(Ok(())))
-            .await
+        self.send(1, "MSG_PING", &[]).await?;
+        self.expect("MSG_PING", answer!(ServerMessage::Pong => Ok(()))).await
     }
 
     /// Logs in with a password hash.
@@ -164,12 +167,9 @@ impl Client {
             ("MachineID", Put::from(*machine)),
             ("Locale", Put::text(locale)),
         ];
-        self.ask(tag, LOGIN, &fields).await?;
-        let answer = |message| match message {
-            ServerMessage::Authenticated(outcome) => Some(outcome),
-            _ => None,
-        };
-        let (user, sealed) = self.expect(tag, answer).await?;
+        self.send(LOGIN, tag, &fields).await?;
+        let (user, sealed) =
+            self.expect(tag, answer!(ServerMessage::Authenticated(outcome) => outcome)).await?;
         // The server may have replaced the session in the meantime.
         let (now, before) = self.link.salts();
         let salts = [Some(now), before].into_iter().flatten();
@@ -179,27 +179,21 @@ impl Client {
     }
 
     /// Logs in with the token of another connection.
-    pub async fn validate(&mut self, pass: &LoginToken) -> Result<()> {
+    pub async fn validate(&mut self, token: &LoginToken) -> Result<()> {
         let tag = "MSG_USER_VALIDATE";
         let (salt, _) = self.link.salts();
         let fields = [
-            ("UserID", Put::from(pass.user)),
-            ("PassKey3", Put::text(pk3(&pass.ck2, salt).as_str())),
+            ("UserID", Put::from(token.user)),
+            ("PassKey3", Put::text(pk3(&token.ck2, salt).as_str())),
             ("MachineID", Put::from(self.settings.machine)),
             ("Locale", Put::text(&self.settings.locale)),
         ];
-        self.ask(tag, LOGIN, &fields).await?;
-        let answer = |message| match message {
-            ServerMessage::Validated(outcome) => Some(outcome.map(drop)),
-            _ => None,
-        };
-        self.expect(tag, answer).await
+        self.send(LOGIN, tag, &fields).await?;
+        self.expect(tag, answer!(ServerMessage::Validated(outcome) => outcome.map(drop))).await
     }
 
     /// Waits until the server admits the client. The time-out restarts whenever the queue moves.
-    ///
-    /// # Errors
-    /// [`ClientError::Waiting`] when the queue does not move in time.
+    /// Fails with [`ClientError::Waiting`] when the queue does not move in time.
     pub async fn wait_until_admitted(&mut self) -> Result<()> {
         while self.position != Some(0) {
             self.next_queue_position().await?;
@@ -207,15 +201,10 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for the next change of the queue position and returns it; 0 means admitted.
-    ///
-    /// # Errors
+    /// Waits for the next change of the queue position and returns it; 0 means admitted. Fails with
     /// [`ClientError::Waiting`] when the queue does not move in time.
     pub async fn next_queue_position(&mut self) -> Result<u32> {
-        let moved = |message| match message {
-            ServerMessage::Admit(position) => Some(Ok(position)),
-            _ => None,
-        };
+        let moved = answer!(ServerMessage::Admit(position) => Ok(position));
         match (self.expect("MSG_USER_ADMIT_IND", moved).await, self.position) {
             (Err(ClientError::Timeout { .. }), Some(position)) => {
                 Err(ClientError::Waiting { position })
@@ -233,7 +222,7 @@ impl Client {
     /// Lists the account's characters.
     pub async fn characters(&mut self) -> Result<Characters> {
         let tag = "MSG_REQUESTCHARACTERLIST";
-        self.ask(tag, LOGIN, &[]).await?;
+        self.send(LOGIN, tag, &[]).await?;
         let mut all = Characters { server: String::new(), purchased: 0, list: Vec::new() };
         loop {
             let message = self.next(tag).await?;
@@ -259,30 +248,22 @@ impl Client {
     /// Creates a character.
     pub async fn create(&mut self, blob: &[u8]) -> Result<()> {
         let tag = "MSG_CREATECHARACTER";
-        self.ask(tag, LOGIN, &[("CreationInfo", Put::Bytes(blob.to_vec()))]).await?;
-        let answer = |message| match message {
-            ServerMessage::Created(code) => Some(refused(code)),
-            _ => None,
-        };
-        self.expect(tag, answer).await
+        self.send(LOGIN, tag, &[("CreationInfo", Put::Bytes(blob.to_vec()))]).await?;
+        self.expect(tag, answer!(ServerMessage::Created(code) => refused(code))).await
     }
 
     /// Deletes a character.
     pub async fn delete(&mut self, character: u64) -> Result<()> {
         let tag = "MSG_DELETECHARACTER";
-        self.ask(tag, LOGIN, &[("CharID", Put::from(character))]).await?;
-        let answer = |message| match message {
-            ServerMessage::Deleted(code) => Some(refused(code)),
-            _ => None,
-        };
-        self.expect(tag, answer).await
+        self.send(LOGIN, tag, &[("CharID", Put::from(character))]).await?;
+        self.expect(tag, answer!(ServerMessage::Deleted(code) => refused(code))).await
     }
 
     /// Selects a character. The server then closes this connection; continue with
     /// [`enter`](Self::enter).
     pub async fn select(&mut self, character: u64) -> Result<Selected> {
         let tag = "MSG_SELECTCHARACTER";
-        self.ask(tag, LOGIN, &[("CharID", Put::from(character))]).await?;
+        self.send(LOGIN, tag, &[("CharID", Put::from(character))]).await?;
         let answer = |message| match message {
             // The zone is still being prepared.
             ServerMessage::Selected(Ok(to)) if to.ip.is_empty() && to.tcp_port == 0 => None,
@@ -314,7 +295,7 @@ impl Client {
             ("Locale", Put::text(&self.settings.locale)),
             ("MachineID", Put::from(self.settings.machine)),
         ];
-        self.ask(tag, 5, &fields).await?;
+        self.send(5, tag, &fields).await?;
         let answer = |message| match message {
             ServerMessage::InZone { zone, id } => Some(Ok(InZone { zone, id })),
             ServerMessage::AttachFailed(code) => Some(Err(code)),
@@ -326,25 +307,20 @@ impl Client {
     /// Asks the patch service for its file list.
     pub async fn file_list(&mut self) -> Result<FileListAnswer> {
         let tag = "MSG_LATEST_FILE_LIST_V2";
-        self.ask(tag, 8, &[("Locale", Put::text(&self.settings.locale))]).await?;
-        let answer = |message| match message {
-            ServerMessage::FileList(list) => Some(Ok(*list)),
-            _ => None,
-        };
-        self.expect(tag, answer).await
+        self.send(8, tag, &[("Locale", Put::text(&self.settings.locale))]).await?;
+        self.expect(tag, answer!(ServerMessage::FileList(list) => Ok(*list))).await
     }
 
     /// Asks for the server list, which is always empty as far as anyone knows.
     pub async fn servers(&mut self) -> Result<()> {
         let tag = "MSG_REQUESTSERVERLIST";
-        self.ask(tag, LOGIN, &[]).await?;
-        self.expect(tag, |message| matches!(message, ServerMessage::Servers).then_some(Ok(())))
-            .await
+        self.send(LOGIN, tag, &[]).await?;
+        self.expect(tag, answer!(ServerMessage::Servers => Ok(()))).await
     }
 
     /// Sends a message without waiting for an answer.
     pub async fn send(&self, service: u8, tag: &'static str, fields: &[(&str, Put)]) -> Result<()> {
-        self.ask(tag, service, fields).await
+        self.link.send(tag, service, fields).await
     }
 
     /// Waits this long for the next message; `None` if there is none.
@@ -358,12 +334,8 @@ impl Client {
     /// Sends a disconnect message, then closes.
     pub async fn close(self) {
         // An error means that the connection is closed already.
-        let _ = self.ask("MSG_CLIENT_DISCONNECT", 5, &[]).await;
+        let _ = self.send(5, "MSG_CLIENT_DISCONNECT", &[]).await;
         self.link.close().await;
-    }
-
-    async fn ask(&self, tag: &'static str, service: u8, fields: &[(&str, Put)]) -> Result<()> {
-        self.link.send(tag, service, fields).await
     }
 
     /// Waits for an answer. Updates the queue position from other messages.

@@ -250,14 +250,14 @@ impl ClientApplication {
 
     /// Sends the leave message, and closes the connection once it is acknowledged.
     fn leave(&mut self, sender: &mut Sender) -> Flow {
-        let is_said = match self.leaving {
+        let is_sent = match self.leaving {
             Some(since) => since.elapsed() < LEAVE_TIMEOUT,
             None => {
                 self.leaving = Some(Instant::now());
                 sender.send(&RpcMessage::new(LEAVE, b"")).is_ok()
             }
         };
-        if is_said && sender.unacknowledged_bytes() > 0 {
+        if is_sent && sender.unacknowledged_bytes() > 0 {
             return Flow::Continue(());
         }
         sender.close();

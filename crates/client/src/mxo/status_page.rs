@@ -74,10 +74,7 @@ impl ExpectedViews {
     }
 }
 
-/// Sends a request, and returns the body of the answer.
-///
-/// # Errors
-/// [`StatusPageError`], also for any status but 200.
+/// Sends a request, and returns the body of the answer. Any status but 200 is an error.
 pub async fn query(
     address: SocketAddr,
     method: &str,

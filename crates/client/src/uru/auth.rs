@@ -99,10 +99,8 @@ impl Auth {
 
     /// Registers and logs in, with the digest that the form of the account name requires.
     ///
-    /// Treats `VaultNodeNotFound` as success, as all clients do for historical reasons.
-    ///
-    /// # Errors
-    /// Refusals include `AuthenticationFailed`, `AccountBanned` and `TooManyFailedLogins`.
+    /// Treats `VaultNodeNotFound` as success, as all clients do for historical reasons. Refusals
+    /// include `AuthenticationFailed`, `AccountBanned` and `TooManyFailedLogins`.
     pub async fn log_in(&self, account: &str, password: &str) -> Result<Login> {
         self.log_in_with(account, |random, challenge| {
             login_fields(account, password, random, challenge)
@@ -148,12 +146,9 @@ impl Auth {
             match transaction.next().await? {
                 Message::AuthServer(ServerMessage::AcctPlayerInfo(info)) => {
                     if players.len() >= MAX_PLAYERS {
-                        let error = Error::limit(
-                            "players of an account",
-                            MAX_PLAYERS as u64,
-                            players.len() as u64 + 1,
-                        );
-                        return Err(ClientError::Malformed { request, error: error.into() });
+                        let (most, found) = (MAX_PLAYERS as u64, players.len() as u64 + 1);
+                        let error = Error::limit("players of an account", most, found);
+                        return Err(ClientError::malformed(request)(error));
                     }
                     players.push(Player {
                         id: info.player_id,
@@ -201,18 +196,14 @@ impl Auth {
         })
     }
 
-    /// Deletes one of the account's players.
-    ///
-    /// # Errors
-    /// Refusals include `PlayerNotFound`, and `LoggedInElsewhere` while the player is in use.
+    /// Deletes one of the account's players. Refusals include `PlayerNotFound`, and
+    /// `LoggedInElsewhere` while the player is in use.
     pub async fn delete_player(&self, player_id: u32) -> Result<()> {
         self.done(|trans_id| PlayerDeleteRequest { trans_id, player_id }).await
     }
 
-    /// Chooses the player to play; 0 for none.
-    ///
-    /// # Errors
-    /// Refusals include `PlayerNotFound` and `LoggedInElsewhere`.
+    /// Chooses the player to play; 0 for none. Refusals include `PlayerNotFound` and
+    /// `LoggedInElsewhere`.
     pub async fn set_player(&self, player_id: u32) -> Result<()> {
         self.done(|trans_id| AcctSetPlayerRequest { trans_id, player_id }).await
     }

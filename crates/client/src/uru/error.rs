@@ -62,7 +62,7 @@ pub enum ClientError {
     #[error("too many notifications are waiting")]
     Overflow,
     /// The server answered with another message.
-    #[error("{request}: wanted its reply, found {found}")]
+    #[error("{request}: answered with {found}, which is not its reply")]
     Unexpected {
         /// The request's message.
         request: &'static str,
@@ -106,6 +106,15 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    pub(super) fn malformed(request: &'static str) -> impl Fn(Error) -> Self {
+        move |error| Self::Malformed { request, error: error.into() }
+    }
+
+    /// Makes errors for a file with this name from what was wanted and found.
+    pub(super) fn download(name: &str) -> impl Fn(String, String) -> Self {
+        move |wanted, found| Self::Download { name: name.to_owned(), wanted, found }
+    }
+
     /// The server's error, if it sent one.
     #[must_use]
     pub fn net_error(&self) -> Option<NetError> {

@@ -51,9 +51,8 @@ impl Files {
         };
         let (request, reply) = self.link.granted(request).await?;
         let reply = reply!(request, reply, FileServer, file::ManifestReply)?;
-        let malformed =
-            |error: worldwire_core::Error| ClientError::Malformed { request, error: error.into() };
-        let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(malformed)?.into_owned();
+        let malformed = ClientError::malformed(request);
+        let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(&malformed)?.into_owned();
         let (promised, found) = (reply.num_files, manifest.0.len());
         if u32::try_from(found) != Ok(promised) {
             let error =
@@ -82,11 +81,7 @@ impl Files {
             ClientMessage::from(FileDownloadRequest { trans_id, filename: name.into(), build_id })
                 .into_owned()
         };
-        let wrong = |wanted: String, found: String| ClientError::Download {
-            name: name.to_owned(),
-            wanted,
-            found,
-        };
+        let wrong = ClientError::download(name);
         let mut transaction = self.link.begin(request).await?;
         let (mut total, mut taken) = (None, 0u32);
         loop {

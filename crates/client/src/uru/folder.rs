@@ -154,11 +154,11 @@ impl Sum {
         if self.bytes == wanted.bytes && self.md5.eq_ignore_ascii_case(&wanted.md5) {
             return Ok(());
         }
-        let said = |sum: &Self| format!("{} bytes with MD5 {}", sum.bytes, sum.md5);
+        let shown = |sum: &Self| format!("{} bytes with MD5 {}", sum.bytes, sum.md5);
         Err(ClientError::Download {
             name: name.to_owned(),
-            wanted: said(wanted),
-            found: said(self),
+            wanted: shown(wanted),
+            found: shown(self),
         })
     }
 }

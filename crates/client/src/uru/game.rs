@@ -98,10 +98,7 @@ impl Game {
         NetHeader::from_client(time, self.player, more)
     }
 
-    /// Sends a net message.
-    ///
-    /// # Errors
-    /// When the message cannot be encoded, or the connection is closed.
+    /// Sends a net message. Fails when the message cannot be encoded, or the connection is closed.
     pub async fn send<'m>(&self, message: impl Into<NetMessage<'m>>) -> Result<()> {
         let message: NetMessage<'m> = message.into();
         let buffer = encoded(&message)?;
@@ -205,9 +202,6 @@ impl Game {
     }
 
     /// The message that tells others which movement keys are pressed.
-    ///
-    /// # Errors
-    /// None in practice: every combination of keys can be encoded.
     pub fn keys(&self, keys: InputState) -> Result<GameMessage<'static>> {
         let pressed = AvatarInputStateMsg { message: message_header(), state: keys };
         self.game_message(&pressed.into(), NetFlags::UseRelevanceRegions)
@@ -228,9 +222,7 @@ impl Game {
 
     /// The message that tells others where the avatar is. Servers may drop it for players who are
     /// too far away or read too slowly. `None` if the shard has no `avatarPhysical` descriptor.
-    ///
-    /// # Errors
-    /// When the descriptor's `position` is not three numbers.
+    /// Fails when the descriptor's `position` is not three numbers.
     pub fn position(
         &self,
         shape: &str,

@@ -156,10 +156,8 @@ impl Link {
         self.service
     }
 
-    /// Sends a message that has no reply.
-    ///
-    /// # Errors
-    /// When a text is too long, or the connection is closed.
+    /// Sends a message that has no reply. Fails when a text is too long, or the connection is
+    /// closed.
     pub async fn send(&self, message: impl Into<Message<'static>>) -> Result<()> {
         let message = message.into();
         // Encode here: nothing would report an error later.

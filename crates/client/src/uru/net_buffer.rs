@@ -16,9 +16,6 @@ pub struct NetBuffer {
 
 impl NetBuffer {
     /// Decodes the message.
-    ///
-    /// # Errors
-    /// As [`received`].
     pub fn decode(&self) -> worldwire_core::Result<NetMessage<'_>> {
         received(self.class, &self.bytes, &LIMITS)
     }

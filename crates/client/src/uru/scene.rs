@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use worldwire_core::{Error, Field as _, Limits, Reader};
+use worldwire_core::{Field as _, Limits, Reader};
 use worldwire_uru::inflate::Inflater;
 use worldwire_uru::net_message::{GamePayload, NetMessage, SdlState, Stream};
 use worldwire_uru::plasma_message::{PlasmaMessage, ReplyType};
@@ -152,11 +152,8 @@ impl Scene {
     /// Malformed when a net message is unreadable.
     pub fn apply(&mut self, notification: &Notification) -> Result<Vec<SceneEvent>> {
         let Notification::NetMessage(buffer) = notification else { return Ok(Vec::new()) };
-        let malformed = |error: Error| ClientError::Malformed {
-            request: "PropagateBuffer",
-            error: error.into(),
-        };
-        let message = buffer.decode().map_err(malformed)?;
+        let malformed = ClientError::malformed("PropagateBuffer");
+        let message = buffer.decode().map_err(&malformed)?;
         self.take(buffer.class, &message).map_err(malformed)
     }
 

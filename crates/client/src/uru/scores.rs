@@ -16,16 +16,12 @@ fn records(
     request: &'static str,
     scores: worldwire_core::Result<Scores<'_>>,
 ) -> Result<Vec<Score<'static>>> {
-    let scores = scores.map_err(|error| ClientError::Malformed { request, error: error.into() })?;
-    Ok(scores.into_owned().0)
+    Ok(scores.map_err(ClientError::malformed(request))?.into_owned().0)
 }
 
 impl Auth {
     /// Creates a score and returns its number. Type 0 is fixed, 1 accumulative, 2 accumulative with
-    /// negative values.
-    ///
-    /// # Errors
-    /// Refusals include `ScoreAlreadyExists` and `ScoreWrongType`.
+    /// negative values. Refusals include `ScoreAlreadyExists` and `ScoreWrongType`.
     pub async fn create_score(
         &self,
         owner_id: u32,
@@ -41,9 +37,6 @@ impl Auth {
     }
 
     /// Fetches an owner's scores of this name: one or none.
-    ///
-    /// # Errors
-    /// Refusals, and malformed records.
     pub async fn scores(&self, owner_id: u32, name: &str) -> Result<Vec<Score<'static>>> {
         let request =
             |trans_id| owned(ScoreGetScores { trans_id, owner_id, game_name: name.into() });
@@ -54,9 +47,6 @@ impl Auth {
 
     /// Fetches the highest scores of this name, at most `max_scores`, of one owner, or of all for
     /// owner 0. H'uru servers only.
-    ///
-    /// # Errors
-    /// Refusals, and malformed records.
     pub async fn high_scores(
         &self,
         owner_id: u32,
@@ -71,18 +61,14 @@ impl Auth {
         records(request, reply.scores.decode())
     }
 
-    /// Adds points to a score that is not fixed.
-    ///
-    /// # Errors
-    /// Refusals include `ScoreNoDataFound` and `ScoreWrongType`.
+    /// Adds points to a score that is not fixed. Refusals include `ScoreNoDataFound` and
+    /// `ScoreWrongType`.
     pub async fn add_points(&self, score_id: u32, points: i32) -> Result<()> {
         self.done(|trans_id| ScoreAddPoints { trans_id, score_id, points }).await
     }
 
-    /// Transfers points from one score to another.
-    ///
-    /// # Errors
-    /// Refusals include `ScoreNoDataFound`, `ScoreWrongType` and `ScoreNotEnoughPoints`.
+    /// Transfers points from one score to another. Refusals include `ScoreNoDataFound`,
+    /// `ScoreWrongType` and `ScoreNotEnoughPoints`.
     pub async fn transfer_points(&self, from: u32, to: u32, points: i32) -> Result<()> {
         self.done(|trans_id| ScoreTransferPoints {
             trans_id,
@@ -93,10 +79,7 @@ impl Auth {
         .await
     }
 
-    /// Sets a fixed score.
-    ///
-    /// # Errors
-    /// Refusals include `ScoreNoDataFound` and `ScoreWrongType`.
+    /// Sets a fixed score. Refusals include `ScoreNoDataFound` and `ScoreWrongType`.
     pub async fn set_points(&self, score_id: u32, points: i32) -> Result<()> {
         self.done(|trans_id| ScoreSetPoints { trans_id, score_id, points }).await
     }

@@ -19,10 +19,8 @@ pub struct SecureEntry {
 }
 
 impl Auth {
-    /// Lists the files of a directory: `Python` and `pak`, or `SDL` and `sdl`.
-    ///
-    /// # Errors
-    /// Refusals include `FileNotFound`. Malformed when the list is unreadable.
+    /// Lists the files of a directory: `Python` and `pak`, or `SDL` and `sdl`. Refusals include
+    /// `FileNotFound`. An unreadable list is [`Malformed`](ClientError::Malformed).
     pub async fn secure_files(&self, directory: &str, extension: &str) -> Result<Vec<SecureEntry>> {
         let request = |trans_id| {
             owned(FileListRequest {
@@ -34,8 +32,7 @@ impl Auth {
         let (request, reply) = self.link().granted(request).await?;
         let reply = reply!(request, reply, AuthServer, auth::FileListReply)?;
         let files = reply.files.decode::<FileList<'_>>();
-        let files =
-            files.map_err(|error| ClientError::Malformed { request, error: error.into() })?;
+        let files = files.map_err(ClientError::malformed(request))?;
         let entry = |entry: worldwire_uru::file::manifest::FileListEntry<'_>| SecureEntry {
             name: entry.name.to_text(),
             size: entry.size.0,
@@ -54,11 +51,7 @@ impl Auth {
     /// one ended.
     pub async fn secure_file(&self, name: &str, most: u32) -> Result<Vec<u8>> {
         let request = |trans_id| owned(FileDownloadRequest { trans_id, filename: name.into() });
-        let wrong = |wanted: String, found: String| ClientError::Download {
-            name: name.to_owned(),
-            wanted,
-            found,
-        };
+        let wrong = ClientError::download(name);
         let mut transaction = self.link().begin(request).await?;
         let mut bytes = Vec::new();
         loop {

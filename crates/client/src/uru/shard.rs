@@ -21,7 +21,7 @@ pub struct Shard {
     pub auth: Option<String>,
     /// The file server's host, with an optional `:port`. If unset, the gatekeeper is asked.
     pub file: Option<String>,
-    /// The port of services without one of their own. Default 14617.
+    /// The port of services whose host has none. Default 14617.
     pub port: u16,
     /// The public keys. Connections to a service without a key are not encrypted.
     pub keys: KeyRing,
@@ -45,7 +45,7 @@ pub enum ShardParseError {
     #[error("{0}")]
     Keys(#[from] KeyFileErrors),
     /// An invalid port.
-    #[error("line {line}: Server.Port: wanted a port from 1 to 65535, found {found}")]
+    #[error("line {line}: Server.Port must be 1 to 65535, not {found}")]
     Port {
         /// Its line, from 1.
         line: usize,
@@ -178,10 +178,7 @@ mod tests {
         assert!(!shard.encrypts(Service::Auth));
 
         let error = |text| Shard::parse(text).unwrap_err().to_string();
-        assert_eq!(
-            error("\nServer.Port 0"),
-            "line 2: Server.Port: wanted a port from 1 to 65535, found 0"
-        );
+        assert_eq!(error("\nServer.Port 0"), "line 2: Server.Port must be 1 to 65535, not 0");
         assert_eq!(error("Server.Port 1"), "set Server.Gate.Host or Server.Auth.Host");
         assert!(error("Server.Auth.Host x\nServer.Auth.N \"12\"\n").contains("Server.Auth.N"));
     }

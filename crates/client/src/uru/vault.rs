@@ -69,10 +69,8 @@ pub struct Age {
 }
 
 impl Auth {
-    /// Creates an unconnected node and returns its number.
-    ///
-    /// # Errors
-    /// Refusals include `BadServerData` and `InvalidParameter`.
+    /// Creates an unconnected node and returns its number. Refusals include `BadServerData` and
+    /// `InvalidParameter`.
     pub async fn create_node(&self, node: &VaultNode<'static>) -> Result<u32> {
         let node = encoded("VaultNodeCreate", node)?;
         let request = |trans_id| ClientMessage::from(VaultNodeCreate { trans_id, node });
@@ -80,10 +78,8 @@ impl Auth {
         Ok(reply!(request, reply, AuthServer, auth::VaultNodeCreated)?.node_id)
     }
 
-    /// Fetches a node.
-    ///
-    /// # Errors
-    /// Refusals include `VaultNodeNotFound`. Malformed when the node is unreadable.
+    /// Fetches a node. Refusals include `VaultNodeNotFound`. An unreadable node is
+    /// [`Malformed`](ClientError::Malformed).
     pub async fn fetch_node(&self, node_id: u32) -> Result<VaultNode<'static>> {
         fetched(self.begin_fetch(node_id).await?).await
     }
@@ -96,10 +92,8 @@ impl Auth {
     }
 
     /// Saves the fields that are set; the others keep their values. All interested clients,
-    /// including this one, are notified with the revision.
-    ///
-    /// # Errors
-    /// Refusals include `VaultNodeNotFound` and `VaultNodeAccessViolation`.
+    /// including this one, are notified with the revision. Refusals include `VaultNodeNotFound` and
+    /// `VaultNodeAccessViolation`.
     pub async fn save_node(
         &self,
         node_id: u32,
@@ -110,36 +104,27 @@ impl Auth {
         self.done(|trans_id| VaultNodeSave { trans_id, node_id, revision_id, node }).await
     }
 
-    /// Puts a node below another node.
-    ///
-    /// # Errors
-    /// Refusals include `VaultNodeNotFound`, `VaultNodeAccessViolation` and `CircularReference`.
+    /// Puts a node below another node. Refusals include `VaultNodeNotFound`,
+    /// `VaultNodeAccessViolation` and `CircularReference`.
     pub async fn add_node(&self, parent_id: u32, child_id: u32, owner_id: u32) -> Result<()> {
         self.done(|trans_id| VaultNodeAdd { trans_id, parent_id, child_id, owner_id }).await
     }
 
-    /// Removes a node from below another node.
-    ///
-    /// # Errors
-    /// Refusals include `VaultNodeNotFound` and `VaultNodeAccessViolation`.
+    /// Removes a node from below another node. Refusals include `VaultNodeNotFound` and
+    /// `VaultNodeAccessViolation`.
     pub async fn remove_node(&self, parent_id: u32, child_id: u32) -> Result<()> {
         self.done(|trans_id| VaultNodeRemove { trans_id, parent_id, child_id }).await
     }
 
-    /// Fetches all references reachable from a node.
-    ///
-    /// # Errors
-    /// Refusals include `VaultNodeNotFound`.
+    /// Fetches all references reachable from a node. Refusals include `VaultNodeNotFound`.
     pub async fn fetch_refs(&self, node_id: u32) -> Result<Vec<NodeRef>> {
         let request = |trans_id| ClientMessage::from(VaultFetchNodeRefs { trans_id, node_id });
         let (request, reply) = self.link().granted(request).await?;
         Ok(reply!(request, reply, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
     }
 
-    /// Finds the nodes that match all fields set in the template.
-    ///
-    /// # Errors
-    /// Refusals include `InvalidParameter`, for an empty template.
+    /// Finds the nodes that match all fields set in the template. Refusals include
+    /// `InvalidParameter`, for an empty template.
     pub async fn find_nodes(&self, template: &VaultNode<'static>) -> Result<Vec<u32>> {
         let node = encoded("VaultNodeFind", template)?;
         let request = |trans_id| ClientMessage::from(VaultNodeFind { trans_id, node });
@@ -152,10 +137,8 @@ impl Auth {
         self.link().send(ClientMessage::from(VaultSendNode { node_id, receiver_id })).await
     }
 
-    /// Finds or creates the Age and AgeInfo nodes of an age instance.
-    ///
-    /// # Errors
-    /// Refusals include `InvalidParameter`, for an empty file name.
+    /// Finds or creates the Age and AgeInfo nodes of an age instance. Refusals include
+    /// `InvalidParameter`, for an empty file name.
     pub async fn init_age(&self, age: &NewAge<'_>) -> Result<(u32, u32)> {
         let request = |trans_id| {
             owned(VaultInitAgeRequest {
@@ -176,10 +159,7 @@ impl Auth {
     }
 
     /// Asks for the game server of an age instance. Treats `VaultNodeNotFound` as success, as all
-    /// clients do.
-    ///
-    /// # Errors
-    /// Refusals include `AgeNotFound`.
+    /// clients do. Refusals include `AgeNotFound`.
     pub async fn age(&self, filename: &str, instance: Uuid) -> Result<Age> {
         let request = |trans_id| {
             owned(AgeRequest { trans_id, age_name: filename.into(), age_instance_id: instance })
@@ -218,9 +198,7 @@ pub(super) async fn fetched(mut transaction: Transaction) -> Result<VaultNode<'s
     let reply = transaction.granted().await?;
     let reply = reply!(request, reply, AuthServer, auth::VaultNodeFetched)?;
     let node = reply.node.decode::<VaultNode<'_>>();
-    let node =
-        node.map_err(|error| ClientError::Malformed { request, error: error.into() })?.into_owned();
-    Ok(node)
+    Ok(node.map_err(ClientError::malformed(request))?.into_owned())
 }
 
 fn encoded<const MAX: usize>(

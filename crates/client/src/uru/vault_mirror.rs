@@ -75,9 +75,6 @@ impl VaultMirror {
     }
 
     /// Updates the copy from a notification. Returns whether it was affected.
-    ///
-    /// # Errors
-    /// Those of the requests for the changed nodes.
     pub async fn apply(&mut self, auth: &Auth, notification: &Notification) -> Result<bool> {
         match *notification {
             Notification::NodeChanged { node_id, .. } if self.known.contains(&node_id) => {

@@ -226,7 +226,7 @@ async fn an_offer_says_that_nothing_is_encrypted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disconnect_message_frees_what_the_client_had() {
+async fn a_disconnect_message_frees_the_clients_slot() {
     let stage = Stage::new(|config| config.limits.players = 1).await;
     // One client in the zone and one at login send the message but keep their streams open.
     let (mut login, _) = stage.logged_in("merle").await;

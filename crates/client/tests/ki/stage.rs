@@ -101,7 +101,7 @@ impl Stage {
     pub(crate) async fn new(change: impl FnOnce(&mut KiConfig)) -> Self {
         let mut config = KiConfig::default();
         change(&mut config);
-        let rules = config.rules();
+        let rules = Rules::of(&config);
         Self::with(config, rules).await
     }
 

@@ -157,7 +157,7 @@ async fn a_client_can_return_from_a_zone_after_any_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_18_failures_delay_answers_but_lock_nobody_out() {
+async fn k_18_failures_delay_answers_but_never_lock_out() {
     let stage = Stage::new(|_| ()).await;
     let (right, wrong) = (password_hash("hunter2"), password_hash("x"));
     for _ in 0..4 {
@@ -194,7 +194,7 @@ async fn a_failing_database_neither_loses_nor_invents_characters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_says_goodbye() {
+async fn the_server_announces_its_end() {
     let stage = Stage::new(|_| ()).await;
     let mut client = stage.client().await;
     let mut in_zone = {

@@ -108,7 +108,10 @@ async fn replies_are_matched_by_their_transaction() {
     let (auth, _) = Auth::connect(&shard).await.unwrap();
     auth.remove_node(1, 2).await.unwrap();
     let error = auth.public_ages("city").await.unwrap_err().to_string();
-    assert_eq!(error, "GetPublicAgeList: wanted its reply, found VaultNodeRefsFetched");
+    assert_eq!(
+        error,
+        "GetPublicAgeList: answered with VaultNodeRefsFetched, which is not its reply"
+    );
     let error = auth.fetch_node(1).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout { request: "VaultNodeFetch" }), "{error}");
     auth.link().ping().await.unwrap();

@@ -12,12 +12,10 @@ use worldwire_net::Clock;
 
 pub use super::realm::check_account_name;
 use super::realm::{AccountError, Privileges, Realm, RealmError};
-use super::{KiConfig, Refusal, SQLITE_FILE};
-use crate::admin::Administered;
+use super::{KiConfig, Refusal};
+use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
-use crate::operators::Operated;
-use crate::store;
-use crate::store::seal::{KEY_FILE, ServerKey};
+use crate::operators::{Operated, debug_request};
 
 /// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -86,8 +84,7 @@ pub enum Request {
 impl fmt::Debug for Request {
     /// Without the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = serde_json::to_value(self).unwrap_or_default();
-        write!(f, "Request({})", json["request"])
+        debug_request(self, f)
     }
 }
 
@@ -116,17 +113,12 @@ impl Administered for Realm {
         if folder.join(KiConfig::FILE).exists() {
             return Ok(());
         }
-        let (folder, name, command) = (folder.to_owned(), Self::NAME, Self::COMMAND);
-        Err(AdminError::NoServer { folder, name, command })
+        Err(Self::missing(folder))
     }
 
     async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
-        let config = KiConfig::read(folder);
-        let file = folder.join(KiConfig::FILE);
-        let config = config.map_err(|error| AdminError::Config { file, error })?;
-        let config = config.unwrap_or_default();
-        let store = store::open_file(&folder.join(SQLITE_FILE), config.database_url()).await?;
-        let key = ServerKey::load(&folder.join(KEY_FILE))?;
+        let config: KiConfig = stopped_config(folder)?;
+        let (store, key) = stopped_store(folder, &config).await?;
         Self::open(store, key, config, Clock::start()).await.map_err(AdminError::Load)
     }
 
@@ -186,16 +178,7 @@ impl Operated for Realm {
                 self.redeem(&Secret::new(key), user, character).map_err(RequestError::Redeem)?;
                 Ok(Vec::new())
             }
-            Request::Census => {
-                let census = self.census();
-                Ok(vec![json!({
-                    "accounts": census.accounts,
-                    "characters": census.characters,
-                    "players": census.admitted,
-                    "waiting": census.waiting,
-                    "playing": census.playing,
-                })])
-            }
+            Request::Census => Ok(vec![json!(self.census())]),
         }
     }
 }

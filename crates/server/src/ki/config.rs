@@ -1,20 +1,21 @@
 //! `ki.toml`: the settings of a login server.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use worldwire_net::Capacity;
 
-use super::login::{Legacy, Rules};
 use crate::config::{
-    ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, quoted,
+    ConfigError, ServerConfig, SettingError, address, at_least_1, is_host, path_text, path_texts,
 };
 
 /// The name of the configuration in a server's directory.
 pub const CONFIG: &str = "ki.toml";
+
+/// The SQLite database in a server's directory.
+pub const SQLITE_FILE: &str = "login.sqlite";
 
 /// The standard port of login servers.
 pub const PORT: u16 = 12_000;
@@ -24,7 +25,7 @@ pub const SLOTS: u32 = 6;
 const MAX_CONNECTIONS: usize = 65_535;
 
 /// The configuration of a login server. Paths are relative to the server's directory.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KiConfig {
     /// The address for logins and patch requests.
@@ -40,8 +41,10 @@ pub struct KiConfig {
     /// Whether players can log in.
     pub open: bool,
     /// The clients' message XML: a file or a directory; empty for the built-in definitions.
+    #[serde(serialize_with = "path_text")]
     pub messages: PathBuf,
     /// Type lists for decoding characters.
+    #[serde(serialize_with = "path_texts")]
     pub types: Vec<PathBuf>,
     /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
     pub database: String,
@@ -58,7 +61,7 @@ pub struct KiConfig {
 }
 
 /// Limits on connections and players.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Connections in total.
@@ -72,7 +75,7 @@ pub struct Limits {
 }
 
 /// Timeouts of sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
     /// How long a client may take to accept a session.
@@ -84,7 +87,7 @@ pub struct SessionSettings {
 }
 
 /// Rules for logging in.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoginSettings {
     /// How long a CK2 is valid.
@@ -97,8 +100,20 @@ pub struct LoginSettings {
     pub banned_machines: Vec<u64>,
 }
 
+/// How to treat login messages older than `MSG_USER_AUTHEN_V3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Legacy {
+    /// Treat them like the newest one. Unverified: that their `Rec1` is the same.
+    Accept,
+    /// Answer with `AuthenFailed`.
+    Refuse,
+    /// Send no answer.
+    Ignore,
+}
+
 /// Where players go after choosing a character.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ZoneSettings {
     /// The address of the zone server; empty for this server's waiting room.
@@ -116,10 +131,11 @@ pub struct ZoneSettings {
 }
 
 /// The patch service.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PatchSettings {
     /// The directory with the client's files. If it does not exist, patching is disabled.
+    #[serde(serialize_with = "path_text")]
     pub folder: PathBuf,
     /// The URL at which a web server offers that directory; empty for `/patch` on the host that
     /// clients are told to connect to.
@@ -199,25 +215,16 @@ impl Default for PatchSettings {
 
 impl KiConfig {
     /// Parses `ki.toml`. Missing settings get their defaults.
-    ///
-    /// # Errors
-    /// [`ConfigError`] for the first invalid line or value.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::from_text(text)
     }
 
     /// The address of the status page, if there is one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is not an address with a port.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("status", &self.status)
     }
 
     /// The second address for logins and patch requests, if there is one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is not an address with a port.
     pub fn patch_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("patch_listen", &self.patch_listen)
     }
@@ -257,30 +264,18 @@ impl KiConfig {
         Duration::from_secs(self.login.ck2_seconds.into())
     }
 
-    /// The rules for logins, without type lists and without a patch service.
-    #[must_use]
-    pub fn rules(&self) -> Rules {
-        Rules {
-            open: self.open,
-            attempts: self.login.attempts,
-            afk: Duration::from_secs(self.session.afk_seconds.into()),
-            legacy: self.login.legacy,
-            banned_machines: self.login.banned_machines.iter().copied().collect(),
-            server: self.name.clone(),
-            classes: None,
-            files: None,
-        }
-    }
-
     /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        capacity(self.limits.connections, self.limits.connections_per_address)
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        Capacity { total: connections, per_address: connections_per_address }
     }
 }
 
 impl ServerConfig for KiConfig {
     const FILE: &'static str = CONFIG;
+    const TEMPLATE: &'static str = TEMPLATE;
+    const SQLITE_FILE: &'static str = SQLITE_FILE;
 
     fn validate(&self) -> Result<(), ConfigError> {
         let Limits { connections, connections_per_address, players, .. } = self.limits;
@@ -310,19 +305,12 @@ impl ServerConfig for KiConfig {
         self.status_address().map(drop)
     }
 
-    fn to_text(&self) -> String {
-        Commented(self).to_string()
-    }
-
     fn database(&self) -> &str {
         &self.database
     }
 }
 
 /// Checks the host that clients are told to connect to: an IP address or a name, without a port.
-///
-/// # Errors
-/// [`SettingError::NotAHost`].
 pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     if is_host(text) || text.parse::<Ipv6Addr>().is_ok() {
         return Ok(());
@@ -331,132 +319,84 @@ pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     Err(SettingError::NotAHost { kind: "IP", example: "ki.example.org", found })
 }
 
-struct Commented<'c>(&'c KiConfig);
-
-impl fmt::Display for Commented<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KiConfig { limits, session, login, zone, patch, .. } = self.0;
-        let text = quoted;
-        let path = |path: &std::path::Path| quoted(&path.to_string_lossy());
-        let types: Vec<_> = self.0.types.iter().map(|list| path(list)).collect();
-        let machines: Vec<_> = login.banned_machines.iter().map(u64::to_string).collect();
-        let legacy = match login.legacy {
-            Legacy::Accept => "accept",
-            Legacy::Refuse => "refuse",
-            Legacy::Ignore => "ignore",
-        };
-        write!(
-            f,
-            "\
-# Configuration of this login server. Changes take effect at the next start.
+/// The text of `ki.toml`; see [`ServerConfig::TEMPLATE`].
+const TEMPLATE: &str = r#"# Configuration of this login server. Changes take effect at the next start.
 # Paths are relative to the folder of this file.
 
 # The address for logins and patch requests. 0.0.0.0 is every address of this machine.
-listen = {listen}
+listen =
 # A second address with the same services, such as the official patch port, 12500. Empty for none.
-patch_listen = {patch_listen}
+patch_listen =
 # The address of the status page (/status, /metrics and /health). Empty for none.
-status = {status}
+status =
 # The IP address or host name that clients are told to connect to after choosing a character, unless
 # [zone] names another server. If this is empty, they get the address in listen, or 127.0.0.1 if that
 # is 0.0.0.0; players on other machines can then log in but cannot enter the game.
-public_address = {public}
+public_address =
 # The server's name, which clients receive.
-name = {name}
+name =
 # Whether players can log in. If false, logins are refused with AISNoLogin.
-open = {open}
+open =
 # The clients' message XML: a file, or a folder such as the client's Messages. Empty for the built-in
 # definitions, revision 2024-11.
-messages = {messages}
+messages =
 # Type lists written by wiztype. With them, new characters are checked completely; without them, only
 # their first and last bytes are.
-types = [{types}]
+types =
 # The database for accounts and characters: postgres://USER:PASSWORD@HOST/DATABASE, or empty for
 # SQLite in this folder.
-database = {database}
+database =
 
 [limits]
 # The maximum number of connections, in total (at most 65535) and from one address.
-connections = {connections}
-connections_per_address = {per_address}
+connections =
+connections_per_address =
 # The maximum number of players online. Others wait in a queue.
-players = {players}
+players =
 # The maximum number of free players among them. Others are refused with FtpCapped. 0: no limit.
-free_players = {free}
+free_players =
 
 [session]
 # How long a client may take to accept a session.
-accept_seconds = {accept}
+accept_seconds =
 # The interval between keep-alives. Anything a client sends counts as an answer.
-keep_alive_seconds = {keep_alive}
+keep_alive_seconds =
 # Disconnect a client that sends nothing but keep-alives for this long.
-afk_seconds = {afk}
+afk_seconds =
 
 [login]
 # How long the secret from a login stays valid for starting the game. It can be used repeatedly.
-ck2_seconds = {ck2}
+ck2_seconds =
 # The number of failed logins after which a connection is closed. After a failure, further logins from
 # the same address or to the same account are also delayed, by at most 4 s.
-attempts = {attempts}
-# Login messages older than MSG_USER_AUTHEN_V3: \"accept\", \"refuse\" or \"ignore\".
-legacy = {legacy}
+attempts =
+# Login messages older than MSG_USER_AUTHEN_V3: "accept", "refuse" or "ignore".
+legacy =
 # MachineIDs from which logins are refused with MachineBanned.
-banned_machines = [{machines}]
+banned_machines =
 
 [zone]
 # The zone server for players who have chosen a character. Empty for a waiting room in this server,
 # which accepts them and keeps them connected, but nothing more.
-address = {zone_address}
+address =
 # The zone server's ports. The waiting room ignores them.
-tcp_port = {tcp}
-udp_port = {udp}
+tcp_port =
+udp_port =
 # The zone, and the location in it, where characters arrive.
-id = {zone_id}
-name = {zone_name}
-location = {location}
+id =
+name =
+location =
 
 [patch]
 # The folder with the client's files. At every start, the server writes a list of them there, as
 # LatestFileList.bin. If the folder does not exist, patching is disabled.
-folder = {folder}
+folder =
 # The URL at which a web server offers this folder. Empty for http://HOST/patch, where HOST is the
 # host that clients are told to connect to.
-url_prefix = {prefix}
+url_prefix =
 # The version number that patch clients receive.
-version = {version}
-",
-            listen = text(&self.0.listen.to_string()),
-            patch_listen = text(&self.0.patch_listen),
-            status = text(&self.0.status),
-            public = text(&self.0.public_address),
-            name = text(&self.0.name),
-            open = self.0.open,
-            messages = path(&self.0.messages),
-            types = types.join(", "),
-            database = text(&self.0.database),
-            connections = limits.connections,
-            per_address = limits.connections_per_address,
-            players = limits.players,
-            free = limits.free_players,
-            accept = session.accept_seconds,
-            keep_alive = session.keep_alive_seconds,
-            afk = session.afk_seconds,
-            ck2 = login.ck2_seconds,
-            attempts = login.attempts,
-            legacy = text(legacy),
-            machines = machines.join(", "),
-            zone_address = text(&zone.address),
-            tcp = zone.tcp_port,
-            udp = zone.udp_port,
-            zone_id = zone.id,
-            zone_name = text(&zone.name),
-            location = text(&zone.location),
-            folder = path(&patch.folder),
-            prefix = text(&patch.url_prefix),
-            version = patch.version,
-        )
-    }
-}
+version =
+"#;
 
 #[cfg(test)]
 mod tests {

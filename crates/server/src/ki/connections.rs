@@ -168,14 +168,15 @@ impl Client {
         }
     }
 
-    /// What a message says; it is not kept.
-    fn hear(&mut self, received: &Received<'_>) {
+    fn receive(&mut self, received: &Received<'_>) {
         let Unit::Message { service, order } = received.unit else {
             return;
         };
         let figures = &self.connections.figures;
-        match self.connections.dialect.hear(service, order, received.payload()) {
-            Decoded::Request(said) => self.login.hear(self.connections.clock.now(), said),
+        match self.connections.dialect.decode(service, order, received.payload()) {
+            Decoded::Request(request) => {
+                self.login.handle(self.connections.clock.now(), request);
+            }
             Decoded::Unknown => self.ignored(service, order, "not for a login server"),
             Decoded::Malformed => {
                 figures.malformed.fetch_add(1, Ordering::Relaxed);
@@ -280,8 +281,7 @@ impl Client {
         }
     }
 
-    /// Carries out orders.
-    fn obey(&mut self, orders: Orders, sender: &mut Sender) {
+    fn carry_out(&mut self, orders: Orders, sender: &mut Sender) {
         let Orders { leave, refresh, moved } = orders;
         let now = self.connections.clock.now();
         if refresh && self.next.is_none() {
@@ -295,7 +295,7 @@ impl Client {
             self.login.placed(now, place);
         }
         if let Some(words) = leave {
-            self.login.throw_out(now, words);
+            self.login.kick(now, words);
         }
     }
 }
@@ -306,7 +306,7 @@ impl Application<Connection> for Client {
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
             Event::News(News::Established { previous, .. }) => self.established(previous, sender),
-            Event::Received(received) => self.hear(&received),
+            Event::Received(received) => self.receive(&received),
             // Clients resend messages that met a stale session.
             Event::News(News::Ignored { unit: Unit::Message { service, order }, why, .. })
                 if why != Ignored::Stale =>
@@ -333,7 +333,7 @@ impl Application<Connection> for Client {
 
     async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
         match wake {
-            Wake::Orders => self.obey(self.wakeup.take(), sender),
+            Wake::Orders => self.carry_out(self.wakeup.take(), sender),
             Wake::Due => self.login.timeout(self.connections.clock.now()),
         }
         self.work(sender).await

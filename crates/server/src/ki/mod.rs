@@ -52,7 +52,7 @@ use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::schema::{Mode, Protocols};
 use worldwire_net::{Clock, Options, Signal, tcp};
 
-pub use config::{CONFIG, KiConfig};
+pub use config::{CONFIG, KiConfig, SQLITE_FILE};
 pub use refusal::Refusal;
 
 use connections::{Acceptor, Connections};
@@ -61,18 +61,13 @@ use login::Rules;
 use realm::{Realm, RealmError};
 use secrets::Secrets;
 
-use crate::config::ServerConfig as _;
 use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, configuration, in_config, listen, listen_status, lock_folder, save, server_key,
+    StartError, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
 };
 use crate::store::lock::FolderLock;
-use crate::store::{self, StoreError};
-
-/// The SQLite database in a server's directory.
-pub const SQLITE_FILE: &str = "login.sqlite";
 
 /// Why a login server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -87,12 +82,6 @@ pub enum ServerError {
     /// The data in the database.
     #[error(transparent)]
     Realm(#[from] RealmError),
-}
-
-impl From<StoreError> for ServerError {
-    fn from(error: StoreError) -> Self {
-        StartError::from(error).into()
-    }
 }
 
 /// A change to a configuration.
@@ -129,10 +118,7 @@ pub struct LoginServer {
 
 impl LoginServer {
     /// Opens the server in a directory and binds its ports. Missing files are created: the
-    /// directory, the key, and a commented `ki.toml`.
-    ///
-    /// # Errors
-    /// [`ServerError`]; nothing is left open.
+    /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
         let lock = lock_folder(folder)?;
         let (config, is_new) = configuration(folder, |config: &mut KiConfig| {
@@ -162,8 +148,7 @@ impl LoginServer {
             // Only after the ports are known to be free.
             save(folder, &config)?;
         }
-        let store = store::open_file(&folder.join(SQLITE_FILE), config.database_url()).await?;
-        let key = server_key(folder, &*store).await?;
+        let (store, key) = open_store(folder, &config).await?;
         let mut known = config.clone();
         if known.zone.address.is_empty() {
             // The waiting room uses the same port.
@@ -189,9 +174,6 @@ impl LoginServer {
     }
 
     /// The address for clients.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -215,10 +197,8 @@ impl LoginServer {
     }
 
     /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
-    /// another process takes over the database.
-    ///
-    /// # Errors
-    /// [`ServeError`]; all connections and the database are closed.
+    /// another process takes over the database. Connections and the database are closed even after
+    /// an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, connections, listener, patch, status, operators, lock, .. } = self;
         let realm = connections.realm().clone();
@@ -228,13 +208,13 @@ impl LoginServer {
         let shown =
             Page { figures, counts: listener.counts(), realm: realm.clone(), open: config.open };
         let page = Serving::start(status, figures::router(shown.into()), signal.clone());
-        let door = Arc::new(Acceptor(connections));
+        let acceptor = Arc::new(Acceptor(connections));
         let patch = async {
             if let Some(listener) = patch {
-                listener.serve(Arc::clone(&door), signal.clone()).await;
+                listener.serve(Arc::clone(&acceptor), signal.clone()).await;
             }
         };
-        tokio::join!(patch, listener.serve(Arc::clone(&door), signal.clone()));
+        tokio::join!(patch, listener.serve(Arc::clone(&acceptor), signal.clone()));
         operators.abort();
         realm.close().await;
         drop(lock);
@@ -301,7 +281,7 @@ async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
         false => None,
     };
     let classes = classes(folder, config)?.map(Arc::new);
-    Ok(Rules { classes, files: list, ..config.rules() })
+    Ok(Rules { classes, files: list, ..Rules::of(config) })
 }
 
 /// The type lists, if the configuration has any.

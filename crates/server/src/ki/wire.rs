@@ -224,7 +224,7 @@ impl Dialect {
 
     /// Decodes a client's message. Fields appended by later revisions may be missing.
     #[must_use]
-    pub fn hear(&self, service: u8, order: u8, payload: &[u8]) -> Decoded {
+    pub fn decode(&self, service: u8, order: u8, payload: &[u8]) -> Decoded {
         let Some(message) = self.protocols.message(service, order) else { return Decoded::Unknown };
         if !is_for_us(service, &message.tag) {
             return Decoded::Unknown;
@@ -232,15 +232,12 @@ impl Dialect {
         let base = self.base.service(service).and_then(|base| base.message_tagged(&message.tag));
         let least = base.map_or(0, |base| base.fields().len());
         match Fields::read(message, payload, least) {
-            Some(fields) => said(service, &fields).map_or(Decoded::Unknown, Decoded::Request),
+            Some(fields) => request(service, &fields).map_or(Decoded::Unknown, Decoded::Request),
             None => Decoded::Malformed,
         }
     }
 
-    /// Encodes a reply.
-    ///
-    /// # Errors
-    /// If the definitions lack the message, or a string is too long.
+    /// Encodes a reply. Fails if the definitions lack the message, or a string is too long.
     pub fn write(&self, reply: &Reply) -> Result<RawMessage<'static>> {
         let error = |refusal: &Option<Refusal>| Put::Number(refusal.map_or(0, Refusal::id).into());
         let text = Put::text;
@@ -394,7 +391,7 @@ fn is_for_us(service: u8, tag: &str) -> bool {
     }
 }
 
-fn said(service: u8, fields: &Fields<'_>) -> Option<Request> {
+fn request(service: u8, fields: &Fields<'_>) -> Option<Request> {
     Some(match (service, fields.tag()) {
         (SYSTEM, "MSG_PING") => Request::Ping,
         (GAME, "MSG_CLIENT_DISCONNECT") => Request::Disconnect,

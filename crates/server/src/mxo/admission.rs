@@ -26,7 +26,7 @@ pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 /// The clients of a world.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    seats: Permits,
+    permits: Permits,
     /// The oldest first. Some may have stopped waiting.
     waiting: Mutex<VecDeque<Weak<AtomicBool>>>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Waiting {
 
 impl Admission {
     pub(super) fn new(capacity: Capacity) -> Self {
-        Self { seats: Permits::new(capacity), waiting: Mutex::default() }
+        Self { permits: Permits::new(capacity), waiting: Mutex::default() }
     }
 
     /// Starts the wait of a new client.
@@ -64,16 +64,13 @@ impl Admission {
     }
 
     /// Admits a client that has acknowledged something.
-    ///
-    /// # Errors
-    /// [`Refused`] if the world is full.
     pub(super) fn admit(&self, address: IpAddr) -> Result<Permit, Refused> {
-        self.seats.acquire(address)
+        self.permits.acquire(address)
     }
 
     /// The number of admitted clients.
     pub(super) fn taken(&self) -> usize {
-        self.seats.in_use()
+        self.permits.in_use()
     }
 }
 

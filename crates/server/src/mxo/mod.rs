@@ -60,6 +60,7 @@ use admission::{Admission, MAX_WAITING};
 use client::Client;
 
 use crate::page::Serving;
+use crate::start::{StartError, listen_status};
 
 /// A publicly known key, for worlds on one machine: the protocol requires encryption.
 pub const OPEN_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -119,15 +120,8 @@ impl Default for WorldConfig {
 #[non_exhaustive]
 pub enum OpenError {
     /// An address is not available.
-    #[error("cannot listen at {address}: {error}; choose another address with {setting}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The option or setting that it comes from.
-        setting: &'static str,
-        /// The system's error.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// An object of the scene, or the configuration of the replicator.
     #[error(transparent)]
     World(#[from] Error),
@@ -167,10 +161,7 @@ impl Shared {
 }
 
 impl OpenWorld {
-    /// Creates a scene's world and binds its ports.
-    ///
-    /// # Errors
-    /// [`OpenError`]; nothing is left open.
+    /// Creates a scene's world and binds its ports. On an error, nothing is left open.
     pub async fn open(config: WorldConfig, scene: &Scene) -> Result<Self, OpenError> {
         let world = World::new(&config.objects, scene, config.replicator.clone())?;
         // Every connection needs random numbers, so fail early.
@@ -183,11 +174,8 @@ impl OpenWorld {
         let address = config.listen;
         let listener = Listener::bind(address, options)
             .await
-            .map_err(|error| OpenError::Listen { address, setting: "--listen", error })?;
-        let page = crate::page::bind(config.status).await;
-        let setting = "--status";
-        let page =
-            page.map_err(|(address, error)| OpenError::Listen { address, setting, error })?;
+            .map_err(|error| StartError::Listen { address, setting: "--listen", error })?;
+        let page = listen_status(config.status).await?;
         let shared = Arc::new(Shared {
             world: Mutex::new(world),
             figures: Figures::default(),
@@ -203,9 +191,6 @@ impl OpenWorld {
 
     /// The address for clients. With port 0 in the configuration, it has the port that the system
     /// chose.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -223,9 +208,6 @@ impl OpenWorld {
     }
 
     /// Serves the world until the signal.
-    ///
-    /// # Errors
-    /// Those of the status page's socket.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { listener, page, shared, config, clock } = self;
         let (ticks, ticked) = watch::channel(0);

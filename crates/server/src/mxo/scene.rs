@@ -35,6 +35,7 @@ use worldwire_mxo::replicator::Point;
 use worldwire_mxo::schema::{Class, Objects, Order, Updates};
 
 use super::actor::{Cycle, Walk};
+use crate::folder::reason;
 
 /// The maximum number of objects in a scene.
 pub const MAX_OBJECTS: usize = 60_000;
@@ -69,7 +70,7 @@ pub(super) struct SceneObject {
 #[non_exhaustive]
 pub enum SceneError {
     /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), reason(error))]
     Io {
         /// The file.
         path: PathBuf,
@@ -100,7 +101,7 @@ pub enum ObjectError {
     #[error("goobj: the class of {0} is unknown")]
     NoClass(u16),
     /// A name that no goobj has.
-    #[error("goobj: none is named {0:?}")]
+    #[error("goobj: no goobj is named {0:?}")]
     NoGoobj(String),
     /// Too many objects.
     #[error("count: a scene has at most {MAX_OBJECTS} objects")]
@@ -186,18 +187,13 @@ struct CycleEntry {
 }
 
 impl Scene {
-    /// The built-in scene: a square with 100 doors, 200 things and 200 people.
-    ///
-    /// # Errors
+    /// The built-in scene: a square with 100 doors, 200 things and 200 people. Fails with
     /// [`SceneError::Object`] if the tables lack a goobj that it uses.
     pub fn built_in(objects: &Objects) -> Result<Self, SceneError> {
         Self::parse(BUILT_IN, objects)
     }
 
     /// Reads a scene from a file.
-    ///
-    /// # Errors
-    /// [`SceneError::Io`], and those of [`parse`](Self::parse).
     pub fn read(path: &Path, objects: &Objects) -> Result<Self, SceneError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| SceneError::Io { path: path.to_owned(), error })?;
@@ -205,9 +201,6 @@ impl Scene {
     }
 
     /// Parses a scene, with the goobjs and classes of these tables.
-    ///
-    /// # Errors
-    /// [`SceneError`] for the first problem.
     pub fn parse(text: &str, objects: &Objects) -> Result<Self, SceneError> {
         let file: File = toml::from_str(text)?;
         if !file.start.iter().all(is_near) {

@@ -46,7 +46,7 @@ struct Known {
     world_id: Option<u32>,
 }
 
-/// An object with a behaviour of its own.
+/// An object with a behaviour.
 #[derive(Debug)]
 struct Actor {
     object: ObjectId,
@@ -218,9 +218,7 @@ impl World {
     }
 
     /// Sends a client's updates, within its budget. Returns the size of the sections in bytes.
-    ///
-    /// # Errors
-    /// If the client has left.
+    /// Fails if the client has left.
     pub fn send_updates(&mut self, client: ClientId, sender: &mut Sender) -> Result<usize> {
         let mut bytes = 0;
         loop {
@@ -247,18 +245,16 @@ impl World {
         self.hold_until = None;
     }
 
-    /// What a client should see: its views, with the current values of their objects.
-    ///
-    /// # Errors
-    /// If the client has left.
+    /// What a client should see: its views, with the current values of their objects. Fails if the
+    /// client has left.
     pub fn truth(&self, client: ClientId) -> Result<Replica> {
         // Fails if the client has left.
         self.replicator.traffic(client)?;
         let objects = Arc::clone(self.replicator.objects());
         let mut operations = Vec::new();
         for view in self.replicator.views(client) {
-            let is_told = matches!(view.state, ViewState::Creating | ViewState::Live);
-            let known = view.object.filter(|_| is_told);
+            let is_visible = matches!(view.state, ViewState::Creating | ViewState::Live);
+            let known = view.object.filter(|_| is_visible);
             let Some((object, known)) = known.and_then(|it| Some((it, self.known.get(&it)?)))
             else {
                 continue;
@@ -312,10 +308,7 @@ impl World {
         self.players.iter().map(|(client, player)| (*client, player.uid))
     }
 
-    /// How much a client was sent so far.
-    ///
-    /// # Errors
-    /// If the client has left.
+    /// How much a client was sent so far. Fails if the client has left.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         self.replicator.traffic(client)
     }

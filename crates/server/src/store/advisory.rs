@@ -1,7 +1,7 @@
 //! The advisory lock on a PostgreSQL database: which process uses it.
 //!
-//! The lock lives as long as one connection. It only lets a second process fail early, with the
-//! name of the first; what protects the data is the epoch in every commit.
+//! The lock lasts as long as one connection. It only lets a second process fail early, with the
+//! name of the first; the epoch in every commit is what protects the data.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -39,9 +39,7 @@ const KEEP_SESSION: &str = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_int
 pub(super) struct AdvisoryLock(Arc<Mutex<Option<PgConnection>>>);
 
 impl AdvisoryLock {
-    /// Takes the lock and keeps it until [`release`](Self::release).
-    ///
-    /// # Errors
+    /// Takes the lock and keeps it until [`release`](Self::release). Fails with
     /// [`StoreError::InUse`] if another process holds it.
     pub(super) async fn take(
         &self,

@@ -15,9 +15,6 @@ pub struct FolderLock {
 
 impl FolderLock {
     /// Locks the directory. Returns `None` if another process holds the lock.
-    ///
-    /// # Errors
-    /// Those of the file system.
     pub fn take(folder: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).write(true).open(folder.join(LOCK_FILE))?;

@@ -29,7 +29,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -48,9 +48,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now
     /// on.
     ///
-    /// Claim before reading: afterwards nobody else can change the data.
-    ///
-    /// # Errors
+    /// Claim before reading: afterwards nobody else can change the data. Fails with
     /// [`StoreError::InUse`] while another process holds the database, if the database can tell.
     fn claim(&self) -> Pending<'_, Position>;
 
@@ -119,27 +117,13 @@ impl fmt::Display for Position {
     }
 }
 
-/// The SQLite database in a shard's directory.
-pub const SQLITE_FILE: &str = "shard.sqlite";
-
-/// Opens a shard's database and migrates its tables: PostgreSQL if there is a `postgres://` URL, or
-/// else SQLite in the directory.
-///
-/// # Errors
-/// [`StoreError::Url`] for any other URL, and those of the database.
-pub async fn open(folder: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
-    open_file(&folder.join(SQLITE_FILE), url).await
-}
-
-/// Opens a database as [`open`] does, with another file for SQLite. All servers have the same
-/// tables; unused ones stay empty.
-///
-/// # Errors
-/// Those of [`open`].
-pub async fn open_file(file: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
-    let writer = writer_name(file.parent().unwrap_or(file));
+/// Opens a database and migrates its tables: PostgreSQL if there is a `postgres://` URL, or else
+/// SQLite in a file. All servers have the same tables; unused ones stay empty. Fails with
+/// [`StoreError::Url`] for any other URL.
+pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
+    let writer = writer_name(file.parent().unwrap_or(&file));
     match url {
-        None => Ok(Arc::new(SqliteStore::open(file, writer).await?)),
+        None => Ok(Arc::new(SqliteStore::open(&file, writer).await?)),
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
             Ok(Arc::new(PostgresStore::open(url, writer).await?))
         }

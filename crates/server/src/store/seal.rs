@@ -6,13 +6,16 @@
 //! passwords.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use aes_gcm::aead::{Aead as _, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit as _};
+use worldwire_core::value::push_hex;
 use zeroize::Zeroizing;
+
+use crate::folder::{reason, write_secret};
 
 /// The name of the key's file in a server's directory.
 pub const KEY_FILE: &str = "server.key";
@@ -33,7 +36,7 @@ impl fmt::Debug for ServerKey {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {}", file.display(), reason(source))]
     File {
         /// The file.
         file: PathBuf,
@@ -62,9 +65,6 @@ pub struct Unsealable;
 impl ServerKey {
     /// Reads the key from a file, or creates the file with a new key. On Unix, only the file's
     /// owner may be able to read it.
-    ///
-    /// # Errors
-    /// [`KeyError`]: the file cannot be read or created.
     pub fn load_or_create(file: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { file: file.to_owned(), source };
         match Self::load(file) {
@@ -79,9 +79,6 @@ impl ServerKey {
     }
 
     /// Reads the key from a file.
-    ///
-    /// # Errors
-    /// [`KeyError`]: the file cannot be read or has no key.
     pub fn load(file: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { file: file.to_owned(), source };
         let open = File::open(file).map_err(failed)?;
@@ -110,9 +107,6 @@ impl ServerKey {
     }
 
     /// Decrypts a secret from [`ServerKey::seal`].
-    ///
-    /// # Errors
-    /// [`Unsealable`].
     pub fn unseal(&self, holder: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
         let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealable)?;
         let payload = Payload { msg: text, aad: holder };
@@ -137,19 +131,9 @@ fn key_of(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
 /// Writes the key to a new file, durably, before anything is sealed with it.
 fn create(file: &Path, key: &[u8; KEY_BYTES]) -> io::Result<()> {
     let mut text = Zeroizing::new(String::with_capacity(KEY_BYTES * 2 + 1));
-    for byte in key {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or_default());
-        }
-    }
+    push_hex(&mut text, key);
     text.push('\n');
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut open = options.open(file)?;
-    open.write_all(text.as_bytes())?;
-    open.sync_all()?;
+    write_secret(file, text.as_bytes())?;
     #[cfg(unix)]
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         File::open(folder)?.sync_all()?;

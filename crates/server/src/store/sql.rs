@@ -40,9 +40,6 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the file, and creates it if it is missing. `writer` names this process to others.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn open(file: &Path, writer: String) -> Result<Self, StoreError> {
         make_private(file)?;
         let options = SqliteConnectOptions::new()
@@ -93,9 +90,6 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Connects to the database of a `postgres://` URL. `writer` names this process to others.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
@@ -104,7 +98,15 @@ impl PostgresStore {
             .acquire_timeout(PATIENCE)
             .connect_with(options.clone())
             .await?;
-        migrations(&POSTGRES).run(&pool).await?;
+        // Otherwise every start would log the notice that the table of migrations exists.
+        let quiet = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+        let quiet = quiet.after_connect(|connection, _| {
+            let set = sqlx::raw_sql("SET client_min_messages = warning");
+            Box::pin(async move { set.execute(connection).await.map(drop) })
+        });
+        let quiet = quiet.connect_with(options.clone()).await?;
+        migrations(&POSTGRES).run(&quiet).await?;
+        quiet.close().await;
         Ok(Self { pool, options, writer, lock: AdvisoryLock::default() })
     }
 
@@ -268,6 +270,11 @@ fn position(epoch: i64, batch: i64) -> Position {
     Position { epoch: epoch.cast_unsigned(), batch: batch.cast_unsigned() }
 }
 
+fn no_position() -> StoreError {
+    let problem = "the table \"shard\" has lost its only row; restore a backup of the database";
+    StoreError::Damaged(problem.to_owned())
+}
+
 /// The code of both stores. It is a macro because the types of their statements have nothing in
 /// common.
 macro_rules! sql_store {
@@ -289,7 +296,8 @@ macro_rules! sql_store {
                 let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
                 let mut transaction = connection.begin_with($begin).await?;
                 let claim = sqlx::query_as(CLAIM).bind(&self.writer);
-                let (epoch, batch) = claim.fetch_one(&mut *transaction).await?;
+                let row = claim.fetch_optional(&mut *transaction).await?;
+                let (epoch, batch) = row.ok_or_else(no_position)?;
                 transaction.commit().await?;
                 lent.give_back();
                 Ok(position(epoch, batch))
@@ -398,8 +406,8 @@ macro_rules! sql_store {
                 let mut lent = Lent(Some(self.pool.acquire().await?));
                 let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
                 let mut transaction = connection.begin_with($begin).await?;
-                let (epoch, batch, writer) =
-                    sqlx::query_as($position).fetch_one(&mut *transaction).await?;
+                let row = sqlx::query_as($position).fetch_optional(&mut *transaction).await?;
+                let (epoch, batch, writer) = row.ok_or_else(no_position)?;
                 transaction.commit().await?;
                 lent.give_back();
                 Ok((position(epoch, batch), writer))

@@ -12,7 +12,7 @@ use worldwire_uru::file::keys::{KeyFileErrors, KeyFileFormat, KeyRing};
 use worldwire_uru::file::secure::SecureKey;
 
 use super::config::{PORT, ShardConfig};
-use crate::folder::write_secret;
+use crate::folder::{reason, write_secret};
 
 /// The servers that have keys.
 const KINDS: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
@@ -22,7 +22,7 @@ const KINDS: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, Server
 #[non_exhaustive]
 pub enum KeysError {
     /// The file cannot be read or written.
-    #[error("{0}")]
+    #[error("{}", reason(.0))]
     Io(#[from] io::Error),
     /// The file is not a valid key file.
     #[error("{0}")]
@@ -46,9 +46,6 @@ pub fn generate(primes: PrimeKind) -> KeyRing {
 }
 
 /// Reads a shard's keys, in any format that [`KeyRing::parse`] accepts.
-///
-/// # Errors
-/// [`KeysError`]: the file cannot be read, or keys are missing.
 pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
     let text = fs::read_to_string(file)?;
     let ring = KeyRing::parse(&text).map_err(KeysError::Format)?;

@@ -53,7 +53,7 @@ use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
-pub use config::{CONFIG, ShardConfig};
+pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{Outbox, hand_out};
 pub use vault::{ClearError, Cleared};
 
@@ -66,15 +66,13 @@ use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
 
-use crate::config::ServerConfig as _;
 use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, at, configuration, in_config, listen, listen_status, lock_folder, save, server_key,
+    StartError, at, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
 };
 use crate::store::lock::FolderLock;
-use crate::store::{self, StoreError};
 
 /// Why a shard cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -104,12 +102,6 @@ pub enum ShardError {
     Vault(#[from] VaultError),
 }
 
-impl From<StoreError> for ShardError {
-    fn from(error: StoreError) -> Self {
-        StartError::from(error).into()
-    }
-}
-
 /// The state that all connections share.
 #[derive(Debug)]
 struct Shared {
@@ -137,19 +129,15 @@ pub struct Shard {
 
 impl Shard {
     /// Opens the shard in a directory and binds its ports. Missing files are created: the
-    /// directory, keys, a commented `shard.toml`, and directories for clients' files.
-    ///
-    /// # Errors
-    /// [`ShardError`]; nothing is left open.
+    /// directory, keys, a commented `shard.toml`, and directories for clients' files. On an error,
+    /// nothing is left open.
     pub async fn open(folder: &Path) -> Result<Self, ShardError> {
         Self::open_with(folder, PrimeKind::Safe, |_| ()).await
     }
 
     /// Opens a shard as [`open`](Self::open) does, with changes to the configuration, which the
-    /// first start writes to `shard.toml`. `primes` is the kind of primes for new keys.
-    ///
-    /// # Errors
-    /// [`ShardError`]; nothing is left open.
+    /// first start writes to `shard.toml`. `primes` is the kind of primes for new keys. On an
+    /// error, nothing is left open.
     pub async fn open_with(
         folder: &Path,
         primes: PrimeKind,
@@ -180,8 +168,7 @@ impl Shard {
             // Only after the ports are known to be free.
             save(folder, &config)?;
         }
-        let store = store::open(folder, config.database_url()).await?;
-        let key = server_key(folder, &*store).await?;
+        let (store, key) = open_store(folder, &config).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
         let operators = operators::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
@@ -211,9 +198,6 @@ impl Shard {
     }
 
     /// The address for clients.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -251,10 +235,8 @@ impl Shard {
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
-    /// ends if another process takes over the database.
-    ///
-    /// # Errors
-    /// [`ServeError`]; all connections and the vault are closed.
+    /// ends if another process takes over the database. Connections and the vault are closed even
+    /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { shared, listener, status, operators, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());

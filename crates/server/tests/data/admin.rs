@@ -1,4 +1,4 @@
-//! Operators' requests: on a shard that runs, and on one that does not.
+//! Operators' requests, to a running and to a stopped shard.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn ask(admin: &Admin, request: Json, lines: &[String]) -> Result<Vec<Json>
     admin.ask_with_lines(request, lines).await.map_err(|error| error.to_string())
 }
 
-/// Every request, wherever the shard is.
+/// Makes every request, whether the shard is running or not.
 async fn everything(admin: &Admin) {
     let secret =
         json!({"request": "add-account", "name": "ann", "password": "hunter2", "flags": 8});
@@ -57,7 +57,7 @@ async fn everything(admin: &Admin) {
     set(json!({"String64_4": "The"})).await.unwrap();
     let shown = ask(admin, json!({"request": "show", "node": node}), &[]).await.unwrap();
     assert_eq!(shown[0]["String64_4"], json!("The"));
-    // What would not change, or must not, is refused.
+    // Changes without effect, and forbidden ones, are refused.
     for fields in [json!({"NodeId": 5}), json!({"UInt32_1": 5, "Int32_2": 0})] {
         let refused = set(fields).await.unwrap_err();
         assert!(refused.contains("are fixed"), "{refused}");
@@ -86,7 +86,7 @@ async fn everything(admin: &Admin) {
 }
 
 #[tokio::test]
-async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
+async fn operators_reach_running_and_stopped_shards() {
     for database in Database::all() {
         let folder = database.folder.path();
         assert!(matches!(Admin::open(folder).await, Err(AdminError::NoServer { .. })));
@@ -97,7 +97,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
         let (connection, _notices, _) = play(&vault, "Bob").await;
         let lock = FolderLock::take(folder).unwrap().unwrap();
         let admin = Admin::open(folder).await.unwrap();
-        // It has the directory, and does not listen yet.
+        // It has locked the directory but does not listen yet.
         let silent = admin.ask(Request::Check).await.unwrap_err();
         assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
         let listener = Listener::bind(folder, vault.clone()).unwrap();
@@ -117,7 +117,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
 
         let admin = Admin::open(folder).await.unwrap();
         everything(&admin).await;
-        // Nobody else has it meanwhile.
+        // Meanwhile no other process can lock it.
         assert!(FolderLock::take(folder).unwrap().is_none());
         admin.close().await;
         assert!(FolderLock::take(folder).unwrap().is_some());
@@ -126,7 +126,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
 
 /// Opening a vault for administration uses the configured ages, too.
 #[tokio::test]
-async fn ages_are_called_as_the_configuration_says() {
+async fn own_ages_have_their_configured_names() {
     let database = Database::sqlite();
     let folder = database.folder.path();
     let text = "[ages]\ncity = { filename = \"Town\", instance_name = \"Town\" }\n\
@@ -156,7 +156,7 @@ async fn a_vault_moves_to_another_shard_exactly() {
     ann.create_score(player, "points".to_owned(), 2, -7).await.unwrap();
     drop(ann);
     let dump = loop {
-        // Until she is offline.
+        // Once she is offline, the import is allowed.
         let dump = old.export().await.unwrap();
         if !dump.lines().any(|line| line.contains("\"Lobby\"")) {
             break dump;
@@ -171,7 +171,7 @@ async fn a_vault_moves_to_another_shard_exactly() {
     let new = open(&to).await;
     assert_eq!(new.export().await.unwrap().lines().collect::<Vec<_>>(), lines);
     assert_eq!(new.check().await.unwrap(), []);
-    // No password came along.
+    // Passwords are not imported.
     let (ann, _notices) = new.connect().await.unwrap();
     let refused = ann.log_in(login("Ann", "Ann")).await;
     assert_eq!(refused.unwrap_err(), NetError::AuthenticationFailed);
@@ -182,7 +182,7 @@ async fn a_vault_moves_to_another_shard_exactly() {
 
 /// Unique names work like numbers. Two players with the same name can still be found.
 #[tokio::test]
-async fn nodes_are_called_by_name() {
+async fn nodes_can_be_given_by_name() {
     let database = Database::sqlite();
     let vault = open(&database).await;
     let (_, _notices, ann) = play(&vault, "Ann").await;
@@ -195,7 +195,7 @@ async fn nodes_are_called_by_name() {
     let by_name = tree(&admin, json!("aNN")).await.unwrap();
     assert_eq!(by_name, tree(&admin, json!(ann.to_string())).await.unwrap());
     assert_eq!((&by_name[0]["id"], &by_name[0]["type"]), (&json!(ann), &json!("Player")));
-    // An age by its name in files, by its instance, and as players see it.
+    // An age by its filename, by its instance, and by the name that players see.
     let city = tree(&admin, json!("city")).await.unwrap();
     assert_eq!(city[0]["type"], "Age");
     let shown = json!({"request": "show", "node": city[0]["id"]});
@@ -215,7 +215,7 @@ async fn nodes_are_called_by_name() {
     assert_eq!(tree(&admin, json!("5")).await, Err("node 5 does not exist".to_owned()));
     admin.close().await;
 
-    // Only somebody who writes to the database by other means can do this.
+    // This is possible only by writing to the database directly.
     let store = database.store().await;
     let players = store.characters().await.unwrap();
     let row = players.into_iter().find(|player| player.id == bob).unwrap();
@@ -234,7 +234,7 @@ async fn nodes_are_called_by_name() {
     admin.close().await;
 }
 
-/// What others say to the socket costs their connection only.
+/// Invalid input on the socket ends only its own connection.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_socket_is_bounded() {
@@ -252,7 +252,7 @@ async fn the_socket_is_bounded() {
     assert_eq!(mode & 0o777, 0o600);
     let say = async |said: &[u8]| {
         let mut stream = tokio::net::UnixStream::connect(&socket).await.unwrap();
-        // The other end may have had enough before all is written.
+        // The server may close the connection before everything is written.
         let _ = stream.write_all(said).await;
         let _ = stream.shutdown().await;
         let mut answer = String::new();
@@ -268,7 +268,7 @@ async fn the_socket_is_bounded() {
     let half = say(import).await;
     assert_eq!(half, "{\"error\":\"the lines after the request must end with an empty line\"}\n");
     let admin = Admin::open(folder).await.unwrap();
-    // Those who only connect keep nobody waiting, and lose their places.
+    // Idle connections block nobody, and lose their slots.
     let mut silent = Vec::new();
     for _ in 0..200 {
         silent.push(tokio::net::UnixStream::connect(&socket).await.unwrap());
@@ -298,7 +298,7 @@ fn a_dump_is_checked() {
         Err(DumpError::Line { line, problem }) => format!("{line}: {problem}"),
         Err(DumpError::Whole(problem)) => problem.to_string(),
     };
-    // With an end line that is right.
+    // With a correct last line.
     let problem = |lines: &[&str]| {
         let count = |name: &str| {
             let start = format!("{{\"{name}\":");
@@ -311,7 +311,7 @@ fn a_dump_is_checked() {
     let (two, three) = (node(2, "Folder"), node(3, "Folder"));
     let (down, up) = (reference(2, 3), reference(3, 2));
     assert_eq!(problem(&[head, &system, &two, &three, &down, ""]), "");
-    // Cut at the end of a line.
+    // Truncated at the end of a line.
     let cut = read(&[head, &system, &two]);
     assert!(cut.starts_with("the last line must be \"end\": "), "{cut}");
     let end = r#"{"end":{"accounts":0,"nodes":2,"refs":0,"players":0,"scores":0}}"#;
@@ -319,7 +319,7 @@ fn a_dump_is_checked() {
     let counts = read(&[head, &system, end]);
     assert!(counts.contains("\"nodes\":2") && counts.contains("\"nodes\":1"), "{counts}");
     assert!(read(&[head, &system, &two, end, &three]).starts_with("5: nothing may follow"));
-    // What a check of the vault would find.
+    // Problems that a check of the vault would find.
     let info = node(2, "AgeInfo");
     assert_eq!(problem(&[head, &system, &info]), "node 2 is the AgeInfo of no Age");
     let age = node(2, "Age");

@@ -1,14 +1,16 @@
-//! Whatever was acknowledged survives `kill -9`.
+//! Acknowledged changes survive `kill -9`.
 //!
-//! A child process writes under load and prints what it was told has happened; it is killed in the
-//! middle, and what it printed must be in the database. `WORLDWIRE_CHAOS_ROUNDS=N` does N rounds
-//! over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
+//! A child process writes under load and prints every acknowledged change. It is killed at some
+//! point; every printed change must be in the database. `WORLDWIRE_CHAOS_ROUNDS=N` runs N rounds
+//! over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` runs a few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use worldwire_server::store;
+use worldwire_server::uru::SQLITE_FILE;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -24,7 +26,7 @@ const WORKERS: usize = 8;
 /// The acknowledged requests of the child.
 #[derive(Default)]
 struct Acknowledged {
-    /// Nodes, and the number that was saved into them last.
+    /// Nodes, and the last number saved in each.
     nodes: BTreeMap<u32, u32>,
     /// Nodes whose reference was acknowledged.
     refs: BTreeSet<(u32, u32)>,
@@ -68,7 +70,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         }
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Somewhere in the middle; not always at the same place.
+        // At a different moment in each round.
         let enough = acknowledged.lines + 40 + round * 37 % 211;
         for line in lines {
             acknowledged.take(&line.unwrap());
@@ -83,7 +85,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         let findings = vault.check().await.unwrap();
         let problems: Vec<_> = findings.iter().filter(|finding| finding.problem).collect();
         assert!(problems.is_empty(), "round {round}: {problems:?}");
-        // Nothing is loose but what was made and not yet put somewhere when the end came.
+        // Only nodes that were created but not yet placed at the end are unreachable.
         let loose = findings.len();
         assert!(loose <= WORKERS * (round + 1), "round {round}: {loose} nodes are in no tree");
         let dump: Vec<serde_json::Value> =
@@ -145,9 +147,10 @@ fn writer() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = store::open(folder.as_ref(), url.as_deref()).await.unwrap();
+        let store =
+            store::open(Path::new(&folder).join(SQLITE_FILE), url.as_deref()).await.unwrap();
         let vault = Vault::open(store, key(), VaultConfig::default()).await.unwrap();
-        // The harness has begun a line.
+        // The test harness has begun a line.
         say("");
         let mut workers = tokio::task::JoinSet::new();
         for number in 0..WORKERS {

@@ -1,4 +1,4 @@
-//! The vault keeps its promises when the database does not, in virtual time.
+//! The vault keeps its promises when the database fails, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn title(vault: &Vault, node: u32) -> String {
     vault.show(node).await.unwrap()["String64_1"].as_str().unwrap().to_owned()
 }
 
-/// Takes what has come, and waits until nothing comes any more.
+/// Takes all notices, and waits until no more arrive.
 async fn all(notices: &mut Notices) -> Vec<Notice> {
     let mut told = Vec::new();
     while let Ok(Some(notice)) = timeout(Duration::from_millis(1), notices.recv()).await {
@@ -44,7 +44,7 @@ async fn refused_batches_are_undone_and_committed_ones_stay() {
     let (memory, vault) = vault(VaultConfig::default()).await;
     let (ann, mut to_ann, _) = play(&vault, "Ann").await;
     let node = ann.create(note("old")).await.unwrap();
-    // Both are in the neighbourhood: what happens to its list is of interest to both.
+    // Both are in the neighbourhood, so both watch its list.
     let hood = vault
         .find(VaultNode {
             node_type: Some(NodeType::PlayerInfoList),
@@ -62,7 +62,7 @@ async fn refused_batches_are_undone_and_committed_ones_stay() {
     assert_eq!(title(&vault, node).await, "old");
     memory.next(Fault::Refused);
     let (bob, mut to_bob, b) = {
-        // The whole login of somebody else goes wrong at its first change.
+        // Another player's login fails at its first change.
         assert!(
             vault.add_account("Bob", "Bob", worldwire_uru::message::AccountFlags(0)).await.is_err()
         );
@@ -70,7 +70,7 @@ async fn refused_batches_are_undone_and_committed_ones_stay() {
     };
     assert_eq!(vault.check().await.unwrap().iter().filter(|finding| finding.problem).count(), 0);
 
-    // The batch took effect, although its requests failed: others see it.
+    // The batch took effect although its requests failed, so others see it.
     let page = bob.create(note("page")).await.unwrap();
     all(&mut to_ann).await;
     all(&mut to_bob).await;
@@ -98,7 +98,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     let lost = ann.save(node, Uuid([1; 16]), note("lost")).await;
     assert_eq!(lost, Err(NetError::TimeoutOdbc));
     assert_eq!(start.elapsed(), Duration::from_millis(10_001));
-    // Meanwhile nobody waits.
+    // Meanwhile requests fail immediately.
     let asked = Instant::now();
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
     // New connections get errors, too, and stay open.
@@ -113,7 +113,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
     sleep(Duration::from_millis(100)).await;
     assert_eq!(title(&vault, node).await, "old");
-    // What operators see at /health.
+    // This is what /health shows.
     assert!(vault.is_failing());
     ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
     assert_eq!(title(&vault, node).await, "new");
@@ -159,7 +159,7 @@ async fn players_who_leave_during_an_outage_go_offline_later() {
     memory.next(Fault::Refused);
     drop(ann);
     sleep(Duration::from_secs(1)).await;
-    // With whatever comes next.
+    // With the next batch.
     let (_bob, _to_bob, _) = play(&vault, "Bob").await;
     assert_eq!(vault.show(info).await.unwrap()["Int32_1"], 0);
 }
@@ -205,7 +205,7 @@ async fn sessions_that_ignore_notices_are_ended() {
         assert!(to_bob.recv().await.is_some());
     }
     assert_eq!(to_bob.recv().await, None);
-    // Nothing is kept in memory here; without the database nothing can be read.
+    // Nothing is cached here, so nothing can be read without the database.
     assert!(ann.fetch(info).await.is_ok());
     *memory.unreadable.lock().unwrap() = true;
     assert_eq!(ann.fetch(info).await, Err(NetError::InternalError));
@@ -213,7 +213,7 @@ async fn sessions_that_ignore_notices_are_ended() {
     assert!(ann.fetch(info).await.is_ok());
 }
 
-/// However many states an age has, all of them are removed or none, and so is its own.
+/// All states of an age, including its own, are removed in one commit, or none is.
 #[tokio::test(start_paused = true)]
 async fn the_states_of_an_age_are_cleared_in_one_commit() {
     const KIND: NodeType = NodeType(0x7577_0001);
@@ -251,7 +251,7 @@ async fn the_states_of_an_age_are_cleared_in_one_commit() {
     assert_eq!(refused, Err(ClearError::Vault(NetError::InternalError)));
     assert!(*memory.rows.lock().unwrap() == stored, "a commit that failed changed something");
     assert_eq!(left().len(), 703);
-    // Whoever opens the same database next finds it whole.
+    // The next process that opens the database finds it intact.
     drop(vault);
     let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
     let problems = vault.check().await.unwrap();

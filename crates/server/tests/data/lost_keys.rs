@@ -16,20 +16,20 @@ async fn open(folder: &Path) -> Result<Shard, String> {
     shard.await.map_err(|error| error.to_string())
 }
 
-/// Opens a shard and closes it; or else why not.
+/// Opens and closes a shard, or returns the error.
 async fn start(folder: &Path) -> Result<(), String> {
     open(folder).await?.vault().close().await;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_lost_key_is_named_and_not_replaced() {
+async fn a_lost_key_is_reported_and_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let [server, keys] = ["server.key", "keys.toml"].map(|name| folder.join(name));
     start(folder).await.unwrap();
 
-    // Without passwords a new one does.
+    // Without passwords, a new key is created.
     fs::remove_file(&server).unwrap();
     start(folder).await.unwrap();
     let shard = open(folder).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_lost_key_is_named_and_not_replaced() {
     assert!(!server.exists());
     let lost = Admin::open(folder).await.unwrap_err().to_string();
     assert!(lost.contains("server.key: file is missing"), "{lost}");
-    // Another one.
+    // Another key.
     fs::write(&server, format!("{}\n", "5a".repeat(32))).unwrap();
     #[cfg(unix)]
     fs::set_permissions(&server, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();

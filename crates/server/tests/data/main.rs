@@ -1,4 +1,4 @@
-//! What a shard keeps: accounts and the vault, over both databases.
+//! A shard's persistent data, over both databases.
 
 #![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 

@@ -1,7 +1,7 @@
-//! Shards of other servers move in, and back.
+//! Importing shards from other servers, and exporting to them.
 //!
-//! `WORLDWIRE_URU_DUMPS` names a directory with `dirtsand.sql`, `moulars-vault.db` and what is to
-//! be found in them, `expected.json`; `WORLDWIRE_URU_SDL` one with the descriptors of their states.
+//! `WORLDWIRE_URU_DUMPS` names a directory with `dirtsand.sql`, `moulars-vault.db`, and their
+//! expected content in `expected.json`; `WORLDWIRE_URU_SDL` one with the descriptors of states.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::support::{Database, encoded, login, play};
 
-/// The digest of a password of a plain name, as both servers keep it.
+/// The password digest of a name that is not an e-mail address, as both servers store it.
 fn sha1(password: &str) -> String {
     let mut digest = *PasswordHash::sha1(password).as_bytes();
     digest.as_chunks_mut::<4>().0.iter_mut().for_each(|group| group.reverse());
@@ -39,7 +39,7 @@ fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A vault with the house in it.
+/// A vault with the imported shard.
 async fn moved_in(database: &Database, house: &Import) -> Vault {
     let vault = database.vault().await;
     let dump = Dump::read(house.lines.iter().map(String::as_str)).unwrap();
@@ -50,7 +50,7 @@ async fn moved_in(database: &Database, house: &Import) -> Vault {
     vault
 }
 
-/// Logs in; the names of the players.
+/// Logs in, and returns the names of the players.
 async fn players(vault: &Vault, name: &str, password: &str) -> Result<Vec<String>, NetError> {
     let (connection, _notices) = vault.connect().await.unwrap();
     let logged_in = connection.log_in(login(name, password)).await?;
@@ -61,7 +61,7 @@ const A: &str = "12345678-1234-5678-1234-567812345678";
 const B: &str = "00000000-0000-0000-0000-00000000000b";
 
 #[tokio::test]
-async fn a_shard_of_dirtsand_moves_in() {
+async fn a_dirtsand_shard_can_be_imported() {
     let node = |columns: &str, values: &str| {
         format!(
             "INSERT INTO vault.\"Nodes\" (idx, \"CreateTime\", \"ModifyTime\", \"CreatorUuid\", \
@@ -89,7 +89,7 @@ async fn a_shard_of_dirtsand_moves_in() {
             ", \"Int32_1\", \"Uint32_1\", \"String64_1\"",
             &format!("10003, 7, 8, '{A}', 10002, 23, 1, 10002, 'Lobby'"),
         ),
-        // Numbers without a sign are kept with one.
+        // Unsigned numbers are stored as signed ones.
         node(
             ", \"Uint32_1\", \"Int32_1\", \"Text_1\", \"Blob_1\"",
             &format!("10004, 1, 1, '{A}', 0, 26, -2, NULL, 'it''s\na note', 'AQID'"),
@@ -134,7 +134,7 @@ async fn a_shard_of_dirtsand_moves_in() {
     );
     let info = vault.show(10_003).await.unwrap();
     assert_eq!((&info["Int32_1"], &info["String64_1"]), (&0.into(), &"".into()));
-    // What is made from now on has new numbers.
+    // New nodes get new numbers.
     let dump: Vec<_> = vault.export().await.unwrap().lines().collect();
     assert!(dump[0].contains("\"next_node\":10005,\"next_score\":4"), "{}", dump[0]);
     assert!(dump.iter().all(|line| !line.contains("password")), "exports are not secret");
@@ -159,7 +159,7 @@ async fn run(connection: &mut SqliteConnection, statement: String) {
 }
 
 #[tokio::test]
-async fn a_shard_of_moulars_moves_in() {
+async fn a_moulars_shard_can_be_imported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("vault.db");
     let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
@@ -210,7 +210,7 @@ async fn a_shard_of_moulars_moves_in() {
 
 /// Dumps of real servers.
 #[tokio::test]
-async fn real_shards_move_in() {
+async fn real_shards_can_be_imported() {
     let Some(folder) = std::env::var_os("WORLDWIRE_URU_DUMPS").map(PathBuf::from) else {
         println!("skipped: WORLDWIRE_URU_DUMPS is not set to a folder");
         return;
@@ -274,7 +274,7 @@ async fn real_shards_move_in() {
         }
         let refs = u64::try_from(of("ref").count()).unwrap();
         assert_eq!(Some(refs), expected["refs"].as_u64());
-        // Clients prove that they know what the other server kept.
+        // Clients log in with the passwords that the other server stored.
         for row in rows("accounts") {
             let text =
                 |names: [&str; 2]| names.iter().find_map(|name| row[*name].as_str()).unwrap();
@@ -296,7 +296,7 @@ async fn real_shards_move_in() {
             let own = of("player").filter(|player| player["account"] == account["id"]);
             assert_eq!(found.players.len(), own.count(), "{server}: {name}");
         }
-        // States, but for those that cannot be read.
+        // All states except those that cannot be decoded.
         let states = rows_of(expected, "age_states");
         let readable =
             |state: &&Json| descriptors.is_empty() || state["state"].get("unreadable").is_none();
@@ -304,7 +304,7 @@ async fn real_shards_move_in() {
         assert_eq!(kinds.get(&0x7577_0001).copied().unwrap_or(0), readable, "{server}");
         let settings = u64::try_from(rows_of(expected, "global_states").len()).unwrap();
         assert_eq!(kinds.get(&0x7577_0002).copied().unwrap_or(0), settings, "{server}");
-        // And back, as rows that mean the same.
+        // And back, as equivalent rows.
         let dump = offline(&vault).await;
         let departure = migration::export_dirtsand(&dump).unwrap();
         println!("{server}: left on the way back: {:#?}", departure.skipped);
@@ -348,7 +348,7 @@ fn descriptors_of(folder: Option<PathBuf>) -> Descriptors {
     Descriptors::load(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
 }
 
-/// A dump with passwords, when nobody is online any more.
+/// A dump with passwords, once everybody is offline.
 async fn offline(vault: &Vault) -> Dump {
     loop {
         let dump = vault.export_with_passwords().await.unwrap();
@@ -359,7 +359,8 @@ async fn offline(vault: &Vault) -> Dump {
     }
 }
 
-/// The lines but for those of accounts and settings: no other server knows when they were made.
+/// All lines except those of accounts and settings: other servers do not store their creation
+/// times.
 fn without_times(dump: &Dump) -> Vec<String> {
     let is_timed =
         |line: &String| line.starts_with("{\"account\"") || line.contains(":1970733058,");
@@ -367,7 +368,7 @@ fn without_times(dump: &Dump) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_shard_moves_out_and_back() {
+async fn a_shard_can_be_exported_and_imported_again() {
     let source = "STATEDESC Lever { VERSION 1 VAR INT place[1] DEFAULT=0 }";
     let descriptors = Descriptors::load([("x.sdl", source)]);
     let lever = ObjectState::new(descriptors.newest("Lever").unwrap());
@@ -405,7 +406,7 @@ async fn a_shard_moves_out_and_back() {
     let departure = migration::export_dirtsand(&dump).unwrap();
     let wanted = ["2 accounts: flags 0x8", "3 accounts: the creation time"];
     assert_eq!(departure.skipped, wanted);
-    // What dirtsand has beside it: states of objects, and rows that nobody needs.
+    // Other data of dirtsand: states of objects, and unused rows.
     let relto =
         departure.statements.lines().find(|line| line.contains("'Personal', 'Ann''s Relto'"));
     let (_, relto) = relto.unwrap().split_once("VALUES (").unwrap();
@@ -421,7 +422,7 @@ async fn a_shard_moves_out_and_back() {
         (1, server, object.clone(), lever.clone()),
         (2, server, object.clone(), lever.clone()),
         (5, 99, object.clone(), lever.clone()),
-        // Of an unknown descriptor.
+        // With an unknown descriptor.
         (6, server + 1, object.clone(), other.to_vec()),
     ] {
         states.push_str(&format!(
@@ -447,7 +448,7 @@ async fn a_shard_moves_out_and_back() {
     let kept = house.lines.iter().filter(|line| line.contains("\"NodeType\":1970733057")).count();
     assert_eq!(kept, 2);
 
-    // Without them, it is as it was.
+    // Without them, the vault is unchanged.
     let house = migration::import_dirtsand(&departure.statements, &descriptors).unwrap();
     assert_eq!(house.skipped, Vec::<String>::new());
     let other = Database::sqlite();
@@ -462,7 +463,7 @@ async fn a_shard_moves_out_and_back() {
     assert_eq!(flags.collect::<Vec<_>>(), [0, 0, 5]);
     assert_ne!(b, 0);
 
-    // And the other server's file.
+    // The same for the other server's file.
     let file = other.folder.path().join("vault.db");
     assert_eq!(migration::export_moulars(&again, &file).await.unwrap(), Vec::<String>::new());
     let house = migration::import_moulars(&file, &descriptors).await.unwrap();
@@ -471,7 +472,7 @@ async fn a_shard_moves_out_and_back() {
     assert!(migration::export_moulars(&again, &file).await.is_err(), "it is there already");
 }
 
-/// What another server cannot keep is named, and nobody gets in without a password.
+/// Data that another server cannot store is listed, and accounts without a password stay locked.
 #[test]
 fn lost_data_is_listed() {
     let id = "00000000-0000-0000-0000-000000000001";
@@ -500,7 +501,7 @@ fn lost_data_is_listed() {
             "1 node: that the creator and creation time are unknown",
         ]
     );
-    // Neither empty nor the same twice.
+    // The digests are not empty, and differ.
     let hash = |text: &str| {
         let line = text.lines().find(|line| line.contains("'ann', '")).unwrap();
         line.split('\'').nth(3).unwrap().to_owned()

@@ -14,7 +14,7 @@ use crate::support::{Database, child, encoded, log_in, login, note, play, read, 
 const REFUSED: Result<(), NetError> = Err(NetError::VaultNodeAccessViolation);
 const REVISION: Uuid = Uuid([1; 16]);
 
-/// An age as somebody sees it: its nodes.
+/// The nodes of an age.
 struct Age {
     age: u32,
     info: u32,
@@ -42,7 +42,7 @@ impl Age {
         }
     }
 
-    /// The first one of a name.
+    /// The first age with a name.
     async fn named(connection: &Connection, filename: &'static str) -> Self {
         let template = VaultNode {
             node_type: Some(NodeType::AgeInfo),
@@ -84,7 +84,7 @@ fn list(kind: NodeType, list: i32) -> Vec<u8> {
     encoded(&VaultNode { node_type: Some(kind), int32_1: Some(list), ..VaultNode::default() })
 }
 
-/// Every attempt to change an age that its owner has to be asked for.
+/// Every change of an age that requires its owner.
 async fn destroy(connection: &Connection, player: u32, age: &Age) {
     for child in [age.states, age.owners, age.visitors, age.children] {
         assert_eq!(connection.remove(age.info, child).await, REFUSED, "{child}");
@@ -117,11 +117,11 @@ async fn players_cannot_change_the_city() {
         let age = Age::named(&eve, name).await;
         destroy(&eve, e, &age).await;
         if name == "city" {
-            // She has a link to it, and is not in it.
+            // She has a link to the age, but is not in it.
             assert_eq!(eve.save(age.states, REVISION, titled("x")).await, REFUSED);
             assert_eq!(eve.add(age.owners, eve_info, e).await, REFUSED);
         }
-        // Entered or not.
+        // Whether she is in it or not.
         age.enter(&eve).await.unwrap();
         destroy(&eve, e, &age).await;
         eve.save(age.states, REVISION, titled("x")).await.unwrap();
@@ -129,7 +129,7 @@ async fn players_cannot_change_the_city() {
         let page = eve.create(note("page")).await.unwrap();
         eve.add(devices, page, e).await.unwrap();
         assert_eq!(eve.remove(age.age, devices).await, REFUSED);
-        // A list of the same kind would take the place of the real one.
+        // A list of the same kind would replace the real one.
         for (parent, kind, number) in [
             (age.info, NodeType::PlayerInfoList, 19),
             (age.age, NodeType::Folder, 15),
@@ -138,7 +138,7 @@ async fn players_cannot_change_the_city() {
             let second = eve.create(list(kind, number)).await.unwrap();
             assert_eq!(eve.add(parent, second, e).await, REFUSED);
         }
-        // Places that belong to it: everybody adds, and removes what is theirs.
+        // Child ages: everybody may add entries, and remove their own.
         let link = eve.create(node(NodeType::AgeLink)).await.unwrap();
         eve.add(age.children, link, e).await.unwrap();
         let (bob, _to_bob, b) = play(&vault, &format!("Bob of {name}")).await;
@@ -148,14 +148,14 @@ async fn players_cannot_change_the_city() {
         assert_eq!(bob.remove(age.children, link).await, REFUSED);
         bob.remove(age.children, mine).await.unwrap();
     }
-    // CanVisit of a public place is no way to become its owner.
+    // Being on a public age's CanVisit does not let a player become an owner.
     let city = Age::named(&eve, "city").await;
     eve.add(city.visitors, eve_info, e).await.unwrap();
     assert_eq!(eve.add(city.owners, eve_info, e).await, REFUSED);
 }
 
 #[tokio::test]
-async fn ones_own_lists_stay() {
+async fn standard_lists_cannot_be_removed() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _notices, a) = play(&vault, "Ann").await;
@@ -164,14 +164,14 @@ async fn ones_own_lists_stay() {
     let journals = child(&ann, a, NodeType::Folder, Some(14)).await;
     assert_eq!(ann.remove(a, inbox).await, REFUSED);
     assert_eq!(ann.add(journals, inbox, a).await, REFUSED);
-    // Another kind, and it would be another list.
+    // With another kind it would be another list.
     let changed = encoded(&VaultNode { int32_1: Some(14), ..VaultNode::default() });
     assert_eq!(ann.save(inbox, REVISION, changed).await, REFUSED);
     ann.send(inbox, b).await.unwrap_err();
     ann.save(inbox, REVISION, titled("mail")).await.unwrap();
     let (root, _) = administrator(&vault).await;
     root.remove(a, inbox).await.unwrap();
-    // What is missing may be put back.
+    // Missing parts may be restored.
     let again = ann.create(list(NodeType::Folder, 1)).await.unwrap();
     ann.add(a, again, a).await.unwrap();
 }
@@ -195,7 +195,7 @@ async fn a_reference_gives_no_rights() {
     for list in [relto.owners, relto.visitors] {
         assert_eq!(eve.add(list, eve_info, e).await, REFUSED);
     }
-    // Below her own Age node, neither.
+    // The same below her own Age node.
     let own = Age::relto(&eve, e).await;
     assert_eq!(eve.add(own.age, relto.info, e).await, REFUSED);
     // The owner may.
@@ -216,9 +216,9 @@ async fn a_private_age_is_entered_by_invitation() {
     let not_found = Err(NetError::AgeNotFound);
     relto.enter(&ann).await.unwrap();
     assert_eq!(relto.enter(&eve).await, not_found);
-    // Nothing was entered: no rights either.
+    // She did not enter it, so she has no rights.
     assert_eq!(eve.save(relto.states, REVISION, titled("x")).await, REFUSED);
-    // Nor may she make a place that belongs to it, and enter that.
+    // Nor may she create a child age of it, and enter that.
     let cellar =
         InitAge { filename: "Cellar".to_owned(), parent: relto.instance, ..InitAge::default() };
     assert_eq!(eve.init_age(cellar.clone()).await.err(), REFUSED.err());
@@ -227,7 +227,7 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(cellar.enter(&eve).await, not_found);
     cellar.enter(&ann).await.unwrap();
 
-    // An invitation names the age. One by somebody else counts for nothing.
+    // An invitation names the age. One from somebody who is not an owner has no effect.
     let invitation = |kind, instance: Uuid| {
         encoded(&VaultNode {
             node_type: Some(NodeType::TextNote),
@@ -244,12 +244,12 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(relto.enter(&eve).await, not_found);
     let letter = ann.create(invitation(4, relto.instance)).await.unwrap();
     ann.send(letter, e).await.unwrap();
-    // As a client does when it finds one.
+    // As a client does when it finds an invitation.
     eve.add(relto.visitors, eve_info, e).await.unwrap();
     relto.enter(&eve).await.unwrap();
     cellar.enter(&eve).await.unwrap();
     relto.enter(&eve).await.unwrap();
-    // In it, she may do what visitors do, and no more.
+    // In the age, she may do only what visitors may.
     eve.save(relto.states, REVISION, titled("x")).await.unwrap();
     destroy(&eve, e, &relto).await;
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
@@ -258,12 +258,12 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(eve.remove(owned, link).await, REFUSED);
     assert_eq!(eve.remove(link, relto.info).await, REFUSED);
     assert_eq!(eve.remove(relto.owners, ann_info).await, REFUSED);
-    // Taken back.
+    // The invitation is withdrawn.
     let letter = ann.create(invitation(5, relto.instance)).await.unwrap();
     ann.send(letter, e).await.unwrap();
     eve.leave_age().await.unwrap();
     assert_eq!(relto.enter(&eve).await, not_found);
-    // An owner may do the same by hand.
+    // An owner may edit the list directly.
     ann.add(relto.visitors, eve_info, a).await.unwrap();
     relto.enter(&eve).await.unwrap();
     let (root, _) = administrator(&vault).await;
@@ -271,7 +271,7 @@ async fn a_private_age_is_entered_by_invitation() {
 }
 
 #[tokio::test]
-async fn a_neighbourhood_is_its_neighbours() {
+async fn a_neighbourhood_belongs_to_its_members() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -284,14 +284,14 @@ async fn a_neighbourhood_is_its_neighbours() {
     };
     let hood = ann.init_age(hood).await.unwrap();
     let hood = Age::of(&ann, hood.info, "Neighborhood").await;
-    // Who made it becomes its owner, and nobody else.
+    // Only its creator becomes an owner.
     assert_eq!(eve.add(hood.owners, eve_info, e).await, REFUSED);
     assert_eq!(eve.add(hood.visitors, eve_info, e).await, REFUSED);
     ann.add(hood.owners, ann_info, a).await.unwrap();
     assert_eq!(hood.enter(&eve).await, Err(NetError::AgeNotFound));
     assert_eq!(eve.add(hood.owners, eve_info, e).await, REFUSED);
     assert_eq!(eve.set_public(hood.info, true).await, REFUSED);
-    // Asked in, she may stay.
+    // After an invitation she may enter.
     ann.add(hood.visitors, eve_info, a).await.unwrap();
     hood.enter(&eve).await.unwrap();
     eve.add(hood.owners, eve_info, e).await.unwrap();
@@ -300,14 +300,14 @@ async fn a_neighbourhood_is_its_neighbours() {
     eve.remove(hood.visitors, eve_info).await.unwrap();
     eve.leave_age().await.unwrap();
     assert_eq!(hood.enter(&eve).await, Err(NetError::AgeNotFound));
-    // Open to all.
+    // With ages open to all.
     ann.set_public(hood.info, true).await.unwrap();
     hood.enter(&eve).await.unwrap();
     eve.add(hood.owners, eve_info, e).await.unwrap();
 }
 
 #[tokio::test]
-async fn the_first_neighbourhood_stays_the_operators() {
+async fn the_first_neighbourhood_belongs_to_the_operator() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -343,13 +343,13 @@ async fn accounts_are_shown_to_their_owners() {
     assert_eq!(read(&root, info).await.creator_acct, Some(own));
     let seen = read(&eve, info).await;
     assert_eq!((seen.creator_acct, seen.creator_id), (Some(Uuid::ZERO), Some(a)));
-    // Nodes of ages name instances, which are not secret.
+    // The nodes of ages contain instances, which are not secret.
     let city = Age::named(&eve, "city").await;
     assert_eq!(read(&eve, city.info).await.creator_acct, Some(city.instance));
 }
 
 #[tokio::test]
-async fn the_global_inbox_is_the_administrators() {
+async fn only_administrators_can_change_the_global_inbox() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (eve, _notices, e) = play(&vault, "Eve").await;
@@ -388,7 +388,7 @@ async fn searches_find_readable_nodes_only() {
 }
 
 #[tokio::test]
-async fn scores_are_their_owners() {
+async fn scores_belong_to_their_owners() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -415,7 +415,7 @@ async fn scores_are_their_owners() {
     let points = async |owner| eve.get_scores(owner, name()).await.unwrap()[0].value;
     assert_eq!(points(city.info).await, 0);
     eve.add_points(shared, 5).await.unwrap();
-    // What does not fit stays where it is.
+    // A node that does not fit stays where it is.
     let moved = eve.transfer_points(shared, own, 5).await;
     assert_eq!(moved, Err(NetError::InvalidParameter));
     assert_eq!((points(city.info).await, points(e).await), (5, i32::MAX - 3));
@@ -446,11 +446,11 @@ async fn players_cannot_fill_the_vault() {
         eve.send(*page, a).await.unwrap();
     }
     assert_eq!(eve.send(notes[3], a).await, Err(NetError::InvalidParameter));
-    // Others have room.
+    // Other inboxes have room.
     ann.create(note("page")).await.unwrap();
     let page = root.create(note("page")).await.unwrap();
     root.send(page, a).await.unwrap();
-    // Ages count by their nodes.
+    // Each node of an age counts.
     ann.init_age(age.clone()).await.unwrap();
     assert_eq!(ann.init_age(age).await.err(), Some(refused));
     assert_ne!((a, e), (0, 0));
@@ -474,7 +474,7 @@ async fn guessing_does_not_lock_out_the_owner() {
     assert_eq!(from("right", 2).await.err(), refused);
     from("right", 1).await.unwrap();
     from("right", 3).await.unwrap();
-    // From many addresses together: new ones are refused, those that are known are not.
+    // With failures from many addresses, unknown addresses are refused, known ones are not.
     for host in 4..7 {
         for _ in 0..5 {
             assert_eq!(from("wrong", host).await.err(), Some(NetError::AuthenticationFailed));
@@ -485,9 +485,9 @@ async fn guessing_does_not_lock_out_the_owner() {
     from("right", 3).await.unwrap();
 }
 
-/// Owners that are stored as sent: one's own, nobody, or a node other than a player.
+/// Owners that are stored as sent: the sender, 0, or a node that is not a player.
 #[tokio::test]
-async fn the_owner_of_a_reference_is_as_sent_or_refused() {
+async fn the_sent_owner_of_a_reference_is_stored_or_refused() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _notices, a) = play(&vault, "Ann").await;
@@ -498,7 +498,7 @@ async fn the_owner_of_a_reference_is_as_sent_or_refused() {
         (a, Ok(())),
         (journals, Ok(())),
         (b, REFUSED),
-        // It may be a player's one day.
+        // The number may become a player's.
         (u32::MAX, REFUSED),
     ] {
         let page = ann.create(note("page")).await.unwrap();
@@ -509,7 +509,7 @@ async fn the_owner_of_a_reference_is_as_sent_or_refused() {
         };
         assert_eq!(stored().await, wanted.ok().map(|()| owner));
         if wanted.is_ok() {
-            // A second time changes nothing.
+            // Repeating it changes nothing.
             assert_eq!(ann.add(journals, page, a).await, Ok(()));
             assert_eq!(stored().await, Some(owner));
         }
@@ -517,7 +517,7 @@ async fn the_owner_of_a_reference_is_as_sent_or_refused() {
 }
 
 #[tokio::test]
-async fn texts_have_no_zero_inside() {
+async fn texts_must_not_contain_zeros() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _notices, _) = play(&vault, "Ann").await;
@@ -543,7 +543,7 @@ async fn an_operator_may_open_all_ages() {
     let (eve, _to_eve, _) = play(&vault, "Eve").await;
     let relto = Age::relto(&ann, a).await;
     relto.enter(&eve).await.unwrap();
-    // Guests are not owners.
+    // Visitors are not owners.
     let renamed = VaultNode { string64_4: Some(TermStr::from("x")), ..VaultNode::default() };
     assert_eq!(eve.save(relto.info, REVISION, encoded(&renamed)).await, REFUSED);
 }

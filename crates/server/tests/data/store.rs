@@ -1,4 +1,4 @@
-//! The store keeps its promises, over both databases.
+//! The store keeps its promises on both databases.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn account(number: u8, name: &str) -> AccountRow {
 }
 
 #[tokio::test]
-async fn rows_come_back_as_they_went() {
+async fn rows_are_read_as_written() {
     for database in Database::all() {
         let store = database.store().await;
         let start = store.claim().await.unwrap();
@@ -97,7 +97,7 @@ async fn batches_are_atomic() {
         store.commit(at, batch(rows)).await.unwrap();
         at = at.next();
 
-        // A reference to nowhere, an account of the same name.
+        // A dangling reference, and an account with the same name.
         let nowhere = Change::PutRef(RefRow { parent: 1, child: 2, owner: 0 });
         let twin = Change::PutAccount(account(2, "ANN"));
         for bad in [nowhere.clone(), twin.clone()] {
@@ -108,7 +108,7 @@ async fn batches_are_atomic() {
             assert_eq!(store.nodes_behind(0, 9).await.unwrap(), [node(1, 1)]);
         }
 
-        // What comes and goes in one batch may lean on each other in any order.
+        // Rows created and deleted in one batch may refer to each other in any order.
         let changes = [nowhere, Change::PutNode(node(2, 2)), Change::DeleteAccount([1; 16]), twin];
         store.commit(at, batch(changes)).await.unwrap();
         let gone = [Change::DeleteNode(2), Change::DeleteRef { parent: 1, child: 2 }];
@@ -133,7 +133,7 @@ async fn a_claim_shuts_out_earlier_writers() {
         let second = two.claim().await.unwrap();
         assert_eq!((second.epoch, second.batch), (2, 1));
         let row = |byte| batch([Change::PutNode(node(1, byte))]);
-        // However many batches the other one has committed: none, one, two.
+        // Whether the other writer has committed no batch, one or two.
         for committed in 0..3 {
             let found = Position { batch: second.batch + committed, ..second };
             for expected in [first, first.next(), first.next().next()] {
@@ -147,7 +147,7 @@ async fn a_claim_shuts_out_earlier_writers() {
             two.commit(found, row(2)).await.unwrap();
         }
         assert_eq!(one.nodes_behind(0, 9).await.unwrap(), [node(1, 2)]);
-        // Nor does a batch count twice.
+        // Nor can a batch be committed twice.
         assert!(two.commit(second, row(3)).await.is_err());
     }
 }
@@ -157,6 +157,7 @@ async fn no_secret_shows() {
     assert!(!format!("{:?}", account(1, "Ann")).contains("255"));
     let url = "mysql://ann:hunter2@host/shard";
     let folder = tempfile::tempdir().unwrap();
-    let error = worldwire_server::store::open(folder.path(), Some(url)).await.err().unwrap();
+    let error =
+        worldwire_server::store::open(folder.path().join("x"), Some(url)).await.err().unwrap();
     assert!(!format!("{error} {error:?}").contains("hunter2"));
 }

@@ -1,5 +1,5 @@
-//! Two processes write to one database: whatever the order of their steps, nothing acknowledged is
-//! lost, and the one that lost the database ends.
+//! Two processes write to one database: whatever the order of their steps, no acknowledged change
+//! is lost, and the process that lost the database ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn interleavings() -> Vec<(Steps, Option<Fault>, u32)> {
 trait Process: Sized {
     /// Opens the server and so claims the database.
     async fn open(memory: &Arc<Memory>, name: &'static str) -> Self;
-    /// Makes something of this name; its number, if that was acknowledged.
+    /// Creates an entry with this name. Returns its number if that was acknowledged.
     async fn make(&self, name: &str) -> Option<u32>;
     fn is_overtaken(&self) -> bool;
     /// Everything in the database, by number.
@@ -131,7 +131,8 @@ impl Process for Realm {
     }
 }
 
-/// The second process: opens at its first step, and makes something at each of the others.
+/// The second process: opens the database at its first step, and creates an entry at each other
+/// step.
 struct Other<P> {
     memory: Arc<Memory>,
     steps: Steps,
@@ -155,7 +156,7 @@ impl<P: Process> Other<P> {
         }
     }
 
-    /// Acts at the moments of a request until it is answered.
+    /// Acts at each moment of a request until it is answered.
     async fn beside<T>(
         &mut self,
         request: impl Future<Output = T>,
@@ -197,7 +198,7 @@ async fn two_writers<P: Process>() -> usize {
         let mut acknowledged = Vec::new();
         let made = other.beside(one.make("Fredegar"), &mut moments).await;
         acknowledged.extend(made.map(|id| (id, "Fredegar".to_owned())));
-        // The request may be refused before its batch is resolved. Another one has to wait for
+        // The request may be refused before its batch is resolved. Another request waits for
         // that.
         let resolved = async {
             for number in 0..4 {
@@ -325,7 +326,7 @@ async fn a_second_shard_on_postgres_learns_the_holder() {
     assert!(matches!(*error, StoreError::Overtaken { .. }), "{text}");
     assert!(text.contains(&format!("process {} on ", std::process::id())), "{text}");
     assert_eq!(players(&two).await, BTreeMap::from([(eduard.id, "Eduard".to_owned())]));
-    // Whoever closes properly lets the next one in.
+    // After a clean close, the next process can open the database.
     two.close().await;
     database.vault().await.close().await;
 }

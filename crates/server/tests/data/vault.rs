@@ -1,4 +1,4 @@
-//! The vault, as services use it: the rules of the protocol, over both databases.
+//! The vault as services use it: the rules of the protocol, on both databases.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_vault_is_the_same_after_a_restart() {
+async fn a_vault_is_unchanged_after_a_restart() {
     for database in Database::all() {
         let vault = database.vault().await;
         let (ann, _notices, player) = play(&vault, "Ann").await;
@@ -45,7 +45,7 @@ async fn a_vault_is_the_same_after_a_restart() {
         });
         let info = ann.find(info).await.unwrap()[0];
         assert_eq!(read(&ann, info).await.int32_1, Some(0));
-        // Not before there is a player.
+        // Not before a player is chosen.
         let refused = Err(NetError::AuthenticationFailed);
         assert_eq!(ann.refs(player).await, refused);
         assert_eq!(ann.create(note("x")).await.err(), Some(NetError::AuthenticationFailed));
@@ -58,7 +58,7 @@ async fn a_vault_is_the_same_after_a_restart() {
         assert_eq!((node.creator_acct, node.creator_id), (Some(entered.account), Some(player)));
         let scores = ann.get_scores(player, "pellets".to_owned()).await.unwrap();
         assert_eq!((scores[0].id, scores[0].value), (score, 12));
-        // Numbers are not used again.
+        // Numbers are not reused.
         assert!(ann.create(note("new")).await.unwrap() > lost);
     }
 }
@@ -126,7 +126,7 @@ async fn logins_are_checked_and_limited() {
     assert!(connection.log_in(login("bob", "secreté")).await.is_ok());
     connection.log_in(login("ann@example.com", "secret")).await.unwrap();
 
-    // A new password for an e-mail name; other names cannot use it.
+    // A new password for an e-mail name; the request does not work for other names.
     let sha0 = *PasswordHash::sha0("ann@example.com", "new").as_bytes();
     let change = |name: &str| connection.change_password(name.to_owned(), sha0);
     assert_eq!(change("bob").await, Err(NetError::ServiceForbidden));
@@ -136,7 +136,7 @@ async fn logins_are_checked_and_limited() {
     vault.set_password("ANN@example.com", "newer").await.unwrap();
     connection.log_in(login("ann@example.com", "newer")).await.unwrap();
 
-    // Banned: thrown out, and not let in with the right password.
+    // A banned player is kicked, and cannot log in with the right password.
     vault.ban_account("ann@example.com", true).await.unwrap();
     let kicked = notices.recv().await;
     assert_eq!(kicked, Some(Notice::KickedOff { reason: NetError::AccountBanned }));
@@ -146,7 +146,7 @@ async fn logins_are_checked_and_limited() {
     vault.ban_account("ann@example.com", false).await.unwrap();
     connection.log_in(login("ann@example.com", "newer")).await.unwrap();
 
-    // Unknown names and wrong passwords look alike, and so does the limit.
+    // Unknown names and wrong passwords get the same answer and the same limit.
     for name in ["nobody", "bob"] {
         for _ in 0..5 {
             let error = connection.log_in(login(name, "wrong")).await.unwrap_err();
@@ -189,7 +189,7 @@ async fn nothing_secret_is_in_the_database() {
 }
 
 #[tokio::test]
-async fn players_have_rules() {
+async fn players_are_checked_and_limited() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _notices) = log_in(&vault, "ann").await;
@@ -208,7 +208,7 @@ async fn players_have_rules() {
     }
     assert_eq!(make("Ann 6", "male").await, Err(NetError::MaxPlayersOnAcct));
 
-    // One at a time, and only one's own.
+    // Only one player at a time, and only one of the account's own.
     ann.set_player(first.id).await.unwrap();
     let (again, mut notices) = log_in(&vault, "ann").await;
     assert_eq!(again.set_player(first.id).await, Err(NetError::LoggedInElsewhere));
@@ -218,10 +218,10 @@ async fn players_have_rules() {
     assert_eq!(bob.delete_player(first.id).await, Err(NetError::PlayerNotFound));
     ann.set_player(0).await.unwrap();
     again.set_player(first.id).await.unwrap();
-    // It hears that it is there itself.
+    // It is notified of its own arrival.
     assert!(matches!(all(&mut notices)[..], [Notice::NodeChanged { .. }]));
     drop(again);
-    // Whoever goes is offline.
+    // A player who leaves is offline.
     ann.set_player(first.id).await.unwrap();
     ann.set_player(0).await.unwrap();
     ann.delete_player(first.id).await.unwrap();
@@ -230,14 +230,14 @@ async fn players_have_rules() {
 }
 
 #[tokio::test]
-async fn the_older_connection_goes_if_the_shard_says_so() {
+async fn the_older_connection_is_closed_if_so_configured() {
     let database = Database::sqlite();
     let config = VaultConfig { on_duplicate: OnDuplicate::Kick, ..VaultConfig::default() };
     let vault = database.vault_with(config).await;
     let (old, mut notices, player) = play(&vault, "Ann").await;
     let (new, _notices) = log_in(&vault, "Ann").await;
     new.set_player(player).await.unwrap();
-    // Online, offline, and out.
+    // Online, offline, and disconnected.
     assert!(matches!(notices.recv().await, Some(Notice::NodeChanged { .. })));
     let kicked = Notice::KickedOff { reason: NetError::LoggedInElsewhere };
     assert_eq!(notices.recv().await, Some(kicked));
@@ -257,14 +257,14 @@ async fn notices_arrive_in_order() {
     let buddies = child(&bob, b, NodeType::PlayerInfoList, Some(2)).await;
     let folder = child(&ann, a, NodeType::Folder, Some(14)).await;
     for notices in [&mut to_ann, &mut to_bob, &mut to_eve] {
-        // They are neighbours: everybody saw the others come.
+        // They are neighbours, so each saw the others arrive.
         while tokio::time::timeout(std::time::Duration::from_millis(5), notices.recv())
             .await
             .is_ok()
         {}
     }
 
-    // Notices before the reply, one's own included; a repetition is quiet.
+    // Notices precede the reply, also those of the sender's change. A repetition causes none.
     let page = ann.create(note("page")).await.unwrap();
     ann.add(folder, page, a).await.unwrap();
     let added = |parent_id, child_id, owner_id| Notice::NodeAdded { parent_id, child_id, owner_id };
@@ -282,7 +282,7 @@ async fn notices_arrive_in_order() {
     bob.find(note("x")).await.unwrap();
     assert_eq!(all(&mut to_bob), []);
 
-    // A note that is sent is in the other's tree from there on.
+    // A note that was sent is now in the other player's tree.
     ann.send(page, b).await.unwrap();
     let inbox = child(&bob, b, NodeType::Folder, Some(1)).await;
     assert_eq!(all(&mut to_bob), [added(inbox, page, a)]);
@@ -290,7 +290,7 @@ async fn notices_arrive_in_order() {
     bob.save(page, revision, titled("mine now")).await.unwrap();
     assert_eq!(all(&mut to_bob), [Notice::NodeChanged { node_id: page, revision_id: revision }]);
 
-    // Buddies see each other go.
+    // Buddies see each other leave.
     bob.add(buddies, ann_info, b).await.unwrap();
     assert_eq!(all(&mut to_bob), [added(buddies, ann_info, b)]);
     drop(ann);
@@ -325,7 +325,7 @@ async fn access_to_other_players_nodes_is_refused() {
     for node in [folder, a, ann_info, system] {
         assert_eq!(bob.save(node, any, titled("x")).await, violation, "{node}");
     }
-    // One's own, but not who one is.
+    // Own nodes, except the fields that identify the player.
     let renamed =
         encoded(&VaultNode { istring64_1: Some(TermStr::from("Admin")), ..VaultNode::default() });
     assert_eq!(bob.save(b, any, renamed.clone()).await, violation);
@@ -344,7 +344,7 @@ async fn access_to_other_players_nodes_is_refused() {
     assert_eq!(bob.add(5, page, b).await, Err(NetError::VaultNodeNotFound));
     bob.add(mine, ann_info, b).await.unwrap();
     bob.add(mine, page, b).await.unwrap();
-    // Owners of an age: only oneself.
+    // A player may add only itself to an age's owners.
     let owned = child(&bob, b, NodeType::AgeInfoList, Some(23)).await;
     let link = child(&bob, owned, NodeType::AgeLink, None).await;
     let relto = child(&bob, link, NodeType::AgeInfo, None).await;
@@ -353,7 +353,7 @@ async fn access_to_other_players_nodes_is_refused() {
     bob.remove(owners, bob_info).await.unwrap();
     assert_eq!(bob.add(owners, bob_info, b).await, violation);
     assert_eq!(ann.add(owners, ann_info, a).await, violation);
-    // Not made by clients.
+    // Types that clients cannot create.
     for kind in [NodeType::Player, NodeType::Age, NodeType::System, NodeType::PlayerInfo] {
         let node = encoded(&VaultNode { node_type: Some(kind), ..VaultNode::default() });
         assert_eq!(bob.create(node).await.err(), violation.err());
@@ -390,7 +390,7 @@ async fn cycles_are_refused() {
         let cycle = ann.add(chain[5], *node, player).await;
         assert_eq!(cycle, Err(NetError::CircularReference), "{node}");
     }
-    // A second way is none.
+    // A second path does not help.
     ann.add(chain[1], chain[5], player).await.unwrap();
     assert_eq!(ann.add(chain[5], chain[1], player).await, Err(NetError::CircularReference));
 }
@@ -436,7 +436,7 @@ async fn nodes_are_found_by_their_fields() {
 }
 
 #[tokio::test]
-async fn ages_are_made_once_and_entered() {
+async fn ages_are_created_once_and_entered() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, mut notices, a) = play(&vault, "Ann").await;
@@ -459,7 +459,7 @@ async fn ages_are_made_once_and_entered() {
         let other = InitAge { filename: "Desert".to_owned(), parent, ..known.clone() };
         assert_eq!(bob.init_age(other).await, Err(NetError::InvalidParameter));
     }
-    // A parent has one child of a kind; sequence numbers continue.
+    // A parent has one child age per filename; sequence numbers continue.
     let inside = InitAge { parent: Uuid([5; 16]), sequence: -1, ..relto.clone() };
     let first = ann.init_age(inside.clone()).await.unwrap();
     assert_eq!(ann.init_age(inside).await, Ok(first));
@@ -476,7 +476,7 @@ async fn ages_are_made_once_and_entered() {
         assert_eq!(info.uuid_2, None);
     }
 
-    // On the way into it, its nodes are of interest.
+    // A session that has requested an age watches its nodes.
     let request = |connection: &Connection, name: &str, instance| {
         connection.request_age(name.to_owned(), instance)
     };
@@ -527,7 +527,7 @@ async fn public_ages_are_listed() {
     let own = ann.init_age(hood).await.unwrap().info;
     let refused = Err(NetError::VaultNodeAccessViolation);
     assert_eq!(ann.set_public(own, true).await, refused);
-    // As clients do: a link of one's own, then oneself as an owner.
+    // As clients do: first an own link, then an entry in the list of owners.
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
     let link = encoded(&VaultNode {
         node_type: Some(NodeType::AgeLink),
@@ -593,7 +593,7 @@ async fn scores_follow_their_types() {
     move_points(both, other, 10).await.unwrap();
     assert_eq!((value("both").await, value("other").await), (Some(-15), Some(10)));
 
-    // The best: of all, of a neighbourhood, of a player.
+    // The highest scores: of all, of a neighbourhood, of a player.
     let (bob, _to_bob, b) = play(&vault, "Bob").await;
     bob.create_score(b, "fixed".to_owned(), 0, 50).await.unwrap();
     let best = async |owner, most| {
@@ -634,7 +634,7 @@ async fn a_deleted_player_leaves_no_trace() {
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
     let link = child(&ann, owned, NodeType::AgeLink, None).await;
     let relto = child(&ann, link, NodeType::AgeInfo, None).await;
-    // A visitor to the Relto with a link to it.
+    // A visitor with a link to the Relto.
     let links = child(&bob, b, NodeType::AgeInfoList, Some(24)).await;
     let visit = encoded(&VaultNode { node_type: Some(NodeType::AgeLink), ..VaultNode::default() });
     let visit = bob.create(visit).await.unwrap();
@@ -662,7 +662,7 @@ async fn a_deleted_player_leaves_no_trace() {
     for node in [picture, visit] {
         assert!(root.fetch(node).await.is_ok(), "{node}");
     }
-    // Whatever is left of its tree belongs to others, too.
+    // The remaining nodes of its tree are also in other trees.
     for reference in refs {
         if root.fetch(reference.child_id).await.is_err() {
             let left = root.refs(reference.parent_id).await.unwrap_or_default();

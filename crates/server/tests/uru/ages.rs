@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use worldwire_core::{Bytes32, Field, Reader, Writer};
-use worldwire_server::uru::admin::{Request, perform};
+use worldwire_server::operators::Operated as _;
+use worldwire_server::uru::admin::Request;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::frame::{Message, Service};
@@ -53,13 +54,13 @@ pub(crate) fn descriptors() -> Arc<Descriptors> {
     Arc::new(Descriptors::load([("Fern.sdl", SDL)]))
 }
 
-/// A player on an auth connection, and where it was told to go.
+/// A player on an auth connection, and the age server it was sent to.
 pub(crate) struct Traveller {
     pub(crate) auth: Client,
     pub(crate) account: Uuid,
     pub(crate) player: u32,
     pub(crate) number: u32,
-    /// What a lost auth connection comes back with.
+    /// The token for resuming a lost auth connection.
     pub(crate) token: Uuid,
 }
 
@@ -83,12 +84,12 @@ macro_rules! auth_reply {
 }
 
 impl Traveller {
-    /// Logs in, with a player of this name, and asks for the age of the vault.
+    /// Logs in with a player of this name, and requests the age in the vault.
     pub(crate) async fn to_fern(shard: &Running, account: (&str, &str), name: &str) -> Self {
         Self::to(shard, account, name, FERN).await
     }
 
-    /// Another instance than [`FERN`] is not in the vault.
+    /// Instances other than [`FERN`] are not in the vault.
     async fn to(
         shard: &Running,
         (account, password): (&str, &str),
@@ -155,7 +156,7 @@ impl Traveller {
         traveller
     }
 
-    /// Makes an instance of the age, if it is not there.
+    /// Creates the instance if it does not exist.
     pub(crate) async fn makes_the_age(&mut self, instance: Uuid, user: &'static str) {
         say(
             &self.auth,
@@ -178,7 +179,7 @@ impl Traveller {
         );
     }
 
-    /// Asks for the age, and is on the way into it.
+    /// Requests the age, as a player about to join.
     pub(crate) async fn asks_for_the_age(&mut self, instance: Uuid) {
         let (trans_id, age_name) = (TransId(5), "Fern".into());
         say(&self.auth, ask::AgeRequest { trans_id, age_name, age_instance_id: instance }).await;
@@ -267,7 +268,7 @@ impl Visitor {
         }
     }
 
-    /// Asks for the state of the age, and returns the announced number of initial messages.
+    /// Requests the age's state, and returns the announced number of initial messages.
     pub(crate) async fn asks_for_state(&mut self) -> Vec<NetMessage<'static>> {
         let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
         let rooms = Vec::new().into();
@@ -392,7 +393,7 @@ pub(crate) fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u
     blob_at(descriptor, variable, value, 1_700_000_000)
 }
 
-/// A state whose variable was changed at a time.
+/// A state with a variable that was changed at this time.
 fn blob_at(descriptor: &str, variable: &str, value: Scalar<'_>, seconds: u32) -> Vec<u8> {
     let descriptors = descriptors();
     let mut state = ObjectState::new(descriptors.newest(descriptor).unwrap());
@@ -401,7 +402,7 @@ fn blob_at(descriptor: &str, variable: &str, value: Scalar<'_>, seconds: u32) ->
     state.to_blob().to_bytes().unwrap()
 }
 
-/// The object, and the value of a state, as it was sent.
+/// The object and the value of a received state.
 pub(crate) fn told(message: &NetMessage<'_>, variable: &str) -> (String, Option<String>) {
     let state = match message {
         NetMessage::SdlState(state) => state,
@@ -422,7 +423,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
     assert_eq!(ann.number, bob.number);
 
-    // They see each other come.
+    // They see each other arrive.
     let mut yeesha = ann.join(&shard).await;
     let NetMessage::GroupOwner(owner) = yeesha.hears().await else { panic!() };
     assert!(owner.groups[0].owned.is_true());
@@ -436,7 +437,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     yeesha.loads_its_avatar().await;
     assert!(matches!(atrus.hears().await, NetMessage::LoadClone(_)));
 
-    // They talk; a name that would end clients is not forwarded (D-41), and the next one is.
+    // They talk. A name that would crash clients is not forwarded (D-41); the next message is.
     yeesha.chats("\u{c9}owyn").await;
     yeesha.chats("Yeesha").await;
     let NetMessage::GameMessage(chat) = atrus.hears().await else { panic!() };
@@ -476,12 +477,12 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
         assert_ne!(now, open);
     }
 
-    // Who leaves is seen leaving; the lock is free again.
+    // The others see a player leave, and its lock is free again.
     drop(atrus);
     assert!(matches!(yeesha.hears().await, NetMessage::MemberUpdate(_)));
     assert_eq!(yeesha.asks_for_lock().await, 1);
 
-    // After a restart all is as it was.
+    // After a restart everything is unchanged.
     drop((yeesha, ann, bob));
     let folder = shard.stop().await;
     let shard = Running::start_in(folder, |_| ()).await;
@@ -503,11 +504,11 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     shard.vault.set_age_settings("Fern", later.clone()).await.unwrap();
     assert_eq!(told(&atrus.hears().await, "open"), ("AgeSDLHook".into(), open));
     assert_eq!(shard.vault.age_settings("Fern").await.unwrap(), Some(later));
-    // An age that runs would write into a vault that is replaced.
+    // A running age would write into the new vault.
     drop((atrus, bob));
     let dump = shard.vault.export().await.unwrap();
     assert_eq!(shard.vault.import(dump, true).await, Err(NetError::LoggedInElsewhere));
-    // No node of a state disturbs the check of the vault.
+    // Nodes with states are no problem for the check of the vault.
     let findings = shard.vault.check().await.unwrap();
     assert!(findings.iter().all(|finding| !finding.problem), "{findings:?}");
     shard.stop().await;
@@ -529,7 +530,7 @@ async fn only_expected_players_can_join() {
     }
     assert!(matches!(visitor.hears().await, NetMessage::GroupOwner(_)));
 
-    // Whoever knows the account and the number of a player who is there does not put it out.
+    // Knowing a player's account and number is not enough to take its place.
     let mut other = Visitor::connect(&shard, ann.player).await;
     let refused = other.ask_in(ann.number, ann.account, ann.player).await;
     assert_eq!(refused, NetError::LoggedInElsewhere);
@@ -547,13 +548,13 @@ async fn only_expected_players_can_join() {
     early.chats("Yeesha").await;
     assert!(early.game.hear().await.is_none());
 
-    // Who is gone from the shard is gone from the age.
+    // A player who leaves the shard leaves the age.
     drop(ann);
     assert!(again.game.hear().await.is_none());
     shard.stop().await;
 }
 
-/// Whoever goes back to the choice of players is in no age any more.
+/// A player who returns to the choice of players leaves its age.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_without_a_player_are_in_no_age() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -573,9 +574,9 @@ async fn sessions_without_a_player_are_in_no_age() {
     shard.stop().await;
 }
 
-/// What an age cannot use does not stay in the vault in the place of its state.
+/// A state that the age cannot use does not replace its state in the vault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rubbish_in_the_vault_does_not_replace_the_state_of_an_age() {
+async fn an_unusable_state_in_the_vault_does_not_replace_the_state_of_an_age() {
     let shard = Running::start(prepare, |_| ()).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let mut yeesha = ann.join(&shard).await;
@@ -612,14 +613,14 @@ async fn rubbish_in_the_vault_does_not_replace_the_state_of_an_age() {
     shard.stop().await;
 }
 
-/// An operator kicks a player or an account: the client is notified, leaves its age, and may come
-/// back at once.
+/// An operator kicks a player or an account: the client is notified, leaves its age, and can log in
+/// again immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operator_throws_players_out() {
+async fn an_operator_can_kick_players() {
     let shard = Running::start(prepare, |_| ()).await;
     let kick = async |who: &str| {
         let request = Request::Kick { who: who.to_owned() };
-        let answer = perform(&shard.vault, request, &[]).await;
+        let answer = shard.vault.perform(request, &[]).await;
         answer.map(|lines| Json::from(lines).to_string()).map_err(|error| error.to_string())
     };
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
@@ -660,7 +661,7 @@ async fn changes_are_written_while_the_age_runs() {
     let yeesha = ann.join(&shard).await;
     yeesha.changes(object(1, "Lever"), blob("lever", "place", Scalar::Int(5))).await;
     yeesha.changes(object(1, "Gate"), blob("lever", "place", Scalar::Int(6))).await;
-    // Nodes of objects have a type of their own, which no client can make.
+    // The states of objects are nodes of a type that no client can create.
     let node_type = Some(NodeType(0x7577_0001));
     let template = VaultNode { node_type, uuid_1: Some(FERN), ..VaultNode::default() };
     let written = async {
@@ -673,9 +674,9 @@ async fn changes_are_written_while_the_age_runs() {
     shard.stop().await;
 }
 
-/// An age without a vault: players meet, nothing lasts; and an age that is full.
+/// In an age without a vault, players meet but nothing persists. A full age refuses more players.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn temporary_ages_keep_nothing_and_full_ones_refuse() {
+async fn temporary_ages_persist_nothing_and_full_ages_refuse_players() {
     let small = |folder: &Path| {
         prepare(folder);
         std::fs::write(folder.join("data/ages/Fern.age"), "MaxCapacity=1\n").unwrap();
@@ -695,7 +696,7 @@ async fn temporary_ages_keep_nothing_and_full_ones_refuse() {
     let result = atrus.ask_in(bob.number, bob.account, bob.player).await;
     assert_eq!(result, NetError::ServerBusy);
     drop((yeesha, ann));
-    // Its place is free at some time soon.
+    // Its slot is free soon.
     while atrus.ask_in(bob.number, bob.account, bob.player).await != NetError::Success {}
     shard.stop().await;
 }

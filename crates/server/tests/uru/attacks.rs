@@ -1,4 +1,4 @@
-//! Peers that break the rules: harmless to all others.
+//! Hostile clients are contained, and others do not notice.
 
 use std::time::{Duration, Instant};
 
@@ -44,18 +44,18 @@ pub(crate) async fn set_up(shard: &Running, service: Service) -> TcpStream {
 pub(crate) async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
-    // A reset is an end, too.
+    // A reset also ends the connection.
     read.is_ok()
 }
 
-/// A ping that is answered with as many bytes.
+/// A ping with an answer of the same size.
 pub(crate) fn ping() -> Vec<u8> {
     let payload = Bytes32::new(vec![0; 60_000]);
     let ping = gatekeeper::PingRequest { trans_id: TransId(1), ping_time_ms: 0, payload };
     Message::from(gatekeeper::ClientMessage::from(ping)).to_bytes().unwrap()
 }
 
-/// An honest client is answered.
+/// Checks that an honest client is answered.
 async fn answered(shard: &Running) {
     let mut client = shard.client(Service::Gatekeeper, None).await;
     let request = gatekeeper::AuthSrvIpAddressRequest { trans_id: TransId(1) };
@@ -63,7 +63,7 @@ async fn answered(shard: &Running) {
 }
 
 #[tokio::test]
-async fn broken_setups_are_closed_at_once() {
+async fn malformed_setups_close_the_connection() {
     let shard = Running::start(|_| (), |_| ()).await;
     let auth = connect_packet(Service::Auth);
     let with = |at: usize, byte: u8| {
@@ -104,10 +104,10 @@ async fn broken_setups_are_closed_at_once() {
 }
 
 #[tokio::test]
-async fn broken_messages_are_closed_at_once() {
+async fn malformed_messages_close_the_connection() {
     let shard = Running::start(|_| (), |_| ()).await;
     let long_name = [&[3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 64, 0][..], &[b'x'; 128]].concat();
-    // It promises two MiB of a node.
+    // It announces a node of 2 MiB.
     let long_node = [25, 0, 1, 0, 0, 0, 0, 0, 32, 0];
     for (what, service, bytes) in [
         ("an unknown number", Service::Auth, &[0x77, 0x77][..]),
@@ -128,7 +128,7 @@ async fn broken_messages_are_closed_at_once() {
     shard.stop().await;
 }
 
-/// Sends every kind of invalid request; each gets its result, and the connection stays open.
+/// Every kind of invalid request gets its result, and the connection stays open.
 #[tokio::test]
 async fn forbidden_requests_have_a_result() {
     let shard = Running::start(|_| (), |_| ()).await;
@@ -227,7 +227,7 @@ async fn forbidden_requests_have_a_result() {
     shard.stop().await;
 }
 
-/// With the account of a player, others could join ages as that player.
+/// With a player's account, others could join ages as that player.
 #[tokio::test]
 async fn other_accounts_stay_hidden() {
     let shard = Running::start(|_| (), |_| ()).await;
@@ -241,7 +241,7 @@ async fn other_accounts_stay_hidden() {
     shard.stop().await;
 }
 
-/// What is told to a client that reads nothing waits for it, and at some point its connection ends.
+/// Notices for a client that does not read are queued, and at some point its connection ends.
 #[tokio::test]
 async fn clients_that_do_not_read_are_disconnected() {
     // Honest clients request this many at once.
@@ -255,7 +255,7 @@ async fn clients_that_do_not_read_are_disconnected() {
     bob.log_in(BOB.0, BOB.1).await;
     let bob_id = bob.create("Bob", "male").await.unwrap();
     assert_eq!(bob.choose(bob_id).await, NetError::Success);
-    // Answers fill what the system keeps for it.
+    // Answers fill the system's buffers.
     bob.client.deafen();
     for _ in 0..120 {
         let payload = Bytes32::new(vec![0; 60_000]);
@@ -320,7 +320,7 @@ async fn log_of_wrongs() {
         assert!(ann.log_in(BOB.0, "wrong").await.1.result.is_error());
     }
     assert_eq!(log.count("refused logins"), 1, "{}", log.text());
-    // What comes too early and has no reply.
+    // Messages that are too early and have no reply.
     ann.say(ask::VaultSendNode { node_id: 1, receiver_id: 1 }).await;
     assert_eq!(ann.fetch(1).await.unwrap_err(), NetError::AuthenticationFailed);
     let early = "state=\"registered\" what=\"VaultSendNode\" error=AuthenticationFailed";
@@ -360,7 +360,7 @@ async fn log_of_wrongs() {
     shard.stop().await;
 }
 
-/// Places become free when the server has noticed that their connections are gone.
+/// Slots become free once the server has noticed the closed connections.
 async fn answered_at_last(shard: &Running) {
     let start = Instant::now();
     loop {

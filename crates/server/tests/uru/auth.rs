@@ -19,7 +19,7 @@ use crate::client::Running;
 use crate::player::{ANN, BOB, Player, reply, result};
 
 #[tokio::test]
-async fn a_player_is_made_and_found_again_after_a_restart() {
+async fn a_new_player_survives_a_restart() {
     let shard = Running::start(|_| (), |_| ()).await;
     let mut ann = Player::connect(&shard).await;
     let (players, reply) = ann.log_in(ANN.0, ANN.1).await;
@@ -37,7 +37,7 @@ async fn a_player_is_made_and_found_again_after_a_restart() {
     nodes.dedup();
     assert_eq!((refs.len(), nodes.len()), (34, 32));
 
-    // A chronicle, which is still there tomorrow.
+    // A chronicle, which persists.
     let folder = ann.below(id, NodeType::Folder, Some(6)).await;
     let chronicle = VaultNode {
         node_type: Some(NodeType::Chronicle),
@@ -61,7 +61,7 @@ async fn a_player_is_made_and_found_again_after_a_restart() {
     assert_eq!(reply!(ann.hear().await, VaultSaveNodeReply).result, NetError::Success);
 
     let folder = shard.stop().await;
-    // The shard says why.
+    // The shard sends the reason.
     assert_eq!(reply!(ann.hear().await, KickedOff).reason, NetError::RemoteShutdown);
     let shard = Running::start_in(folder, |_| ()).await;
     let mut ann = Player::connect(&shard).await;
@@ -75,7 +75,7 @@ async fn a_player_is_made_and_found_again_after_a_restart() {
 }
 
 #[tokio::test]
-async fn nothing_is_done_before_its_time() {
+async fn requests_that_come_too_early_are_refused() {
     let shard = Running::start(|_| (), |_| ()).await;
     let denied = NetError::AuthenticationFailed;
     let mut player = Player::connect(&shard).await;
@@ -104,7 +104,7 @@ async fn nothing_is_done_before_its_time() {
             result!(player, AccountExistsRequest { account_name: "x".into() }, AccountExistsReply),
             denied
         );
-        // The second time it is registered, which is not enough.
+        // The second time it has registered, but not logged in.
         player.register().await;
     }
     let (_, reply) = player.log_in(ANN.0, "wrong").await;
@@ -112,7 +112,7 @@ async fn nothing_is_done_before_its_time() {
     assert_eq!(reply.encryption_key, [0; 4]);
     let (_, reply) = player.log_in("nobody@example.org", "wrong").await;
     assert_eq!(reply.result, denied);
-    // A plain name, without a challenge.
+    // A name that is not an e-mail address, without a challenge.
     let (_, reply) = player.log_in(BOB.0, BOB.1).await;
     assert_eq!(reply.result, NetError::Success);
     assert_eq!(result!(player, ScoreDelete { score_id: 1 }, ScoreDeleteReply), denied);
@@ -145,7 +145,7 @@ async fn other_builds_and_unsupported_messages_are_refused() {
 }
 
 #[tokio::test]
-async fn passwords_are_guessed_five_times_a_minute() {
+async fn password_guesses_are_limited_to_five_a_minute() {
     let shard = Running::start(|_| (), |_| ()).await;
     let mut player = Player::connect(&shard).await;
     for _ in 0..5 {
@@ -162,7 +162,7 @@ async fn players_get_notices_about_their_nodes() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
     let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
-    // Bob's coming concerned Ann: they share a neighbourhood.
+    // Ann was notified of Bob's arrival, because they share a neighbourhood.
     let mut heard = Vec::new();
     let info = bob.below(bob_id, NodeType::PlayerInfo, None).await;
     loop {
@@ -182,14 +182,14 @@ async fn players_get_notices_about_their_nodes() {
     };
     let note = ann.make(note).await;
     let inbox = bob.below(bob_id, NodeType::Folder, Some(1)).await;
-    // A note that is nowhere yet is its maker's to send.
+    // The creator of an unplaced note may send it.
     ann.say(ask::VaultSendNode { node_id: note, receiver_id: bob_id }).await;
     let added = reply!(bob.hear().await, VaultNodeAdded);
     assert_eq!((added.parent_id, added.child_id, added.owner_id), (inbox, note, ann_id));
     let found = bob.fetch(note).await.unwrap();
     assert_eq!(found.text_1.unwrap().to_text(), "Shorah");
 
-    // Nobody may write into another one's player.
+    // Nobody may change another player's node.
     let change = VaultNode { int32_1: Some(1), ..VaultNode::default() };
     let (node_id, revision_id) = (bob_id, Uuid([1; 16]));
     let node = Nested::encode_from(&change).unwrap();
@@ -201,12 +201,12 @@ async fn players_get_notices_about_their_nodes() {
         ),
         NetError::VaultNodeAccessViolation
     );
-    // The same player twice.
+    // The same player logs in twice.
     let mut again = Player::connect(&shard).await;
     let (players, _) = again.log_in(BOB.0, BOB.1).await;
     assert_eq!(players, [(bob_id, "Bob".to_owned())]);
     assert_eq!(again.choose(bob_id).await, NetError::LoggedInElsewhere);
-    // Bob hangs up, and Ann sees him go.
+    // Bob disconnects, and Ann sees him leave.
     drop(bob);
     let changed = reply!(ann.hear().await, VaultNodeChanged);
     assert_eq!(changed.node_id, info);
@@ -246,7 +246,7 @@ async fn kicked_players_get_a_reason() {
 }
 
 #[tokio::test]
-async fn ages_are_found_and_strangers_may_not_join() {
+async fn strangers_cannot_join_ages() {
     let shard = Running::start(|_| (), |config| config.public_address = "127.0.0.1".into()).await;
     let (mut ann, id) = Player::enter(&shard, ANN, "Ann").await;
     let instance = Uuid([9; 16]);

@@ -27,10 +27,10 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-/// How long anything may take.
+/// The time limit of every step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A shard that runs.
+/// A running shard.
 pub(crate) struct Running {
     pub(crate) folder: TempDir,
     pub(crate) address: SocketAddr,
@@ -41,7 +41,7 @@ pub(crate) struct Running {
     serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
-/// Accounts that every shard of a test has: name and password.
+/// The accounts of every test's shard: name and password.
 pub(crate) const ACCOUNTS: [(&str, &str); 2] =
     [("Ann@Example.org", "Tre3-deep"), ("bob", "linking book")];
 
@@ -51,7 +51,7 @@ fn local(config: &mut ShardConfig) {
 }
 
 impl Running {
-    /// Starts a shard in a new directory, after `prepare` has put something there.
+    /// Starts a shard in a new directory, which `prepare` can fill first.
     pub(crate) async fn start(
         prepare: impl FnOnce(&Path),
         change: impl FnOnce(&mut ShardConfig),
@@ -68,7 +68,7 @@ impl Running {
         });
         let shard = shard.await.unwrap();
         for (name, password) in ACCOUNTS {
-            // From the second start on there are accounts of these names.
+            // The accounts exist already when the shard restarts.
             let added = shard.vault().add_account(name, password, AccountFlags(0)).await;
             assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
         }
@@ -80,7 +80,7 @@ impl Running {
         Self { folder, address, status, keys, vault, stop, serving }
     }
 
-    /// Stops it, and hands its directory back.
+    /// Stops the shard, and returns its directory.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.stop();
         timeout(PATIENCE, self.serving).await.unwrap().unwrap().unwrap();
@@ -101,7 +101,7 @@ pub(crate) struct Client {
     from: mpsc::Receiver<Vec<u8>>,
 }
 
-/// A stream that can stop to read.
+/// A stream that can stop reading.
 struct Ear {
     stream: TcpStream,
     is_deaf: Arc<AtomicBool>,
@@ -217,7 +217,7 @@ impl Client {
         self.task.abort();
     }
 
-    /// Reads nothing any more.
+    /// Stops reading.
     pub(crate) fn deafen(&self) {
         self.is_deaf.store(true, Ordering::Relaxed);
     }
@@ -227,25 +227,25 @@ impl Client {
         self.to.send(message.into()).await.unwrap();
     }
 
-    /// Sends a message, whether or not the server listens.
+    /// Sends a message, even if the server no longer reads.
     pub(crate) async fn shout(&self, message: impl Into<Message<'static>>) {
         let _ = self.to.send(message.into()).await;
     }
 
-    /// The bytes of the next message; nothing when the server has closed the connection.
+    /// The bytes of the next message; `None` when the server has closed the connection.
     pub(crate) async fn hear(&mut self) -> Option<Heard> {
         let bytes = timeout(PATIENCE, self.from.recv()).await.unwrap()?;
         Some(Heard { service: self.service, bytes })
     }
 
-    /// Sends a message and returns the next one that comes.
+    /// Sends a message, and returns the next one received.
     pub(crate) async fn ask(&mut self, message: impl Into<Message<'static>>) -> Heard {
         self.say(message).await;
         self.hear().await.unwrap()
     }
 }
 
-/// A message of the server.
+/// A message from the server.
 pub(crate) struct Heard {
     service: Service,
     bytes: Vec<u8>,

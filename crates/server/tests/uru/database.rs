@@ -1,17 +1,17 @@
-//! The database goes away, and comes back.
+//! The database fails, and recovers.
 
 use std::time::{Duration, Instant};
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
-use worldwire_server::store::SQLITE_FILE;
+use worldwire_server::uru::SQLITE_FILE;
 use worldwire_uru::types::{Nested, NetError};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, result};
 
-/// Nothing can be written while a table has another name.
+/// Renames a table. Nothing can be written while it has another name.
 async fn rename(shard: &Running, from: &str, to: &str) {
     let file = shard.folder.path().join(SQLITE_FILE);
     let mut database = SqliteConnectOptions::new().filename(file).connect().await.unwrap();

@@ -1,5 +1,5 @@
-//! Attacks do not slow others down: what honest clients wait for is measured at a shard under
-//! attack and, at the same time, at one that is idle.
+//! Attacks do not slow others down: the latency of honest clients is measured at a shard under
+//! attack and, at the same time, at an idle one.
 
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ use crate::player::{ANN, BOB, Player, result};
 
 /// How often honest clients send requests during an attack.
 const SAMPLES: usize = 200;
-/// A measurement may meet something else that happens on the machine.
+/// Other processes may disturb a measurement.
 const TRIES: usize = 5;
-/// Connections that never say what they want.
+/// Connections that never complete their setup.
 const HALF_OPEN: usize = 1000;
 
-/// What keeps an attack going.
+/// A running attack.
 #[derive(Default)]
 struct Attack {
     silent: Vec<TcpStream>,
@@ -36,7 +36,7 @@ struct Attack {
 }
 
 impl Attack {
-    /// Ends it. It must have gone on until now.
+    /// Ends the attack, which must still be running.
     fn end(mut self) {
         if let Some(ended) = self.busy.try_join_next() {
             panic!("the attack has ended: {ended:?}");
@@ -44,7 +44,7 @@ impl Attack {
     }
 }
 
-/// An honest client, which also asks for the way on a new connection each time.
+/// An honest client, which also asks the gatekeeper on a new connection each time.
 struct Honest {
     player: Player,
     id: u32,
@@ -55,7 +55,7 @@ impl Honest {
         let start = Instant::now();
         let fetch = auth::VaultNodeFetch { trans_id: self.player.next(), node_id: self.id };
         self.player.say(fetch).await;
-        // Others come and go meanwhile.
+        // Others arrive and leave in the meantime.
         while !matches!(
             self.player.hear().await.message(),
             Message::AuthServer(Reply::VaultNodeFetched(_))
@@ -141,7 +141,7 @@ async fn compare(attack: &str, shards: [&Running; 2], clients: &mut [Honest]) {
     panic!("{attack}: the 99th percentiles, attacked and idle, are {seen:?}");
 }
 
-/// A third says nothing, a third half a header, a third all but the key exchange.
+/// A third sends nothing, a third half a header, a third everything except the key exchange.
 async fn half_open(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     let packet = connect_packet(Service::Auth);
@@ -154,7 +154,7 @@ async fn half_open(shard: &Running) -> Attack {
     attack
 }
 
-/// Downloads and answers that nobody takes, and messages without an end.
+/// Downloads and answers that are never read, and endless messages.
 async fn slow_readers(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     let (trans_id, build_id) = (TransId(1), 0);
@@ -178,7 +178,7 @@ async fn slow_readers(shard: &Running) -> Attack {
     attack
 }
 
-/// Wrong numbers, and keys that nobody may use.
+/// Invalid numbers, and forbidden keys.
 fn broken_rules(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     let address = shard.address;
@@ -198,7 +198,7 @@ fn broken_rules(shard: &Running) -> Attack {
     attack
 }
 
-/// Wrong passwords without a pause.
+/// Wrong passwords, continuously.
 async fn login_flood(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     for _ in 0..4 {
@@ -214,7 +214,7 @@ async fn login_flood(shard: &Running) -> Attack {
     attack
 }
 
-/// Cycles, the nodes of others, searches for anything.
+/// Cycles, other players' nodes, broad searches.
 async fn vault_abuse(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     let (mut carl, id) = Player::enter(shard, BOB, "Carl").await;

@@ -1,10 +1,10 @@
-//! What a shard logs. A test that reads it has a process of its own: what listens to logs on one
-//! thread is disturbed by others, and the database has threads of its own.
+//! A shard's log. A test that reads it runs in a separate process: subscribers of single threads
+//! interfere with each other, and the database uses other threads.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-/// Says that this process is the one of such a test.
+/// Set in the process of such a test.
 const ALONE: &str = "WORLDWIRE_LOG_TEST";
 
 /// Runs a test that begins with [`Log::alone`] in a separate process.
@@ -16,7 +16,7 @@ pub(crate) fn run_alone(test: &str) {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{test}");
 }
 
-/// What is logged, of any level.
+/// All log lines, at any level.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -32,8 +32,8 @@ impl std::io::Write for Log {
 }
 
 impl Log {
-    /// Listens on all threads, if this process is for one test. Otherwise the test has nothing to
-    /// do.
+    /// Captures the lines of all threads if this process is for one test. Otherwise the test does
+    /// nothing here.
     pub(crate) fn alone() -> Option<Self> {
         std::env::var_os(ALONE)?;
         let log = Self::default();
@@ -52,7 +52,7 @@ impl Log {
     }
 
     pub(crate) fn count(&self, what: &str) -> usize {
-        // What operators do not see unless they ask for it may be there more often.
+        // Lines below the default level may be more frequent.
         let is_shown = |line: &&str| line.contains(" WARN ") || line.contains(" INFO ");
         self.text().lines().filter(is_shown).filter(|line| line.contains(what)).count()
     }

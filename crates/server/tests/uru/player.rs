@@ -23,11 +23,11 @@ use crate::client::{Client, Heard, PATIENCE, Running};
 pub(crate) const ANN: (&str, &str) = crate::client::ACCOUNTS[0];
 pub(crate) const BOB: (&str, &str) = crate::client::ACCOUNTS[1];
 
-/// A client that speaks auth.
+/// A client on an auth connection.
 pub(crate) struct Player {
     pub(crate) client: Client,
     transaction: AtomicU32,
-    /// What the server told it to come back with.
+    /// The token for reconnecting.
     pub(crate) token: Uuid,
 }
 
@@ -42,7 +42,7 @@ macro_rules! reply {
     }};
 }
 
-/// Asks, and expects a reply that says nothing but its result.
+/// Sends a request whose reply has only a result, and returns that.
 macro_rules! result {
     ($player:expr, $Ask:ident { $($field:ident: $value:expr),* }, $Reply:ident) => {{
         let trans_id = $player.next();
@@ -87,7 +87,7 @@ impl Player {
         self.hear().await
     }
 
-    /// Registers; the server's challenge.
+    /// Registers, and returns the server's challenge.
     pub(crate) async fn register(&mut self) -> u32 {
         let heard = self.ask(ask::ClientRegisterRequest { build_id: 918 }).await;
         let challenge = reply!(heard, ClientRegisterReply).server_challenge;
@@ -99,7 +99,7 @@ impl Player {
         challenge
     }
 
-    /// Registers and logs in; the players of the account, and the reply.
+    /// Registers and logs in. Returns the account's players and the reply.
     pub(crate) async fn log_in(
         &mut self,
         name: &str,
@@ -123,7 +123,7 @@ impl Player {
                     players.push((info.player_id, info.player_name.to_text()));
                 }
                 Message::AuthServer(Reply::AcctLoginReply(reply)) => return (players, reply),
-                // A player that was chosen before goes.
+                // The previous player goes offline.
                 Message::AuthServer(Reply::VaultNodeChanged(_)) => {}
                 other => panic!("{other:?}"),
             }
@@ -148,7 +148,7 @@ impl Player {
     pub(crate) async fn choose(&mut self, player_id: u32) -> NetError {
         self.say(ask::AcctSetPlayerRequest { trans_id: self.next(), player_id }).await;
         loop {
-            // The player sees itself come.
+            // The player is notified of its own arrival.
             match self.hear().await.message() {
                 Message::AuthServer(Reply::AcctSetPlayerReply(reply)) => return reply.result,
                 Message::AuthServer(Reply::VaultNodeChanged(_)) => {}
@@ -183,7 +183,7 @@ impl Player {
         }
     }
 
-    /// The node of a kind below a player.
+    /// The list of this kind below a player.
     pub(crate) async fn below(&mut self, root: u32, kind: NodeType, folder: Option<i32>) -> u32 {
         for reference in self.refs(root).await {
             let node = self.fetch(reference.child_id).await.unwrap();

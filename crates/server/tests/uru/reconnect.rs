@@ -14,7 +14,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, reply, result};
 
-/// Comes back with a token, and registers.
+/// Reconnects with a token, and registers.
 async fn back(shard: &Running, token: Uuid) -> Player {
     let stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
     let mut player = Player::connect_over(stream, shard, token).await;
@@ -51,7 +51,7 @@ async fn goes_offline(shard: &Running, player: u32) {
     timeout(PATIENCE, gone).await.unwrap();
 }
 
-/// Hears messages until one is as wanted.
+/// Receives messages until one matches.
 async fn hears(player: &mut Player, is_wanted: impl Fn(&Reply<'_>) -> bool) {
     loop {
         let heard = player.hear().await;
@@ -62,7 +62,7 @@ async fn hears(player: &mut Player, is_wanted: impl Fn(&Reply<'_>) -> bool) {
 }
 
 #[tokio::test]
-async fn a_lost_connection_goes_on_where_it_was() {
+async fn a_lost_connection_resumes_its_session() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, a) = Player::enter(&shard, ANN, "Ann").await;
     let note =
@@ -86,7 +86,7 @@ async fn a_lost_connection_goes_on_where_it_was() {
     timeout(PATIENCE, is_saved).await.unwrap();
     ann.client.lose();
 
-    // Both are in the neighbourhood: this is told to her, while she is away.
+    // Both are in the neighbourhood, so she is notified of this while she is disconnected.
     let bobs = info(&shard, b).await;
     shard.vault.set(bobs, VaultNode { int32_2: Some(7), ..VaultNode::default() }).await.unwrap();
     hears(&mut bob, |told| matches!(told, Reply::VaultNodeChanged(it) if it.node_id == bobs)).await;
@@ -144,7 +144,7 @@ async fn a_session_is_kept_for_a_time_and_for_one_address() {
     goes_offline(&shard, a).await;
     knows_nothing(&mut back(&shard, token).await).await;
 
-    // Who hangs up is gone at once.
+    // A client that disconnects itself loses its session immediately.
     let mut ann = Player::connect(&shard).await;
     ann.log_in(ANN.0, ANN.1).await;
     assert_eq!(ann.choose(a).await, NetError::Success);
@@ -156,7 +156,7 @@ async fn a_session_is_kept_for_a_time_and_for_one_address() {
 }
 
 #[tokio::test]
-async fn a_client_that_logs_in_anew_does_not_meet_itself() {
+async fn a_new_login_does_not_meet_the_old_session() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (ann, a) = Player::enter(&shard, ANN, "Ann").await;
     let token = ann.token;

@@ -39,7 +39,7 @@ async fn the_first_start_creates_missing_files() {
 }
 
 #[tokio::test]
-async fn the_gatekeeper_knows_the_way_encrypted_and_plain() {
+async fn the_gatekeeper_answers_encrypted_and_plain_clients() {
     let shard = Running::start(|_| (), |config| config.public_address = "uru.example".into()).await;
     let key = shard.keys.public(ServerKind::Gatekeeper).cloned();
     for key in [key, None] {
@@ -65,8 +65,8 @@ async fn the_gatekeeper_knows_the_way_encrypted_and_plain() {
     shard.stop().await;
 }
 
-/// Downloads a file, with a question in between; the chunks' lengths, the bytes, and when the
-/// answer came.
+/// Downloads a file, with a ping in between. Returns the chunks' lengths, the bytes, and when the
+/// ping was answered.
 async fn download(client: &mut Client, name: &str) -> (NetError, Vec<usize>, Vec<u8>) {
     let (trans_id, build_id) = (TransId(9), 0);
     let request = file::FileDownloadRequest { trans_id, filename: name.into(), build_id };
@@ -108,7 +108,7 @@ async fn files_are_listed_and_downloaded() {
     assert_eq!(result, NetError::Success);
     assert_eq!(bytes, "page ".repeat(50_000).as_bytes());
     assert_eq!((chunks.len(), chunks[0], chunks[7]), (8, 32 << 10, 250_000 - 7 * (32 << 10)));
-    // A file without bytes takes one reply.
+    // An empty file takes one reply.
     let (result, chunks, _) = download(&mut client, "External/empty.txt").await;
     assert_eq!((result, chunks), (NetError::Success, vec![0]));
     for name in ["missing", "..\\secret", "/etc/passwd", "External", "../../shard.toml", ""] {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 use worldwire_core::{Bytes32, Field as _, Limits, Reader};
-use worldwire_server::uru::admin::{Request, perform};
+use worldwire_server::operators::Operated as _;
+use worldwire_server::uru::admin::Request;
 use worldwire_uru::connection::ClientConfig;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::frame::{Message, Service};
@@ -25,7 +26,7 @@ use crate::client::{ACCOUNTS, Client, PATIENCE, Running};
 use crate::log::{self, Log};
 use crate::player::Player;
 
-/// Two players in one age who have seen each other come.
+/// Two players in one age who have seen each other arrive.
 async fn two(shard: &Running) -> [(Traveller, Visitor); 2] {
     let ann = Traveller::to_fern(shard, ACCOUNTS[0], "Yeesha").await;
     let bob = Traveller::to_fern(shard, ACCOUNTS[1], "Atrus").await;
@@ -38,7 +39,7 @@ async fn two(shard: &Running) -> [(Traveller, Visitor); 2] {
 }
 
 impl Visitor {
-    /// Says something, whether or not the connection is closed meanwhile.
+    /// Sends chat, even if the connection is closed in the meantime.
     async fn says_bytes(&self, buffer: Vec<u8>) {
         let class = u16::from_le_bytes(*buffer.first_chunk().unwrap());
         let (type_, buffer) = (ClassIndex(class.into()), Bytes32::new(buffer));
@@ -70,7 +71,7 @@ impl Visitor {
         self.game_message(PlasmaMessage::from(chat).into_owned())
     }
 
-    /// The age has taken all that this player sent.
+    /// Waits until the age has handled everything that this player sent.
     async fn settles(&mut self) {
         self.says(MembersListReq { header: self.header(NetFlags::IsSystemMessage) }).await;
         while !matches!(self.hears().await, NetMessage::MembersList(_)) {}
@@ -93,7 +94,7 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
     chat.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap().to_vec()
 }
 
-/// D-34: a client that reads nothing is disconnected when its queue is full, and delays nobody.
+/// D-34: a client that does not read is disconnected when its queue is full, and delays nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn game_clients_that_do_not_read_are_disconnected() {
     // Otherwise she would have to wait.
@@ -115,13 +116,13 @@ async fn game_clients_that_do_not_read_are_disconnected() {
         loop {
             for _ in 0..50 {
                 let mut chat = yeesha.chat(&format!("{sent} {long}"));
-                // Deflated, it would be short.
+                // It must not compress well.
                 chat.stream = Stream::uncompressed(chat_bytes(&chat));
                 yeesha.says(chat).await;
                 sent += 1;
             }
             yeesha.says(MembersListReq { header: yeesha.header(NetFlags(0)) }).await;
-            // She is answered at once, whatever waits for him.
+            // She is answered immediately, whatever is queued for him.
             loop {
                 match yeesha.hears().await {
                     NetMessage::MembersList(list) if list.members.is_empty() => return,
@@ -138,7 +139,7 @@ async fn game_clients_that_do_not_read_are_disconnected() {
 
 /// D-42: objects created by a player who left continue under the name of a present one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clone_of_a_dead_player_has_a_new_owner() {
+async fn objects_of_departed_players_get_a_new_owner() {
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, atrus)] = two(&shard).await;
     let clone = Some(CloneIds { id: 2, filler: 0, player_id: atrus.player });
@@ -200,7 +201,7 @@ async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     assert_eq!(yeesha.asks_for_members().await, ["Atrus"]);
-    // Nobody comes back this time.
+    // This time the client does not reconnect.
     back.client.lose();
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     yeesha.hears_of_the_end_of(player).await;
@@ -210,8 +211,8 @@ async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     shard.stop().await;
 }
 
-/// A player is who auth says, at the address where auth knows it: elsewhere nobody is that player,
-/// whatever else is known of it.
+/// Only the address of a player's auth connection can join as that player, whatever else an
+/// attacker knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn players_join_from_their_own_address_only() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -232,7 +233,7 @@ async fn players_join_from_their_own_address_only() {
 
 /// Special pages belong to no age, so messages to them are dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn states_of_special_pages_go_nowhere() {
+async fn messages_to_special_pages_are_dropped() {
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, atrus)] = two(&shard).await;
     for page in [1, 0x20, 0xff00_0000, 0xffff_ffff, 0] {
@@ -248,7 +249,7 @@ async fn states_of_special_pages_go_nowhere() {
 
 /// What Eve does in the age.
 async fn attack(eve: &Visitor, ann: u32) {
-    // In the name of another; unsafe messages; messages that announce more than they contain.
+    // A forged sender, unsafe messages, and messages that announce more than they contain.
     let mut forged = eve.chat("I am Yeesha");
     forged.header.player_id = Some(ann);
     eve.says(forged).await;
@@ -272,7 +273,7 @@ async fn attacks_do_not_affect_others() {
         eve.settles().await;
     };
     let hears = async {
-        // The forged message has its real sender, the warps are not there, the states are.
+        // The forged message arrives with its real sender, the states arrive, the warps do not.
         let NetMessage::GameMessage(chat) = yeesha.hears().await else { panic!("a chat") };
         assert_eq!(chat.header.player_id, Some(bob.player));
         for number in 0..2000 {
@@ -282,8 +283,7 @@ async fn attacks_do_not_affect_others() {
         assert_eq!(yeesha.asks_for_lock().await, 1);
     };
     tokio::join!(attacks, hears);
-    // A count that lies: of variables, and of bytes in a stream. Too many of them end the
-    // connection.
+    // Wrong counts, of variables and of bytes in a stream. Too many of them end the connection.
     let good = blob("lever", "place", Scalar::Int(1));
     for at in 0..200 {
         let mut lie = good.clone();
@@ -297,7 +297,7 @@ async fn attacks_do_not_affect_others() {
     }
     yeesha.hears_of_the_end_of(bob.player).await;
     while eve.game.hear().await.is_some() {}
-    // All is as it was: she changes something, he comes back and sees it.
+    // The age still works: she changes something, and he returns and sees it.
     yeesha.changes(object(1, "Lever"), blob("lever", "place", Scalar::Int(7))).await;
     yeesha.settles().await;
     let mut again = bob.join(&shard).await;
@@ -308,7 +308,8 @@ async fn attacks_do_not_affect_others() {
     shard.stop().await;
 }
 
-/// A thousand times in and out: she who is there hears of each, in order, and is answered.
+/// A player joins and leaves a thousand times. Another one is notified each time, in order, and is
+/// answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frequent_reconnects_do_not_disturb_others() {
     const TIMES: usize = 1000;
@@ -350,16 +351,16 @@ async fn log_of_drops() {
     eve.settles().await;
     assert_eq!(log.count("message dropped"), 1, "{}", log.text());
     assert_eq!(log.count("plWarpMsg"), 1, "{}", log.text());
-    // Who is not expected is not let in, and named once, too.
+    // An unexpected player is refused, and logged once.
     let mut stranger = Visitor::connect(&shard, 1).await;
     for _ in 0..20 {
         assert_eq!(stranger.ask_in(ann.number, ann.account, 1).await, NetError::PlayerNotFound);
     }
     assert_eq!(log.count("refused joins"), 1, "{}", log.text());
     yeesha.settles().await;
-    // So is who is thrown out.
+    // So is a kicked player.
     let kick = Request::Kick { who: "Atrus".to_owned() };
-    perform(&shard.vault, kick, &[]).await.unwrap();
+    shard.vault.perform(kick, &[]).await.unwrap();
     assert_eq!(log.count("operator kicked a player"), 1, "{}", log.text());
     drop((ann, bob));
     shard.stop().await;

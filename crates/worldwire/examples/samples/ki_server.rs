@@ -15,8 +15,9 @@ use worldwire_ki::crypt::login::{Rec1, Secret, password_hash, pk3};
 use worldwire_ki::message::{FileListAnswer, Put, Selected};
 use worldwire_ki::schema::Protocols;
 use worldwire_server::ki::KiConfig;
-use worldwire_server::ki::login::{Account, Answer, Login, LoginEvent, Output, Query, Rules, Zone};
-use worldwire_server::ki::realm::QueuePosition;
+use worldwire_server::ki::login::{
+    Account, Answer, Login, LoginEvent, Output, Query, QueuePosition, Rules, Zone,
+};
 use worldwire_server::ki::wire::{Decoded, Dialect};
 
 use super::{DAY, Outcome, Tape};
@@ -85,7 +86,7 @@ impl Stage {
             files: Some(files.into()),
             // Sooner than usual.
             afk: Duration::from_secs(90),
-            ..KiConfig::default().rules()
+            ..Rules::of(&KiConfig::default())
         };
         Self {
             tape,
@@ -151,7 +152,7 @@ impl Stage {
                 Event::News(News::Established { .. }) => Some(Told::Established),
                 Event::Received(piece) => match piece.unit {
                     Unit::Message { service, order } => {
-                        Some(Told::Heard(self.dialect.hear(service, order, piece.payload())))
+                        Some(Told::Heard(self.dialect.decode(service, order, piece.payload())))
                     }
                     _ => None,
                 },
@@ -164,7 +165,7 @@ impl Stage {
                     let salt = guest.ends[Side::Server.index()].salt().ok_or("no session")?;
                     guest.login.established(self.tape.clock, salt);
                 }
-                Told::Heard(Decoded::Request(said)) => guest.login.hear(self.tape.clock, said),
+                Told::Heard(Decoded::Request(said)) => guest.login.handle(self.tape.clock, said),
                 Told::Heard(other) => return Err(format!("{other:?}").into()),
             }
             self.work(guest)?;

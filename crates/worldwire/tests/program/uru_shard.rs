@@ -8,6 +8,7 @@ use worldwire_server::operators::Listener;
 use worldwire_server::store;
 use worldwire_server::store::lock::{FolderLock, LOCK_FILE};
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::uru::SQLITE_FILE;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 
 /// Runs a command on the shard in a folder: exit code, standard output, standard error.
@@ -30,7 +31,7 @@ fn worldwire(folder: &Path, arguments: &[&str], input: &str) -> (i32, String, St
 
 async fn open(folder: &Path) -> Vault {
     let key = ServerKey::load_or_create(&folder.join(KEY_FILE)).unwrap();
-    let store = store::open(folder, None).await.unwrap();
+    let store = store::open(folder.join(SQLITE_FILE), None).await.unwrap();
     Vault::open(store, key, VaultConfig::default()).await.unwrap()
 }
 

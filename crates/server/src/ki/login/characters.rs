@@ -4,8 +4,7 @@ use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
-use super::{Login, Pending, Phase, Query, Reply, Request, Selected, Zone};
-use crate::ki::realm::QueuePosition;
+use super::{Login, Pending, Phase, Query, QueuePosition, Reply, Request, Selected, Zone};
 use crate::ki::refusal::Refusal;
 use crate::unseen::is_unseen;
 

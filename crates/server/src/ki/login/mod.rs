@@ -1,6 +1,6 @@
 //! The login of one client, as a state machine without IO.
 //!
-//! [`Login`] receives the client's [requests](Login::hear), [answers](Login::answer) to its
+//! [`Login`] receives the client's [requests](Login::handle), [answers](Login::answer) to its
 //! queries, and the time. [`Login::poll`] yields what to do: send a reply, answer a [query](Query)
 //! from the database, pause, or close. Requests that arrive while a query is open are ignored.
 //! Randomness comes with the answers.
@@ -28,22 +28,10 @@ use worldwire_ki::crypt::login::Secret;
 use worldwire_ki::message::{FileListAnswer, Selected};
 use worldwire_ki::schema::classes::Classes;
 
-use super::realm::QueuePosition;
+use super::config::{KiConfig, Legacy, LoginSettings};
 use super::refusal::Refusal;
 use super::wire::{Form, Reply, Request};
 use proof::Claim;
-
-/// How to treat login messages older than `MSG_USER_AUTHEN_V3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Legacy {
-    /// Treat them like the newest one. Unverified: that their `Rec1` is the same.
-    Accept,
-    /// Answer with `AuthenFailed`.
-    Refuse,
-    /// Send no answer.
-    Ignore,
-}
 
 /// A server's rules for logins.
 #[derive(Clone, Debug)]
@@ -66,6 +54,24 @@ pub struct Rules {
     pub files: Option<Arc<FileListAnswer>>,
 }
 
+impl Rules {
+    /// The rules in a configuration, without type lists and without a patch service.
+    #[must_use]
+    pub fn of(config: &KiConfig) -> Self {
+        let LoginSettings { attempts, legacy, ref banned_machines, .. } = config.login;
+        Self {
+            open: config.open,
+            attempts,
+            afk: Duration::from_secs(config.session.afk_seconds.into()),
+            legacy,
+            banned_machines: banned_machines.iter().copied().collect(),
+            server: config.name.clone(),
+            classes: None,
+            files: None,
+        }
+    }
+}
+
 /// The parts of an account that a login needs.
 #[derive(Clone, Debug)]
 pub struct Account {
@@ -79,6 +85,26 @@ pub struct Account {
     pub paying: bool,
     /// Whether it is a free account and the limit of free players is reached.
     pub capped: bool,
+}
+
+/// A connection's position in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueuePosition {
+    /// Admitted.
+    In,
+    /// Waiting at this position; 1 is next.
+    Waiting(u32),
+}
+
+impl QueuePosition {
+    /// `PositionInQueue`: 0 means admitted.
+    #[must_use]
+    pub fn position(self) -> u32 {
+        match self {
+            Self::In => 0,
+            Self::Waiting(position) => position,
+        }
+    }
 }
 
 /// A question or an order to the owner of accounts and characters.
@@ -301,7 +327,7 @@ impl Login {
     }
 
     /// Handles a request. It is ignored while a query is open or after the end.
-    pub fn hear(&mut self, now: Duration, said: Request) {
+    pub fn handle(&mut self, now: Duration, request: Request) {
         self.now = now;
         let Some(salt) = self.salt.filter(|_| !self.is_over && self.pending.is_none()) else {
             return;
@@ -309,7 +335,7 @@ impl Login {
         self.active = Some(now);
         // A message resent after a refresh uses the previous session's salt.
         let salts: Vec<Salt> = core::iter::once(salt).chain(self.before.take()).collect();
-        match said {
+        match request {
             Request::Ping => self.send(Reply::Pong),
             Request::Disconnect => self.close(),
             Request::NotAfk => {}
@@ -415,7 +441,7 @@ impl Login {
     }
 
     /// Disconnects the client on an operator's order.
-    pub fn throw_out(&mut self, now: Duration, message: String) {
+    pub fn kick(&mut self, now: Duration, message: String) {
         self.now = now;
         if self.active.is_some() && !self.is_over {
             self.send(Reply::ForceDisconnect { time: self.time(), message });

@@ -6,9 +6,9 @@ use worldwire_ki::crypt::Salt;
 use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, ck2, pk3};
 
 use super::{
-    Account, Answer, Form, Legacy, Login, LoginEvent, Output, Pending, Phase, Query, Reply,
+    Account, Answer, Form, Legacy, Login, LoginEvent, Output, Pending, Phase, Query, QueuePosition,
+    Reply,
 };
-use crate::ki::realm::QueuePosition;
 use crate::ki::refusal::Refusal;
 
 /// An attempt to log in with a password.

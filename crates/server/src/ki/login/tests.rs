@@ -13,7 +13,7 @@ const USER: u64 = 5;
 const AT: Duration = Duration::from_secs(1);
 
 /// A client with a session, and the data for answering queries.
-struct Desk {
+struct TestLogin {
     login: Login,
     salt: Salt,
     account: Account,
@@ -25,9 +25,9 @@ struct Desk {
     is_closed: bool,
 }
 
-impl Desk {
+impl TestLogin {
     fn new() -> Self {
-        Self::with(KiConfig::default().rules())
+        Self::with(Rules::of(&KiConfig::default()))
     }
 
     fn with(rules: Rules) -> Self {
@@ -58,12 +58,12 @@ impl Desk {
     }
 
     /// Sends a request and returns the replies.
-    fn say(&mut self, said: Request) -> Vec<Reply> {
-        self.login.hear(AT, said);
-        self.hear()
+    fn send(&mut self, request: Request) -> Vec<Reply> {
+        self.login.handle(AT, request);
+        self.replies()
     }
 
-    fn hear(&mut self) -> Vec<Reply> {
+    fn replies(&mut self) -> Vec<Reply> {
         let mut replies = Vec::new();
         while let Some(output) = self.login.poll() {
             match output {
@@ -111,13 +111,13 @@ impl Desk {
     }
 
     fn log_in(&mut self, name: &str, password: &str) -> Vec<Reply> {
-        let said = authenticate(name, password, self.salt, Form::V3);
-        self.say(said)
+        let request = authenticate(name, password, self.salt, Form::V3);
+        self.send(request)
     }
 
     fn validate(&mut self, ck2: &Secret) -> Vec<Reply> {
         let pass_key = pk3(ck2, self.salt);
-        self.say(Request::Validate { user: USER, pass_key, machine: MACHINE })
+        self.send(Request::Validate { user: USER, pass_key, machine: MACHINE })
     }
 }
 
@@ -171,42 +171,42 @@ fn issued(replies: &[Reply], salt: Salt) -> Secret {
 
 #[test]
 fn k_15_a_standalone_login_enters_the_queue_with_its_first_request() {
-    let mut desk = Desk::new();
-    let replies = desk.log_in("merle", "hunter2");
+    let mut test = TestLogin::new();
+    let replies = test.log_in("merle", "hunter2");
     assert_eq!(short(&replies), ["authenticated", "admit 0"]);
-    assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
-    assert_eq!(desk.asked, ["account"]);
+    assert!(issued(&replies, test.salt).is(&ck2(&[9; 64])));
+    assert_eq!(test.asked, ["account"]);
     let list = ["startlist", "character", "character", "endlist"];
-    assert_eq!(short(&desk.say(Request::ListCharacters)), list);
-    assert_eq!(desk.asked, ["account", "enter", "characters"]);
-    assert_eq!(short(&desk.say(Request::ListCharacters)), list, "it has its seat");
-    assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 1);
+    assert_eq!(short(&test.send(Request::ListCharacters)), list);
+    assert_eq!(test.asked, ["account", "enter", "characters"]);
+    assert_eq!(short(&test.send(Request::ListCharacters)), list, "it has its slot");
+    assert_eq!(test.asked.iter().filter(|asked| **asked == "enter").count(), 1);
 
     // On a full server it waits like the others.
-    let mut desk = Desk::new();
-    desk.place = QueuePosition::Waiting(2);
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
+    let mut test = TestLogin::new();
+    test.place = QueuePosition::Waiting(2);
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
     let refused = ["admit 2", "list: NotAdmitted"];
-    assert_eq!(short(&desk.say(Request::ListCharacters)), refused);
-    desk.login.placed(AT, QueuePosition::In);
-    assert_eq!(short(&desk.hear()), ["admit 0"]);
-    assert_eq!(short(&desk.say(Request::ListCharacters)), list);
+    assert_eq!(short(&test.send(Request::ListCharacters)), refused);
+    test.login.placed(AT, QueuePosition::In);
+    assert_eq!(short(&test.replies()), ["admit 0"]);
+    assert_eq!(short(&test.send(Request::ListCharacters)), list);
 }
 
 #[test]
 fn k_16_a_second_validate_keeps_the_position_and_each_position_is_sent_once() {
-    let mut desk = Desk::new();
-    desk.tickets = vec![Secret::new("older"), Secret::new("secret")];
-    desk.place = QueuePosition::Waiting(3);
+    let mut test = TestLogin::new();
+    test.tickets = vec![Secret::new("older"), Secret::new("secret")];
+    test.place = QueuePosition::Waiting(3);
     for ck2 in ["secret", "older"] {
-        assert_eq!(short(&desk.validate(&Secret::new(ck2))), ["validated", "admit 3"]);
+        assert_eq!(short(&test.validate(&Secret::new(ck2))), ["validated", "admit 3"]);
     }
-    desk.login.placed(AT, QueuePosition::Waiting(3));
-    assert!(desk.hear().is_empty());
-    desk.login.placed(AT, QueuePosition::Waiting(2));
-    assert_eq!(short(&desk.hear()), ["admit 2"]);
-    desk.login.placed(AT, QueuePosition::In);
-    assert_eq!(short(&desk.hear()), ["admit 0"]);
+    test.login.placed(AT, QueuePosition::Waiting(3));
+    assert!(test.replies().is_empty());
+    test.login.placed(AT, QueuePosition::Waiting(2));
+    assert_eq!(short(&test.replies()), ["admit 2"]);
+    test.login.placed(AT, QueuePosition::In);
+    assert_eq!(short(&test.replies()), ["admit 0"]);
 }
 
 #[test]
@@ -219,61 +219,65 @@ fn k_07_requests_about_characters_require_admission() {
             (Request::SelectCharacter(2), "selected: NotAdmitted"),
         ]
     };
-    let mut desk = Desk::new();
+    let mut test = TestLogin::new();
     for (request, refused) in requests() {
-        assert_eq!(short(&desk.say(request)), [refused]);
+        assert_eq!(short(&test.send(request)), [refused]);
     }
-    assert!(desk.asked.is_empty());
-    desk.tickets = vec![Secret::new("secret")];
-    desk.place = QueuePosition::Waiting(1);
-    desk.validate(&Secret::new("secret"));
+    assert!(test.asked.is_empty());
+    test.tickets = vec![Secret::new("secret")];
+    test.place = QueuePosition::Waiting(1);
+    test.validate(&Secret::new("secret"));
     for (request, refused) in requests() {
-        assert_eq!(short(&desk.say(request)), [refused], "those who wait are not in either");
+        assert_eq!(
+            short(&test.send(request)),
+            [refused],
+            "waiting clients are not admitted either"
+        );
     }
-    assert_eq!(desk.asked, ["tickets", "enter"]);
+    assert_eq!(test.asked, ["tickets", "enter"]);
 }
 
 #[test]
 fn k_10_a_resent_message_may_use_the_previous_session() {
-    let mut desk = Desk::new();
-    let again = || authenticate("merle", "hunter2", Desk::new().salt, Form::V3);
-    desk.refresh();
-    let replies = desk.say(again());
+    let mut test = TestLogin::new();
+    let again = || authenticate("merle", "hunter2", TestLogin::new().salt, Form::V3);
+    test.refresh();
+    let replies = test.send(again());
     // The reply uses the current session.
-    assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
+    assert!(issued(&replies, test.salt).is(&ck2(&[9; 64])));
     // Only one message may.
-    assert_eq!(short(&desk.say(again())), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&test.send(again())), ["authenticated: AuthenFailed"]);
     // The client stays logged in.
-    desk.refresh();
-    assert_eq!(short(&desk.say(Request::ListCharacters))[0], "startlist");
+    test.refresh();
+    assert_eq!(short(&test.send(Request::ListCharacters))[0], "startlist");
 
-    let mut desk = Desk::new();
-    desk.tickets = vec![Secret::new("secret")];
-    let pass_key = pk3(&Secret::new("secret"), desk.salt);
-    desk.refresh();
+    let mut test = TestLogin::new();
+    test.tickets = vec![Secret::new("secret")];
+    let pass_key = pk3(&Secret::new("secret"), test.salt);
+    test.refresh();
     let validate =
         || Request::Validate { user: USER, pass_key: pass_key.clone(), machine: MACHINE };
-    assert_eq!(short(&desk.say(validate())), ["validated", "admit 0"]);
-    assert_eq!(short(&desk.say(validate())), ["validated: ValidateFailed"]);
+    assert_eq!(short(&test.send(validate())), ["validated", "admit 0"]);
+    assert_eq!(short(&test.send(validate())), ["validated: ValidateFailed"]);
 }
 
 #[test]
 fn k_18_the_fifth_failure_closes_the_connection() {
-    let mut desk = Desk::new();
+    let mut test = TestLogin::new();
     for (name, password) in [("merle", "x"), ("nobody", "hunter2"), ("merle", ""), ("", "")] {
-        assert_eq!(short(&desk.log_in(name, password)), ["authenticated: AuthenFailed"]);
-        assert!(!desk.is_closed);
+        assert_eq!(short(&test.log_in(name, password)), ["authenticated: AuthenFailed"]);
+        assert!(!test.is_closed);
     }
     // K-19: a VALIDATE counts, too.
-    assert_eq!(short(&desk.validate(&Secret::new("x"))), ["validated: ValidateFailed"]);
-    assert!(desk.is_closed);
-    assert!(desk.log_in("merle", "hunter2").is_empty(), "it is over");
-    let failed = desk.notes.iter().filter(|note| matches!(note, LoginEvent::Failed { .. })).count();
+    assert_eq!(short(&test.validate(&Secret::new("x"))), ["validated: ValidateFailed"]);
+    assert!(test.is_closed);
+    assert!(test.log_in("merle", "hunter2").is_empty(), "it is over");
+    let failed = test.notes.iter().filter(|note| matches!(note, LoginEvent::Failed { .. })).count();
     assert_eq!(failed, 5);
     // A failure carries no data but its reason.
-    let mut desk = Desk::new();
+    let mut test = TestLogin::new();
     let Reply::Authenticated { outcome: Err(why), paying: false, .. } =
-        &desk.log_in("merle", "x")[0]
+        &test.log_in("merle", "x")[0]
     else {
         panic!("it is refused");
     };
@@ -282,99 +286,99 @@ fn k_18_the_fifth_failure_closes_the_connection() {
 
 #[test]
 fn k_18_failures_delay_the_next_reply() {
-    let mut desk = Desk::new();
-    desk.pause = Some(Duration::from_secs(1));
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
-    assert_eq!(desk.asked, ["account", "pause"]);
-    desk.pause = None;
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: Timeout"]);
+    let mut test = TestLogin::new();
+    test.pause = Some(Duration::from_secs(1));
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
+    assert_eq!(test.asked, ["account", "pause"]);
+    test.pause = None;
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated: Timeout"]);
 }
 
 #[test]
 fn k_19_a_failed_selection_has_no_key_and_keeps_the_connection() {
-    let mut desk = Desk::new();
-    desk.log_in("merle", "hunter2");
-    let replies = desk.say(Request::SelectCharacter(1));
+    let mut test = TestLogin::new();
+    test.log_in("merle", "hunter2");
+    let replies = test.send(Request::SelectCharacter(1));
     assert_eq!(short(&replies), ["selected: UnknownCharacter"]);
-    assert!(!desk.is_closed);
-    assert_eq!(short(&desk.say(Request::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
-    assert_eq!(short(&desk.say(Request::SelectCharacter(2))), ["selected"]);
-    assert!(desk.is_closed, "K-23: the client connects to its zone");
+    assert!(!test.is_closed);
+    assert_eq!(short(&test.send(Request::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
+    assert_eq!(short(&test.send(Request::SelectCharacter(2))), ["selected"]);
+    assert!(test.is_closed, "K-23: the client connects to its zone");
 }
 
 #[test]
 fn k_20_names_are_single_words_and_sessions_have_one_spelling() {
-    let mut desk = Desk::new();
+    let mut test = TestLogin::new();
     let seal = |text: &str, salt: Salt| {
         let mut rec1 = text.as_bytes().to_vec();
         apply_rec1(salt, &mut rec1);
         Request::Authenticate { form: Form::V3, rec1, machine: MACHINE }
     };
-    let proof = worldwire_ki::crypt::login::ck1(&password_hash("hunter2"), desk.salt);
+    let proof = worldwire_ki::crypt::login::ck1(&password_hash("hunter2"), test.salt);
     for id in ["01419", "+1419", "1420", ""] {
-        let said = seal(&format!("{id} merle {}", proof.as_str()), desk.salt);
-        assert_eq!(short(&desk.say(said)), ["authenticated: AuthenFailed"], "{id}");
+        let request = seal(&format!("{id} merle {}", proof.as_str()), test.salt);
+        assert_eq!(short(&test.send(request)), ["authenticated: AuthenFailed"], "{id}");
     }
-    let said = seal(&format!("1419 merle {}", proof.as_str()), desk.salt);
-    assert_eq!(short(&desk.say(said))[0], "authenticated");
+    let request = seal(&format!("1419 merle {}", proof.as_str()), test.salt);
+    assert_eq!(short(&test.send(request))[0], "authenticated");
 }
 
 #[test]
 fn k_21_a_ban_is_revealed_only_with_the_right_password() {
-    let mut desk = Desk::new();
-    desk.account.banned = true;
-    assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: AccountBanned"]);
-    desk.tickets = vec![Secret::new("secret")];
-    assert_eq!(short(&desk.validate(&Secret::new("secret"))), ["validated: AccountBanned"]);
+    let mut test = TestLogin::new();
+    test.account.banned = true;
+    assert_eq!(short(&test.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated: AccountBanned"]);
+    test.tickets = vec![Secret::new("secret")];
+    assert_eq!(short(&test.validate(&Secret::new("secret"))), ["validated: AccountBanned"]);
 
-    let mut rules = KiConfig::default().rules();
+    let mut rules = Rules::of(&KiConfig::default());
     rules.banned_machines = [MACHINE].into();
-    let mut desk = Desk::with(rules);
-    assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: MachineBanned"]);
+    let mut test = TestLogin::with(rules);
+    assert_eq!(short(&test.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated: MachineBanned"]);
 
-    let mut rules = KiConfig::default().rules();
+    let mut rules = Rules::of(&KiConfig::default());
     rules.open = false;
-    let mut desk = Desk::with(rules);
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: AISNoLogin"]);
+    let mut test = TestLogin::with(rules);
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated: AISNoLogin"]);
 
-    let mut desk = Desk::new();
-    desk.account.capped = true;
-    assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: FtpCapped"]);
+    let mut test = TestLogin::new();
+    test.account.capped = true;
+    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated: FtpCapped"]);
 }
 
 #[test]
 fn k_22_silent_clients_are_disconnected_after_fifteen_minutes() {
-    let mut desk = Desk::new();
+    let mut test = TestLogin::new();
     let quarter = Duration::from_secs(15 * 60);
-    assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "from the accept on");
-    desk.refresh();
-    assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "a refresh is nothing it said");
+    assert_eq!(test.login.poll_timeout(), Some(AT + quarter), "from when the session was accepted");
+    test.refresh();
+    assert_eq!(test.login.poll_timeout(), Some(AT + quarter), "a refresh is not activity");
     let later = Duration::from_secs(600);
-    desk.login.hear(later, Request::NotAfk);
-    assert_eq!(desk.login.poll_timeout(), Some(later + quarter));
-    desk.login.timeout(later + quarter - Duration::from_nanos(1));
-    assert!(desk.hear().is_empty());
-    desk.login.timeout(later + quarter);
-    assert!(matches!(desk.hear()[..], [Reply::Afk { in_zone: false }]));
-    assert!(desk.is_closed && desk.login.poll_timeout().is_none());
+    test.login.handle(later, Request::NotAfk);
+    assert_eq!(test.login.poll_timeout(), Some(later + quarter));
+    test.login.timeout(later + quarter - Duration::from_nanos(1));
+    assert!(test.replies().is_empty());
+    test.login.timeout(later + quarter);
+    assert!(matches!(test.replies()[..], [Reply::Afk { in_zone: false }]));
+    assert!(test.is_closed && test.login.poll_timeout().is_none());
 }
 
 #[test]
 fn k_25_milliseconds_are_hashed_without_padding() {
     for millis in [0, 7, 57, 999] {
-        let mut desk = Desk::new();
-        desk.salt.millis = millis;
-        desk.login.established(AT, desk.salt);
-        desk.login.hear(AT, Request::NotAfk);
-        let replies = desk.log_in("merle", "hunter2");
-        let ck2 = issued(&replies, desk.salt);
-        desk.tickets = vec![ck2.clone()];
-        assert_eq!(short(&desk.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
+        let mut test = TestLogin::new();
+        test.salt.millis = millis;
+        test.login.established(AT, test.salt);
+        test.login.handle(AT, Request::NotAfk);
+        let replies = test.log_in("merle", "hunter2");
+        let ck2 = issued(&replies, test.salt);
+        test.tickets = vec![ck2.clone()];
+        assert_eq!(short(&test.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
         // With the padding of an incorrect server.
-        let padded = format!("{}{}{millis:03}", desk.salt.session_id, desk.salt.seconds);
-        assert_eq!(padded == desk.salt.to_string(), millis > 99, "{millis} ms");
+        let padded = format!("{}{}{millis:03}", test.salt.session_id, test.salt.seconds);
+        assert_eq!(padded == test.salt.to_string(), millis > 99, "{millis} ms");
     }
 }
 
@@ -385,18 +389,18 @@ fn older_login_messages_are_accepted_refused_or_ignored() {
         (Legacy::Refuse, &["authenticated: AuthenFailed"]),
         (Legacy::Ignore, &[]),
     ] {
-        let mut desk = Desk::with(Rules { legacy, ..KiConfig::default().rules() });
-        let said = authenticate("merle", "hunter2", desk.salt, Form::Legacy);
-        assert_eq!(short(&desk.say(said)), wanted, "{legacy:?}");
-        assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
+        let mut test = TestLogin::with(Rules { legacy, ..Rules::of(&KiConfig::default()) });
+        let request = authenticate("merle", "hunter2", test.salt, Form::Legacy);
+        assert_eq!(short(&test.send(request)), wanted, "{legacy:?}");
+        assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
     }
 }
 
 #[test]
 fn k_17_refused_characters_get_a_specific_reason() {
-    let mut desk = Desk::new();
-    desk.log_in("merle", "hunter2");
-    let mut create = |blob: Vec<u8>| short(&desk.say(Request::CreateCharacter(blob)))[0].clone();
+    let mut test = TestLogin::new();
+    test.log_in("merle", "hunter2");
+    let mut create = |blob: Vec<u8>| short(&test.send(Request::CreateCharacter(blob)))[0].clone();
     let plain = |name: &str, indices| Character::plain(name, "Fire", indices).into_bytes();
     assert_eq!(create(plain("", 0xff_ffff)), "created");
     assert_eq!(create(plain("", 0x100_0000)), "created: InvalidName");
@@ -407,43 +411,43 @@ fn k_17_refused_characters_get_a_specific_reason() {
     for blob in [Vec::new(), vec![0; 100], plain("", 1)[..20].to_vec(), vec![0; 20_000]] {
         assert_eq!(create(blob), "created: MalformedCharacter");
     }
-    assert_eq!(desk.asked.iter().filter(|asked| **asked == "create").count(), 1);
+    assert_eq!(test.asked.iter().filter(|asked| **asked == "create").count(), 1);
 }
 
 #[test]
 fn a_login_to_another_account_gives_up_the_queue_position() {
-    let mut desk = Desk::new();
-    desk.log_in("merle", "hunter2");
-    desk.say(Request::ListCharacters);
-    desk.account.user = 6;
-    desk.log_in("merle", "hunter2");
-    assert!(desk.notes.iter().any(|note| matches!(note, LoginEvent::LoggedOut)));
-    assert_eq!(desk.login.user(), Some(6));
-    desk.say(Request::ListCharacters);
-    assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 2);
+    let mut test = TestLogin::new();
+    test.log_in("merle", "hunter2");
+    test.send(Request::ListCharacters);
+    test.account.user = 6;
+    test.log_in("merle", "hunter2");
+    assert!(test.notes.iter().any(|note| matches!(note, LoginEvent::LoggedOut)));
+    assert_eq!(test.login.user(), Some(6));
+    test.send(Request::ListCharacters);
+    assert_eq!(test.asked.iter().filter(|asked| **asked == "enter").count(), 2);
 }
 
 #[test]
 fn requests_during_a_query_are_ignored() {
-    let mut desk = Desk::new();
-    let said = authenticate("merle", "hunter2", desk.salt, Form::V3);
-    desk.login.hear(AT, said);
-    assert!(matches!(desk.login.poll(), Some(Output::Ask(Query::Account(_)))));
-    desk.login.hear(AT, Request::Ping);
-    desk.login.answer(AT, Answer::QueuePosition(QueuePosition::In));
-    assert!(desk.login.poll().is_none(), "an answer to something else is none");
-    desk.login.answer(AT, Answer::nobody());
-    assert_eq!(short(&desk.hear()), ["authenticated: AuthenFailed"]);
+    let mut test = TestLogin::new();
+    let request = authenticate("merle", "hunter2", test.salt, Form::V3);
+    test.login.handle(AT, request);
+    assert!(matches!(test.login.poll(), Some(Output::Ask(Query::Account(_)))));
+    test.login.handle(AT, Request::Ping);
+    test.login.answer(AT, Answer::QueuePosition(QueuePosition::In));
+    assert!(test.login.poll().is_none(), "an answer to another query is ignored");
+    test.login.answer(AT, Answer::nobody());
+    assert_eq!(short(&test.replies()), ["authenticated: AuthenFailed"]);
 }
 
 #[test]
 fn zones_ignore_logins() {
-    let mut desk = Desk::new();
+    let mut test = TestLogin::new();
     let attach = || Request::Attach { key: Secret::new("key"), user: USER, character: 3 };
-    assert_eq!(short(&desk.say(attach())), ["inzone"]);
-    assert!(desk.log_in("merle", "hunter2").is_empty());
-    assert!(desk.say(Request::ListCharacters).is_empty());
-    assert!(matches!(desk.say(Request::Ping)[..], [Reply::Pong]));
-    desk.login.stop();
-    assert!(matches!(desk.hear()[..], [Reply::Shutdown { in_zone: true }]));
+    assert_eq!(short(&test.send(attach())), ["inzone"]);
+    assert!(test.log_in("merle", "hunter2").is_empty());
+    assert!(test.send(Request::ListCharacters).is_empty());
+    assert!(matches!(test.send(Request::Ping)[..], [Reply::Pong]));
+    test.login.stop();
+    assert!(matches!(test.replies()[..], [Reply::Shutdown { in_zone: true }]));
 }

@@ -235,10 +235,7 @@ impl Realm {
         all
     }
 
-    /// Creates an account, and returns its `UserID`.
-    ///
-    /// # Errors
-    /// [`AccountError`]; then there is no new account.
+    /// Creates an account, and returns its `UserID`. On an error, there is no new account.
     pub async fn add_account(
         &self,
         name: &str,
@@ -267,10 +264,7 @@ impl Realm {
         made.await.map_err(|refusal| account_error(name, refusal))
     }
 
-    /// Changes a password, and revokes the account's CK2s.
-    ///
-    /// # Errors
-    /// [`AccountError`]; then the password is unchanged.
+    /// Changes a password, and revokes the account's CK2s. On an error, the password is unchanged.
     pub async fn set_password(&self, name: &str, password: &str) -> Result<(), AccountError> {
         let (hash, nonce, shared) = (password_hash(password), nonce()?, self.clone());
         let user = self.edit(name, move |user, entry| {
@@ -281,10 +275,8 @@ impl Realm {
         Ok(())
     }
 
-    /// Bans an account and disconnects its clients, or lifts its ban.
-    ///
-    /// # Errors
-    /// [`AccountError`]; then nothing has changed.
+    /// Bans an account and disconnects its clients, or lifts its ban. On an error, nothing has
+    /// changed.
     pub async fn ban(&self, name: &str, banned: bool) -> Result<(), AccountError> {
         let user = self.edit(name, move |_, entry| match banned {
             true => entry.flags |= BANNED,
@@ -298,10 +290,8 @@ impl Realm {
         Ok(())
     }
 
-    /// Disconnects an account's clients, and deletes it and its characters.
-    ///
-    /// # Errors
-    /// [`AccountError`]; then the account still exists.
+    /// Disconnects an account's clients, and deletes it and its characters. On an error, the
+    /// account still exists.
     pub async fn delete_account(&self, name: &str) -> Result<(), AccountError> {
         // Clients that connect meanwhile find their account deleted.
         self.kick(name, "This account was deleted.")?;
@@ -318,9 +308,6 @@ impl Realm {
 
     /// Issues the values for the client's option `-U`: the `UserID`, and a CK2 that is valid on any
     /// machine. For web pages and launchers.
-    ///
-    /// # Errors
-    /// [`AccountError`] if there is no such account, or it is banned.
     pub fn token(&self, name: &str) -> Result<(u64, Secret), AccountError> {
         let mut fresh = [0; 64];
         getrandom::fill(&mut fresh)?;
@@ -380,9 +367,6 @@ pub(super) fn unix_now() -> u32 {
 }
 
 /// Checks the name of a new account.
-///
-/// # Errors
-/// [`AccountError::InvalidName`].
 pub fn check_account_name(name: &str) -> Result<(), AccountError> {
     // The login message has the name between spaces.
     let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());

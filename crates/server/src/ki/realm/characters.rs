@@ -220,7 +220,7 @@ impl Realm {
             return Err(Refusal::ErrorNoLock);
         }
         state.playing.insert(id, who);
-        let kept = state.tickets.good(user, self.0.clock.now());
+        let kept = state.tickets.valid(user, self.0.clock.now());
         if let Some(entry) = state.connections.get_mut(&who) {
             entry.user = Some(user);
             entry.plays = Some((id, user, kept));

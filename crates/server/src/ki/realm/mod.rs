@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
@@ -24,10 +25,10 @@ use worldwire_net::Clock;
 pub use accounts::{
     AccountError, AccountSummary, CharacterSummary, Privileges, check_account_name,
 };
-pub use queue::{Number, Queue, QueuePosition};
+pub use queue::{Number, Queue};
 
 use super::config::KiConfig;
-use super::login::{Account, Answer, Query};
+use super::login::{Account, Answer, Query, QueuePosition};
 use crate::store::seal::ServerKey;
 use crate::store::{Ledger, StoreError};
 use accounts::AccountEntry;
@@ -137,13 +138,14 @@ struct State {
 const MAX_PAUSING: usize = 16;
 
 /// Counts of accounts, characters and players.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Census {
     /// Accounts.
     pub accounts: usize,
     /// Characters.
     pub characters: usize,
     /// Admitted connections.
+    #[serde(rename = "players")]
     pub admitted: usize,
     /// Connections in the queue.
     pub waiting: usize,
@@ -153,9 +155,6 @@ pub struct Census {
 
 impl Realm {
     /// Claims a database and reads its accounts and characters.
-    ///
-    /// # Errors
-    /// [`RealmError`]: the database cannot be used.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         key: ServerKey,
@@ -235,17 +234,11 @@ impl Realm {
     }
 
     /// Marks sessions as stale: all of them, or those of an account. Returns how many.
-    ///
-    /// # Errors
-    /// [`AccountError::Unknown`].
     pub fn refresh(&self, name: Option<&str>) -> Result<usize, AccountError> {
         self.order(name, |orders| orders.refresh = true)
     }
 
     /// Disconnects an account's clients, with a message. Returns how many there were.
-    ///
-    /// # Errors
-    /// [`AccountError::Unknown`].
     pub fn kick(&self, name: &str, message: &str) -> Result<usize, AccountError> {
         self.order(Some(name), |orders| orders.leave = Some(message.to_owned()))
     }

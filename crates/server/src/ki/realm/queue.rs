@@ -2,28 +2,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::ki::login::QueuePosition;
+
 /// The number of a connection, never reused.
 pub type Number = u64;
-
-/// A connection's position in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueuePosition {
-    /// Admitted.
-    In,
-    /// Waiting at this position; 1 is next.
-    Waiting(u32),
-}
-
-impl QueuePosition {
-    /// `PositionInQueue`: 0 means admitted.
-    #[must_use]
-    pub fn position(self) -> u32 {
-        match self {
-            Self::In => 0,
-            Self::Waiting(position) => position,
-        }
-    }
-}
 
 /// The admitted connections, and the queue of those that wait: first come, first served.
 #[derive(Debug)]

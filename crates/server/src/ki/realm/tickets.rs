@@ -64,10 +64,10 @@ impl Tickets {
 
     /// An account's CK2s that are valid now, to be [renewed](Self::renew) when its client returns
     /// from a zone.
-    pub(super) fn good(&self, user: u64, now: Duration) -> SavedTickets {
+    pub(super) fn valid(&self, user: u64, now: Duration) -> SavedTickets {
         let tickets = self.of_user.get(&user).into_iter().flatten();
-        let good = tickets.filter(|ticket| ticket.expires > now);
-        SavedTickets(good.map(|ticket| (ticket.machine, ticket.ck2.clone())).collect())
+        let valid = tickets.filter(|ticket| ticket.expires > now);
+        SavedTickets(valid.map(|ticket| (ticket.machine, ticket.ck2.clone())).collect())
     }
 
     /// Makes an account's CK2s valid for another lifetime.
@@ -94,7 +94,7 @@ mod tests {
     fn k_01_each_ck2_is_valid_until_it_expires() {
         let mut tickets = Tickets::default();
         let at = Duration::from_secs;
-        let good = |tickets: &Tickets, user, machine, now| {
+        let valid = |tickets: &Tickets, user, machine, now| {
             let found = tickets.of(user, machine, at(now)).into_iter();
             found.map(|ck2| ck2.as_str().to_owned()).collect::<Vec<_>>()
         };
@@ -103,21 +103,21 @@ mod tests {
         tickets.add(1, None, Secret::new("web"), at(100), at(300));
         tickets.add(2, Some(0), Secret::new("c"), at(100), at(300));
         for _ in 0..2 {
-            assert_eq!(good(&tickets, 1, 7, 299), ["a", "b", "web"]);
+            assert_eq!(valid(&tickets, 1, 7, 299), ["a", "b", "web"]);
         }
-        assert_eq!(good(&tickets, 1, 8, 299), ["web"]);
-        assert_eq!(good(&tickets, 1, 7, 300), ["b", "web"]);
-        assert_eq!(good(&tickets, 2, 0, 300), ["c"]);
+        assert_eq!(valid(&tickets, 1, 8, 299), ["web"]);
+        assert_eq!(valid(&tickets, 1, 7, 300), ["b", "web"]);
+        assert_eq!(valid(&tickets, 2, 0, 300), ["c"]);
         // A client can return from a zone long after its CK2s would have expired.
-        let kept = tickets.good(1, at(350));
+        let kept = tickets.valid(1, at(350));
         tickets.renew(1, kept, at(9000), at(300));
-        assert_eq!(good(&tickets, 1, 7, 9299), ["b", "web"]);
+        assert_eq!(valid(&tickets, 1, 7, 9299), ["b", "web"]);
         tickets.revoke(1);
-        assert!(good(&tickets, 1, 7, 9000).is_empty());
+        assert!(valid(&tickets, 1, 7, 9000).is_empty());
         for number in 0..200 {
             tickets.add(3, None, Secret::new(number.to_string()), at(9700), at(300));
         }
-        assert_eq!(good(&tickets, 3, 0, 9700).len(), MAX_OF_AN_ACCOUNT);
+        assert_eq!(valid(&tickets, 3, 0, 9700).len(), MAX_OF_AN_ACCOUNT);
         assert_eq!(tickets.of_user.len(), 1, "expired ones are removed");
     }
 }

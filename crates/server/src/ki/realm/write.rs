@@ -12,11 +12,12 @@ use crate::store::{Change, Changes, Ledger, Position, StoreError};
 
 /// How long a commit may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often to ask whether a commit counted whose answer was lost, and how long between.
+/// If the answer to a commit was lost: how often to ask whether it took effect, and how long to
+/// wait in between.
 const TRIES: u32 = 3;
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// The only one who writes.
+/// The only writer of the database.
 #[derive(Debug)]
 pub(super) struct Writer {
     ledger: LedgerRef,
@@ -26,7 +27,7 @@ pub(super) struct Writer {
     uncertain: Option<Arc<Changes>>,
 }
 
-/// A database, which has nothing to show.
+/// A database. Its `Debug` output has no details.
 pub(super) struct LedgerRef(Arc<dyn Ledger>);
 
 impl core::fmt::Debug for LedgerRef {
@@ -36,7 +37,7 @@ impl core::fmt::Debug for LedgerRef {
 }
 
 impl Writer {
-    /// Claims the database. What is read afterwards cannot be changed by anybody else.
+    /// Claims the database. From now on, no other process can change it.
     pub(super) async fn open(ledger: Arc<dyn Ledger>) -> Result<Self, StoreError> {
         let position = ledger.claim().await?;
         Ok(Self { ledger: LedgerRef(ledger), position, uncertain: None })

@@ -9,30 +9,16 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::config::ShardConfig;
+use super::config::{SQLITE_FILE, ShardConfig};
 use super::vault::{
-    AccountSummary, Dump, DumpError, Finding, Kicked, Named, PasswordSet, TreeLine, Vault,
-    VaultError, fields_of, is_account_name,
+    AccountSummary, Dump, DumpError, Kicked, Named, PasswordSet, TreeLine, Vault, VaultError,
+    fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
-use crate::admin::Administered;
+use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
-use crate::operators::Operated;
-use crate::store::seal::{KEY_FILE, ServerKey};
-use crate::store::{self, SQLITE_FILE};
-
-impl Operated for Vault {
-    type Request = Request;
-    type Error = RequestError;
-
-    fn has_lines(request: &Request) -> bool {
-        matches!(request, Request::Import { .. })
-    }
-
-    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
-        perform(self, request, lines).await
-    }
-}
+use crate::operators::{Operated, debug_request};
+use crate::store::seal::KEY_FILE;
 
 /// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -139,8 +125,7 @@ pub enum Request {
 impl fmt::Debug for Request {
     /// Without the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = serde_json::to_value(self).unwrap_or_default();
-        write!(f, "Request({})", json["request"])
+        debug_request(self, f)
     }
 }
 
@@ -162,20 +147,15 @@ impl Administered for Vault {
         }
         let has_others =
             [SQLITE_FILE, ShardConfig::FILE].iter().any(|name| folder.join(name).exists());
-        Err(if has_others { AdminError::NoKey(key) } else { no_shard(folder) })
+        Err(if has_others { AdminError::NoKey(key) } else { Self::missing(folder) })
     }
 
     async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
-        let config = ShardConfig::read(folder);
-        let file = folder.join(ShardConfig::FILE);
-        let config = config.map_err(|error| AdminError::Config { file, error })?;
-        let config = config.unwrap_or_default();
-        let url = config.database_url();
-        if url.is_none() && !folder.join(SQLITE_FILE).exists() {
-            return Err(no_shard(folder));
+        let config: ShardConfig = stopped_config(folder)?;
+        if config.database_url().is_none() && !folder.join(SQLITE_FILE).exists() {
+            return Err(Self::missing(folder));
         }
-        let store = store::open(folder, url).await?;
-        let key = ServerKey::load(&folder.join(KEY_FILE))?;
+        let (store, key) = stopped_store(folder, &config).await?;
         // Opening creates the shard's own ages, so they must have their configured names.
         Self::open(store, key, config.vault()).await.map_err(AdminError::Load)
     }
@@ -183,11 +163,6 @@ impl Administered for Vault {
     async fn close_stopped(&self) {
         self.close().await;
     }
-}
-
-fn no_shard(folder: &Path) -> AdminError {
-    let (name, command) = (Vault::NAME, Vault::COMMAND);
-    AdminError::NoServer { folder: folder.to_owned(), name, command }
 }
 
 /// Why a shard refused a request.
@@ -280,135 +255,135 @@ impl From<NetError> for RequestError {
     }
 }
 
-/// Answers a request with JSON values, one per line. `lines` is the dump of an import.
-///
-/// # Errors
-/// [`RequestError`]; a refused request changes nothing.
-pub async fn perform(
-    vault: &Vault,
-    request: Request,
-    lines: &[String],
-) -> Result<Vec<Json>, RequestError> {
-    let about = |name: &str| {
-        let name = name.to_owned();
-        move |error| RequestError::Account { name, error }
-    };
-    let about_node = |id: u32| move |error| RequestError::Node { id, error };
-    match request {
-        Request::Accounts => Ok(vault.accounts().await?.iter().map(account_json).collect()),
-        Request::AddAccount { name, password, flags } => {
-            let added = vault.add_account(&name, &password, AccountFlags(flags)).await;
-            Ok(vec![password_json(added.map_err(about(&name))?)])
-        }
-        Request::SetPassword { name, password } => {
-            let set = vault.set_password(&name, &password).await;
-            Ok(vec![password_json(set.map_err(about(&name))?)])
-        }
-        Request::Ban { name, banned } => {
-            vault.ban_account(&name, banned).await.map_err(about(&name))?;
-            match banned {
-                true => tracing::info!(name, "operator banned an account"),
-                false => tracing::info!(name, "operator lifted the ban of an account"),
+impl Operated for Vault {
+    type Request = Request;
+    type Error = RequestError;
+
+    fn has_lines(request: &Request) -> bool {
+        matches!(request, Request::Import { .. })
+    }
+
+    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
+        let about = |name: &str| {
+            let name = name.to_owned();
+            move |error| RequestError::Account { name, error }
+        };
+        let about_node = |id: u32| move |error| RequestError::Node { id, error };
+        match request {
+            Request::Accounts => Ok(self.accounts().await?.iter().map(account_json).collect()),
+            Request::AddAccount { name, password, flags } => {
+                let added = self.add_account(&name, &password, AccountFlags(flags)).await;
+                Ok(vec![password_json(added.map_err(about(&name))?)])
             }
-            Ok(Vec::new())
-        }
-        Request::Kick { who } => {
-            let kicked = vault.kick(&who).await.map_err(|error| match error {
-                NetError::AccountNotFound => RequestError::NoPlayer(who),
-                NetError::PlayerNotFound => RequestError::NotLoggedIn(who),
-                NetError::InvalidParameter => RequestError::NotOnePlayer(who),
-                error => error.into(),
-            })?;
-            for Kicked { account, player, player_name } in &kicked {
-                let name = player_name.as_deref().unwrap_or_default();
-                tracing::info!(account, player, name, "operator kicked a player");
+            Request::SetPassword { name, password } => {
+                let set = self.set_password(&name, &password).await;
+                Ok(vec![password_json(set.map_err(about(&name))?)])
             }
-            Ok(kicked.iter().map(kicked_json).collect())
-        }
-        Request::DeleteAccount { name } => {
-            vault.delete_account(&name).await.map_err(about(&name))?;
-            tracing::info!(name, "operator deleted an account");
-            Ok(Vec::new())
-        }
-        Request::ClearStates { age, own_state } => {
-            let found = vault.ages_called(&age).await?;
-            if let (true, Ok(id)) = (found.is_empty(), age.parse())
-                && let Some(what) = described(vault, id).await
-            {
-                return Err(RequestError::NotAnAge { id, what });
-            }
-            let node = the_only(&age, "age", found)?;
-            let cleared = vault.clear_states(node, own_state).await;
-            let cleared = cleared.map_err(|error| RequestError::Age { age, error })?;
-            let Cleared { age, title, states, own_state, .. } = &cleared;
-            tracing::info!(age, title, states, own_state, "operator cleared the states of an age");
-            Ok(vec![cleared_json(&cleared)])
-        }
-        Request::Tree { node, depth } => {
-            let node = match node {
-                None => None,
-                Some(word) => {
-                    let found = vault.nodes_called(&word).await?;
-                    match word.parse() {
-                        // The tree reports that there is no such node.
-                        Ok(id) if found.is_empty() => Some(id),
-                        _ => Some(the_only(&word, "player or age", found)?),
-                    }
+            Request::Ban { name, banned } => {
+                self.ban_account(&name, banned).await.map_err(about(&name))?;
+                match banned {
+                    true => tracing::info!(name, "operator banned an account"),
+                    false => tracing::info!(name, "operator lifted the ban of an account"),
                 }
-            };
-            let tree = vault.tree(node, depth).await;
-            let tree = tree.map_err(about_node(node.unwrap_or_default()))?;
-            let line = |line: TreeLine| {
-                json!({
-                    "depth": line.depth, "id": line.id, "type": line.kind, "title": line.title,
-                    "repeated": line.repeated,
-                })
-            };
-            Ok(tree.into_iter().map(line).collect())
-        }
-        Request::Show { node } => Ok(vec![vault.show(node).await.map_err(about_node(node))?]),
-        Request::Find { fields } => {
-            let found = vault.find(fields_of(&(&fields).into())?).await?;
-            Ok(found.into_iter().map(Json::from).collect())
-        }
-        Request::Set { node, fields } => {
-            vault.set(node, fields_of(&(&fields).into())?).await.map_err(about_node(node))?;
-            Ok(Vec::new())
-        }
-        Request::AgeSettings { age } => {
-            let state = vault.age_settings(&age).await?;
-            Ok(state.iter().map(|state| json!(hex(state))).collect())
-        }
-        Request::SetAgeSettings { age, state } => {
-            let state = parse_hex(&state).ok_or(RequestError::NotHex)?;
-            vault.set_age_settings(&age, state).await?;
-            Ok(Vec::new())
-        }
-        Request::Check => Ok(vault.check().await?.into_iter().map(finding_json).collect()),
-        Request::Export { passwords } => {
-            let dump = match passwords {
-                true => vault.export_with_passwords().await,
-                false => vault.export().await,
-            };
-            Ok(dump?.lines().map(Json::String).collect())
-        }
-        Request::Import { replace } => {
-            let dump = Dump::read(lines.iter().map(String::as_str))?;
-            let nodes = dump.nodes();
-            vault.import(dump, replace).await.map_err(|error| match error {
-                NetError::LoggedInElsewhere if replace => RequestError::Busy,
-                NetError::LoggedInElsewhere => RequestError::HasPlayers,
-                error => error.into(),
-            })?;
-            Ok(vec![json!({ "nodes": nodes })])
+                Ok(Vec::new())
+            }
+            Request::Kick { who } => {
+                let kicked = self.kick(&who).await.map_err(|error| match error {
+                    NetError::AccountNotFound => RequestError::NoPlayer(who),
+                    NetError::PlayerNotFound => RequestError::NotLoggedIn(who),
+                    NetError::InvalidParameter => RequestError::NotOnePlayer(who),
+                    error => error.into(),
+                })?;
+                for Kicked { account, player, player_name } in &kicked {
+                    let name = player_name.as_deref().unwrap_or_default();
+                    tracing::info!(account, player, name, "operator kicked a player");
+                }
+                Ok(kicked.iter().map(kicked_json).collect())
+            }
+            Request::DeleteAccount { name } => {
+                self.delete_account(&name).await.map_err(about(&name))?;
+                tracing::info!(name, "operator deleted an account");
+                Ok(Vec::new())
+            }
+            Request::ClearStates { age, own_state } => {
+                let found = self.ages_called(&age).await?;
+                if let (true, Ok(id)) = (found.is_empty(), age.parse())
+                    && let Some(what) = described(self, id).await
+                {
+                    return Err(RequestError::NotAnAge { id, what });
+                }
+                let node = the_only(&age, "age", found)?;
+                let cleared = self.clear_states(node, own_state).await;
+                let cleared = cleared.map_err(|error| RequestError::Age { age, error })?;
+                let Cleared { age, title, states, own_state, .. } = &cleared;
+                tracing::info!(
+                    age,
+                    title,
+                    states,
+                    own_state,
+                    "operator cleared the states of an age"
+                );
+                Ok(vec![cleared_json(&cleared)])
+            }
+            Request::Tree { node, depth } => {
+                let node = match node {
+                    None => None,
+                    Some(word) => {
+                        let found = self.nodes_called(&word).await?;
+                        match word.parse() {
+                            // The tree reports that there is no such node.
+                            Ok(id) if found.is_empty() => Some(id),
+                            _ => Some(the_only(&word, "player or age", found)?),
+                        }
+                    }
+                };
+                let tree = self.tree(node, depth).await;
+                let tree = tree.map_err(about_node(node.unwrap_or_default()))?;
+                Ok(tree.iter().map(|line| json!(line)).collect())
+            }
+            Request::Show { node } => Ok(vec![self.show(node).await.map_err(about_node(node))?]),
+            Request::Find { fields } => {
+                let found = self.find(fields_of(&(&fields).into())?).await?;
+                Ok(found.into_iter().map(Json::from).collect())
+            }
+            Request::Set { node, fields } => {
+                self.set(node, fields_of(&(&fields).into())?).await.map_err(about_node(node))?;
+                Ok(Vec::new())
+            }
+            Request::AgeSettings { age } => {
+                let state = self.age_settings(&age).await?;
+                Ok(state.iter().map(|state| json!(hex(state))).collect())
+            }
+            Request::SetAgeSettings { age, state } => {
+                let state = parse_hex(&state).ok_or(RequestError::NotHex)?;
+                self.set_age_settings(&age, state).await?;
+                Ok(Vec::new())
+            }
+            Request::Check => {
+                Ok(self.check().await?.iter().map(|finding| json!(finding)).collect())
+            }
+            Request::Export { passwords } => {
+                let dump = match passwords {
+                    true => self.export_with_passwords().await,
+                    false => self.export().await,
+                };
+                Ok(dump?.lines().map(Json::String).collect())
+            }
+            Request::Import { replace } => {
+                let dump = Dump::read(lines.iter().map(String::as_str))?;
+                let nodes = dump.nodes();
+                self.import(dump, replace).await.map_err(|error| match error {
+                    NetError::LoggedInElsewhere if replace => RequestError::Busy,
+                    NetError::LoggedInElsewhere => RequestError::HasPlayers,
+                    error => error.into(),
+                })?;
+                Ok(vec![json!({ "nodes": nodes })])
+            }
         }
     }
 }
 
 /// Checks the name of a new account, as [`Request::AddAccount`] does.
-///
-/// # Errors
-/// [`RequestError::Account`].
 pub fn check_account_name(name: &str) -> Result<(), RequestError> {
     match is_account_name(name) {
         true => Ok(()),
@@ -457,11 +432,6 @@ fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     push_hex(&mut text, bytes);
     text
-}
-
-fn finding_json(finding: Finding) -> Json {
-    let Finding { problem, id, text } = finding;
-    json!({ "problem": problem, "id": id, "text": text })
 }
 
 fn account_json(account: &AccountSummary) -> Json {

@@ -15,7 +15,7 @@ use worldwire_uru::message::{AccountFlags, Caps};
 use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 
 use super::replies::outcome;
-use super::resume::{Identity, Recent, SuspendedSession, Ticket};
+use super::resume::{Identity, Recent, ResumeToken, SuspendedSession};
 use super::{AuthService, ClientState, send, sent};
 use crate::uru::config::CapsPolicy;
 use crate::uru::vault::Login;
@@ -54,8 +54,8 @@ impl AuthService {
             token => self.shared.reconnections.claim(token, address).await,
         };
         if let Some(host) = self.shared.hosts.ipv4().await {
-            self.ticket = self.shared.reconnections.ticket(address);
-            if let Some(token) = self.ticket.as_ref().map(Ticket::token) {
+            self.resume_token = self.shared.reconnections.issue_token(address);
+            if let Some(token) = self.resume_token.as_ref().map(ResumeToken::token) {
                 send(sender, reply::ServerAddr { server_address: Ipv4(host), token })?;
             }
         }

@@ -36,7 +36,7 @@ use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
 use replies::{encoded, high_scores, outcome, public_age, score};
-use resume::{Claim, Identity, Recent, SuspendedSession, Ticket};
+use resume::{Claim, Identity, Recent, ResumeToken, SuspendedSession};
 
 /// An auth connection.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) struct AuthService {
     /// The token in the client's connect packet, until it registers.
     returns_with: Uuid,
     /// The token for resuming the session.
-    ticket: Option<Ticket>,
+    resume_token: Option<ResumeToken>,
     recent: Recent,
 }
 
@@ -99,7 +99,7 @@ impl AuthService {
             downloads,
             log: ClientLog::default(),
             returns_with: token,
-            ticket: None,
+            resume_token: None,
             recent: Recent::default(),
         })
     }
@@ -116,7 +116,7 @@ impl AuthService {
     /// Waits for an event from another task.
     pub(super) async fn notified(&mut self) -> AuthEvent {
         let claimed = async {
-            match &mut self.ticket {
+            match &mut self.resume_token {
                 Some(ticket) => ticket.claimed().await,
                 None => pending().await,
             }
@@ -143,7 +143,7 @@ impl AuthService {
 
     /// Keeps the session of a lost connection for its client.
     pub(super) fn lost(mut self) {
-        if let Some(ticket) = self.ticket.take()
+        if let Some(ticket) = self.resume_token.take()
             && self.state > ClientState::Connected
         {
             ticket.keep(self.into_kept());
@@ -493,7 +493,7 @@ impl AuthService {
     /// Sends a message, and remembers it in case the connection is lost.
     fn send<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
         let message = Message::from(reply.into());
-        if self.ticket.is_some()
+        if self.resume_token.is_some()
             && let Ok(bytes) = message.to_bytes()
         {
             self.recent.sent(bytes);

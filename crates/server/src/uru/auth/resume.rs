@@ -62,20 +62,20 @@ pub(crate) struct Reconnections {
 struct Entries {
     by_token: HashMap<Uuid, Entry>,
     /// The tokens of sessions without a connection.
-    kept: HashMap<Identity, Uuid>,
+    suspended: HashMap<Identity, Uuid>,
 }
 
 struct Entry {
     address: IpAddr,
-    held: Held,
+    holder: Holder,
 }
 
-/// Where a session is.
-enum Held {
-    /// With an open connection, which can be asked for it.
-    Open(oneshot::Sender<Claim>),
-    /// Here, since its connection was lost.
-    Kept(Box<SuspendedSession>),
+/// What holds a session.
+enum Holder {
+    /// An open connection, which can be asked for it.
+    Connection(oneshot::Sender<Claim>),
+    /// This entry, since the connection was lost.
+    Suspended(Box<SuspendedSession>),
 }
 
 impl fmt::Debug for Reconnections {
@@ -98,16 +98,16 @@ impl Reconnections {
     }
 
     /// Issues a token to an open connection, unless reconnecting is disabled.
-    pub(super) fn ticket(self: &Arc<Self>, address: IpAddr) -> Option<Ticket> {
+    pub(super) fn issue_token(self: &Arc<Self>, address: IpAddr) -> Option<ResumeToken> {
         if self.patience.is_zero() {
             return None;
         }
         let mut token = [0; 16];
         getrandom::fill(&mut token).ok()?;
         let (ask, claims) = oneshot::channel();
-        let entry = Entry { address: address.to_canonical(), held: Held::Open(ask) };
+        let entry = Entry { address: address.to_canonical(), holder: Holder::Connection(ask) };
         self.lock().by_token.insert(Uuid(token), entry);
-        Some(Ticket { token: Uuid(token), claims: Some(claims), all: Arc::clone(self) })
+        Some(ResumeToken { token: Uuid(token), claims: Some(claims), all: Arc::clone(self) })
     }
 
     /// Redeems a token for its session. Waits while the old connection is busy.
@@ -122,8 +122,8 @@ impl Reconnections {
                 return None;
             }
             match entries.take(token)? {
-                Held::Kept(kept) => return Some(kept),
-                Held::Open(ask) => {
+                Holder::Suspended(kept) => return Some(kept),
+                Holder::Connection(ask) => {
                     let (give, given) = oneshot::channel();
                     ask.send(give).ok()?;
                     given
@@ -137,7 +137,7 @@ impl Reconnections {
     pub(super) fn give_up(&self, identity: Identity) {
         let given_up = {
             let mut entries = self.lock();
-            entries.kept.get(&identity).copied().and_then(|token| entries.take(token))
+            entries.suspended.get(&identity).copied().and_then(|token| entries.take(token))
         };
         drop(given_up);
     }
@@ -154,32 +154,32 @@ impl Reconnections {
 }
 
 impl Entries {
-    fn take(&mut self, token: Uuid) -> Option<Held> {
-        let held = self.by_token.remove(&token)?.held;
-        if let Held::Kept(kept) = &held
-            && self.kept.get(&kept.identity) == Some(&token)
+    fn take(&mut self, token: Uuid) -> Option<Holder> {
+        let holder = self.by_token.remove(&token)?.holder;
+        if let Holder::Suspended(kept) = &holder
+            && self.suspended.get(&kept.identity) == Some(&token)
         {
-            self.kept.remove(&kept.identity);
+            self.suspended.remove(&kept.identity);
         }
-        Some(held)
+        Some(holder)
     }
 }
 
 /// The token of an open connection. Dropping it invalidates the token.
-pub(super) struct Ticket {
+pub(super) struct ResumeToken {
     token: Uuid,
     /// `None` once a claim was received.
     claims: Option<oneshot::Receiver<Claim>>,
     all: Arc<Reconnections>,
 }
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").finish_non_exhaustive()
+        f.debug_struct("ResumeToken").finish_non_exhaustive()
     }
 }
 
-impl Ticket {
+impl ResumeToken {
     pub(super) fn token(&self) -> Uuid {
         self.token
     }
@@ -210,8 +210,8 @@ impl Ticket {
             }
             return;
         };
-        entry.held = Held::Kept(Box::new(kept));
-        entries.kept.insert(identity, token);
+        entry.holder = Holder::Suspended(Box::new(kept));
+        entries.suspended.insert(identity, token);
         drop(entries);
         let (all, patience) = (Arc::downgrade(&self.all), self.all.patience);
         // Keeps `drop` from invalidating the token.
@@ -225,7 +225,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for ResumeToken {
     fn drop(&mut self) {
         let taken = self.all.lock().take(self.token);
         drop(taken);

@@ -10,7 +10,7 @@ use crate::config::{ConfigError, SettingError};
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 
 /// The shard's own ages, and who may enter ages.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ages {
     /// Filenames of ages that players may enter without their being in the vault.
@@ -121,11 +121,5 @@ impl FixedAge {
             return Err(SettingError::NotAUuid(self.instance.clone()));
         }
         Ok(())
-    }
-
-    /// The age as an inline table for `shard.toml`.
-    pub(super) fn shown(&self) -> String {
-        // Tables of strings cannot fail to serialize.
-        toml::Value::try_from(self).map(|table| table.to_string()).unwrap_or_default()
     }
 }

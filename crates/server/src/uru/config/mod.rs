@@ -1,11 +1,10 @@
 //! `shard.toml`: the settings of a shard.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use worldwire_net::Capacity;
 use worldwire_uru::age::{Capacity as AgeCapacity, Config as AgeConfig};
 use worldwire_uru::connect::BUILD_ID;
@@ -13,7 +12,7 @@ use worldwire_uru::connection::Encryption;
 
 use super::vault::{OnDuplicate, VaultConfig};
 use crate::config::{
-    ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, quoted,
+    ConfigError, ServerConfig, SettingError, address, at_least_1, is_host, path_text,
 };
 
 mod ages;
@@ -23,13 +22,16 @@ pub use ages::{Ages, FixedAge};
 /// The name of the configuration in a shard's directory.
 pub const CONFIG: &str = "shard.toml";
 
+/// The SQLite database in a shard's directory.
+pub const SQLITE_FILE: &str = "shard.sqlite";
+
 /// The standard port of Uru servers.
 pub const PORT: u16 = 14_617;
 /// The longest address the gatekeeper can send: its field holds 24 UTF-16 units with a terminator.
 const MAX_ADDRESS_UNITS: usize = 23;
 
 /// The configuration of a shard. Paths are relative to the shard's directory.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShardConfig {
     /// The address at which all services listen for clients.
@@ -47,8 +49,10 @@ pub struct ShardConfig {
     /// Whether to accept clients of other builds.
     pub any_build: bool,
     /// The file with the servers' secret keys.
+    #[serde(serialize_with = "path_text")]
     pub keys: PathBuf,
     /// The directory with files for clients.
+    #[serde(serialize_with = "path_text")]
     pub data: PathBuf,
     /// The URL of a PostgreSQL database; empty for SQLite in the shard's directory.
     pub database: String,
@@ -63,7 +67,7 @@ pub struct ShardConfig {
 }
 
 /// Whether connections are encrypted. Those to the file service never are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncryptionPolicy {
     /// [`AllowPlain`](Self::AllowPlain) on a loopback address, [`Require`](Self::Require)
@@ -78,7 +82,7 @@ pub enum EncryptionPolicy {
 }
 
 /// Limits on connections and on the vault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Connections in total.
@@ -92,7 +96,7 @@ pub struct Limits {
 }
 
 /// The auth service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
     /// How the server announces its capabilities.
@@ -115,7 +119,7 @@ pub struct Auth {
 }
 
 /// The game service.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Game {
     /// Whether an age refuses players beyond the maximum in its file.
@@ -143,7 +147,7 @@ impl Default for Game {
 }
 
 /// How the server announces its capabilities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapsPolicy {
     /// With H'uru's message, which OpenUru clients cannot decode.
@@ -205,17 +209,11 @@ impl Default for Auth {
 
 impl ShardConfig {
     /// Parses `shard.toml`. Missing settings get their defaults.
-    ///
-    /// # Errors
-    /// [`ConfigError`] for the first invalid line or value.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::from_text(text)
     }
 
     /// The address of the status page, if there is one.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if it is not an address with a port.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("status", &self.status)
     }
@@ -293,12 +291,15 @@ impl ShardConfig {
     /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        capacity(self.limits.connections, self.limits.connections_per_address)
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        Capacity { total: connections, per_address: connections_per_address }
     }
 }
 
 impl ServerConfig for ShardConfig {
     const FILE: &'static str = CONFIG;
+    const TEMPLATE: &'static str = TEMPLATE;
+    const SQLITE_FILE: &'static str = SQLITE_FILE;
 
     fn validate(&self) -> Result<(), ConfigError> {
         check_public_address(&self.public_address)
@@ -314,10 +315,6 @@ impl ServerConfig for ShardConfig {
         self.status_address().map(drop)
     }
 
-    fn to_text(&self) -> String {
-        Commented(self).to_string()
-    }
-
     fn database(&self) -> &str {
         &self.database
     }
@@ -325,9 +322,6 @@ impl ServerConfig for ShardConfig {
 
 /// Checks the host that clients are told to connect to: an IPv4 address or a name, with or without
 /// a port.
-///
-/// # Errors
-/// [`SettingError::Length`] or [`SettingError::NotAHost`].
 pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     let units = text.encode_utf16().count();
     if units == 0 || units > MAX_ADDRESS_UNITS {
@@ -345,159 +339,91 @@ fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-struct Commented<'c>(&'c ShardConfig);
-
-impl fmt::Display for Commented<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ShardConfig {
-            listen,
-            public_address,
-            status,
-            welcome,
-            encryption,
-            build,
-            any_build,
-            keys,
-            data,
-            database,
-            limits,
-            auth,
-            game,
-            ages,
-        } = self.0;
-        let text = quoted;
-        let encryption = match encryption {
-            EncryptionPolicy::Auto => "auto",
-            EncryptionPolicy::AllowPlain => "allow_plain",
-            EncryptionPolicy::Require => "require",
-            EncryptionPolicy::OpenuruPlain => "openuru_plain",
-        };
-        let caps = match auth.caps {
-            CapsPolicy::Always => "always",
-            CapsPolicy::Compatible => "compatible",
-            CapsPolicy::Never => "never",
-        };
-        write!(
-            f,
-            "\
-# Configuration of this shard. Changes take effect at the next start.
+/// The text of `shard.toml`; see [`ServerConfig::TEMPLATE`].
+const TEMPLATE: &str = r#"# Configuration of this shard. Changes take effect at the next start.
 # Paths are relative to the folder of this file.
 
 # The address for clients. All services share one port. 0.0.0.0 is every address of this machine.
-listen = {listen}
-# The IPv4 address or host name (at most {MAX_ADDRESS_UNITS} characters) that clients are told to connect
+listen =
+# The IPv4 address or host name (at most 23 characters) that clients are told to connect
 # to. With 127.0.0.1, only clients on this machine can connect.
-public_address = {public}
+public_address =
 # The address of the status page (/status, /welcome, /metrics and /health). Empty for none.
-status = {status}
+status =
 # The message that launchers show to players.
-welcome = {welcome}
-# \"require\": clients must encrypt. \"allow_plain\": they choose. \"openuru_plain\": for clients
-# compiled without encryption. \"auto\": allow_plain if listen is a loopback address, else require.
-encryption = {encryption}
+welcome =
+# "require": clients must encrypt. "allow_plain": they choose. "openuru_plain": for clients
+# compiled without encryption. "auto": allow_plain if listen is a loopback address, else require.
+encryption =
 # The client build to accept, and whether to accept all others as well.
-build = {build}
-any_build = {any_build}
+build =
+any_build =
 # The shard's secret keys. Clients need the lines that `serve` prints.
-keys = {keys}
+keys =
 # The folder with files for clients. The file service offers files/: manifests (NAME.mfs), and folders,
-# each of which is a manifest of its own. Clients get secure/Python and secure/SDL after logging in.
-data = {data}
+# each of which has its own manifest. Clients get secure/Python and secure/SDL after logging in.
+data =
 # The database: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in this folder.
-database = {database}
+database =
 
 [limits]
 # The maximum number of connections, in total and from one address.
-connections = {connections}
-connections_per_address = {per_address}
+connections =
+connections_per_address =
 # The maximum number of vault nodes that one player may create, and of nodes in a player's inbox,
 # beyond which others cannot send more. 0: no limit.
-nodes_per_player = {per_player}
-nodes_in_inbox = {in_inbox}
+nodes_per_player =
+nodes_in_inbox =
 
 [auth]
-# How the server announces its capabilities: \"compatible\" with all clients, \"always\" with H'uru's
-# message, or \"never\".
-caps = {caps}
+# How the server announces its capabilities: "compatible" with all clients, "always" with H'uru's
+# message, or "never".
+caps =
 # Send Python and SDL files in small chunks, as the original client expects.
-strict_chunks = {strict_chunks}
+strict_chunks =
 # Only administrators, developers and testers may log in.
-restricted = {restricted}
+restricted =
 # The number of failed logins per minute after which more are refused, for one name from one address.
 # For an address, and for a name from addresses that never logged in to it, it is four times as high.
 # 0: no limit.
-failed_logins = {failed_logins}
+failed_logins =
 # How many seconds a client that lost its connection has to reconnect without logging in. Its player
 # remains visible to others until then. 0: clients must log in again.
-reconnect_seconds = {reconnect_seconds}
+reconnect_seconds =
 # If a player logs in twice, disconnect the first connection. If false, the second login is refused.
-kick_on_duplicate = {kick}
+kick_on_duplicate =
 # Players may change only their own vault nodes.
-strict_vault = {strict_vault}
+strict_vault =
 # Players may enter any age, even if it is not in the vault. For developers.
-temporary_ages = {temporary_ages}
+temporary_ages =
 
 [game]
 # Refuse players once an age has as many as its file (ages/NAME.age in data) allows.
-refuse_full = {refuse_full}
+refuse_full =
 # Send avatar positions only to players nearby.
-relevance = {relevance}
+relevance =
 # Deliver messages addressed to players in other ages, even if the messages do not request it.
-directed_anywhere = {directed_anywhere}
+directed_anywhere =
 # Console commands that objects in this shard's ages may run on other players' consoles.
-console_commands = {console_commands}
+console_commands =
 # The sustained rate, in bytes per second, at which a player may send into an age. Clients need a few
 # thousand. Players who exceed it are slowed down.
-bytes_per_second = {bytes_per_second}
+bytes_per_second =
 
 [ages]
 # Ages that players may enter without their being in the vault, and ages that owners may make public.
-temporary = {temporary}
-public = {may_be_public}
+temporary =
+public =
 # Let players enter any age they know, as other shards do, so that books can be shared. If false, only
 # owners and the players they invite can enter ages that are not public.
-open = {open}
+open =
 # The city that new players get a link to, and the neighbourhoods that they join.
-city = {city}
-neighbourhood = {neighbourhood}
-# More public ages to create at startup, such as {{ filename = \"Fern\", instance_name = \"Fern\" }}.
-# Add instance = \"UUID\" to choose an age's instance.
-fixed = [{fixed}]
-",
-            listen = text(&listen.to_string()),
-            public = text(public_address),
-            status = text(status),
-            welcome = text(welcome),
-            encryption = text(encryption),
-            keys = text(&keys.to_string_lossy()),
-            data = text(&data.to_string_lossy()),
-            database = text(database),
-            connections = limits.connections,
-            per_address = limits.connections_per_address,
-            per_player = limits.nodes_per_player,
-            in_inbox = limits.nodes_in_inbox,
-            caps = text(caps),
-            strict_chunks = auth.strict_chunks,
-            restricted = auth.restricted,
-            failed_logins = auth.failed_logins,
-            reconnect_seconds = auth.reconnect_seconds,
-            kick = auth.kick_on_duplicate,
-            strict_vault = auth.strict_vault,
-            temporary_ages = auth.temporary_ages,
-            refuse_full = game.refuse_full,
-            relevance = game.relevance,
-            directed_anywhere = game.directed_anywhere,
-            console_commands = toml::Value::from(game.console_commands.clone()),
-            bytes_per_second = game.bytes_per_second,
-            temporary = toml::Value::from(ages.temporary.clone()),
-            may_be_public = toml::Value::from(ages.public.clone()),
-            open = ages.open,
-            city = ages.city.shown(),
-            neighbourhood = ages.neighbourhood.shown(),
-            fixed = ages.fixed.iter().map(FixedAge::shown).collect::<Vec<_>>().join(", "),
-        )
-    }
-}
+city =
+neighbourhood =
+# More public ages to create at startup, such as { filename = "Fern", instance_name = "Fern" }.
+# Add instance = "UUID" to choose an age's instance.
+fixed =
+"#;
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ use worldwire_uru::file::manifest::Manifest;
 use super::blocking;
 use super::manifest::{self, Group};
 use super::packed::Packed;
+use crate::folder::reason;
 
 /// A directory of files for clients, and their manifests.
 ///
@@ -31,7 +32,7 @@ pub struct Library {
 
 /// A directory that cannot be opened or created.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {error}")]
+#[error("{path}: {}", reason(error))]
 pub struct LibraryError {
     path: String,
     error: io::Error,
@@ -46,9 +47,6 @@ enum Source {
 impl Library {
     /// Opens a directory of files, and a cache directory for packed ones. Both are created if they
     /// are missing.
-    ///
-    /// # Errors
-    /// Those of the file system, with the directory.
     pub fn open(root: &Path, cache: &Path) -> Result<Self, LibraryError> {
         let made = |path: &Path| {
             fs::create_dir_all(path)

@@ -1,4 +1,4 @@
-//! A shard's running ages, the players that are expected there, and the players that are there.
+//! A shard's running ages, the players in them, and those about to join.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::files::AgeFiles;
 use super::host::Host;
 use super::outbox::Outbox;
 use super::pace::Effort;
-use super::registry::{AgeRef, Expected, Present, Registry, Running, Tables};
+use super::registry::{AgeRef, ExpectedPlayer, PresentPlayer, Registry, Running, Tables};
 use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
 use crate::uru::vault::{AgeFound, Vault};
 
@@ -90,7 +90,7 @@ impl Games {
         let place = AgeRef { name: name.to_owned(), record };
         let player = identity.player;
         let since = Instant::now();
-        let expected = Expected { since, auth, address, identity, number, place };
+        let expected = ExpectedPlayer { since, auth, address, identity, number, place };
         let mut tables = self.0.tables();
         tables.numbers.insert(number);
         tables.expected.insert(player, expected);
@@ -188,7 +188,7 @@ impl Games {
                 }
                 let elsewhere = self.0.came(
                     player,
-                    Present {
+                    PresentPlayer {
                         number,
                         serial: membership,
                         auth: expected.auth,

@@ -1,6 +1,6 @@
 //! The game service: players meet in ages.
 //!
-//! Each running age is a task of its own ([`host`]), which owns a state machine of
+//! Each running age has its own task ([`host`]), which owns a state machine of
 //! [`worldwire_uru::age`]. It starts when the first player joins, and ends when the age has been
 //! empty for as long as its age file says. Connections send it their clients' messages, and wait
 //! when it is busy. It sends messages back through a bounded queue ([`outbox`]) and never waits for
@@ -118,8 +118,8 @@ impl GameService {
                     sleep(wait).await;
                 }
                 let Some(turn) = membership.effort.turn().await else { return Flow::Break(()) };
-                let said = Command::Message { player, serial, class, bytes, turn };
-                flow(membership.commands.send(said).await.is_ok())
+                let command = Command::Message { player, serial, class, bytes, turn };
+                flow(membership.commands.send(command).await.is_ok())
             }
             (ClientMessage::GameMgrMsg(_), Some(membership)) => {
                 let skipped = Command::GameManager { player: membership.player };

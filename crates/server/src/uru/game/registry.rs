@@ -1,5 +1,5 @@
-//! The registry of running ages, and of the players that are expected there and that are there.
-//! Running ages share it, to reach each other.
+//! The registry of running ages, of the players in them, and of those about to join. Running ages
+//! share it, to reach each other.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -46,9 +46,9 @@ pub(super) struct Tables {
     /// All numbers that the auth service has given to ages.
     pub(super) numbers: HashSet<u32>,
     /// By player.
-    pub(super) expected: HashMap<u32, Expected>,
+    pub(super) expected: HashMap<u32, ExpectedPlayer>,
     /// By player.
-    pub(super) present: HashMap<u32, Present>,
+    pub(super) present: HashMap<u32, PresentPlayer>,
     pub(super) is_closed: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Running {
 
 /// A player who requested an age.
 #[derive(Clone, Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedPlayer {
     pub(super) since: Instant,
     /// The auth session.
     pub(super) auth: u64,
@@ -82,8 +82,9 @@ pub(super) struct AgeRef {
     pub(super) record: AgeRecord,
 }
 
+/// A player in an age.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Present {
+pub(super) struct PresentPlayer {
     pub(super) number: u32,
     pub(super) serial: u64,
     pub(super) auth: u64,
@@ -140,7 +141,7 @@ impl Registry {
     pub(super) fn came(
         &self,
         player: u32,
-        present: Present,
+        present: PresentPlayer,
     ) -> Option<(mpsc::Sender<Command>, u64)> {
         let mut tables = self.tables();
         let before = tables.present.insert(player, present)?;

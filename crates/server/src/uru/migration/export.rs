@@ -33,8 +33,8 @@ pub(super) struct Table {
     /// With its schema, as statements name it.
     pub(super) dirtsand: &'static str,
     pub(super) moulars: &'static str,
-    /// The columns, by their names in both databases.
-    pub(super) columns: &'static [(&'static str, &'static str)],
+    /// The names of the columns in both databases, separated by spaces and in the same order.
+    pub(super) columns: [&'static str; 2],
 }
 
 /// A value of a row.
@@ -76,122 +76,70 @@ const BILLING: i64 = 1;
 const ACCOUNTS: Table = Table {
     dirtsand: "auth.\"Accounts\"",
     moulars: "accounts",
-    columns: &[
-        ("idx", "idx"),
-        ("Login", "account_name"),
-        ("PassHash", "pass_hash"),
-        ("AcctUuid", "account_id"),
-        ("AcctFlags", "account_flags"),
-        ("BillingType", "billing_type"),
+    columns: [
+        "idx Login PassHash AcctUuid AcctFlags BillingType",
+        "idx account_name pass_hash account_id account_flags billing_type",
     ],
 };
 
 const PLAYERS: Table = Table {
     dirtsand: "auth.\"Players\"",
     moulars: "",
-    columns: &[
-        ("idx", ""),
-        ("AcctUuid", ""),
-        ("PlayerIdx", ""),
-        ("PlayerName", ""),
-        ("AvatarShape", ""),
-        ("Explorer", ""),
-    ],
+    columns: ["idx AcctUuid PlayerIdx PlayerName AvatarShape Explorer", ""],
 };
 
 const SCORES: Table = Table {
     dirtsand: "auth.\"Scores\"",
     moulars: "scores",
-    columns: &[
-        ("idx", "idx"),
-        ("CreateTime", "create_time"),
-        ("OwnerIdx", "owner_idx"),
-        ("Type", "type"),
-        ("Name", "name"),
-        ("Points", "points"),
+    columns: [
+        "idx CreateTime OwnerIdx Type Name Points",
+        "idx create_time owner_idx type name points",
     ],
 };
 
 const NODES: Table = Table {
     dirtsand: "vault.\"Nodes\"",
     moulars: "nodes",
-    columns: &[
-        ("idx", "idx"),
-        ("CreateTime", "create_time"),
-        ("ModifyTime", "modify_time"),
-        ("CreateAgeName", "create_age_name"),
-        ("CreateAgeUuid", "create_age_uuid"),
-        ("CreatorUuid", "creator_uuid"),
-        ("CreatorIdx", "creator_idx"),
-        ("NodeType", "node_type"),
-        ("Int32_1", "int32_1"),
-        ("Int32_2", "int32_2"),
-        ("Int32_3", "int32_3"),
-        ("Int32_4", "int32_4"),
-        ("Uint32_1", "uint32_1"),
-        ("Uint32_2", "uint32_2"),
-        ("Uint32_3", "uint32_3"),
-        ("Uint32_4", "uint32_4"),
-        ("Uuid_1", "uuid_1"),
-        ("Uuid_2", "uuid_2"),
-        ("Uuid_3", "uuid_3"),
-        ("Uuid_4", "uuid_4"),
-        ("String64_1", "string64_1"),
-        ("String64_2", "string64_2"),
-        ("String64_3", "string64_3"),
-        ("String64_4", "string64_4"),
-        ("String64_5", "string64_5"),
-        ("String64_6", "string64_6"),
-        ("IString64_1", "istring64_1"),
-        ("IString64_2", "istring64_2"),
-        ("Text_1", "text_1"),
-        ("Text_2", "text_2"),
-        ("Blob_1", "blob_1"),
-        ("Blob_2", "blob_2"),
+    columns: [
+        "idx CreateTime ModifyTime CreateAgeName CreateAgeUuid CreatorUuid CreatorIdx \
+        NodeType Int32_1 Int32_2 Int32_3 Int32_4 Uint32_1 Uint32_2 Uint32_3 Uint32_4 \
+        Uuid_1 Uuid_2 Uuid_3 Uuid_4 String64_1 String64_2 String64_3 String64_4 String64_5 \
+        String64_6 IString64_1 IString64_2 Text_1 Text_2 Blob_1 Blob_2",
+        "idx create_time modify_time create_age_name create_age_uuid creator_uuid \
+        creator_idx node_type int32_1 int32_2 int32_3 int32_4 uint32_1 uint32_2 uint32_3 \
+        uint32_4 uuid_1 uuid_2 uuid_3 uuid_4 string64_1 string64_2 string64_3 string64_4 \
+        string64_5 string64_6 istring64_1 istring64_2 text_1 text_2 blob_1 blob_2",
     ],
 };
 
 const REFS: Table = Table {
     dirtsand: "vault.\"NodeRefs\"",
     moulars: "node_refs",
-    columns: &[
-        ("idx", "idx"),
-        ("ParentIdx", "parent_idx"),
-        ("ChildIdx", "child_idx"),
-        ("OwnerIdx", "owner_idx"),
-    ],
+    columns: ["idx ParentIdx ChildIdx OwnerIdx", "idx parent_idx child_idx owner_idx"],
 };
 
 const SERVERS: Table = Table {
     dirtsand: "game.\"Servers\"",
     moulars: "servers",
-    columns: &[
-        ("idx", "idx"),
-        ("AgeUuid", "instance_uuid"),
-        ("AgeFilename", "age_filename"),
-        ("DisplayName", "display_name"),
-        ("AgeIdx", "age_idx"),
-        ("SdlIdx", "sdl_idx"),
-        ("Temporary", "temporary"),
+    columns: [
+        "idx AgeUuid AgeFilename DisplayName AgeIdx SdlIdx Temporary",
+        "idx instance_uuid age_filename display_name age_idx sdl_idx temporary",
     ],
 };
 
 const AGE_STATES: Table = Table {
     dirtsand: "game.\"AgeStates\"",
     moulars: "age_states",
-    columns: &[
-        ("idx", "idx"),
-        ("ServerIdx", "server_idx"),
-        ("Descriptor", "descriptor"),
-        ("ObjectKey", "object_key"),
-        ("SdlBlob", "sdl_blob"),
+    columns: [
+        "idx ServerIdx Descriptor ObjectKey SdlBlob",
+        "idx server_idx descriptor object_key sdl_blob",
     ],
 };
 
 const GLOBAL_STATES: Table = Table {
     dirtsand: "vault.\"GlobalStates\"",
     moulars: "global_states",
-    columns: &[("idx", "idx"), ("Descriptor", "descriptor"), ("SdlBlob", "sdl_blob")],
+    columns: ["idx Descriptor SdlBlob", "idx descriptor sdl_blob"],
 };
 
 /// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has
@@ -322,7 +270,7 @@ impl Exporter<'_> {
             let instance = node.uuid_1.unwrap_or_default();
             let serial = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
             if instance.is_zero() || numbers.contains_key(&instance) {
-                self.skipped.push(format!("age {age}: it has no UUID of its own"));
+                self.skipped.push(format!("age {age}: it has no unique UUID"));
                 continue;
             }
             numbers.insert(instance, serial);

@@ -84,9 +84,6 @@ type Tables = BTreeMap<String, Vec<Row>>;
 
 /// Imports a dump of dirtsand's database. States are checked against these descriptors. A state
 /// whose descriptor is missing is imported unchecked.
-///
-/// # Errors
-/// [`MigrationError`] for the first problem.
 pub fn import_dirtsand(dump: &str, descriptors: &Descriptors) -> Result<Import> {
     let tables = pg_dump::read(dump)?;
     let beta_tester = export::DIRTSAND.beta_tester;
@@ -95,9 +92,6 @@ pub fn import_dirtsand(dump: &str, descriptors: &Descriptors) -> Result<Import> 
 
 /// Imports moulars' database file, which its server must not have open. States are checked as in
 /// [`import_dirtsand`].
-///
-/// # Errors
-/// [`MigrationError`] for the first problem.
 pub async fn import_moulars(file: &Path, descriptors: &Descriptors) -> Result<Import> {
     let tables = sqlite::read(file).await?;
     let beta_tester = export::MOULARS.beta_tester;
@@ -114,9 +108,7 @@ pub struct DirtsandExport {
 }
 
 /// Exports a vault as statements that replace all rows in dirtsand's database. The tables must
-/// exist. Accounts without a password in the dump get a random one.
-///
-/// # Errors
+/// exist. Accounts without a password in the dump get a random one. Fails with
 /// [`MigrationError::Whole`] if the system has no random numbers.
 pub fn export_dirtsand(dump: &Dump) -> Result<DirtsandExport> {
     let rows = export::rows(dump, &export::DIRTSAND)?;

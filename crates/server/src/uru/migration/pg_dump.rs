@@ -41,7 +41,7 @@ pub(super) fn write(rows: &Rows) -> String {
             "idx" => name.to_owned(),
             name => format!("\"{name}\""),
         };
-        let columns = filled.table.columns.iter().map(|(name, _)| quoted(name));
+        let columns = filled.table.columns[0].split(' ').map(quoted);
         let columns = columns.collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "\n-- {}", filled.table.dirtsand);
         for row in &filled.rows {

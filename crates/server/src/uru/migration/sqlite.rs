@@ -61,7 +61,7 @@ pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
     let made = raw_sql(include_str!("moulars.sql")).execute(&mut *transaction).await;
     made.map_err(failed)?;
     for Filled { table, rows, next } in tables {
-        let names: Vec<_> = table.columns.iter().map(|(_, name)| *name).collect();
+        let names: Vec<_> = table.columns[1].split(' ').collect();
         let places: Vec<_> = (1..=names.len()).map(|number| format!("?{number}")).collect();
         let (name, names, places) = (table.moulars, names.join(", "), places.join(", "));
         // The statement is built from constants only.

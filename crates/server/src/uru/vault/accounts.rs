@@ -4,43 +4,17 @@
 //! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
 //! Names are compared without case and cut as clients cut them.
 
-use std::fmt;
-use std::net::IpAddr;
-
 use worldwire_uru::crypt::login::{
     LoginForm, PasswordHash, PasswordHashes, hashes_agree, is_email_name, verify,
 };
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
-use super::session::{Outcome, Session};
+use super::session::{ConnectionId, Login, Notice, Outcome, Session};
 use super::steps::VaultState;
 use super::tables::accounts::{Account, SECRET_VERSION};
 use super::tables::players::PlayerSummary;
-use super::{ConnectionId, Notice};
 use crate::store::SettingRow;
-
-/// A login: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
-/// before it, and the client's address.
-#[derive(Clone)]
-pub struct Login {
-    /// The account.
-    pub name: String,
-    /// The client's challenge.
-    pub client_challenge: u32,
-    /// The server's challenge.
-    pub server_challenge: u32,
-    /// The proof.
-    pub proof: [u8; 20],
-    /// The client's address. Without it, failures are counted by name only.
-    pub address: Option<IpAddr>,
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 /// A login that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]

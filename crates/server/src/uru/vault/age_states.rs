@@ -1,5 +1,5 @@
 //! The states of ages in the vault. An age's own state is in the SDL node of its AgeInfo. Each
-//! object's state is in a node of its own that is in no tree, so clients never see it.
+//! object's state is in a separate node outside all trees, so clients never see it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,11 +134,6 @@ impl AgeNode {
 }
 
 impl VaultState {
-    /// Lets a session receive notices about everything below an age.
-    fn watch_age(&mut self, connection: ConnectionId, age: u32) {
-        self.put_session(connection, Some(Session { age, ..Session::default() }));
-    }
-
     pub(in crate::uru) fn age_states(&self, age: u32) -> Option<u32> {
         let info = self.graph().child(age, NodeType::AgeInfo, None)?;
         self.graph().children(info).find(|node| self.graph().kind(*node) == Some(NodeType::SDL))
@@ -233,7 +228,8 @@ pub(in crate::uru) async fn load(
 ) -> Result<StoredStates, NetError> {
     let (AgeRecord { age, instance }, name) = (record, name.to_owned());
     let find = move |state: &mut VaultState| {
-        state.watch_age(ConnectionId(watcher), age);
+        // From now on, `watcher` receives notices about everything below the age.
+        state.put_session(ConnectionId(watcher), Some(Session { age, ..Session::default() }));
         let sdl = match state.age_states(age) {
             Some(node) => Some((node, state.blob_of(node)?)),
             None => None,
@@ -277,18 +273,13 @@ pub(in crate::uru) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8
 impl Vault {
     /// The settings for all instances of an age, by its filename: an SDL state of the descriptor
     /// with that name.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn age_settings(&self, name: &str) -> Result<Option<Vec<u8>>, NetError> {
         let name = name.to_owned();
         Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
     }
 
     /// Sets the settings for all instances of an age, and tells the running ones. A variable
-    /// applies to every instance that has not changed it since.
-    ///
-    /// # Errors
+    /// applies to every instance that has not changed it since. Fails with
     /// [`NetError::InvalidParameter`] if the name or the state is too long.
     pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
         let name = name.to_owned();

@@ -56,10 +56,8 @@ pub enum ClearError {
 
 impl Vault {
     /// Removes the states of all objects in an age, given its Age node, and with `own_state` the
-    /// age's own state. A running age ends first. Settings for all instances stay.
-    ///
-    /// # Errors
-    /// [`ClearError`]; then nothing was removed.
+    /// age's own state. A running age ends first. Settings for all instances stay. On an error,
+    /// nothing was removed.
     pub async fn clear_states(&self, age: u32, own_state: bool) -> Result<Cleared, ClearError> {
         let begun = Instant::now();
         loop {

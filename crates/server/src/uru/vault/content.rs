@@ -3,7 +3,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use worldwire_core::{Field, Reader, Writer};
+use worldwire_core::json::{Style, write_children};
+use worldwire_core::{Field, Reader, Record as _, Tree, Value, Writer};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -45,6 +46,16 @@ pub(crate) fn encode(node: &VaultNode<'_>) -> Result<Content, NetError> {
     let mut writer = Writer::new();
     node.encode(&mut writer).map_err(|_| NetError::InvalidParameter)?;
     Ok(writer.into_bytes().into())
+}
+
+/// The JSON of a node.
+pub(crate) fn node_json(content: &[u8]) -> String {
+    let mut reader = Reader::traced("node", content, Tree::default());
+    let outcome = VaultNode::decode_fields(&mut reader);
+    let (tree, _) = reader.conclude(outcome);
+    let mut out = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
+    out
 }
 
 /// Calls a macro with all fields that can be compared and changed, and their bits.

@@ -19,13 +19,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use worldwire_core::json::{Json, Style, parse, write_children};
-use worldwire_core::{Error, Field, Reader, Record as _, Tree, Value};
+use worldwire_core::json::{Json, parse};
+use worldwire_core::value::{parse_hex, push_hex};
+use worldwire_core::{Error, Field};
 use worldwire_uru::crypt::login::NAME_UNITS;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::content::{Content, Entry, decode, encode};
+use super::content::{Content, Entry, decode, encode, node_json};
 use super::graph::Graph;
 use super::inspect::{Finding, problems};
 use super::scores::MAX_KIND;
@@ -246,7 +247,9 @@ impl Password {
     }
 
     fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut text = String::new();
+        push_hex(&mut text, &self.0);
+        text
     }
 }
 
@@ -330,9 +333,6 @@ impl Dump {
 
     /// Reads a dump and checks that it is complete, has no duplicates, and passes the checks of a
     /// running vault. Empty lines are ignored.
-    ///
-    /// # Errors
-    /// The first problem.
     pub fn read<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Self, DumpError> {
         let mut dump = Self::default();
         let mut end = None;
@@ -486,26 +486,9 @@ impl Dump {
 
 /// Parses a digest of 40 hexadecimal digits.
 pub(crate) fn digest(hex: &str) -> Option<[u8; 20]> {
-    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
-    let mut digest = [0; 20];
-    if pairs.len() != digest.len() || !rest.is_empty() {
-        return None;
-    }
-    for (byte, pair) in digest.iter_mut().zip(pairs) {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        *byte = u8::try_from(high? << 4 | low?).ok()?;
-    }
-    Some(digest)
-}
-
-/// The JSON of a node.
-pub(crate) fn node_json(content: &[u8]) -> String {
-    let mut reader = Reader::traced("node", content, Tree::default());
-    let outcome = VaultNode::decode_fields(&mut reader);
-    let (tree, _) = reader.conclude(outcome);
-    let mut out = String::new();
-    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
-    out
+    // `parse_hex` ignores spaces.
+    let bytes = parse_hex(hex).filter(|bytes| hex.len() == 2 * bytes.len())?;
+    bytes.try_into().ok()
 }
 
 /// The fields of a node given as JSON.

@@ -1,5 +1,7 @@
 //! Exporting and importing a whole vault, as a [`Dump`].
 
+use std::sync::Arc;
+
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -52,7 +54,7 @@ impl VaultState {
     /// are removed only with `replace`. Refused while anybody is logged in or an age is running,
     /// because the age would write its states into the new vault.
     pub(crate) fn restore(&mut self, dump: &Dump, replace: bool) -> Outcome<()> {
-        let is_busy = |session: &Session| !session.account.is_zero() || session.age != 0;
+        let is_busy = |session: &Arc<Session>| !session.account.is_zero() || session.age != 0;
         let busy = self.sessions().values().any(is_busy);
         if busy || !replace && self.players().iter().next().is_some() {
             return Err(NetError::LoggedInElsewhere.into());

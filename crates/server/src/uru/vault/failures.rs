@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use super::accounts::Login;
+use super::session::Login;
 use super::tables::accounts::found_by;
 
 /// Failed logins of the last minute: for a name from an address, for an address, and for a name.

@@ -13,62 +13,21 @@ use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 use zeroize::Zeroizing;
 
-use super::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
+use super::accounts::{AccountSummary, LoggedIn, PasswordSet};
 use super::ages::{AgeFound, InitAge, PublicAge};
 use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
 use super::players::Kicked;
-use super::session::Outcome;
-use super::steps::Damage;
-use super::steps::VaultState;
+use super::session::{ConnectionId, Login, Notice, Outcome};
+use super::steps::{Randomness, VaultState};
 use super::tables::players::PlayerSummary;
 use super::tables::scores::ScoreSummary;
-use super::task::{Arrival, Call, Message, Task};
+use super::task::{Arrival, Call, Message, Task, VaultError};
 use super::trees::AgeNodes;
-use crate::store::seal::{KEY_FILE, ServerKey};
+use crate::store::seal::ServerKey;
 use crate::store::{Store, StoreError};
-
-/// The number of a session, never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ConnectionId(pub(crate) u64);
-
-/// A message to a session about a change that it watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// `VaultNodeChanged`: a node was saved.
-    NodeChanged {
-        /// The node.
-        node_id: u32,
-        /// The revision of the request, or a random one for changes by the server.
-        revision_id: Uuid,
-    },
-    /// `VaultNodeAdded`: a reference was added.
-    NodeAdded {
-        /// The upper node.
-        parent_id: u32,
-        /// The lower node.
-        child_id: u32,
-        /// The owner of the reference.
-        owner_id: u32,
-    },
-    /// `VaultNodeRemoved`: a reference was removed.
-    NodeRemoved {
-        /// The upper node.
-        parent_id: u32,
-        /// The lower node.
-        child_id: u32,
-    },
-    /// `KickedOff`: the session was ended. Close the connection after sending this.
-    KickedOff {
-        /// The reason.
-        reason: NetError,
-    },
-}
-
-/// Fills a buffer with random bytes.
-pub type Randomness = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -101,26 +60,6 @@ impl Default for Environment {
     }
 }
 
-/// Why a vault cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum VaultError {
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The database has rows that this server would not have written.
-    #[error("the vault is damaged: {0}")]
-    Damaged(#[from] Damage),
-    /// The passwords in the database are sealed with another key.
-    #[error(
-        "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
-        restore the key or the database that belong together"
-    )]
-    OtherKey,
-    /// A configured age or neighbourhood cannot be created.
-    #[error("cannot create the shard's own ages: {0:?}")]
-    Founding(NetError),
-}
-
 /// A shard's vault. Cheap to clone; see the [module](super).
 #[derive(Clone)]
 pub struct Vault {
@@ -144,9 +83,6 @@ const MAX_WAITING: usize = 1_024;
 impl Vault {
     /// Opens the vault in a database: reads everything, creates the shard's own ages if they are
     /// missing, and marks all players as offline. Its task runs on the current tokio runtime.
-    ///
-    /// # Errors
-    /// [`VaultError`]: the database or its data cannot be used.
     pub async fn open(
         store: Arc<dyn Store>,
         key: ServerKey,
@@ -156,9 +92,6 @@ impl Vault {
     }
 
     /// Opens the vault in a database with the caller's clock and random numbers.
-    ///
-    /// # Errors
-    /// [`VaultError`]: the database or its data cannot be used.
     pub async fn open_within(
         store: Arc<dyn Store>,
         key: ServerKey,
@@ -196,9 +129,6 @@ impl Vault {
     }
 
     /// Registers a client connection, even while the database is not available.
-    ///
-    /// # Errors
-    /// [`NetError::RemoteShutdown`].
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (queue, notices) = mpsc::channel(self.max_notices);
@@ -223,9 +153,6 @@ impl Vault {
     }
 
     /// All accounts, by name.
-    ///
-    /// # Errors
-    /// [`NetError::RemoteShutdown`], or those of the database.
     pub async fn accounts(&self) -> Result<Vec<AccountSummary>, NetError> {
         Ok(self.call(None, None, |state| Ok(state.list_accounts())).await?.0)
     }
@@ -246,28 +173,21 @@ impl Vault {
         Ok(self.call(None, None, add).await?.0)
     }
 
-    /// Changes an account's password.
-    ///
-    /// # Errors
-    /// [`NetError::AccountNotFound`].
+    /// Changes an account's password. Fails with [`NetError::AccountNotFound`].
     pub async fn set_password(&self, name: &str, password: &str) -> Result<PasswordSet, NetError> {
         let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
         let set = move |state: &mut VaultState| state.set_password(&name, &password);
         Ok(self.call(None, None, set).await?.0)
     }
 
-    /// Bans an account and ends its sessions, or lifts its ban.
-    ///
-    /// # Errors
+    /// Bans an account and ends its sessions, or lifts its ban. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn ban_account(&self, name: &str, banned: bool) -> Result<Uuid, NetError> {
         let name = name.to_owned();
         Ok(self.call(None, None, move |state| state.ban_account(&name, banned)).await?.0)
     }
 
-    /// Ends the sessions of an account, and deletes it and its players.
-    ///
-    /// # Errors
+    /// Ends the sessions of an account, and deletes it and its players. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
         let name = name.to_owned();
@@ -286,9 +206,7 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.kick_by_name(&who)).await?.0)
     }
 
-    /// The tree below a node (by default the System node), down to a depth.
-    ///
-    /// # Errors
+    /// The tree below a node (by default the System node), down to a depth. Fails with
     /// [`NetError::VaultNodeNotFound`].
     pub async fn tree(&self, root: Option<u32>, depth: u32) -> Result<Vec<TreeLine>, NetError> {
         Ok(self.call(None, None, move |state| state.tree(root, depth)).await?.0)
@@ -296,9 +214,6 @@ impl Vault {
 
     /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case.
     /// Only a name can match several nodes.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn nodes_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
         let word = word.to_owned();
         Ok(self.call(None, None, move |state| state.nodes_called(&word)).await?.0)
@@ -306,26 +221,18 @@ impl Vault {
 
     /// The Age nodes with a number, an instance, or a name: the filename, the instance's name, or
     /// the name that players see.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn ages_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
         let word = word.to_owned();
         Ok(self.call(None, None, move |state| state.ages_called(&word)).await?.0)
     }
 
-    /// The fields of a node, as JSON.
-    ///
-    /// # Errors
-    /// [`NetError::VaultNodeNotFound`].
+    /// The fields of a node, as JSON. Fails with [`NetError::VaultNodeNotFound`].
     pub async fn show(&self, node: u32) -> Result<Json, NetError> {
         Ok(self.call(None, Some(node), move |state| state.show(node)).await?.0)
     }
 
-    /// The nodes with all fields of a template.
-    ///
-    /// # Errors
-    /// [`NetError::InvalidParameter`] for a template without fields.
+    /// The nodes with all fields of a template. Fails with [`NetError::InvalidParameter`] for a
+    /// template without fields.
     pub async fn find(&self, template: VaultNode<'static>) -> Result<Vec<u32>, NetError> {
         Ok(self.call(None, None, move |state| state.search(&template)).await?.0)
     }
@@ -343,25 +250,16 @@ impl Vault {
 
     /// Checks the vault for damaged nodes, cycles, dangling references, players without nodes, and
     /// players with the same name. All other requests wait.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn check(&self) -> Result<Vec<Finding>, NetError> {
         Ok(self.call(None, None, VaultState::check).await?.0)
     }
 
     /// A consistent copy of the whole vault. All other requests wait.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn export(&self) -> Result<Dump, NetError> {
         Ok(self.call(None, None, |state| state.dump(false)).await?.0)
     }
 
     /// The whole vault with password digests, for another server. They can be used like passwords.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn export_with_passwords(&self) -> Result<Dump, NetError> {
         Ok(self.call(None, None, |state| state.dump(true)).await?.0)
     }
@@ -421,9 +319,6 @@ macro_rules! requests {
             $(, needs $needs:expr)? ; |$state:ident, $id:ident| $body:expr
     )*) => {$(
         $(#[doc = $doc])*
-        ///
-        /// # Errors
-        /// The reply's result.
         pub fn $name(
             &self,
             $($argument: $type),*

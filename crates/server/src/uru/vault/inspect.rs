@@ -3,13 +3,13 @@
 use std::collections::hash_map::Entry as Entered;
 use std::collections::{HashMap, HashSet};
 
+use serde::Serialize;
 use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::age_states::stands_alone;
-use super::content::{Entry, Facts, decode, folder};
-use super::dump::node_json;
+use super::content::{Entry, Facts, decode, folder, node_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
 use super::session::Outcome;
@@ -17,13 +17,14 @@ use super::steps::VaultState;
 use super::tables::players::folded_player;
 
 /// A node in a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TreeLine {
     /// The depth below the root.
     pub depth: u32,
     /// The node.
     pub id: u32,
     /// Its type: `AgeInfo`.
+    #[serde(rename = "type")]
     pub kind: String,
     /// Its name, if it has one.
     pub title: String,
@@ -32,7 +33,7 @@ pub struct TreeLine {
 }
 
 /// A finding of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Whether it is a problem, or only information.
     pub problem: bool,

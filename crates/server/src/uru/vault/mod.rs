@@ -7,31 +7,10 @@
 //!
 //! # For services
 //!
-//! The public items, in the order in which a service needs them:
-//!
-//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: the rules that an operator
-//!   chooses.
-//! * [`Vault::open`]: opens or creates the vault in a database
-//!   ([`store::open`](crate::store::open)). [`Vault::close`]: takes all players offline, writes all
-//!   changes, and ends the vault.
-//! * [`Vault::connect`]: a [`Connection`] and its [`Notices`] for each client connection.
-//! * Accounts: [`Connection::log_in`] ([`Login`], [`LoggedIn`]), [`Connection::change_password`].
-//! * Players: [`Connection::set_player`], [`Connection::create_player`] ([`PlayerSummary`]),
-//!   [`Connection::delete_player`], [`Connection::kick_player`].
-//! * Nodes: [`Connection::create`], [`Connection::fetch`], [`Connection::save`],
-//!   [`Connection::add`], [`Connection::remove`], [`Connection::refs`], [`Connection::find`],
-//!   [`Connection::send`].
-//! * Ages: [`Connection::init_age`] ([`InitAge`], [`AgeNodes`]), [`Connection::request_age`]
-//!   ([`AgeFound`]), [`Connection::leave_age`], [`Connection::public_ages`] ([`PublicAge`]),
-//!   [`Connection::set_public`].
-//! * Scores: [`Connection::create_score`], [`Connection::get_scores`] ([`ScoreSummary`]),
-//!   [`Connection::add_points`], [`Connection::transfer_points`], [`Connection::set_points`],
-//!   [`Connection::high_scores`].
-//! * Notices about changes: [`Notices::recv`], [`Notices::due`], [`Notice`].
-//! * For operators, through [`admin`](super::admin): [`Vault::accounts`], [`Vault::add_account`],
-//!   [`Vault::set_password`], [`Vault::ban_account`], [`Vault::delete_account`]; [`Vault::tree`],
-//!   [`Vault::show`], [`Vault::find`], [`Vault::set`], [`Vault::check`] ([`Finding`]),
-//!   [`Vault::export`], [`Vault::export_with_passwords`] and [`Vault::import`] ([`Dump`]).
+//! [`Vault::open`] opens or creates the vault in a database ([`store::open`](crate::store::open)),
+//! with the rules that the operator chose ([`VaultConfig`]). Each client connection gets a
+//! [`Connection`] for its requests, and its [`Notices`] about changes, from [`Vault::connect`].
+//! Operators use the other methods of [`Vault`], through [`admin`](super::admin).
 //!
 //! Every method of a connection is one request. It returns the data for the reply, or the
 //! [`NetError`] that is its result. For a request without a reply, log the error. The future may be
@@ -82,23 +61,25 @@ mod tables;
 mod task;
 mod trees;
 
-pub use accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
+pub use accounts::{AccountSummary, LoggedIn, PasswordSet};
 pub use ages::{AgeFound, InitAge, PublicAge};
 pub use clear_states::{ClearError, Cleared};
 pub use config::{AgeNames, OnDuplicate, StaticAge, VaultConfig};
 pub use dump::{Dump, DumpError, LineError, VaultProblem};
-pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
+pub use handle::{Connection, Environment, Notices, Vault};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
 pub use operations::MAX_FOUND;
 pub use players::Kicked;
-pub use steps::Damage;
+pub use session::{Login, Notice};
+pub use steps::{Damage, Randomness};
 pub use tables::players::PlayerSummary;
 pub use tables::scores::ScoreSummary;
+pub use task::VaultError;
 pub use trees::AgeNodes;
 
 pub(crate) use accounts::is_account_name;
 pub(crate) use age_states::AgeNode;
-pub(crate) use content::{decode, encode as encode_node};
-pub(crate) use dump::{digest, fields_of, node_json, uuid_of};
-pub(crate) use handle::ConnectionId;
+pub(crate) use content::{decode, encode as encode_node, node_json};
+pub(crate) use dump::{digest, fields_of, uuid_of};
+pub(crate) use session::ConnectionId;

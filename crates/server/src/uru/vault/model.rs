@@ -23,41 +23,21 @@ const CONNECTIONS: u64 = 3;
 /// One step. Nodes are picked by a number that is taken modulo how many there are.
 #[derive(Clone, Debug)]
 enum Step {
-    Make {
-        kind: usize,
-        word: u8,
-    },
-    Save {
-        node: usize,
-        word: u8,
-    },
-    Link {
-        parent: usize,
-        child: usize,
-    },
-    Unlink {
-        parent: usize,
-        child: usize,
-    },
-    Play {
-        connection: u64,
-        root: usize,
-    },
-    Visit {
-        connection: u64,
-        root: usize,
-    },
-    Leave {
-        connection: u64,
-    },
-    Find {
-        kind: usize,
-        word: u8,
-    },
-    /// A request that fails behind these steps.
-    Refused {
-        steps: Vec<Self>,
-    },
+    /// The type and the name of the new node.
+    Make(usize, u8),
+    /// The node and its new name.
+    Save(usize, u8),
+    /// The parent and the child.
+    Link(usize, usize),
+    Unlink(usize, usize),
+    /// The connection, and the player or age.
+    Play(u64, usize),
+    Visit(u64, usize),
+    Leave(u64),
+    /// The type and the name of the nodes to find.
+    Find(usize, u8),
+    /// A request that fails after these steps.
+    Refused(Vec<Self>),
     Settle,
     Undo,
 }
@@ -66,21 +46,21 @@ fn step() -> impl Strategy<Value = Step> {
     let connection = 1..=CONNECTIONS;
     let node = any::<usize>;
     let simple = prop_oneof![
-        4 => (0..4_usize, 0..3_u8).prop_map(|(kind, word)| Step::Make { kind, word }),
-        3 => (node(), 0..3_u8).prop_map(|(node, word)| Step::Save { node, word }),
-        12 => (node(), node()).prop_map(|(parent, child)| Step::Link { parent, child }),
-        6 => (node(), node()).prop_map(|(parent, child)| Step::Unlink { parent, child }),
+        4 => (0..4_usize, 0..3_u8).prop_map(|(kind, word)| Step::Make(kind, word)),
+        3 => (node(), 0..3_u8).prop_map(|(node, word)| Step::Save(node, word)),
+        12 => (node(), node()).prop_map(|(parent, child)| Step::Link(parent, child)),
+        6 => (node(), node()).prop_map(|(parent, child)| Step::Unlink(parent, child)),
         2 => (connection.clone(), node())
-            .prop_map(|(connection, root)| Step::Play { connection, root }),
+            .prop_map(|(connection, root)| Step::Play(connection, root)),
         2 => (connection.clone(), node())
-            .prop_map(|(connection, root)| Step::Visit { connection, root }),
-        1 => connection.prop_map(|connection| Step::Leave { connection }),
+            .prop_map(|(connection, root)| Step::Visit(connection, root)),
+        1 => connection.prop_map(Step::Leave),
     ];
     let refused = proptest::collection::vec(simple.clone(), 1..6);
     prop_oneof![
         20 => simple,
-        2 => (0..4_usize, 0..3_u8).prop_map(|(kind, word)| Step::Find { kind, word }),
-        2 => refused.prop_map(|steps| Step::Refused { steps }),
+        2 => (0..4_usize, 0..3_u8).prop_map(|(kind, word)| Step::Find(kind, word)),
+        2 => refused.prop_map(Step::Refused),
         2 => Just(Step::Settle),
         1 => Just(Step::Undo),
     ]
@@ -148,7 +128,7 @@ struct Both {
     /// What the database would hold.
     stored: Changes,
     settled: Model,
-    told: Vec<(ConnectionId, Notice)>,
+    notices: Vec<(ConnectionId, Notice)>,
 }
 
 impl Both {
@@ -184,7 +164,7 @@ impl Both {
         }
         state.settle();
         let settled = model.clone();
-        Self { state, model, stored, settled, told: Vec::new() }
+        Self { state, model, stored, settled, notices: Vec::new() }
     }
 
     fn pick(&self, number: usize) -> u32 {
@@ -193,14 +173,14 @@ impl Both {
 
     fn tell(&mut self, node: u32, notice: Notice) {
         let receivers = self.model.receivers(node, self.state.system());
-        self.told.extend(receivers.into_iter().map(|connection| (connection, notice)));
+        self.notices.extend(receivers.into_iter().map(|connection| (connection, notice)));
     }
 
     /// Does a simple step to both.
     fn simple(&mut self, step: &Step) {
         let system = self.state.system();
         match *step {
-            Step::Make { kind, word } => {
+            Step::Make(kind, word) => {
                 let node = VaultNode {
                     node_type: Some(KINDS[kind]),
                     istring64_1: Some(TermStr::from(WORDS[usize::from(word)])),
@@ -212,7 +192,7 @@ impl Both {
                 let node = VaultNode { node_id, create_time, modify_time, ..node };
                 self.model.nodes.insert(id, node);
             }
-            Step::Save { node, word } => {
+            Step::Save(node, word) => {
                 let id = self.pick(node);
                 let change = || VaultNode {
                     string64_1: Some(TermStr::from(WORDS[usize::from(word)])),
@@ -237,7 +217,7 @@ impl Both {
                 (model.string64_1, model.modify_time) = (change().string64_1, Some(now));
                 self.tell(id, Notice::NodeChanged { node_id: id, revision_id });
             }
-            Step::Link { parent, child } => {
+            Step::Link(parent, child) => {
                 let (parent, child) = (self.pick(parent), self.pick(child));
                 let cycle = self.model.below(child, 0).contains(&parent);
                 let linked = self.state.run(|state| state.link_below(parent, child, 7));
@@ -255,7 +235,7 @@ impl Both {
                     }
                 }
             }
-            Step::Unlink { parent, child } => {
+            Step::Unlink(parent, child) => {
                 // Usually an existing one.
                 let refs: Vec<_> = self.model.refs.keys().copied().collect();
                 let (parent, child) = match refs.get(parent % (refs.len() + 1)) {
@@ -272,12 +252,12 @@ impl Both {
                     self.tell(parent, Notice::NodeRemoved { parent_id: parent, child_id: child });
                 }
             }
-            Step::Play { connection, root } | Step::Visit { connection, root } => {
+            Step::Play(connection, root) | Step::Visit(connection, root) => {
                 let id = ConnectionId(connection);
                 let node = self.pick(root);
                 let node = if node == system { 0 } else { node };
-                let mut session = self.state.sessions()[&id].clone();
-                let at = usize::from(matches!(step, Step::Visit { .. }));
+                let mut session = Session::clone(&self.state.sessions()[&id]);
+                let at = usize::from(matches!(step, Step::Visit(..)));
                 self.model.roots.get_mut(&id).unwrap()[at] = node;
                 if at == 0 {
                     session.player = node
@@ -286,9 +266,10 @@ impl Both {
                 }
                 self.state.put_session(id, Some(session));
             }
-            Step::Leave { connection } => {
+            Step::Leave(connection) => {
                 let id = ConnectionId(connection);
-                let session = Session { player: 0, age: 0, ..self.state.sessions()[&id].clone() };
+                let session =
+                    Session { player: 0, age: 0, ..Session::clone(&self.state.sessions()[&id]) };
                 self.state.put_session(id, Some(session));
                 self.model.roots.insert(id, [0, 0]);
             }
@@ -298,7 +279,7 @@ impl Both {
 
     fn run(&mut self, step: &Step) {
         match step {
-            Step::Find { kind, word } => {
+            Step::Find(kind, word) => {
                 let template = VaultNode {
                     node_type: Some(KINDS[*kind]),
                     istring64_1: Some(TermStr::from(&*WORDS[usize::from(*word)].to_lowercase())),
@@ -314,22 +295,22 @@ impl Both {
                     all.filter(|(_, node)| fits(node)).map(|(id, _)| *id).collect();
                 assert_eq!(self.state.graph().find(&template, usize::MAX), wanted);
             }
-            Step::Refused { steps } => {
-                let (model, told) = (self.model.clone(), self.told.clone());
+            Step::Refused(steps) => {
+                let (model, notices) = (self.model.clone(), self.notices.clone());
                 // The steps run inside a request that is then refused.
                 let mark = self.state.mark();
                 for step in steps {
                     self.simple(step);
                 }
                 self.state.roll_back(mark);
-                (self.model, self.told) = (model, told);
+                (self.model, self.notices) = (model, notices);
             }
             Step::Settle => {
                 for (key, change) in self.state.staged().clone() {
                     self.stored.insert(key, change);
                 }
-                let told = self.state.settle();
-                assert_eq!(told, std::mem::take(&mut self.told));
+                let notices = self.state.settle();
+                assert_eq!(notices, std::mem::take(&mut self.notices));
                 self.settled = self.model.clone();
                 for (id, node) in &self.model.nodes {
                     if let Ok(content) = self.state.content(*id) {
@@ -339,7 +320,7 @@ impl Both {
             }
             Step::Undo => {
                 self.state.undo();
-                self.told.clear();
+                self.notices.clear();
                 self.model = self.settled.clone();
                 assert!(self.state.staged().is_empty());
             }

@@ -3,10 +3,9 @@
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::ConnectionId;
 use super::config::OnDuplicate;
 use super::content::Facts;
-use super::session::{Outcome, Session};
+use super::session::{ConnectionId, Outcome, Session, Stop};
 use super::steps::VaultState;
 use super::tables::players::{Player, PlayerSummary};
 use super::trees::text;
@@ -80,6 +79,15 @@ impl VaultState {
             self.put_session(connection, None);
         }
         Ok(())
+    }
+
+    /// Ends a session as [`disconnect`](Self::disconnect) does. Fails with the contents that must be
+    /// loaded first.
+    pub(crate) fn run_ending(&mut self, connection: ConnectionId) -> Result<(), Vec<u32>> {
+        match self.run(|state| state.disconnect(connection)) {
+            Err(Stop::Need(ids)) => Err(ids),
+            Err(Stop::Refused(_)) | Ok(()) => Ok(()),
+        }
     }
 
     /// `KickPlayer`: ends a player's session, on behalf of an administrator.

@@ -1,10 +1,10 @@
-//! Sessions, and the outcomes of their requests.
+//! Sessions: their logins, the outcomes of their requests, and notices to them.
+
+use std::fmt;
+use std::net::IpAddr;
 
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
-
-use super::ConnectionId;
-use super::steps::VaultState;
 
 /// Why a request has no result yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,31 +49,61 @@ impl Session {
     }
 }
 
-impl VaultState {
-    /// The session of a connection. Fails with [`NetError::Disconnected`].
-    pub(crate) fn session(&self, connection: ConnectionId) -> Result<&Session, NetError> {
-        self.sessions().get(&connection).ok_or(NetError::Disconnected)
-    }
+/// The number of a session, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ConnectionId(pub(crate) u64);
 
-    /// The session of a connection that has logged in. Fails with
-    /// [`NetError::AuthenticationFailed`].
-    pub(crate) fn logged_in(&self, connection: ConnectionId) -> Result<&Session, NetError> {
-        let session = self.session(connection)?;
-        if session.account.is_zero() { Err(NetError::AuthenticationFailed) } else { Ok(session) }
-    }
+/// A message to a session about a change that it watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// `VaultNodeChanged`: a node was saved.
+    NodeChanged {
+        /// The node.
+        node_id: u32,
+        /// The revision of the request, or a random one for changes by the server.
+        revision_id: Uuid,
+    },
+    /// `VaultNodeAdded`: a reference was added.
+    NodeAdded {
+        /// The upper node.
+        parent_id: u32,
+        /// The lower node.
+        child_id: u32,
+        /// The owner of the reference.
+        owner_id: u32,
+    },
+    /// `VaultNodeRemoved`: a reference was removed.
+    NodeRemoved {
+        /// The upper node.
+        parent_id: u32,
+        /// The lower node.
+        child_id: u32,
+    },
+    /// `KickedOff`: the session was ended. Close the connection after sending this.
+    KickedOff {
+        /// The reason.
+        reason: NetError,
+    },
+}
 
-    /// The session of a connection that has chosen a player. Fails with
-    /// [`NetError::AuthenticationFailed`].
-    pub(crate) fn playing(&self, connection: ConnectionId) -> Result<&Session, NetError> {
-        let session = self.logged_in(connection)?;
-        if session.player == 0 { Err(NetError::AuthenticationFailed) } else { Ok(session) }
-    }
+/// A login: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
+/// before it, and the client's address.
+#[derive(Clone)]
+pub struct Login {
+    /// The account.
+    pub name: String,
+    /// The client's challenge.
+    pub client_challenge: u32,
+    /// The server's challenge.
+    pub server_challenge: u32,
+    /// The proof.
+    pub proof: [u8; 20],
+    /// The client's address. Without it, failures are counted by name only.
+    pub address: Option<IpAddr>,
+}
 
-    /// Ends a session. Fails with the contents that must be loaded first.
-    pub(crate) fn run_ending(&mut self, connection: ConnectionId) -> Result<(), Vec<u32>> {
-        match self.run(|state| state.disconnect(connection)) {
-            Err(Stop::Need(ids)) => Err(ids),
-            Err(Stop::Refused(_)) | Ok(()) => Ok(()),
-        }
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("name", &self.name).finish_non_exhaustive()
     }
 }

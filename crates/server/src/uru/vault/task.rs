@@ -9,7 +9,6 @@
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +19,30 @@ use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 use worldwire_uru::types::NetError;
 
-use super::handle::{ConnectionId, Notice, VaultError};
-use super::session::{Outcome, Stop};
-use super::steps::VaultState;
+use super::session::{ConnectionId, Notice, Outcome, Stop};
+use super::steps::{Damage, VaultState};
+use crate::store::seal::KEY_FILE;
 use crate::store::{Changes, Position, Store, StoreError};
+
+/// Why a vault cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database has rows that this server would not have written.
+    #[error("the vault is damaged: {0}")]
+    Damaged(#[from] Damage),
+    /// The passwords in the database are sealed with another key.
+    #[error(
+        "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
+        restore the key or the database that belong together"
+    )]
+    OtherKey,
+    /// A configured age or neighbourhood cannot be created.
+    #[error("cannot create the shard's own ages: {0:?}")]
+    Founding(NetError),
+}
 
 /// A message to the task.
 pub(crate) enum Message {
@@ -113,12 +132,6 @@ pub(crate) struct Task {
     failing: Arc<AtomicBool>,
     /// Set when another process has taken over the database.
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
-}
-
-impl fmt::Debug for Task {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task").field("position", &self.position).finish_non_exhaustive()
-    }
 }
 
 /// The maximum number of requests in a batch. With more, the first ones would wait too long.
@@ -348,12 +361,12 @@ impl Task {
     /// Completes a batch that took effect: sends notices and answers, in the order of events.
     fn finish(&mut self, requests: Vec<Box<dyn Request>>, ends: &[usize]) {
         let mut notices = self.state.settle().into_iter();
-        let mut told = 0;
+        let mut delivered = 0;
         for (request, end) in requests.into_iter().zip(ends) {
-            for (connection, notice) in notices.by_ref().take(end - told) {
+            for (connection, notice) in notices.by_ref().take(end - delivered) {
                 self.tell(connection, notice);
             }
-            told = *end;
+            delivered = *end;
             let queue = request.connection().and_then(|id| self.queues.get(&id));
             request.answer(queue.map_or(0, |queue| queue.sent));
         }

@@ -5,7 +5,7 @@ use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::config::{AgeNames, StaticAge};
 use super::content::folder;
-use super::session::Outcome;
+use super::session::{Outcome, Session};
 use super::steps::VaultState;
 
 /// An age to create.
@@ -325,10 +325,11 @@ impl VaultState {
             .sessions()
             .iter()
             .filter(|(_, session)| session.age == age)
-            .map(|(connection, session)| (*connection, session.clone()))
+            .map(|(connection, session)| {
+                (*connection, Session { age: 0, ..Session::clone(session) })
+            })
             .collect();
-        for (connection, mut session) in inside {
-            session.age = 0;
+        for (connection, session) in inside {
             self.put_session(connection, Some(session));
         }
     }

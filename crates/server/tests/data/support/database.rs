@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// A database of a test's own, which is gone when this is dropped.
+/// A test's private database, deleted when this is dropped.
 pub(crate) struct Database {
     pub(crate) folder: TempDir,
     pub(crate) url: Option<String>,
@@ -20,8 +20,8 @@ impl Database {
         Self { folder: tempfile::tempdir().unwrap(), url: None }
     }
 
-    /// A new database of a private PostgreSQL server; none where there is no PostgreSQL, which is
-    /// said aloud.
+    /// A new database on a private PostgreSQL server. Without PostgreSQL, prints that the test is
+    /// skipped.
     pub(crate) fn postgres() -> Option<Self> {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
@@ -37,8 +37,8 @@ impl Database {
     }
 }
 
-/// A PostgreSQL server in a directory of its own, on a socket there and no port. It ends with the
-/// test: whoever starts it dies with its parent.
+/// A PostgreSQL server in a private directory, with a socket there and no port. It ends with the
+/// test, because its parent process does.
 struct Postgres {
     folder: PathBuf,
     user: Option<&'static str>,
@@ -70,8 +70,7 @@ impl Postgres {
         );
         let log = server.folder.join("log");
         server.run("pg_ctl", &["-D", path(&data), "-l", path(&log), "-w", "-o", &options, "start"]);
-        // Ends the server and removes its directory when this process is gone, and the pipe with
-        // it.
+        // Ends the server and removes its directory when this process ends and closes the pipe.
         let watch = format!(
             "read nothing; '{}' -D '{}' -m immediate stop; rm -rf '{}'",
             path(&server.bin.join("pg_ctl")),
@@ -123,7 +122,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Says it past the test harness, which hides what passing tests print. Under CI, where `.ci/run`
+/// Prints past the test harness, which hides the output of passing tests. Under CI, where `.ci/run`
 /// installs PostgreSQL, a skip is a failure.
 fn skipped(reason: &str) {
     let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
@@ -132,7 +131,7 @@ fn skipped(reason: &str) {
     std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
 }
 
-/// Where the programs of PostgreSQL are.
+/// The directory with PostgreSQL's programs.
 fn binaries() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();

@@ -11,7 +11,7 @@ use worldwire_server::store::{
     ScoreRow, SettingRow, Store, StoreError,
 };
 
-/// What becomes of a commit.
+/// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It takes a second, and takes effect.
@@ -47,7 +47,7 @@ pub(crate) struct Memory {
     pub(crate) commits: Mutex<u32>,
     /// Whether nodes cannot be read.
     pub(crate) unreadable: Mutex<bool>,
-    /// Who acts at the moments of this epoch's next commit.
+    /// The other process at the moments of this epoch's next commit.
     stage: Mutex<Option<(u64, Stage)>>,
     questions: Mutex<u32>,
 }
@@ -84,8 +84,7 @@ impl Memory {
         position.batch += batches;
     }
 
-    /// The moments of commits in the present epoch. Whoever is told of one lets it pass by its
-    /// answer.
+    /// The moments of commits in the current epoch. Each waits until its receiver answers.
     pub(crate) fn moments(&self) -> mpsc::UnboundedReceiver<(Moment, oneshot::Sender<()>)> {
         let (stage, moments) = mpsc::unbounded_channel();
         *self.stage.lock().unwrap() = Some((self.position().epoch, stage));
@@ -104,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Changes rows behind the back of every writer.
+    /// Changes rows without any writer's knowledge.
     pub(crate) fn put(&self, changes: &Changes) {
         let mut rows = self.rows.lock().unwrap();
         for (key, change) in changes {

@@ -1,4 +1,4 @@
-//! What the tests of databases share.
+//! Shared by the tests of databases.
 
 mod database;
 mod memory;
@@ -10,8 +10,8 @@ pub(crate) use memory::{Fault, Memory, Moment};
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{self, Store};
-use worldwire_server::uru::vault::Login;
-use worldwire_server::uru::vault::{Connection, Notice, Notices, Vault, VaultConfig};
+use worldwire_server::uru::SQLITE_FILE;
+use worldwire_server::uru::vault::{Connection, Login, Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::TermStr;
@@ -19,7 +19,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 impl Database {
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
-        store::open(self.folder.path(), self.url.as_deref()).await.unwrap()
+        store::open(self.folder.path().join(SQLITE_FILE), self.url.as_deref()).await.unwrap()
     }
 
     pub(crate) async fn vault(&self) -> Vault {
@@ -37,7 +37,7 @@ pub(crate) fn key() -> ServerKey {
 
 /// A connection that has logged in. Its password is the name.
 pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
-    // It may be there already.
+    // The account may exist already.
     let _ = vault.add_account(name, name, AccountFlags::User).await;
     let (connection, notices) = vault.connect().await.unwrap();
     connection.log_in(login(name, name)).await.unwrap();
@@ -78,7 +78,7 @@ pub(crate) async fn read(connection: &Connection, id: u32) -> VaultNode<'static>
     VaultNode::decode(&mut Reader::new(&bytes), "node").unwrap().into_owned()
 }
 
-/// The child of a node that is of a type, and of a kind if it is a list.
+/// The child of a node with this type, and with this kind if it is a list.
 pub(crate) async fn child(
     connection: &Connection,
     parent: u32,

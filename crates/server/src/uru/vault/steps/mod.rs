@@ -11,7 +11,7 @@
 //! batch that the database did not commit is rolled back as a whole. After a panic the vault serves
 //! on: the request fails with [`NetError::InternalError`], and nothing of it remains.
 //!
-//! This module does no IO and has no clock or source of randomness of its own.
+//! This module does no IO; the time and random numbers come from its caller.
 
 mod load;
 #[cfg(test)]
@@ -32,16 +32,19 @@ use super::contents::Contents;
 use super::failures::Failures;
 use super::graph::Graph;
 use super::interest::Interests;
-use super::session::{Outcome, Session, Stop};
+use super::session::{ConnectionId, Notice, Outcome, Session, Stop};
 use super::tables::accounts::{Account, Accounts};
 use super::tables::players::{Player, Players};
 use super::tables::scores::{Score, Scores};
-use super::{ConnectionId, Notice, Randomness};
+
 use crate::store::seal::ServerKey;
 use crate::store::{Change, Changes, Key, NodeRow, RefRow, SettingRow};
 
 pub use load::Damage;
 use undo::{Mark, Undo};
+
+/// Fills a buffer with random bytes.
+pub type Randomness = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// The data of a shard. Contents of nodes are partly in the database; all else is in memory.
 pub(crate) struct VaultState {
@@ -53,7 +56,7 @@ pub(crate) struct VaultState {
     accounts: Accounts,
     players: Players,
     scores: Scores,
-    sessions: BTreeMap<ConnectionId, Session>,
+    sessions: BTreeMap<ConnectionId, Arc<Session>>,
     /// The players that are online, and their connections.
     online: HashMap<u32, ConnectionId>,
     system: u32,
@@ -252,13 +255,13 @@ impl VaultState {
 
     /// Adds a connection. This is not undone with the batch: the connection exists in any case.
     pub(crate) fn connect(&mut self, connection: ConnectionId) {
-        self.place_session(connection, Some(Session::default()));
+        self.place_session(connection, Some(Arc::default()));
     }
 
     /// Replaces or ends a session.
     pub(crate) fn put_session(&mut self, connection: ConnectionId, session: Option<Session>) {
         self.record(Undo::Session(connection, self.sessions.get(&connection).cloned()));
-        self.place_session(connection, session);
+        self.place_session(connection, session.map(Arc::new));
     }
 
     /// Adds, replaces or deletes an account.
@@ -351,12 +354,12 @@ impl VaultState {
         self.staged.insert(key, change);
     }
 
-    fn place_session(&mut self, connection: ConnectionId, session: Option<Session>) {
+    fn place_session(&mut self, connection: ConnectionId, session: Option<Arc<Session>>) {
         let old = self.sessions.remove(&connection);
         if let (Some(old), Some(new)) = (&old, &session)
             && (old.player, old.age) == (new.player, new.age)
         {
-            self.sessions.insert(connection, new.clone());
+            self.sessions.insert(connection, Arc::clone(new));
             return;
         }
         if let Some(old) = &old {
@@ -467,8 +470,27 @@ impl VaultState {
         &self.scores
     }
 
-    pub(crate) fn sessions(&self) -> &BTreeMap<ConnectionId, Session> {
+    pub(crate) fn sessions(&self) -> &BTreeMap<ConnectionId, Arc<Session>> {
         &self.sessions
+    }
+
+    /// The session of a connection. Fails with [`NetError::Disconnected`].
+    pub(crate) fn session(&self, connection: ConnectionId) -> Result<&Session, NetError> {
+        self.sessions.get(&connection).map(Arc::as_ref).ok_or(NetError::Disconnected)
+    }
+
+    /// The session of a connection that has logged in. Fails with
+    /// [`NetError::AuthenticationFailed`].
+    pub(crate) fn logged_in(&self, connection: ConnectionId) -> Result<&Session, NetError> {
+        let session = self.session(connection)?;
+        if session.account.is_zero() { Err(NetError::AuthenticationFailed) } else { Ok(session) }
+    }
+
+    /// The session of a connection that has chosen a player. Fails with
+    /// [`NetError::AuthenticationFailed`].
+    pub(crate) fn playing(&self, connection: ConnectionId) -> Result<&Session, NetError> {
+        let session = self.logged_in(connection)?;
+        if session.player == 0 { Err(NetError::AuthenticationFailed) } else { Ok(session) }
     }
 
     pub(in crate::uru::vault) fn failures(&self) -> &Failures {

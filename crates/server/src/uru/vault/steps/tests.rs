@@ -22,7 +22,7 @@ const CONNECTION: ConnectionId = ConnectionId(1);
 struct Snapshot {
     lines: Vec<String>,
     staged: Changes,
-    sessions: BTreeMap<ConnectionId, Session>,
+    sessions: BTreeMap<ConnectionId, Arc<Session>>,
     online: BTreeMap<u32, ConnectionId>,
     own_ages: BTreeSet<Uuid>,
     watched: BTreeSet<u32>,

@@ -1,24 +1,25 @@
 //! The undo log: the inverse of every step since the last commit.
 
+use std::sync::Arc;
+
 use worldwire_uru::types::Uuid;
 
 use super::VaultState;
 use crate::store::{Change, Key};
-use crate::uru::vault::ConnectionId;
 use crate::uru::vault::content::Entry;
 use crate::uru::vault::interest::Interests;
-use crate::uru::vault::session::Session;
+use crate::uru::vault::session::{ConnectionId, Session};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
 use crate::uru::vault::tables::scores::Score;
 
-/// The inverse of a step: what was there before.
+/// The inverse of a step: the previous value.
 pub(super) enum Undo {
     Node(u32, Option<Entry>),
     /// A reference, by parent and child, and its owner if it existed.
     Ref(u32, u32, Option<u32>),
     Staged(Key, Option<Change>),
-    Session(ConnectionId, Option<Session>),
+    Session(ConnectionId, Option<Arc<Session>>),
     Account(Uuid, Option<Account>),
     Player(u32, Option<Player>),
     Score(u32, Option<Score>),
