@@ -30,7 +30,7 @@ const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
 
 /// Serves the page until the signal, and open connections for a moment longer.
 pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {
-    let listener = Listener { tcp, seats: Permits::new(CAPACITY) };
+    let listener = Listener { tcp, permits: Permits::new(CAPACITY) };
     let (mut stop, mut late) = (signal.clone(), signal);
     let stopped = async move { stop.stopping().await };
     let late = async move {
@@ -103,14 +103,14 @@ pub(crate) fn health(is_failing: bool) -> Response {
 /// Accepts connections within the limits.
 struct Listener {
     tcp: TcpListener,
-    seats: Permits,
+    permits: Permits,
 }
 
 /// A connection with a deadline.
 struct Visitor {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
-    _seat: Permit,
+    _permit: Permit,
 }
 
 impl axum::serve::Listener for Listener {
@@ -121,9 +121,9 @@ impl axum::serve::Listener for Listener {
         loop {
             match self.tcp.accept().await {
                 Ok((stream, address)) => {
-                    if let Ok(seat) = self.seats.acquire(address.ip()) {
+                    if let Ok(permit) = self.permits.acquire(address.ip()) {
                         let end = Box::pin(sleep(LIFE));
-                        return (Visitor { stream, end, _seat: seat }, address);
+                        return (Visitor { stream, end, _permit: permit }, address);
                     }
                 }
                 Err(error) => {

@@ -123,8 +123,8 @@ fn folders(old: &Set, new: &Set, json: bool, out: &mut String) {
 fn lines(old: &str, new: &str, changes: &[Change], out: &mut String) {
     for change in changes {
         let mut line = match change {
-            Change::Added { path, kind, behind } => {
-                json!({ "change": "added", "path": path, "type": kind, "behind": behind })
+            Change::Added { path, kind, after } => {
+                json!({ "change": "added", "path": path, "type": kind, "behind": after })
             }
             Change::Removed { path, kind } => {
                 json!({ "change": "removed", "path": path, "type": kind })
@@ -135,8 +135,8 @@ fn lines(old: &str, new: &str, changes: &[Change], out: &mut String) {
             Change::Renamed { from, to, kind } => {
                 json!({ "change": "renamed", "from": from, "to": to, "type": kind })
             }
-            Change::Moved { path, behind } => {
-                json!({ "change": "moved", "path": path, "behind": behind })
+            Change::Moved { path, after } => {
+                json!({ "change": "moved", "path": path, "behind": after })
             }
         };
         if let Some(line) = line.as_object_mut() {
