@@ -220,6 +220,7 @@ pub fn read_opening<'d>(
 }
 
 /// Encodes to a new buffer.
+#[cfg_attr(not(any(feature = "ki", feature = "mxo", feature = "uru")), allow(dead_code))]
 pub(crate) fn to_bytes(encode: impl FnOnce(&mut Writer) -> Result<()>) -> Result<Vec<u8>> {
     let mut writer = Writer::new();
     encode(&mut writer)?;

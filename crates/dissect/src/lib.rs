@@ -1,8 +1,10 @@
 //! Dissects the traffic of all supported families: finds codecs by name, recognises conversations
 //! by content, runs the filter language, and writes text and JSON lines.
 //!
-//! Each family is a feature: `ki`, `mxo`, `tera` and `uru`, all on by default. A program for one
-//! world needs only one of them.
+//! Each family is a feature: `ki`, `mxo`, `tera` and `uru`. Four more add what only some programs
+//! need: `file` (codecs for KI's client files), `keys` (decryption of KI's connections), `simd`
+//! (faster decryption of Uru's logins) and `toml` (Uru keys in worldwire's own format). All eight
+//! are on by default; a program for one world can do with one of them.
 //!
 //! ```
 //! use worldwire_core::{Limits, Side};

@@ -146,13 +146,15 @@ impl Connection {
         Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
-    /// Relays between a client and a server. [`Sender`] implements [`Forward`](worldwire_core::connection::Forward) and [`Inject`].
+    /// Relays between a client and a server. [`Sender`] implements
+    /// [`Forward`](worldwire_core::connection::Forward) and
+    /// [`Inject`](worldwire_core::connection::Inject).
     ///
     /// A message may be dropped or replaced by another one of its service and side. A connect packet
     /// may be replaced by another one of its service. Setup packets are forwarded unchanged, or
     /// replaced by the relay's own.
     ///
-    /// [`RelayKeys`](super::RelayKeys) offers two ways to relay encrypted connections. With shared
+    /// [`RelayKeys`] offers two ways to relay encrypted connections. With shared
     /// keys, the relay has the private key of the service and reads the exchange like an observer,
     /// so unchanged messages are the same bytes on both sides. With separate keys, the relay
     /// answers the client as a server would and contacts the server as a client would. Plain
