@@ -10,7 +10,7 @@ pub const LOCK_FILE: &str = "server.lock";
 /// The lock on a server's directory. It is released when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct FolderLock {
-    _file: File,
+    file: File,
 }
 
 impl FolderLock {
@@ -19,10 +19,18 @@ impl FolderLock {
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).write(true).open(folder.join(LOCK_FILE))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+impl Drop for FolderLock {
+    /// Unlocks. Closing the file is not enough while a child process that is just being started
+    /// still has a copy of it.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
 
@@ -36,7 +44,10 @@ mod tests {
         let first = FolderLock::take(folder.path()).unwrap();
         assert!(first.is_some());
         assert!(FolderLock::take(folder.path()).unwrap().is_none());
+        // What a child process has between its fork and the start of its program.
+        let copy = first.as_ref().unwrap().file.try_clone().unwrap();
         drop(first);
         assert!(FolderLock::take(folder.path()).unwrap().is_some());
+        drop(copy);
     }
 }
