@@ -164,7 +164,7 @@ impl Application<Connection> for Messenger {
                 };
                 let message =
                     ServerMessage::read(&self.protocols, service, order, received.payload());
-                // Full or closed: nobody is reading the messages.
+                // Full or closed: the messages are not being read.
                 if self.received.try_send(message).is_err() {
                     return Flow::Break(());
                 }

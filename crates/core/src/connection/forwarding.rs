@@ -239,7 +239,7 @@ impl<P> Forwarding<P> {
         if unread <= max {
             return Ok(());
         }
-        Err(Error::limit("bytes behind a full queue", max as u64, unread as u64))
+        Err(Error::limit("bytes waiting for a full queue", max as u64, unread as u64))
     }
 
     /// Forwards the rest of a side's stream unread.
@@ -380,7 +380,7 @@ mod tests {
         let error = fill(&mut forwarding, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 4 (queued bytes), found 5");
         let error = forwarding.check_unread(5).unwrap_err();
-        assert_eq!(error.to_string(), "wanted at most 4 (bytes behind a full queue), found 5");
+        assert_eq!(error.to_string(), "wanted at most 4 (bytes waiting for a full queue), found 5");
         forwarding.set_raw(FROM);
         assert!(forwarding.check_readable(FROM).is_err());
         assert!(forwarding.check_readable(FROM.other()).is_ok());

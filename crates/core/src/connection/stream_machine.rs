@@ -28,10 +28,10 @@ pub trait StreamMachine: Sized {
     /// One direction.
     type Stream: ReadStream;
 
-    /// The parts that every family has.
+    /// The sender and the streams.
     fn parts(&self) -> (&Self::Sender, &[Self::Stream; 2]);
 
-    /// The parts that every family has.
+    /// The parts that the machine works on.
     fn parts_mut(&mut self) -> Parts<'_, Self>;
 
     /// Reads one unit of a side and queues its events; false if there is none.
@@ -93,10 +93,10 @@ pub trait StreamMachine: Sized {
 
 /// One direction of a [`StreamMachine`].
 pub trait ReadStream: Debug {
-    /// Its bytes.
+    /// The received bytes.
     fn incoming(&self) -> &Incoming;
 
-    /// Its bytes.
+    /// The received bytes.
     fn incoming_mut(&mut self) -> &mut Incoming;
 
     /// The number of received bytes that were not read.

@@ -599,7 +599,7 @@ fn a_driver_that_ignores_a_pause_meets_a_limit() {
         reported.extend(lines(&mut relay));
     }
     insta::assert_snapshot!(reported[3..].join("\n"), @r"
-    fault of the client: at byte 1266: wanted at most 1000 (bytes behind a full queue), found 1236
+    fault of the client: at byte 1266: wanted at most 1000 (bytes waiting for a full queue), found 1236
     Closed(Fault)
     ");
     assert!(relay.queued_bytes(Side::Server) <= 1000);

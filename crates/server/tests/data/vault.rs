@@ -218,7 +218,7 @@ async fn players_are_checked_and_limited() {
     assert_eq!(bob.delete_player(first.id).await, Err(NetError::PlayerNotFound));
     ann.set_player(0).await.unwrap();
     again.set_player(first.id).await.unwrap();
-    // It is notified of its own arrival.
+    // The player's own session is notified, too.
     assert!(matches!(all(&mut notices)[..], [Notice::NodeChanged { .. }]));
     drop(again);
     // A player who leaves is offline.

@@ -148,7 +148,7 @@ impl Player {
     pub(crate) async fn choose(&mut self, player_id: u32) -> NetError {
         self.say(ask::AcctSetPlayerRequest { trans_id: self.next(), player_id }).await;
         loop {
-            // The player is notified of its own arrival.
+            // The player's own client is notified, too.
             match self.hear().await.message() {
                 Message::AuthServer(Reply::AcctSetPlayerReply(reply)) => return reply.result,
                 Message::AuthServer(Reply::VaultNodeChanged(_)) => {}

@@ -1,4 +1,4 @@
-//! What a side says, by which its messages are found again behind lost bytes.
+//! Finds a side's next message after missing bytes, by the messages it has sent before.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use worldwire_core::connection::Probe;
 
 use crate::frame::{HEADER_BYTES, Header};
 
-/// Which messages came so far. Their numbers change with every build and nothing else marks them,
-/// so those that came before tell those that come later.
+/// The messages of a side so far. Opcodes change with every build, and nothing else marks the
+/// beginning of a message, so only earlier messages show what a later one looks like.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
     /// The shortest and the longest message of each opcode.
     lengths: BTreeMap<u16, (u16, u16)>,
 }
 
-/// How many bits the numbers of a header have.
+/// The bits of a number in a header.
 const BITS: u32 = 16;
 
 impl Habits {
-    /// A message came.
+    /// Notes a message.
     pub(super) fn learn(&mut self, opcode: u16, length: usize) {
         let length = u16::try_from(length).unwrap_or(u16::MAX);
         let (least, most) = self.lengths.entry(opcode).or_insert((length, length));
@@ -26,8 +26,8 @@ impl Habits {
         *most = length.max(*most);
     }
 
-    /// Whether a message begins these bytes: one whose opcode came before. The fewer opcodes there
-    /// are, and the fewer lengths the messages of this one have, the more speaks for it.
+    /// Whether these bytes begin with a message whose opcode is known. The evidence is stronger the
+    /// fewer opcodes there are, and the fewer lengths the messages with this opcode have.
     pub(super) fn probe(&self, bytes: &[u8]) -> Probe {
         const MAX: u32 = 24;
         let header = match Header::peek(bytes) {
@@ -61,7 +61,7 @@ impl Habits {
     }
 }
 
-/// How many bits distinguish this many values.
+/// The bits that distinguish this many values.
 fn bits(count: usize) -> u32 {
     (usize::BITS - count.leading_zeros()).min(BITS)
 }

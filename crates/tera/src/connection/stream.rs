@@ -12,39 +12,39 @@ use crate::frame::{HEADER_BYTES, Header};
 
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// The most bytes behind the keys of one side that wait for those of the other.
+/// How many bytes of one side may wait for the other side's keys.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
-/// One direction: its bytes, its cipher and what is to come next.
+/// One direction: its bytes, its cipher, and what comes next.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) incoming: Incoming,
     cipher: Option<Box<Pike>>,
     pub(super) phase: Phase,
-    /// How much keystream may still be passed over for missing bytes.
+    /// How much keystream may still be skipped for missing bytes.
     budget: SkipBudget,
-    /// How many bytes this side's part of the exchange has.
+    /// The length of this side's part of the exchange, in bytes.
     exchange_bytes: u64,
-    /// For an observer: which messages came so far.
+    /// Observers: which messages this side has sent so far.
     habits: Option<Habits>,
 }
 
-/// What is to come next in a direction.
+/// What comes next in a direction.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// The server's first bytes.
     Hello,
-    /// A key: the first or the second.
+    /// A key: 1 or 2.
     Key(u8),
-    /// The rest of an exchange that bytes are missing of, from here on (observers).
+    /// Observers: the rest of an exchange with missing bytes, from this offset on.
     Torn(u64),
-    /// Messages, but the other side's keys are not known yet: encrypted bytes pile up.
+    /// Encrypted messages, which wait until the other side's keys are known.
     Waiting,
     /// Messages.
     Messages,
-    /// Messages, but the beginning of the next one has to be found first.
+    /// Messages, once the beginning of the next one is found.
     Searching(Search),
-    /// Nothing that could be read.
+    /// Nothing that can be read.
     Lost,
     /// A relay forwards the stream unread.
     Passing,
@@ -62,7 +62,7 @@ impl Stream {
         Self { incoming, cipher: None, phase, budget, exchange_bytes, habits }
     }
 
-    /// An observer's: remembers what comes, so that it can be found again behind lost bytes.
+    /// Makes it an observer's, which learns from messages how to find the next one after a gap.
     pub(super) fn watched(self) -> Self {
         Self { habits: Some(Habits::default()), ..self }
     }
@@ -91,7 +91,7 @@ impl Stream {
         }
     }
 
-    /// The keys are known, so everything after them can be read, except for missing bytes.
+    /// Decrypts everything after the keys, which are known now.
     pub(super) fn begin(&mut self, mut cipher: Pike) {
         let missing = self.incoming.offset().saturating_sub(self.exchange_bytes);
         let is_late = matches!(self.phase, Phase::Waiting) && missing > 0;
@@ -109,21 +109,21 @@ impl Stream {
         }
     }
 
-    /// Bytes of the exchange are missing, and its keys are known from elsewhere.
+    /// Skips missing bytes of the exchange. Its keys are known from elsewhere.
     pub(super) fn tear(&mut self, length: u64) -> Result<()> {
         let from = match self.phase {
             Phase::Torn(from) => from,
             _ => self.incoming.offset(),
         };
         self.incoming.skip(length);
-        let behind = self.incoming.offset().saturating_sub(self.exchange_bytes);
-        self.budget.spend(behind)?;
+        let encrypted = self.incoming.offset().saturating_sub(self.exchange_bytes);
+        self.budget.spend(encrypted)?;
         self.set_phase(Phase::Torn(from));
         Ok(())
     }
 
-    /// Passes over what is left of an exchange that bytes are missing of. `Some` is all of it, once
-    /// it is over.
+    /// Skips the rest of an exchange with missing bytes. Returns the range of the skipped exchange
+    /// at its end.
     pub(super) fn pass_torn(&mut self) -> Option<Range<u64>> {
         let Phase::Torn(from) = self.phase else { return None };
         let left = self.exchange_bytes.saturating_sub(self.incoming.offset());
@@ -137,12 +137,12 @@ impl Stream {
         Some(from..self.incoming.offset())
     }
 
-    /// Whether the exchange is not over.
+    /// Whether the exchange is still in progress.
     pub(super) fn is_exchanging(&self) -> bool {
         matches!(self.phase, Phase::Hello | Phase::Key(_) | Phase::Torn(_))
     }
 
-    /// The piece that comes next, if it is complete.
+    /// Reads the next piece if it is complete.
     pub(super) fn next(&mut self) -> Result<Option<(Unit, Located)>> {
         let next = match self.phase {
             Phase::Waiting => {
@@ -175,7 +175,7 @@ impl Stream {
         Ok(next)
     }
 
-    /// Tries to find the next message behind lost bytes. `Some` is what had to be passed over.
+    /// Looks for the next message after missing bytes. Returns the range that it skipped.
     pub(super) fn search(&mut self) -> Option<Range<u64>> {
         let (Phase::Searching(search), Some(habits)) = (&mut self.phase, &self.habits) else {
             return None;
@@ -188,8 +188,8 @@ impl Stream {
         Some(passed)
     }
 
-    /// What stands next is no message: the next one is looked for behind it. False where that
-    /// cannot be, because the keys are not known or nobody watches.
+    /// Starts to look for the next message after bytes that are not one. Returns false, and does
+    /// nothing, if the keys are not known or this is not an observer.
     pub(super) fn look_on(&mut self) -> bool {
         let is_readable = matches!(self.phase, Phase::Messages) && self.habits.is_some();
         if is_readable {
@@ -201,12 +201,12 @@ impl Stream {
         is_readable
     }
 
-    /// The server's hello is not there, and its key begins the stream.
+    /// Continues with the server's key, because its hello is missing.
     pub(super) fn pass_hello(&mut self) {
         self.set_phase(Phase::Key(1));
     }
 
-    /// The first bytes behind the keys, still encrypted.
+    /// The first bytes after the keys, still encrypted.
     pub(super) fn sealed(&self) -> Option<[u8; HEADER_BYTES]> {
         let unread = self.incoming.unread().first_chunk().copied();
         let is_first = self.incoming.offset() == self.exchange_bytes;
@@ -220,11 +220,11 @@ impl Stream {
             && torn.saturating_add(length) == HELLO.len() as u64
     }
 
-    /// Bytes are missing.
+    /// Skips missing bytes.
     ///
     /// # Errors
-    /// Malformed when keys are torn; the limit on keystream that is passed over. Nothing can be
-    /// read behind either.
+    /// Malformed if parts of the keys are missing, or the limit on skipped keystream. Nothing can be
+    /// read after either.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
         let from = self.incoming.offset();
         let is_hello = self.lacks_hello(length);
@@ -250,11 +250,11 @@ impl Stream {
         Ok(())
     }
 
-    /// The error for a stream that ends within what it says.
+    /// The error for a stream that ends in the middle of something.
     pub(super) fn torn(&self) -> Option<Error> {
         if let Phase::Searching(search) = &self.phase {
             let found = format!("none in the {} bytes that follow", search.seen());
-            let error = Error::malformed("a message behind what could not be read", found);
+            let error = Error::malformed("a message after the bytes that could not be read", found);
             return (search.seen() > 0).then(|| error.at(search.from()));
         }
         self.incoming.torn(match self.phase {

@@ -31,7 +31,7 @@ impl Build {
         let (opcode, length, is_list) = self.opcodes[index];
         let mut body = Vec::new();
         if is_list {
-            // A list as it stands on the wire: each element says where it is, and where the next.
+            // A list in the wire format: each element has its own offset and that of the next.
             let (count, first) = (u16::try_from(random.below(30)).unwrap(), 8_u16);
             body.extend([count.to_le_bytes(), first.to_le_bytes()].concat());
             for element in 0..count {

@@ -106,7 +106,7 @@ fn unseen_segments_are_gaps() {
         }
         assert_eq!(heard, [401, 400]);
     }
-    // Whole writes, of which some are not seen: only those are lost, once the keys are known.
+    // Some whole writes are missing: once the keys are known, only those are lost.
     let mut readable = 0;
     for seed in 0..10 {
         let conditions = Conditions { unseen: 100, seed, ..Conditions::default() };

@@ -433,7 +433,10 @@ fn who_neither_reads_nor_waits_is_cut_off_by_name() {
     });
     let heard: Vec<_> = heard.collect();
     let [.., fault, closed] = &heard[..] else { panic!("{heard:?}") };
-    assert!(fault.contains("wanted at most 300 (bytes behind a full queue), found"), "{fault}");
+    assert!(
+        fault.contains("wanted at most 300 (bytes waiting for a full queue), found"),
+        "{fault}"
+    );
     assert_eq!(closed, "Closed(Fault)");
     assert!(relay.queued_bytes(Side::Server) <= 300);
     // A message that never fits.
@@ -473,7 +476,7 @@ fn decisions_are_checked() {
     assert_eq!(line(&relay.poll_event().unwrap()), "Established");
     let (event, sender) = relay.poll().unwrap();
     assert!(matches!(event, Event::Received(_)));
-    // Cut ones, two at a time, and ones without room for counter and checksum are no messages.
+    // Refused: incomplete messages, two at a time, and those without room for counter and checksum.
     for wrong in [&[][..], &[5, 0, 1, 0], &[4, 0, 1, 0, 4, 0, 1, 0], &[3, 0, 1], &[5, 0, 7, 0, 9]] {
         assert!(sender.forward(Decision::instead(wrong)).is_err());
         assert!(sender.inject(Side::Server, wrong).is_err());

@@ -430,7 +430,10 @@ fn a_driver_that_ignores_a_pause_meets_a_limit() {
     let lines = (0..9).map(|_| deliver(&mut relay, Side::Client, Duration::ZERO, &pings));
     let lines = lines.collect::<Vec<_>>().concat();
     let [.., fault, closed] = &lines[..] else { panic!("{lines:?}") };
-    assert!(fault.contains("wanted at most 200 (bytes behind a full queue), found"), "{fault}");
+    assert!(
+        fault.contains("wanted at most 200 (bytes waiting for a full queue), found"),
+        "{fault}"
+    );
     assert_eq!(closed, "closed: closed because of a fault");
     // A message that can never fit.
     let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), bounds);
