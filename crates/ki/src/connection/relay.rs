@@ -56,7 +56,8 @@ pub struct Way {
     injected_bytes: usize,
     /// The decided part of the current datagram.
     datagram: Option<Vec<u8>>,
-    seal: Option<Seal>,
+    /// Boxed, because only relays of encrypted connections have one, and it is large.
+    seal: Option<Box<Seal>>,
     /// Whether sealed bytes cannot be forwarded, because earlier bytes were changed.
     pub(super) is_broken: bool,
     /// Whether the incomplete end of an encrypted stream was forwarded, so nothing can follow.
@@ -165,12 +166,12 @@ impl Way {
 
     /// Encrypts a side's stream from here on.
     pub(super) fn encrypt(&mut self, side: Side, key: &StreamKey) {
-        self.seal = Some(Seal {
+        self.seal = Some(Box::new(Seal {
             sealer: Sealer::new(key, side),
             key: *key,
             is_in_step: true,
             nonces: VecDeque::new(),
-        });
+        }));
     }
 
     /// Takes over the nonces received from the sender.
