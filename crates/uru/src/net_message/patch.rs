@@ -59,6 +59,7 @@ impl HeaderLayout {
     }
 
     /// The offsets for this message.
+    #[inline]
     pub fn of(message: &[u8]) -> Result<Self> {
         let flags = message.get(FLAGS).and_then(|flags| flags.first_chunk());
         let layout = Self::new(NetFlags(flags.map_or(0, |flags| u32::from_le_bytes(*flags))));
@@ -76,6 +77,7 @@ impl HeaderLayout {
 ///
 /// # Errors
 /// Malformed if the header is incomplete; the message is then unchanged.
+#[inline]
 pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Result<()> {
     let layout = HeaderLayout::of(message)?;
     if let Some(at) = layout.time_sent {
@@ -171,11 +173,13 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
     Ok(Some(at))
 }
 
+#[inline]
 fn set_flags(message: &mut [u8], flags: NetFlags) {
     write(message, FLAGS.start, &flags.0.to_le_bytes());
 }
 
 /// Overwrites bytes.
+#[inline]
 fn write(message: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(room) = message.get_mut(at..at + bytes.len()) {
         room.copy_from_slice(bytes);
