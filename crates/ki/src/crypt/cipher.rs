@@ -1,5 +1,5 @@
-//! AES-128-GCM, piece by piece: the crates only process whole messages, and a connection cannot wait
-//! for a chunk of 64 KiB.
+//! AES-128-GCM, piece by piece. Existing crates only process whole messages, but a connection cannot
+//! wait for a chunk of 64 KiB.
 
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipher, StreamCipherSeek};
@@ -106,7 +106,7 @@ impl Cipher {
         tag
     }
 
-    /// Whether the tag is right. Takes the same time whether it is or not.
+    /// Checks the tag in constant time.
     pub(super) fn is_tag(&self, tag: &[u8; BLOCK_BYTES], length: usize) -> bool {
         self.tag(length).ct_eq(tag).into()
     }

@@ -19,7 +19,7 @@ use crate::schema::classes::{Class, Classes, Tuple};
 pub struct Object {
     nodes: Vec<Node>,
     data: Vec<u8>,
-    /// How many bytes of the data belong to removed values.
+    /// The number of data bytes that belong to removed values.
     unused: usize,
     /// The innermost open container. Until it is complete, its size field links to the one around
     /// it.
@@ -30,7 +30,7 @@ pub struct Object {
 /// The initial capacity, in nodes and in bytes.
 const INITIAL_CAPACITY: usize = 64;
 const FIRST_BYTES: usize = 64;
-/// Up to this many unused bytes are not worth compacting.
+/// The number of unused bytes up to which compacting is not worthwhile.
 const MAX_UNUSED: usize = 1 << 12;
 /// The size of the template before the bytes of an unknown object.
 const TEMPLATE_BYTES: usize = 4;
