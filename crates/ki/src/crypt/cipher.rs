@@ -65,7 +65,6 @@ impl Cipher {
         self.partial.clear();
     }
 
-    /// Encrypts or decrypts.
     pub(super) fn apply(&mut self, data: &mut [u8]) {
         self.keystream.apply_keystream(data);
     }
@@ -76,7 +75,6 @@ impl Cipher {
         self.keystream.seek(at + length as u64);
     }
 
-    /// Adds ciphertext to the tag.
     pub(super) fn hash(&mut self, mut sealed: &[u8]) {
         if !self.partial.is_empty() {
             let take = sealed.len().min(BLOCK_BYTES - self.partial.len());

@@ -267,7 +267,6 @@ impl Sealer {
         self.stream.left == 0
     }
 
-    /// The tag of a full chunk.
     pub(crate) fn tag(&self) -> [u8; BLOCK_BYTES] {
         self.stream.tag()
     }
@@ -311,7 +310,6 @@ impl Chunks {
         self.cipher.pass(length);
     }
 
-    /// The tag of a full chunk.
     fn tag(&self) -> [u8; BLOCK_BYTES] {
         self.cipher.tag(self.chunk)
     }

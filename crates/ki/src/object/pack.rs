@@ -48,7 +48,6 @@ pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
-/// The contents of an envelope, if they are not compressed.
 pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
     if size & ENVELOPE_STORED == 0 {
         return Ok(None);

@@ -36,7 +36,6 @@ const MAX_UNUSED: usize = 1 << 12;
 const TEMPLATE_BYTES: usize = 4;
 /// The maximum number of nodes that indices can address.
 const MAX_NODES: u64 = u32::MAX as u64 - 1;
-/// No node.
 const NONE: u32 = u32::MAX;
 /// In place of a property index: the leftovers of the object.
 const REST: u32 = u32::MAX - 1;
@@ -213,7 +212,6 @@ impl Object {
         Ok(())
     }
 
-    /// Stores bytes.
     #[inline]
     fn keep(&mut self, bytes: &[u8]) -> Result<Range> {
         let max = u64::from(u32::MAX);
@@ -227,7 +225,6 @@ impl Object {
         }
     }
 
-    /// Stores undecoded bits.
     #[cold]
     fn keep_raw(&mut self, slot: Slot<'_>, value: Leaf<'_>) -> Result<Stored> {
         Ok(match value {

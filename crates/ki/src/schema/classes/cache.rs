@@ -259,7 +259,6 @@ fn pick<E: Clone>(list: &[E], index: u32) -> Result<E> {
     })
 }
 
-/// The distinct texts.
 #[derive(Default)]
 struct Texts<'t> {
     list: Vec<&'t str>,
