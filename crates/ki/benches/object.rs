@@ -98,7 +98,7 @@ fn bags() -> Classes {
     let bag = list(1, &BAG).replace("class Made0\", \"bases", "class Bag\", \"bases");
     let hash = |name: &str| string_id(name.as_bytes()).to_string();
     let bag = bag.replace(&hash("class Made0"), &hash("class Bag"));
-    let bag = bag.replace("Static", "List");
+    let bag = bag.replace("Static", "List").replace("\"dynamic\": false", "\"dynamic\": true");
     let mut lists = TypeLists::new();
     lists.add("small.json", list(1, &SMALL).as_bytes()).unwrap();
     lists.add("bag.json", bag.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The blob of a character, as far as a login server needs it, without a type list.
+//! The parts of a character blob that a login server needs, readable without a type list.
 //!
 //! `CreationInfo` and `CharacterInfo` hold a `WizardCharacterCreationInfo`: flags 0, mask 0x18,
 //! shallow, no envelope. The fields at both ends have fixed positions:
@@ -45,7 +45,7 @@ impl Character {
     /// Checks a blob and wraps it.
     ///
     /// # Errors
-    /// Malformed, if the class is another one or the blob is truncated.
+    /// Malformed, if the blob has another class or is truncated.
     pub fn read(blob: &[u8]) -> Result<Self> {
         let short = || Error::malformed("a WizardCharacterCreationInfo", "a truncated blob");
         let tag = blob.first_chunk().copied().map(u32::from_le_bytes).ok_or_else(short)?;
@@ -106,7 +106,7 @@ impl Character {
         self.number(self.ids() + 8)
     }
 
-    /// `m_schoolOfFocus`: the string ID of `Fire`, `Ice` and so on.
+    /// `m_schoolOfFocus`: the string ID of the school, such as `Fire`.
     #[must_use]
     pub fn school(&self) -> u32 {
         self.last(8)
@@ -118,7 +118,7 @@ impl Character {
         self.last(4)
     }
 
-    /// Sets both IDs: a client that creates a character knows neither.
+    /// Sets both IDs, which a client that creates a character does not know.
     pub fn set_ids(&mut self, global_id: u64, user_id: u64) {
         let at = self.ids();
         let ids = [global_id.to_le_bytes(), user_id.to_le_bytes()];

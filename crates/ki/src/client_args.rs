@@ -20,7 +20,7 @@ pub struct Argument {
     pub documented: bool,
 }
 
-/// A word after an argument.
+/// A word that follows an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// Its name in help.
@@ -154,7 +154,7 @@ impl Argument {
         ARGUMENTS.iter().find(|argument| argument.flag == flag)
     }
 
-    /// This argument with its words from one text, separated by colons: `127.0.0.1:12000`,
+    /// Parses the words of this argument from one text, separated by colons: `127.0.0.1:12000`,
     /// `5:SECRET:Merle`. The dots before a user ID may be omitted. If there are two words, they are
     /// split at the last colon, so that the first may be an IPv6 address.
     pub fn with_joined(&'static self, text: &str) -> Result<GivenArgument, ArgumentError> {
@@ -177,7 +177,7 @@ impl Argument {
         self.with(words)
     }
 
-    /// This argument with these words.
+    /// Combines this argument with its words.
     ///
     /// # Errors
     /// An error if there are too few words or one is invalid. Surplus words are ignored.
@@ -243,7 +243,7 @@ impl fmt::Display for GivenArgument {
     }
 }
 
-/// Parses the arguments of a client's command line, without the program's name.
+/// Parses the command line of a client, without the program's name.
 ///
 /// # Errors
 /// The first argument that is unknown or lacks valid words.

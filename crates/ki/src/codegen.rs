@@ -137,7 +137,6 @@ fn record(one: &Struct<'_>, out: &mut String) {
     out.push_str("    }\n");
 }
 
-/// Writes the enum over the messages.
 fn dispatch(structs: &[Struct<'_>], any: bool, out: &mut String) {
     let (own, elided) = if any { ("<'d>", "<'_>") } else { ("", "") };
     out.push('\n');

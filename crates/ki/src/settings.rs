@@ -1,5 +1,4 @@
-//! Reading TOML files that people write, by hand, so that every mistake is reported with its
-//! position.
+//! Reading hand-written TOML files. Every mistake is reported with its position.
 
 use core::ops::Range;
 use core::str::FromStr;

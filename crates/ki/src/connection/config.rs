@@ -9,7 +9,7 @@ use crate::control::SessionTime;
 use crate::crypt::observer::ObserverKeys;
 use crate::schema::Protocols;
 
-/// The most bytes of a frame body that an observer reads.
+/// The maximum size in bytes of a frame body that an observer reads.
 pub const MAX_OBSERVED_BYTES: u64 = 64 << 20;
 
 /// The evidence that the other side is alive.
@@ -33,7 +33,7 @@ pub enum UnknownControl {
 /// The settings shared by clients and servers.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The Unix time at zero of the driver's clock.
+    /// The Unix time when the driver's clock is at zero.
     pub epoch: Duration,
     /// The interval between keep-alives. The response to each must arrive before the next is due.
     /// Default 10 s for clients, 60 s for servers.
@@ -58,7 +58,7 @@ impl Common {
         }
     }
 
-    /// The wall-clock time at a time of the driver's clock.
+    /// Converts a time on the driver's clock to wall-clock time.
     pub(super) fn clock(&self, now: Duration) -> SessionTime {
         SessionTime::since_1970(self.epoch.saturating_add(now))
     }
@@ -77,9 +77,9 @@ pub struct ServerConfig {
     /// Whether messages that arrive before the accept are kept and delivered afterwards, rather
     /// than ignored. Default true.
     pub keep_early: bool,
-    /// The most messages to keep; more close the connection. Default 256.
+    /// The maximum number of messages to keep. Exceeding it closes the connection. Default 256.
     pub max_early_frames: usize,
-    /// The most bytes to keep; more close the connection. Default 1 MiB.
+    /// The maximum number of bytes to keep. Exceeding it closes the connection. Default 1 MiB.
     pub max_early_bytes: usize,
     /// The maximum size in bytes of a frame body before the first session is accepted, including
     /// the accept. A longer one closes the connection as soon as its length arrives. Default 4 KiB:
@@ -95,7 +95,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults. `epoch` is the Unix time at zero of the driver's clock.
+    /// The defaults. `epoch` is the Unix time when the driver's clock is at zero.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self {
@@ -127,7 +127,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The defaults. `epoch` is the time since 1970 at zero of the driver's clock.
+    /// The defaults. `epoch` is the Unix time when the driver's clock is at zero.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self {
@@ -164,8 +164,8 @@ impl ClientConfig {
 pub struct RelayConfig {
     /// The user's keys for encrypted connections.
     pub keys: Arc<ObserverKeys>,
-    /// The maximum size of a frame body in bytes. From a longer one on, the stream is forwarded
-    /// unread. Default 4 MiB.
+    /// The maximum size of a frame body in bytes. From the first longer frame on, the stream is
+    /// forwarded unread. Default 4 MiB.
     pub max_frame_bytes: u32,
     /// Limits on what is queued for each side, and on what is kept from the other side.
     pub bounds: Bounds,

@@ -9,8 +9,8 @@
 //!   [`News::Ignored`], and keep those that arrive before the accept. It reports the kept ones out
 //!   of order, after [`News::Established`].
 //! * Keep-alives and their answers count in the [`Bounds`](worldwire_core::connection::Bounds): if
-//!   there is no room for one, that limit closes the connection, since the other side asks but does
-//!   not read.
+//!   there is no room for one, the connection closes, since the other side sends requests without
+//!   reading the answers.
 //! * A datagram that does not consist of whole frames is a separate fault and closes nothing.
 //! * [`RelayConfig`] describes how relays behave.
 //!
@@ -205,7 +205,7 @@ impl Connection {
         })
     }
 
-    /// Handles bytes of a side that cannot be read.
+    /// Handles bytes from one side that cannot be read.
     fn fault(&mut self, side: Side, error: Error) {
         let stream = &mut self.streams[side.index()];
         let datagram = stream.drop_datagram();

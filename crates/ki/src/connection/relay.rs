@@ -20,7 +20,7 @@ use crate::crypt::stream::{Sealer, StreamKey};
 use crate::frame::{BODY_HEAD_BYTES, FrameHead, control_opcode};
 use crate::message::RawMessage;
 
-/// What only a relay has, apart from its lanes.
+/// The state that only a relay has, apart from its lanes.
 #[derive(Debug)]
 pub struct RelayState {
     pub(super) config: Arc<RelayConfig>,

@@ -138,7 +138,7 @@ impl Sender {
             return Err(SendError::NotEstablished);
         };
         if session_id == 0 || session_id == id {
-            let error = Error::value("another session id", session_id.to_string());
+            let error = Error::value("another session ID", session_id.to_string());
             return Err(SendError::Encode(error));
         }
         self.session = Session::Stale { id, next: session_id };
@@ -483,7 +483,7 @@ impl Inject for Sender {
 }
 
 /// A client's keep-alive: milliseconds within the minute, and minutes, which wrap after 45 days.
-/// Unverified: what the retail client's milliseconds count; they exceed 999.
+/// Unverified: the meaning of the retail client's milliseconds, which exceed 999.
 #[expect(clippy::cast_possible_truncation, reason = "the wire has 16 bits for either")]
 fn client_alive(salt: Option<Salt>, since: Duration) -> KeepAlive {
     KeepAlive::Client {

@@ -25,7 +25,7 @@ pub struct SessionIds {
 
 const WORDS: usize = 1 << 10;
 
-/// The most live sessions of one server.
+/// The maximum number of live sessions on one server.
 pub const MAX_SESSIONS: u32 = 65_535;
 
 impl Default for SessionIds {

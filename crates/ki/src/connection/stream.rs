@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// For a stream that is already running: reads it from the first frame found.
+    /// Creates a stream that is already running. It is read from the first frame found.
     pub(super) fn join(&mut self) {
         self.state = ReadState::Searching(Search::new(0, 0));
     }
@@ -412,7 +412,7 @@ impl Stream {
         self.state = ReadState::Searching(search);
     }
 
-    /// Nothing of this stream is read any more.
+    /// Stops reading this stream.
     pub(super) fn give_up(&mut self) {
         self.datagrams.clear();
         self.incoming.drop_unread();

@@ -1,5 +1,5 @@
-//! AES-128-GCM, piece by piece: the crates only process whole messages, and a connection cannot wait
-//! for a chunk of 64 KiB.
+//! AES-128-GCM, piece by piece. Existing crates only process whole messages, but a connection cannot
+//! wait for a chunk of 64 KiB.
 
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipher, StreamCipherSeek};
@@ -65,7 +65,6 @@ impl Cipher {
         self.partial.clear();
     }
 
-    /// Encrypts or decrypts.
     pub(super) fn apply(&mut self, data: &mut [u8]) {
         self.keystream.apply_keystream(data);
     }
@@ -76,7 +75,6 @@ impl Cipher {
         self.keystream.seek(at + length as u64);
     }
 
-    /// Adds ciphertext to the tag.
     pub(super) fn hash(&mut self, mut sealed: &[u8]) {
         if !self.partial.is_empty() {
             let take = sealed.len().min(BLOCK_BYTES - self.partial.len());
@@ -106,7 +104,7 @@ impl Cipher {
         tag
     }
 
-    /// Whether the tag is right. Takes the same time whether it is or not.
+    /// Checks the tag in constant time.
     pub(super) fn is_tag(&self, tag: &[u8; BLOCK_BYTES], length: usize) -> bool {
         self.tag(length).ct_eq(tag).into()
     }

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_hash_is_one() {
+    fn invalid_password_hashes_are_refused() {
         let parse = |hash: &str| {
             KeyFile::parse("k", &format!("[[ki.login]]\npassword-hash = \"{hash}\"\n"))
         };
@@ -282,14 +282,14 @@ mod tests {
         both.merge(file.clone());
         assert_eq!(both.observer().streams, [(None, key), (session, key)]);
         assert!(both.open_rec1(&sealed("Merle", "hunter2"), salt).is_some());
-        // Other people's secrets stay closed.
+        // Other accounts' secrets stay closed.
         assert_eq!(file.open_rec1(&sealed("Merle", "hunter3"), salt), None);
         assert_eq!(file.open_rec1(&sealed("Other", "hunter2"), salt), None);
         assert!(KeyFile::parse("keys", "Key.Auth.N = 1").expect("not ours").is_empty());
     }
 
     #[test]
-    fn the_servers_secret_is_known_by_itself() {
+    fn a_ck2_alone_opens_the_servers_answer() {
         let salt = Salt { session_id: 7, seconds: 1_700_000_000, millis: 1 };
         let file = KeyFile::parse("keys", "[[ki.login]]\nck2 = \"c2VjcmV0\"\n").expect("right");
         let mut sealed = b"c2VjcmV0".to_vec();

@@ -1,10 +1,10 @@
-//! What the login's secrets depend on.
+//! The salt of the login's secrets.
 
 use core::fmt;
 
 use crate::control::SessionOffer;
 
-/// What all secrets of a connection depend on: ID and time of the session offer that it received.
+/// The ID and time of the session offer, on which all secrets of a connection depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Salt {
     /// The session ID.

@@ -23,13 +23,13 @@ pub struct StreamKey {
     pub key: [u8; 16],
     /// The first nonce.
     pub nonce: [u8; 16],
-    /// Without the feature `keys` there is no cipher, so nobody can have a key.
+    /// Without the feature `keys` there is no cipher, so no key can exist.
     #[cfg(not(feature = "keys"))]
     pub(super) never: core::convert::Infallible,
 }
 
 impl StreamKey {
-    /// The nonce of a chunk that a relay had to add: nobody else knows one.
+    /// The nonce of a chunk that a relay added.
     pub(crate) fn derived_nonce(&self, tag: [u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         super::cipher::derived_nonce(self, tag)
     }
@@ -53,7 +53,7 @@ pub(crate) const fn chunk_bytes(side: Side) -> usize {
 /// Decrypts one direction of an encrypted connection.
 pub struct Opener {
     stream: Chunks,
-    /// The tag and nonce, as far as received.
+    /// The received part of the tag and nonce.
     rest: Vec<u8>,
     chunk: Chunk,
     /// Whether bytes of the next tag, and of the next nonce, are missing.
@@ -223,7 +223,7 @@ impl Opener {
         if self.stream.left == 0 { REST_BYTES - self.rest.len() } else { 0 }
     }
 
-    /// The tag and nonce, as far as received.
+    /// The received part of the tag and nonce.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.rest
     }
@@ -267,7 +267,6 @@ impl Sealer {
         self.stream.left == 0
     }
 
-    /// The tag of a full chunk.
     pub(crate) fn tag(&self) -> [u8; BLOCK_BYTES] {
         self.stream.tag()
     }
@@ -311,7 +310,6 @@ impl Chunks {
         self.cipher.pass(length);
     }
 
-    /// The tag of a full chunk.
     fn tag(&self) -> [u8; BLOCK_BYTES] {
         self.cipher.tag(self.chunk)
     }

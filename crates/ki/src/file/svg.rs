@@ -68,19 +68,16 @@ impl View {
     }
 }
 
-/// Writes the end of the picture.
 pub(super) fn end(out: &mut String) {
     out.push_str("</svg>\n");
 }
 
-/// Writes a text at a position.
 pub(super) fn push_label([x, y]: [f64; 2], text: &str, out: &mut String) {
     let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\">");
     push_escaped(text, out);
     out.push_str("</text>\n");
 }
 
-/// Whether all coordinates are finite.
 pub(super) fn is_finite(place: &[f64; 3]) -> bool {
     place.iter().all(|part| part.is_finite())
 }

@@ -366,7 +366,6 @@ fn write_table(json: &Json, writer: &mut Writer) -> Result<()> {
     fields.end()
 }
 
-/// Reads a table without its records.
 fn template_from_json(fields: &mut FieldsOf<'_>) -> Result<Table<'static>> {
     fields.take_optional("count");
     let stated_size = stated_size(fields)?;

@@ -22,7 +22,7 @@ use crate::types::{FieldType, FieldValue, Str};
 use crate::xml::Diagnostics;
 use crate::xml::records::{self, Element, Item};
 
-/// This many bytes of text are written whatever the limits are.
+/// The limit on the growth of the text applies only beyond this many bytes.
 const FREE_TEXT: u64 = 1 << 16;
 
 /// The outcome of reading tables from XML.

@@ -130,8 +130,8 @@ impl Put {
 }
 
 impl Protocols {
-    /// Builds a message from these fields. Fields missing from its definition are left out; all
-    /// others have their defaults.
+    /// Builds a message from these fields. Fields that its definition lacks are ignored; fields not
+    /// given have their defaults.
     pub fn compose(
         &self,
         service: u8,

@@ -18,8 +18,7 @@ pub enum Fit {
     TooLong {
         /// The number of bytes left.
         bytes: usize,
-        /// The fields that these bytes are, if fields that a later revision appends fit them
-        /// exactly.
+        /// The fields that a later revision appends, if these bytes match them exactly.
         appended: Vec<Box<str>>,
     },
     /// Bytes are missing.

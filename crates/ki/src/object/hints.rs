@@ -1,6 +1,6 @@
 //! Which message fields hold objects, and how to decode them.
 //!
-//! The wire format does not say this. A few fields are built in, and users can add more:
+//! The wire format does not identify these fields. Some are built in, and users can add more:
 //!
 //! ```toml
 //! # A field with an object. Omitted keys are as in ObjectOptions::default().
@@ -112,7 +112,7 @@ impl Hints {
     /// Adds a user's hints. A later hint for the same field replaces an earlier one.
     ///
     /// # Errors
-    /// Everything wrong with the text. In that case, none of its hints are added.
+    /// Every error in the text. In that case, none of its hints are added.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), Vec<Diagnostic>> {
         let (mut settings, root) = Settings::open(name, text.trim_start_matches(BOM));
         let mut hints = Vec::new();

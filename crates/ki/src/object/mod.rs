@@ -91,7 +91,7 @@ pub static FLAG_NAMES: Names = Names::fixed(&[
 /// The first bytes of a file.
 pub const MAGIC: &[u8; 4] = b"BINd";
 
-/// How to decode and encode a stream. A stream does not say this itself, so its reader must know.
+/// How to decode and encode a stream. Streams do not carry this information.
 #[derive(Clone, Debug)]
 pub struct ObjectOptions {
     /// [`STATEFUL`], [`COMPACT`] and so on. A stateful stream carries its own flags.

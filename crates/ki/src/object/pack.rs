@@ -1,4 +1,4 @@
-//! Compressed data with its size in front.
+//! Compressed data preceded by its size.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,6 @@ pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
-/// The contents of an envelope, if they are not compressed.
 pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
     if size & ENVELOPE_STORED == 0 {
         return Ok(None);
@@ -68,7 +67,7 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
     limits.check_inflated(packed.len(), size.into())?;
     let size = size as usize;
-    // The capacity follows the output: this may not be zlib data, nor the number before it a size.
+    // The capacity follows the output, because the stated size cannot be trusted.
     let mut plain = Vec::new();
     let mut inflater = Decompress::new(true);
     loop {

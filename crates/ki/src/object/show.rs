@@ -5,7 +5,6 @@ use worldwire_core::{Form, Place, Reader, Trace, Value};
 use super::visitor::{Bits, CoreId, Leaf};
 use crate::schema::classes::{Class, Classes, Part, Property, Tuple};
 
-/// Reports the tag of an object.
 pub(super) fn show_tag<'c, T: Trace<'c>>(
     reader: &mut Reader<'_, T>,
     classes: &'c Classes,
@@ -23,7 +22,6 @@ pub(super) fn show_tag<'c, T: Trace<'c>>(
     }
 }
 
-/// Reports a value.
 pub(super) fn show_leaf<'c, T: Trace<'c>>(
     reader: &mut Reader<'_, T>,
     property: Option<&'c Property>,

@@ -347,7 +347,7 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_
     Some(true)
 }
 
-/// The type of a field. Accepts every misspelling that real files contain.
+/// Reads the type of a field. Accepts every misspelling found in real files.
 fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<FieldType> {
     let attribute = |name: &str| item.attributes.iter().find(|it| it.name == name);
     let attribute = attribute("TYPE").or_else(|| {

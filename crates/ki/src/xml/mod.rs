@@ -45,7 +45,7 @@ pub(crate) enum Token<'t> {
     End,
 }
 
-/// Why a text is not XML.
+/// The reason why a text is not XML.
 pub(crate) enum ScanError {
     /// The XML is not well-formed.
     Invalid {

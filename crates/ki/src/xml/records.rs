@@ -1,4 +1,4 @@
-//! The shape that message definitions and tables share: elements with records with fields.
+//! The structure shared by message definitions and tables: elements with records of fields.
 
 use core::ops::Range;
 use std::borrow::Cow;

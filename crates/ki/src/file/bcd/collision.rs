@@ -200,7 +200,6 @@ impl<'d> Field<'d> for Collision<'d> {
     }
 }
 
-/// Decodes a known type.
 fn kind<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>, name: &'n str) -> Result<CollisionType> {
     let at = reader.position() as u64;
     let kind = reader.shown(

@@ -20,7 +20,7 @@ impl BcdFile<'_> {
     /// that are not finite are omitted.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
-        // In two passes, as shapes take far more memory than their encoding.
+        // Two passes, because shapes take far more memory than their encoding.
         let view = View::of(self.drawn().flat_map(|(_, surface)| surface.vertices));
         let mut shapes: Vec<(f64, String)> = Vec::new();
         let mut names = String::new();

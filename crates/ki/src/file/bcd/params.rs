@@ -16,7 +16,7 @@ record! {
 }
 
 record! {
-    /// A ray. Position and direction are one number each, unusual as that is.
+    /// A ray. Position and direction are a single number each.
     pub struct RayParams {
         position "position": Float,
         direction "direction": Float,

@@ -154,7 +154,6 @@ impl<'f> NavGraph<'f> {
         Some(route)
     }
 
-    /// The length of a link.
     fn length(&self, from: usize, to: usize) -> f64 {
         if self.nav.zone_names.is_some() {
             return 1.0;

@@ -233,7 +233,7 @@ impl Inflater {
         }
         let wanted = || format!("a zlib stream of {size} bytes");
         let Some(output) = self.buffer.get_mut(..size) else {
-            return Err(Error::malformed(wanted(), "more than fits into memory"));
+            return Err(Error::malformed(wanted(), "more than fits in memory"));
         };
         match self.decompressor.zlib_decompress(stream, output) {
             Ok(written) if written == size => Ok(output),

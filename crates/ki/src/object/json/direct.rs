@@ -38,7 +38,6 @@ fn fallback<E: Error>() -> E {
     E::custom("not in the direct form")
 }
 
-/// Reads an object or null.
 struct Nested<'b, 'c, 'r> {
     builder: &'b mut Builder<'c, 'r>,
     slot: Slot<'c>,
@@ -107,7 +106,6 @@ impl<'de> DeserializeSeed<'de> for PropertyValue<'_, '_, '_> {
     }
 }
 
-/// Reads the elements of a container.
 struct Elements<'b, 'c, 'r> {
     builder: &'b mut Builder<'c, 'r>,
     property: &'c Property,
@@ -164,12 +162,10 @@ struct ClassKey;
 
 of_text!(ClassKey(self, text) -> (), "$class", (text == "$class").then_some(()));
 
-/// Reads the class of an object.
 struct ClassName<'c>(&'c Classes);
 
 of_text!(ClassName<'c>(self, text) -> &'c Class, "a class", self.0.find(text));
 
-/// Reads the name of a property.
 struct PropertyName<'c>(&'c Class);
 
 of_text!(PropertyName<'c>(self, text) -> &'c Property, "a property", self.0.property(text));

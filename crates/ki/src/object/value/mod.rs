@@ -19,7 +19,7 @@ use crate::schema::classes::{Class, Classes, Tuple};
 pub struct Object {
     nodes: Vec<Node>,
     data: Vec<u8>,
-    /// How many bytes of the data belong to removed values.
+    /// The number of data bytes that belong to removed values.
     unused: usize,
     /// The innermost open container. Until it is complete, its size field links to the one around
     /// it.
@@ -30,13 +30,12 @@ pub struct Object {
 /// The initial capacity, in nodes and in bytes.
 const INITIAL_CAPACITY: usize = 64;
 const FIRST_BYTES: usize = 64;
-/// Up to this many unused bytes are not worth compacting.
+/// The number of unused bytes up to which compacting is not worthwhile.
 const MAX_UNUSED: usize = 1 << 12;
 /// The size of the template before the bytes of an unknown object.
 const TEMPLATE_BYTES: usize = 4;
 /// The maximum number of nodes that indices can address.
 const MAX_NODES: u64 = u32::MAX as u64 - 1;
-/// No node.
 const NONE: u32 = u32::MAX;
 /// In place of a property index: the leftovers of the object.
 const REST: u32 = u32::MAX - 1;
@@ -213,7 +212,6 @@ impl Object {
         Ok(())
     }
 
-    /// Stores bytes.
     #[inline]
     fn keep(&mut self, bytes: &[u8]) -> Result<Range> {
         let max = u64::from(u32::MAX);
@@ -227,7 +225,6 @@ impl Object {
         }
     }
 
-    /// Stores undecoded bits.
     #[cold]
     fn keep_raw(&mut self, slot: Slot<'_>, value: Leaf<'_>) -> Result<Stored> {
         Ok(match value {

@@ -38,7 +38,7 @@ use crate::xml::{Diagnostics, decode};
 /// The outcome of reading objects from XML.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The objects, unless the file is not such XML. Unknown classes and properties are omitted.
+    /// The objects; `None` if the file is not object XML. Unknown classes and properties are omitted.
     pub objects: Option<Vec<Object>>,
     /// Warnings and errors.
     pub diagnostics: Vec<Diagnostic>,

@@ -70,7 +70,6 @@ impl Writer {
     }
 }
 
-/// The error for undecoded bits.
 fn no_form() -> Error {
     Error::value("a decoded value", "undecoded bits").hint("JSON can represent it")
 }

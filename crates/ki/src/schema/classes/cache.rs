@@ -144,7 +144,7 @@ pub(crate) fn sealed(content: ContentHash, rest: &[u8]) -> Vec<u8> {
 
 fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
     if reader.take_array()? != *MAGIC {
-        return Err(Error::malformed("a class cache", "something else"));
+        return Err(Error::malformed("a class cache", "other data"));
     }
     let version = reader.u32("version")?;
     if version != VERSION {
@@ -259,7 +259,6 @@ fn pick<E: Clone>(list: &[E], index: u32) -> Result<E> {
     })
 }
 
-/// The distinct texts.
 #[derive(Default)]
 struct Texts<'t> {
     list: Vec<&'t str>,

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_classes_with_one_hash_the_later_wins() {
+    fn the_later_of_two_classes_with_the_same_hash_wins() {
         let list = |classes: &[(&str, u32)]| {
             let class = |(name, hash): &(&str, u32)| {
                 format!(

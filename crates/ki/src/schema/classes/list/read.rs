@@ -221,7 +221,6 @@ impl<'de> Visitor<'de> for ClassOf<'_, '_> {
     }
 }
 
-/// Reads the properties of a class into a list.
 struct PropertyMap<'l, 't>(&'l mut ListContents<'t>, &'l mut Vec<Property>);
 
 seed!(PropertyMap<'_, '_>, ());
@@ -321,7 +320,6 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
     }
 }
 
-/// Reads the options of an enumeration.
 struct ChoicesOf;
 
 seed!(ChoicesOf, Arc<Choices>);
