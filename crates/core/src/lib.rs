@@ -96,7 +96,7 @@ mod writer;
 
 pub use diagnostic::{Diagnostic, Severity, Source};
 pub use error::{Error, ErrorKind, Result, Step};
-pub use field::{Bytes32, Field, List32, Rest, count32, list_from_json};
+pub use field::{Bytes32, Field, List32, Rest, count32, encode_list, list_from_json};
 pub use float::{Double, Float};
 pub use limits::Limits;
 pub use message::{ClassInfo, Classes, FieldInfo, MessageInfo, Messages, OtherClass, Record};

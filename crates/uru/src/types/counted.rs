@@ -6,7 +6,9 @@ use core::ops::Deref;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given};
-use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer, list_from_json};
+use worldwire_core::{
+    Error, Field, Form, Reader, Result, Sampler, Trace, Writer, encode_list, list_from_json,
+};
 
 /// A counted string: a `u16` byte count, then the bytes. Current clients send UTF-8.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -280,10 +282,7 @@ impl<'d, C: Count + 'static, E: Field<'d>, const MIN: usize> Field<'d> for List<
             return Err(error);
         }
         C::write(self.len(), writer)?;
-        for (index, element) in self.iter().enumerate() {
-            element.encode(writer).map_err(|error| error.inside_item(index))?;
-        }
-        Ok(())
+        encode_list(self, writer)
     }
 
     fn from_json(json: Given<'_>) -> Result<Self> {
