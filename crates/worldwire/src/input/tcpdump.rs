@@ -84,9 +84,9 @@ impl PacketCopy {
             Some(interface) => interface,
             None => {
                 self.links.push(packet.link);
-                self.writer.interface(packet.link, &[])?
+                self.writer.interface(packet.link)?
             }
         };
-        self.writer.packet(interface, packet.time, packet.data, packet.original_length, None)
+        self.writer.packet(interface, packet.time, packet.data, packet.original_length)
     }
 }
