@@ -36,7 +36,7 @@ impl Child {
         let mut command = Command::new("tcpdump");
         // Whole packets to standard output, each as soon as it is captured.
         command.args(["-U", "-s", "0", "-w", "-", "-i", &asked.interface, "--"]);
-        command.args(&asked.filter).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(&asked.packets).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             let text = match error.kind() {
                 io::ErrorKind::NotFound => {
