@@ -297,7 +297,7 @@ pub(crate) struct View {
 /// Whether to write JSON, and how.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JsonForm {
-    /// Write one JSON object per line, which `worldwire encode` reads
+    /// Write JSON that `worldwire encode` reads, one object per line
     #[arg(long)]
     pub(crate) json: bool,
     /// Same as --json, with integers of more than 53 bits as strings
@@ -465,7 +465,7 @@ pub(crate) enum SideArg {
 /// What a codec needs to know about a blob.
 #[derive(Debug, Args)]
 pub(crate) struct BlobContext {
-    /// Sender, for codecs whose messages differ by side, if the JSON to encode does not name it
+    /// Side that sent it, for codecs whose messages differ by side
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: SideArg,
     /// Key file, for codecs that decrypt or encrypt; can be repeated
@@ -495,6 +495,9 @@ pub(crate) struct Decode {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("from", |arg| {
+    arg.help("Side that sent it, for codecs whose messages differ by side, if the JSON does not name it")
+}))]
 pub(crate) struct Encode {
     /// Codec; `worldwire codecs` lists them
     #[arg(required_unless_present = "lines")]
