@@ -496,7 +496,9 @@ pub(crate) struct Decode {
 
 #[derive(Debug, Args)]
 #[command(mut_arg("from", |arg| {
-    arg.help("Side that sent it, for codecs whose messages differ by side, if the JSON does not name it")
+    arg.help(
+        "Side that sent it, for codecs whose messages differ by side, if the JSON does not name it",
+    )
 }))]
 pub(crate) struct Encode {
     /// Codec; `worldwire codecs` lists them
