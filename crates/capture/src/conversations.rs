@@ -9,7 +9,7 @@ use worldwire_core::{Limits, Side};
 
 use crate::event::{Closed, Event, EventKind, Opened, Owner};
 use crate::fragments::Fragments;
-use crate::network::{Segment, TcpFlags, Transport, segment};
+use crate::network::{Segment, TcpHeader, segment};
 use crate::reader::Packet;
 use crate::stream::{Delivery, Room, Stream};
 use crate::time::Timestamp;
@@ -140,7 +140,7 @@ impl Conversation {
         self.streams.iter().map(Stream::held).sum()
     }
 
-    fn relation(&self, sender: usize, segment: &Segment<'_>, head: &Head) -> Relation {
+    fn relation(&self, sender: usize, segment: &Segment<'_>, head: &TcpHeader) -> Relation {
         let side = self.side(sender);
         let [own, other] = [&self.streams[side.index()], &self.streams[side.other().index()]];
         if !head.syn || head.rst {
@@ -175,22 +175,12 @@ impl Conversation {
 
     /// Whether a reset from this side is plausible. An end that has sent nothing has no sequence
     /// number to compare, but acknowledges what it refuses.
-    fn could_reset(&self, side: Side, head: &Head) -> bool {
+    fn could_reset(&self, side: Side, head: &TcpHeader) -> bool {
         let [own, other] = [&self.streams[side.index()], &self.streams[side.other().index()]];
         let refused =
             head.acknowledged.is_some_and(|number| other.has_begun() && other.is_plausible(number));
         if own.has_begun() { own.is_plausible(head.sequence) } else { refused }
     }
-}
-
-/// The fields of a TCP header that decide what happens to a segment.
-#[derive(Clone, Copy, Debug)]
-struct Head {
-    sequence: u32,
-    acknowledged: Option<u32>,
-    syn: bool,
-    fin: bool,
-    rst: bool,
 }
 
 impl Conversations {
@@ -308,41 +298,17 @@ impl Table {
             [segment.target, segment.source]
         };
         let sender = usize::from(!from_lower);
-        let datagrams = matches!(segment.transport, Transport::Udp);
-        self.route(ends, sender, segment, stamp, out);
-        Key { ends, datagrams }
-    }
-
-    fn route(
-        &mut self,
-        ends: [(IpAddr, u16); 2],
-        sender: usize,
-        segment: &Segment<'_>,
-        stamp: (Timestamp, u64),
-        out: &mut dyn FnMut(Event<'_>),
-    ) {
-        match segment.transport {
-            Transport::Udp => {
-                let key = Key { ends, datagrams: true };
-                self.open(key, sender, false, stamp, out);
-                if let Some(conversation) = self.touch(key, stamp) {
-                    let (number, side) = (conversation.number, conversation.side(sender));
-                    let bytes = segment.payload;
-                    report(out, number, stamp, EventKind::Datagram { side, bytes });
-                }
-            }
-            Transport::Tcp { sequence, acknowledged, flags } => {
-                let key = Key { ends, datagrams: false };
-                let head = Head {
-                    sequence,
-                    acknowledged,
-                    syn: flags.has(TcpFlags::SYN),
-                    fin: flags.has(TcpFlags::FIN),
-                    rst: flags.has(TcpFlags::RST),
-                };
-                self.tcp(key, sender, segment, &head, stamp, out);
-            }
+        let key = Key { ends, datagrams: segment.tcp.is_none() };
+        if let Some(head) = &segment.tcp {
+            self.tcp(key, sender, segment, head, stamp, out);
+            return key;
         }
+        self.open(key, sender, false, stamp, out);
+        if let Some(conversation) = self.touch(key, stamp) {
+            let (number, side) = (conversation.number, conversation.side(sender));
+            report(out, number, stamp, EventKind::Datagram { side, bytes: segment.payload });
+        }
+        key
     }
 
     fn tcp(
@@ -350,7 +316,7 @@ impl Table {
         key: Key,
         sender: usize,
         segment: &Segment<'_>,
-        head: &Head,
+        head: &TcpHeader,
         stamp: (Timestamp, u64),
         out: &mut dyn FnMut(Event<'_>),
     ) {
@@ -403,9 +369,7 @@ impl Table {
                 if !stream.has_begun() {
                     stream.begin(acknowledged);
                 }
-                stream.acknowledge(acknowledged, &mut |delivery| {
-                    report(out, number, stamp, kind(side.other(), delivery));
-                });
+                stream.acknowledge(acknowledged, &mut to(out, number, stamp, side.other()));
             }
             let stream = &mut conversation.streams[side.index()];
             let first = head.sequence.wrapping_add(u32::from(head.syn));
@@ -414,9 +378,8 @@ impl Table {
             }
             if worth || head.fin {
                 let (payload, missing) = (segment.payload, segment.missing);
-                stream.segment(first, payload, missing, head.fin, room, &mut |delivery| {
-                    report(out, number, stamp, kind(side, delivery));
-                });
+                let out = &mut to(out, number, stamp, side);
+                stream.segment(first, payload, missing, head.fin, room, out);
             }
             conversation.end_if_finished(stamp, out);
         }
@@ -456,9 +419,7 @@ impl Table {
         {
             let (number, before) = (conversation.number, conversation.held());
             for side in Side::BOTH {
-                conversation.streams[side.index()].release(&mut |delivery| {
-                    report(out, number, stamp, kind(side, delivery));
-                });
+                conversation.streams[side.index()].release(&mut to(out, number, stamp, side));
             }
             conversation.end_if_finished(stamp, out);
             self.recount(key, before);
@@ -552,9 +513,7 @@ impl Conversation {
         self.over = true;
         let number = self.number;
         for side in Side::BOTH {
-            self.streams[side.index()].flush(&mut |delivery| {
-                report(out, number, stamp, kind(side, delivery));
-            });
+            self.streams[side.index()].flush(&mut to(out, number, stamp, side));
         }
         report(out, number, stamp, EventKind::Closed(why));
     }
@@ -566,10 +525,19 @@ impl Conversation {
     }
 }
 
-fn kind(side: Side, delivery: Delivery<'_>) -> EventKind<'_> {
-    match delivery {
-        Delivery::Data { offset, bytes } => EventKind::Data { side, offset, bytes },
-        Delivery::Gap { offset, length } => EventKind::Gap { side, offset, length },
+/// Reports what a side's stream delivers.
+fn to(
+    out: &mut dyn FnMut(Event<'_>),
+    conversation: u64,
+    stamp: (Timestamp, u64),
+    side: Side,
+) -> impl FnMut(Delivery<'_>) {
+    move |delivery| {
+        let kind = match delivery {
+            Delivery::Data { offset, bytes } => EventKind::Data { side, offset, bytes },
+            Delivery::Gap { offset, length } => EventKind::Gap { side, offset, length },
+        };
+        report(out, conversation, stamp, kind);
     }
 }
 

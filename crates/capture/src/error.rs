@@ -1,6 +1,5 @@
 //! The errors of capture files.
 
-use core::fmt;
 use std::io;
 
 /// Why a capture cannot be read further, or cannot be written.
@@ -16,8 +15,8 @@ pub enum CaptureError {
     /// The file has another format.
     #[error("not a pcap or pcapng capture: it starts with {first}, {looks_like}")]
     NotACapture {
-        /// Its first bytes.
-        first: FirstBytes,
+        /// Up to eight of its first bytes, in hex.
+        first: String,
         /// The likely format.
         looks_like: &'static str,
     },
@@ -86,39 +85,6 @@ pub enum CaptureError {
     },
 }
 
-/// Up to eight bytes from the start of a file, shown as hex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstBytes {
-    bytes: [u8; 8],
-    length: usize,
-}
-
-impl FirstBytes {
-    pub(crate) fn new(start: &[u8]) -> Self {
-        let mut bytes = [0; 8];
-        for (place, byte) in bytes.iter_mut().zip(start) {
-            *place = *byte;
-        }
-        Self { bytes, length: start.len().min(8) }
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for FirstBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, byte) in self.as_slice().iter().enumerate() {
-            let space = if at == 0 { "" } else { " " };
-            write!(f, "{space}{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
 /// The error for a file that starts with `start` and is not a capture.
 pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
     let text = start.iter().all(|&byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'));
@@ -134,5 +100,6 @@ pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
         (_, true) => "unpacked from gzip",
         (_, false) => "which matches no known capture format",
     };
-    CaptureError::NotACapture { first: FirstBytes::new(start), looks_like }
+    let first: Vec<String> = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    CaptureError::NotACapture { first: first.join(" "), looks_like }
 }

@@ -168,11 +168,11 @@ fn captures() -> Vec<Vec<u8>> {
         seeds.push(file);
         let mut file = Vec::new();
         if let Ok(mut writer) = CaptureWriter::new(&mut file, &["a comment"]) {
-            let interface = writer.interface(link, &[]).unwrap_or(0);
-            let _ = writer.secrets(crate::SecretsKind::TLS_KEY_LOG, b"secret");
+            let interface = writer.interface(link).unwrap_or(0);
+            let _ = writer.secrets(crate::SecretsKind::WORLDWIRE, b"secret");
             for frame in &frames {
                 let time = Timestamp::from_parts(1, 5);
-                let _ = writer.packet(interface, time, frame, length(frame), Some("said"));
+                let _ = writer.packet(interface, time, frame, length(frame));
             }
         }
         seeds.push(file);

@@ -50,11 +50,10 @@ mod unusable;
 mod writer;
 
 pub use conversations::Conversations;
-pub use error::{CaptureError, FirstBytes};
+pub use error::CaptureError;
 pub use event::{Closed, Event, EventKind, Opened, Owner};
 pub use link::LinkType;
-pub use network::{Segment, TcpFlags, Transport};
-pub use reader::{CaptureReader, Format, Packet, Record, SecretsKind, Subject};
+pub use reader::{CaptureReader, Packet, Record, SecretsKind};
 pub use synthesis::{SyntheticTcp, SyntheticUdp};
 pub use time::Timestamp;
 pub use unusable::Unusable;

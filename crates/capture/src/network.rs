@@ -10,56 +10,35 @@ use crate::tunnel;
 use crate::unusable::Unusable;
 
 /// A TCP segment or UDP datagram in a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment<'a> {
-    /// The sender.
-    pub source: (IpAddr, u16),
-    /// The receiver.
-    pub target: (IpAddr, u16),
-    /// TCP or UDP.
-    pub transport: Transport,
+pub(crate) struct Segment<'a> {
+    pub(crate) source: (IpAddr, u16),
+    pub(crate) target: (IpAddr, u16),
+    /// The TCP header; `None` for UDP.
+    pub(crate) tcp: Option<TcpHeader>,
     /// The captured part of its payload.
-    pub payload: &'a [u8],
+    pub(crate) payload: &'a [u8],
     /// The number of payload bytes that were sent but not captured.
-    pub missing: u32,
+    pub(crate) missing: u32,
 }
 
-/// The transport protocol of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// TCP.
-    Tcp {
-        /// The sequence number of the first byte of payload, or of the SYN or FIN.
-        sequence: u32,
-        /// The next byte that the sender expects, if ACK is set.
-        acknowledged: Option<u32>,
-        /// The flags.
-        flags: TcpFlags,
-    },
-    /// UDP.
-    Udp,
+/// The fields of a TCP header that decide what happens to a segment.
+pub(crate) struct TcpHeader {
+    /// The sequence number of the first byte of payload, or of the SYN or FIN.
+    pub(crate) sequence: u32,
+    /// The next byte that the sender expects.
+    pub(crate) acknowledged: Option<u32>,
+    pub(crate) syn: bool,
+    pub(crate) fin: bool,
+    pub(crate) rst: bool,
 }
 
-/// The flags of a TCP segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct TcpFlags(pub u8);
-
-impl TcpFlags {
-    /// The sender has no more data.
-    pub const FIN: u8 = 1;
-    /// Opens a connection.
-    pub const SYN: u8 = 2;
-    /// Aborts the connection.
-    pub const RST: u8 = 4;
-    /// The acknowledgement number is valid.
-    pub const ACK: u8 = 16;
-
-    /// Whether a flag is set.
-    #[must_use]
-    pub const fn has(self, flag: u8) -> bool {
-        self.0 & flag != 0
-    }
-}
+/// The flags of a TCP segment: no more data, a new connection, an aborted one, data to deliver at
+/// once, and a valid acknowledgement number.
+pub(crate) const FIN: u8 = 1;
+pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
+pub(crate) const PSH: u8 = 8;
+pub(crate) const ACK: u8 = 16;
 
 /// The maximum number of consecutive IPv6 extension headers.
 const MAX_HEADERS: usize = 16;
@@ -142,14 +121,12 @@ impl Inside<'_> {
         then: impl FnOnce(&Segment<'_>) -> R,
     ) -> Result<R, Unusable> {
         let packet = match ip.protocol {
-            TCP | UDP => {
-                let segment = transport(ip, payload, missing)?;
-                match segment.transport {
-                    Transport::Udp => match tunnel::vxlan(segment.target.1, segment.payload) {
-                        Some(packet) => packet?,
-                        None => return Ok(then(&segment)),
-                    },
-                    Transport::Tcp { .. } => return Ok(then(&segment)),
+            TCP => return Ok(then(&tcp(ip, payload, missing)?)),
+            UDP => {
+                let segment = udp(ip, payload)?;
+                match tunnel::vxlan(segment.target.1, segment.payload) {
+                    Some(packet) => packet?,
+                    None => return Ok(then(&segment)),
                 }
             }
             IP_IN_IP | IPV6_IN_IP => payload,
@@ -219,8 +196,8 @@ struct FragmentPosition {
 }
 
 const IP_IN_IP: u8 = 4;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 const ESP: u8 = 50;
@@ -327,52 +304,45 @@ fn bounded(body: &[u8], length: usize) -> (&[u8], u32) {
     }
 }
 
-fn transport<'a>(
-    ip: &Internet<'_>,
-    payload: &'a [u8],
-    missing: u32,
-) -> Result<Segment<'a>, Unusable> {
+fn tcp<'a>(ip: &Internet<'_>, payload: &'a [u8], missing: u32) -> Result<Segment<'a>, Unusable> {
     let broken = Unusable::Broken;
-    match ip.protocol {
-        TCP => {
-            let header: &[u8; 20] = payload.first_chunk().ok_or(broken)?;
-            let length = usize::from(header[12] >> 4) * 4;
-            if length < 20 {
-                return Err(broken);
-            }
-            let word = |at: usize| {
-                u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-            };
-            let flags = TcpFlags(header[13]);
-            // Missing bytes of truncated options are not payload.
-            let cut = u32::try_from(length.saturating_sub(payload.len())).unwrap_or(u32::MAX);
-            let missing = missing.checked_sub(cut).ok_or(broken)?;
-            Ok(Segment {
-                source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
-                target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
-                transport: Transport::Tcp {
-                    sequence: word(4),
-                    acknowledged: flags.has(TcpFlags::ACK).then(|| word(8)),
-                    flags,
-                },
-                payload: payload.get(length..).unwrap_or_default(),
-                missing,
-            })
-        }
-        UDP => {
-            let (header, body) = payload.split_first_chunk::<8>().ok_or(broken)?;
-            let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-            let length =
-                if length == 0 { body.len() } else { length.checked_sub(8).ok_or(broken)? };
-            let (payload, cut) = bounded(body, length);
-            Ok(Segment {
-                source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
-                target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
-                transport: Transport::Udp,
-                payload,
-                missing: cut,
-            })
-        }
-        other => Err(Unusable::Protocol(other)),
+    let header: &[u8; 20] = payload.first_chunk().ok_or(broken)?;
+    let length = usize::from(header[12] >> 4) * 4;
+    if length < 20 {
+        return Err(broken);
     }
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let has = |flag: u8| header[13] & flag != 0;
+    // Missing bytes of truncated options are not payload.
+    let cut = u32::try_from(length.saturating_sub(payload.len())).unwrap_or(u32::MAX);
+    Ok(Segment {
+        source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
+        target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
+        tcp: Some(TcpHeader {
+            sequence: word(4),
+            acknowledged: has(ACK).then(|| word(8)),
+            syn: has(SYN),
+            fin: has(FIN),
+            rst: has(RST),
+        }),
+        payload: payload.get(length..).unwrap_or_default(),
+        missing: missing.checked_sub(cut).ok_or(broken)?,
+    })
+}
+
+fn udp<'a>(ip: &Internet<'_>, payload: &'a [u8]) -> Result<Segment<'a>, Unusable> {
+    let broken = Unusable::Broken;
+    let (header, body) = payload.split_first_chunk::<8>().ok_or(broken)?;
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let length = if length == 0 { body.len() } else { length.checked_sub(8).ok_or(broken)? };
+    let (payload, missing) = bounded(body, length);
+    Ok(Segment {
+        source: (ip.source, u16::from_be_bytes([header[0], header[1]])),
+        target: (ip.target, u16::from_be_bytes([header[2], header[3]])),
+        tcp: None,
+        payload,
+        missing,
+    })
 }

@@ -4,6 +4,8 @@ use std::net::SocketAddrV4;
 
 use worldwire_core::Side;
 
+use crate::network::{ACK, FIN, PSH, SYN, TCP, UDP};
+
 /// Generates the packets of a TCP conversation over IPv4 and Ethernet: the handshake, segments with
 /// valid sequence numbers and checksums, and the end.
 ///
@@ -27,11 +29,6 @@ pub struct SyntheticTcp {
     next: [u32; 2],
     packets: u16,
 }
-
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const PSH: u8 = 8;
-const ACK: u8 = 16;
 
 /// The maximum payload of a segment.
 const SEGMENT: usize = 1460;
@@ -83,8 +80,7 @@ impl SyntheticTcp {
         self.packets = self.packets.wrapping_add(1);
 
         let mut tcp = Vec::with_capacity(20 + payload.len());
-        tcp.extend(source.port().to_be_bytes());
-        tcp.extend(target.port().to_be_bytes());
+        tcp.extend([source, target].map(|end| end.port().to_be_bytes()).as_flattened());
         tcp.extend(sequence.to_be_bytes());
         tcp.extend(acknowledged.to_be_bytes());
         tcp.extend([5 << 4, flags]);
@@ -94,8 +90,7 @@ impl SyntheticTcp {
         let length = u16::try_from(tcp.len()).unwrap_or(u16::MAX);
 
         let mut pseudo = Vec::with_capacity(12);
-        pseudo.extend(source.ip().octets());
-        pseudo.extend(target.ip().octets());
+        pseudo.extend([source, target].map(|end| end.ip().octets()).as_flattened());
         pseudo.extend([0, TCP]);
         pseudo.extend(length.to_be_bytes());
         let sum = checksum(&[&pseudo, &tcp]);
@@ -133,18 +128,13 @@ impl SyntheticUdp {
         self.packets = self.packets.wrapping_add(1);
         let length = u16::try_from(payload.len() + 8).unwrap_or(u16::MAX);
         let mut udp = Vec::with_capacity(8 + payload.len());
-        udp.extend(source.port().to_be_bytes());
-        udp.extend(target.port().to_be_bytes());
+        udp.extend([source, target].map(|end| end.port().to_be_bytes()).as_flattened());
         udp.extend(length.to_be_bytes());
         udp.extend([0, 0]);
         udp.extend_from_slice(payload);
         frame(&self.ends, side, self.packets, UDP, &udp)
     }
 }
-
-/// Protocol numbers of IPv4.
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 /// A side's packet, starting with its Ethernet header.
 fn frame(
@@ -161,8 +151,7 @@ fn frame(
     ip.extend(length.saturating_add(20).to_be_bytes());
     ip.extend(number.to_be_bytes());
     ip.extend([0x40, 0, 64, protocol, 0, 0]);
-    ip.extend(source.ip().octets());
-    ip.extend(target.ip().octets());
+    ip.extend([source, target].map(|end| end.ip().octets()).as_flattened());
     let sum = checksum(&[&ip]);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 

@@ -18,8 +18,8 @@ use crate::time::Timestamp;
 ///
 /// let mut file = Vec::new();
 /// let mut writer = CaptureWriter::new(&mut file, &["an example"])?;
-/// let interface = writer.interface(LinkType::ETHERNET, &[])?;
-/// writer.packet(interface, Timestamp::from_parts(12, 0), b"frame", 5, None)?;
+/// let interface = writer.interface(LinkType::ETHERNET)?;
+/// writer.packet(interface, Timestamp::from_parts(12, 0), b"frame", 5)?;
 /// # Ok::<(), worldwire_capture::CaptureError>(())
 /// ```
 #[derive(Debug)]
@@ -43,7 +43,10 @@ impl<W: Write> CaptureWriter<W> {
         writer.block.extend_from_slice(&[1, 0, 0, 0]);
         // The section's length is not known yet.
         writer.block.extend_from_slice(&[0xFF; 8]);
-        writer.options(comments)?;
+        for comment in comments {
+            writer.option(1, comment.as_bytes())?;
+        }
+        writer.option(0, &[])?;
         writer.end()?;
         Ok(writer)
     }
@@ -52,15 +55,12 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
-    pub fn interface(&mut self, link: LinkType, comments: &[&str]) -> Result<u32, CaptureError> {
+    /// An IO error.
+    pub fn interface(&mut self, link: LinkType) -> Result<u32, CaptureError> {
         self.begin(1);
         self.block.extend_from_slice(&link.0.to_le_bytes());
         // Two reserved bytes, and four for the maximum packet size: 0 is unlimited.
         self.block.extend_from_slice(&[0; 6]);
-        for comment in comments {
-            self.option(1, comment.as_bytes())?;
-        }
         // Nanoseconds: ten to the power of -9.
         self.option(9, &[9])?;
         self.option(0, &[])?;
@@ -70,19 +70,18 @@ impl<W: Write> CaptureWriter<W> {
         Ok(number)
     }
 
-    /// Writes a packet with at most one comment. `original_length` is its length on the wire.
+    /// Writes a packet. `original_length` is its length on the wire.
     ///
     /// # Errors
     ///
     /// [`CaptureError::Unwritable`] for an undescribed interface, a time before 1970, or a packet
-    /// or comment that is too long; or an IO error.
+    /// that is too long; or an IO error.
     pub fn packet(
         &mut self,
         interface: u32,
         time: Timestamp,
         data: &[u8],
         original_length: u32,
-        comment: Option<&str>,
     ) -> Result<(), CaptureError> {
         if interface >= self.interfaces {
             let what = "a packet on an interface that was not described";
@@ -97,7 +96,6 @@ impl<W: Write> CaptureWriter<W> {
         self.block.extend_from_slice(&captured.to_le_bytes());
         self.block.extend_from_slice(&original_length.to_le_bytes());
         self.padded(data);
-        self.options(comment.as_slice())?;
         self.end()
     }
 
@@ -113,17 +111,6 @@ impl<W: Write> CaptureWriter<W> {
         self.block.extend_from_slice(&count.to_le_bytes());
         self.padded(data);
         self.end()
-    }
-
-    /// Flushes the output.
-    pub fn flush(&mut self) -> Result<(), CaptureError> {
-        self.output.flush().map_err(CaptureError::Write)
-    }
-
-    /// Returns the output.
-    #[must_use]
-    pub fn into_inner(self) -> W {
-        self.output
     }
 
     fn begin(&mut self, kind: u32) {
@@ -145,16 +132,6 @@ impl<W: Write> CaptureWriter<W> {
         self.block.extend_from_slice(data);
         let padded = self.block.len().next_multiple_of(4);
         self.block.resize(padded, 0);
-    }
-
-    fn options(&mut self, comments: &[&str]) -> Result<(), CaptureError> {
-        for comment in comments {
-            self.option(1, comment.as_bytes())?;
-        }
-        if !comments.is_empty() {
-            self.option(0, &[])?;
-        }
-        Ok(())
     }
 
     fn option(&mut self, code: u16, value: &[u8]) -> Result<(), CaptureError> {
@@ -213,11 +190,6 @@ impl<W: Write> ClassicWriter<W> {
         }
         self.record.extend_from_slice(data);
         self.output.write_all(&self.record).map_err(CaptureError::Write)
-    }
-
-    /// Flushes the output.
-    pub fn flush(&mut self) -> Result<(), CaptureError> {
-        self.output.flush().map_err(CaptureError::Write)
     }
 
     /// Returns the output.

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_can_be_pasted() {
+    fn paths_are_quoted_for_a_shell() {
         assert_eq!(shell(Path::new("a/b-1.pcap")), "a/b-1.pcap");
         assert_eq!(shell(Path::new("my captures/it's.pcap")), "'my captures/it'\\''s.pcap'");
         assert_eq!(shell(Path::new("~x")), "'~x'");

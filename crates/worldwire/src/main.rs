@@ -45,7 +45,6 @@ fn main() -> ExitCode {
         // The reader of the output has closed it deliberately.
         Err(Failure::Pipe) => ExitCode::SUCCESS,
         Err(Failure::Run(message)) => {
-            let message = output::without_error_numbers(&message);
             let lines: Vec<String> = message.lines().map(output::printable).collect();
             output::say(format_args!("worldwire: {}", lines.join("\n")));
             ExitCode::from(2)

@@ -1,4 +1,4 @@
-//! What one large JSON document may cost.
+//! The memory that one large JSON document may take.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]

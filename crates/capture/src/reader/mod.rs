@@ -4,7 +4,6 @@ mod pcap;
 mod pcapng;
 
 use core::ops::Range;
-use std::borrow::Cow;
 use std::io::Read;
 
 use worldwire_core::Limits;
@@ -63,15 +62,6 @@ pub enum Record<'a> {
         /// Where the block begins in the unpacked file.
         offset: u64,
     },
-    /// A comment about the capture or a part of it. It follows the record that it is about.
-    Comment {
-        /// What it is about.
-        subject: Subject,
-        /// The text; invalid UTF-8 is replaced.
-        text: Cow<'a, str>,
-        /// Where the block that contains it begins in the unpacked file.
-        offset: u64,
-    },
 }
 
 /// A captured packet, starting with its link header.
@@ -102,37 +92,8 @@ pub struct Packet<'a> {
 pub struct SecretsKind(pub u32);
 
 impl SecretsKind {
-    /// Lines of text as browsers write them with `SSLKEYLOGFILE`.
-    pub const TLS_KEY_LOG: Self = Self(0x544C_534B);
-    /// Lines of text with SSH keys.
-    pub const SSH_KEY_LOG: Self = Self(0x5353_484B);
     /// A worldwire key file: tables with session keys. The number is not registered.
     pub const WORLDWIRE: Self = Self(0x5757_4B46);
-    /// A WireGuard key log.
-    pub const WIREGUARD_KEY_LOG: Self = Self(0x5747_4B4C);
-}
-
-/// What a comment is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Subject {
-    /// The capture, or one section of it.
-    Section,
-    /// The interface of this number.
-    Interface(u32),
-    /// The packet of this number.
-    Packet(u64),
-    /// The previous secrets block.
-    Secrets,
-}
-
-/// The two capture file formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// The classic format: packets of one link type, and nothing else.
-    Pcap,
-    /// The block format: several interfaces, comments, secrets.
-    Pcapng,
 }
 
 impl<R: Read> CaptureReader<R> {
@@ -179,83 +140,21 @@ impl<R: Read> CaptureReader<R> {
         }
         let found = match &mut self.state {
             FormatState::Pcap(pcap) => pcap.advance(&mut self.source, self.largest),
-            FormatState::Pcapng(pcapng) => {
-                pcapng.advance(&mut self.source, self.largest, self.packets)
-            }
+            FormatState::Pcapng(pcapng) => pcapng.advance(&mut self.source, self.largest),
         };
-        match found {
-            Ok(Some(found)) => Ok(Some(self.show(found))),
-            Ok(None) => {
-                self.done = true;
-                Ok(None)
-            }
-            Err(error) => {
-                self.done = true;
-                Err(error)
-            }
-        }
+        self.done = !matches!(found, Ok(Some(_)));
+        Ok(found?.map(|found| self.show(found)))
     }
 
-    /// The number of packets delivered so far.
-    #[must_use]
-    pub const fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    /// The format of the file.
-    #[must_use]
-    pub const fn format(&self) -> Format {
-        match self.state {
-            FormatState::Pcap(_) => Format::Pcap,
-            FormatState::Pcapng(_) => Format::Pcapng,
-        }
-    }
-
-    /// Whether the file is gzipped.
-    #[must_use]
-    pub const fn is_gzip(&self) -> bool {
-        self.source.is_gzip()
-    }
-
-    fn show(&mut self, found: Found) -> Record<'_> {
-        let bytes = self.source.bytes();
-        match found {
-            Found::Packet { data, time, interface, link, original_length } => {
+    fn show(&mut self, Found { data, what }: Found) -> Record<'_> {
+        let data = self.source.bytes().get(data).unwrap_or_default();
+        let offset = self.source.offset();
+        match what {
+            What::Packet(packet) => {
                 self.packets += 1;
-                Record::Packet(Packet {
-                    number: self.packets,
-                    time,
-                    interface,
-                    link,
-                    data: bytes.get(data).unwrap_or_default(),
-                    original_length,
-                    unusable: None,
-                    offset: self.source.offset(),
-                })
+                Record::Packet(Packet { number: self.packets, data, offset, ..packet })
             }
-            Found::Unusable { why, time } => {
-                self.packets += 1;
-                Record::Packet(Packet {
-                    number: self.packets,
-                    time,
-                    interface: 0,
-                    link: LinkType::NULL,
-                    data: &[],
-                    original_length: 0,
-                    unusable: Some(why),
-                    offset: self.source.offset(),
-                })
-            }
-            Found::Secrets { kind, data } => Record::Secrets {
-                kind,
-                data: bytes.get(data).unwrap_or_default(),
-                offset: self.source.offset(),
-            },
-            Found::Comment { subject, text } => Record::Comment {
-                subject,
-                text: String::from_utf8_lossy(bytes.get(text).unwrap_or_default()),
-                offset: self.source.offset(),
-            },
+            What::Secrets(kind) => Record::Secrets { kind, data, offset },
         }
     }
 }
@@ -267,29 +166,28 @@ enum FormatState {
     Pcapng(pcapng::Pcapng),
 }
 
-/// A record as positions in the window, to find it first and borrow it afterwards.
+/// A record, with the position of its bytes in the window: it is found first and borrowed
+/// afterwards.
 #[derive(Debug)]
-enum Found {
-    Packet {
-        data: Range<usize>,
-        time: Timestamp,
-        interface: u32,
-        link: LinkType,
-        original_length: u32,
-    },
-    /// A packet whose block is inconsistent.
-    Unusable {
-        why: Unusable,
-        time: Timestamp,
-    },
-    Secrets {
-        kind: SecretsKind,
-        data: Range<usize>,
-    },
-    Comment {
-        subject: Subject,
-        text: Range<usize>,
-    },
+struct Found {
+    data: Range<usize>,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// Without its number, bytes and offset.
+    Packet(Packet<'static>),
+    Secrets(SecretsKind),
+}
+
+impl What {
+    fn packet(time: Timestamp, interface: u32, link: LinkType, original_length: u32) -> Self {
+        let (number, data, unusable, offset) = (0, &[], None, 0);
+        let packet =
+            Packet { number, time, interface, link, data, original_length, unusable, offset };
+        Self::Packet(packet)
+    }
 }
 
 /// Fills the window with one whole part of the file; `None` if the file properly ends before it.
@@ -308,6 +206,11 @@ fn whole<R: Read>(
         return Ok(None);
     }
     Err(truncated(source.offset(), what, wanted as u64, found as u64))
+}
+
+#[cold]
+fn exceeded(offset: u64, asked: u64, allowed: u64) -> CaptureError {
+    CaptureError::Limit { limit: "capture_block_bytes", offset, asked, allowed }
 }
 
 #[cold]

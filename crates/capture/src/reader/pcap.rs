@@ -10,7 +10,7 @@
 
 use std::io::Read;
 
-use super::{Found, truncated, whole};
+use super::{Found, What, exceeded, truncated, whole};
 use crate::cursor::{Cursor, Order};
 use crate::error::CaptureError;
 use crate::link::LinkType;
@@ -86,12 +86,7 @@ impl Pcap {
             return Ok(None);
         };
         if u64::from(captured) > largest {
-            return Err(CaptureError::Limit {
-                limit: "capture_block_bytes",
-                offset: source.offset(),
-                asked: captured.into(),
-                allowed: largest,
-            });
+            return Err(exceeded(source.offset(), captured.into(), largest));
         }
         // Below the limit, which is less than half of the address space.
         let wanted = header + captured as usize;
@@ -100,13 +95,9 @@ impl Pcap {
             return Err(truncated(source.offset(), "a packet", wanted as u64, found as u64));
         }
         self.pending = wanted;
-        Ok(Some(Found::Packet {
-            data: header..wanted,
-            time: Timestamp::from_parts(seconds.into(), i64::from(fraction) * unit),
-            interface: 0,
-            link: self.link,
-            original_length,
-        }))
+        let time = Timestamp::from_parts(seconds.into(), i64::from(fraction) * unit);
+        let what = What::packet(time, 0, self.link, original_length);
+        Ok(Some(Found { data: header..wanted, what }))
     }
 }
 

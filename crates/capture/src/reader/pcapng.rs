@@ -2,12 +2,12 @@
 //! end.
 //!
 //! Reads section headers, interface descriptions, enhanced, simple and obsolete packets, and
-//! decryption secrets. Skips all other blocks, whatever their length.
+//! decryption secrets. Skips comments, and all other blocks, whatever their length.
 
 use core::ops::Range;
 use std::io::Read;
 
-use super::{Found, SecretsKind, Subject, truncated, whole};
+use super::{Found, SecretsKind, What, exceeded, truncated, whole};
 use crate::cursor::{Cursor, Order};
 use crate::error::CaptureError;
 use crate::link::LinkType;
@@ -28,11 +28,8 @@ pub(super) struct Pcapng {
     interfaces_before: u32,
     /// The time of the last packet that had one.
     time: Timestamp,
-    /// The size of the current block, consumed once its comments are delivered.
+    /// The size of the current block, consumed when the next one is requested.
     pending: usize,
-    /// The unread options of the current block, and what they are about.
-    options: Range<usize>,
-    subject: Subject,
 }
 
 /// What an interface description states about its packets.
@@ -64,22 +61,16 @@ impl Pcapng {
             interfaces_before: 0,
             time: Timestamp::from_nanos(0),
             pending: 0,
-            options: 0..0,
-            subject: Subject::Section,
         }
     }
 
-    /// Advances to the next record. `packets` is the number of packets delivered so far.
+    /// Advances to the next record.
     pub(super) fn advance<R: Read>(
         &mut self,
         source: &mut Source<R>,
         largest: u64,
-        packets: u64,
     ) -> Result<Option<Found>, CaptureError> {
         loop {
-            if let Some(text) = self.next_comment(source.bytes()) {
-                return Ok(Some(Found::Comment { subject: self.subject, text }));
-            }
             source.consume(self.pending);
             self.pending = 0;
             let Some(()) = whole(source, SMALLEST, "a block")? else {
@@ -88,7 +79,7 @@ impl Pcapng {
             let Some(block) = self.next_block(source, largest)? else {
                 continue;
             };
-            if let Some(found) = self.open(source, &block, packets)? {
+            if let Some(found) = self.open(source.bytes(), &block)? {
                 return Ok(Some(found));
             }
         }
@@ -144,12 +135,7 @@ impl Pcapng {
             return Ok(None);
         };
         if u64::from(length) > largest {
-            return Err(CaptureError::Limit {
-                limit: "capture_block_bytes",
-                offset,
-                asked: length.into(),
-                allowed: largest,
-            });
+            return Err(exceeded(offset, length.into(), largest));
         }
         let (length, ending) = (length as usize, ending as usize);
         let found = source.fill(length)?;
@@ -157,57 +143,46 @@ impl Pcapng {
             return Err(truncated(offset, "a block", length as u64, found as u64));
         }
         let again = source.bytes().get(ending..length).unwrap_or_default();
-        if Cursor::new(again, self.order).u32() != u32::try_from(length).ok() {
-            let again = Cursor::new(again, self.order).u32().unwrap_or(0);
-            return Err(bad("its two lengths differ", again));
+        match Cursor::new(again, self.order).u32() {
+            Some(again) if again as usize == length => {}
+            again => return Err(bad("its two lengths differ", again.unwrap_or(0))),
         }
         self.pending = length;
         Ok(Some(Block { kind, ending, offset }))
     }
 
-    /// Decodes the block in the window. [`next_comment`](Self::next_comment) reads its comments
-    /// later.
-    fn open<R: Read>(
-        &mut self,
-        source: &Source<R>,
-        block: &Block,
-        packets: u64,
-    ) -> Result<Option<Found>, CaptureError> {
-        let body = source.bytes().get(..block.ending).unwrap_or_default();
-        let mut cursor = Cursor::new(body.get(8..).unwrap_or_default(), self.order);
+    /// Decodes the block in the window.
+    fn open(&mut self, window: &[u8], block: &Block) -> Result<Option<Found>, CaptureError> {
+        let body = window.get(8..block.ending).unwrap_or_default();
+        let mut cursor = Cursor::new(body, self.order);
         let found = match block.kind {
-            Kind::Section => self.open_section(&mut cursor, block)?,
-            Kind::Interface => self.open_interface(&mut cursor, block)?,
-            Kind::Enhanced | Kind::Obsolete => {
-                self.subject = Subject::Packet(packets + 1);
-                let found = self.open_packet(&mut cursor, block);
-                Some(self.or_unusable(found, &mut cursor))
-            }
-            Kind::Simple => {
-                let found = self.open_simple(&mut cursor, block);
-                Some(self.or_unusable(found, &mut cursor))
-            }
+            Kind::Section => return self.open_section(&mut cursor, block).map(|()| None),
+            Kind::Interface => return self.open_interface(&mut cursor, block).map(|()| None),
+            Kind::Enhanced | Kind::Obsolete => self.open_packet(&mut cursor, block),
+            Kind::Simple => self.open_simple(&mut cursor, block),
             Kind::Secrets => {
-                self.subject = Subject::Secrets;
                 let kind =
                     cursor.u32().ok_or_else(|| block.bad("it is too short for its type", 0))?;
-                let data = taken(&mut cursor, body)
-                    .map_err(|asked| block.bad("its secrets are longer than the block", asked))?;
-                Some(Found::Secrets { kind: SecretsKind(kind), data })
+                let length = cursor.u32();
+                let data = length.and_then(|length| block.take(&mut cursor, length));
+                let data = data.ok_or_else(|| {
+                    let length = length.unwrap_or(0).into();
+                    block.bad("its secrets are longer than the block", length)
+                })?;
+                Ok(Found { data, what: What::Secrets(SecretsKind(kind)) })
             }
         };
-        self.options = body.len() - cursor.rest().len()..body.len();
-        if matches!(block.kind, Kind::Simple) {
-            self.options = 0..0;
-        }
-        Ok(found)
+        // An invalid packet block affects only itself: reading continues with the next block.
+        Ok(Some(found.unwrap_or_else(|why| {
+            let mut what = What::packet(self.time, 0, LinkType::NULL, 0);
+            if let What::Packet(packet) = &mut what {
+                packet.unusable = Some(why);
+            }
+            Found { data: 0..0, what }
+        })))
     }
 
-    fn open_section(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        block: &Block,
-    ) -> Result<Option<Found>, CaptureError> {
+    fn open_section(&mut self, cursor: &mut Cursor<'_>, block: &Block) -> Result<(), CaptureError> {
         let (Some(_), Some(major), Some(_), Some(_)) =
             (cursor.u32(), cursor.u16(), cursor.u16(), cursor.array::<8>())
         else {
@@ -219,15 +194,14 @@ impl Pcapng {
         let described = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
         self.interfaces_before = self.interfaces_before.saturating_add(described);
         self.interfaces.clear();
-        self.subject = Subject::Section;
-        Ok(None)
+        Ok(())
     }
 
     fn open_interface(
         &mut self,
         cursor: &mut Cursor<'_>,
         block: &Block,
-    ) -> Result<Option<Found>, CaptureError> {
+    ) -> Result<(), CaptureError> {
         let (Some(link), Some(_), Some(longest)) = (cursor.u16(), cursor.u16(), cursor.u32())
         else {
             return Err(block.bad("it is too short for its fields", block.ending as u64 + 4));
@@ -240,8 +214,6 @@ impl Pcapng {
                 allowed: INTERFACES as u64,
             });
         }
-        let number = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
-        self.subject = Subject::Interface(self.interfaces_before.saturating_add(number));
         let (mut unit, mut shift) = (Unit::Nanos(1_000), 0);
         let mut options = Options(*cursor);
         while let Some((code, value)) = options.next(self.order) {
@@ -258,16 +230,7 @@ impl Pcapng {
             }
         }
         self.interfaces.push(Interface { link: LinkType(link), longest, unit, shift });
-        Ok(None)
-    }
-
-    /// An invalid packet block affects only itself: reading continues with the next block. The
-    /// start of its options is unknown.
-    fn or_unusable(&self, found: Result<Found, Unusable>, cursor: &mut Cursor<'_>) -> Found {
-        found.unwrap_or_else(|why| {
-            *cursor = Cursor::new(&[], self.order);
-            Found::Unusable { why, time: self.time }
-        })
+        Ok(())
     }
 
     fn open_packet(&mut self, cursor: &mut Cursor<'_>, block: &Block) -> Result<Found, Unusable> {
@@ -283,19 +246,12 @@ impl Pcapng {
             return Err(Unusable::Block);
         };
         let interface = self.interface(number)?;
-        let start = block.ending - cursor.rest().len();
-        let length = usize::try_from(captured).map_err(|_| Unusable::Block)?;
-        cursor.take(length).ok_or(Unusable::Block)?;
-        // Data is padded to a multiple of four; the padding may be missing if there are no options.
-        let _ = cursor.take(length.wrapping_neg() & 3);
-        self.time = interface.time(u64::from(high) << 32 | u64::from(low));
-        Ok(Found::Packet {
-            data: start..start + length,
-            time: self.time,
-            interface: self.interfaces_before.saturating_add(number),
-            link: interface.link,
-            original_length,
-        })
+        let time = interface.time(u64::from(high) << 32 | u64::from(low));
+        let number = self.interfaces_before.saturating_add(number);
+        let what = What::packet(time, number, interface.link, original_length);
+        let found = Found { data: block.take(cursor, captured).ok_or(Unusable::Block)?, what };
+        self.time = time;
+        Ok(found)
     }
 
     fn open_simple(&self, cursor: &mut Cursor<'_>, block: &Block) -> Result<Found, Unusable> {
@@ -303,41 +259,14 @@ impl Pcapng {
         let interface = self.interface(0)?;
         // The captured length is not stated: it is bounded by the interface's limit.
         let longest = if interface.longest == 0 { u32::MAX } else { interface.longest };
-        let length = original_length.min(longest);
-        let start = block.ending - cursor.rest().len();
-        let data = usize::try_from(length).ok().and_then(|length| cursor.take(length));
-        let data = data.ok_or(Unusable::Block)?;
-        Ok(Found::Packet {
-            data: start..start + data.len(),
-            time: self.time,
-            interface: self.interfaces_before,
-            link: interface.link,
-            original_length,
-        })
+        let data = block.take(cursor, original_length.min(longest)).ok_or(Unusable::Block)?;
+        let number = self.interfaces_before;
+        Ok(Found { data, what: What::packet(self.time, number, interface.link, original_length) })
     }
 
     fn interface(&self, number: u32) -> Result<Interface, Unusable> {
         let found = usize::try_from(number).ok().and_then(|number| self.interfaces.get(number));
         found.copied().ok_or(Unusable::Interface)
-    }
-
-    /// The next comment in the current block. Invalid options end the search: nothing important
-    /// follows them.
-    fn next_comment(&mut self, window: &[u8]) -> Option<Range<usize>> {
-        while !self.options.is_empty() {
-            let rest = window.get(self.options.clone()).unwrap_or_default();
-            let mut options = Options(Cursor::new(rest, self.order));
-            let Some((code, value)) = options.next(self.order) else {
-                self.options = 0..0;
-                break;
-            };
-            let text = self.options.start + 4;
-            self.options.start = self.options.end - options.0.rest().len();
-            if code == COMMENT {
-                return Some(text..text + value.len());
-            }
-        }
-        None
     }
 }
 
@@ -377,6 +306,13 @@ struct Block {
 }
 
 impl Block {
+    /// Takes bytes of the block, and returns their position in the window.
+    fn take(&self, cursor: &mut Cursor<'_>, length: u32) -> Option<Range<usize>> {
+        let start = self.ending - cursor.rest().len();
+        let length = cursor.take(length as usize)?.len();
+        Some(start..start + length)
+    }
+
     #[cold]
     fn bad(&self, problem: &'static str, value: u64) -> CaptureError {
         CaptureError::BadBlock { offset: self.offset, what: self.kind.name(), problem, value }
@@ -436,16 +372,6 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Takes length-prefixed bytes and their padding. Returns their position in `body`.
-fn taken(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Range<usize>, u64> {
-    let asked = cursor.u32().ok_or(0_u64)?;
-    let start = body.len() - cursor.rest().len();
-    let length = usize::try_from(asked).map_err(|_| u64::from(asked))?;
-    cursor.take(length).ok_or_else(|| u64::from(asked))?;
-    let _ = cursor.take(length.wrapping_neg() & 3);
-    Ok(start..start + length)
-}
-
 /// The byte order of a section, from the magic number after its length.
 fn section_order(start: &[u8]) -> Option<Order> {
     let magic = start.get(8..)?.first_chunk::<4>()?;
@@ -458,7 +384,5 @@ const SMALLEST: usize = 12;
 /// The maximum number of interfaces per section; real captures have a handful.
 const INTERFACES: usize = 65_536;
 
-/// The code of comments, in every block.
-const COMMENT: u16 = 1;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;

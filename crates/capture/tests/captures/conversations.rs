@@ -322,11 +322,11 @@ proptest! {
             }
         } else {
             let mut writer = worldwire_capture::CaptureWriter::new(&mut file, &[]).unwrap();
-            let interface = writer.interface(LinkType::RAW, &[]).unwrap();
+            let interface = writer.interface(LinkType::RAW).unwrap();
             for (at, frame) in (0..).zip(&frames) {
                 let time = Timestamp::from_parts(at, 999_999_999);
                 let length = u32::try_from(length).unwrap();
-                writer.packet(interface, time, frame, length, None).unwrap();
+                writer.packet(interface, time, frame, length).unwrap();
             }
         }
         let read = |source: &mut dyn std::io::Read| {

@@ -1,4 +1,4 @@
-//! A driver over a stream in memory, with the time in the test's hands.
+//! A driver over a stream in memory, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,7 @@ async fn a_deadline_that_passes_while_the_application_works_is_not_the_peers_fau
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_without_end_do_not_hold_a_deadline_up() {
+async fn endless_input_does_not_delay_a_deadline() {
     let mut served = serve(1024, |_| ());
     served.peer.write_all(&[0xff, 0x7f]).await.unwrap();
     let start = Instant::now();
@@ -114,29 +114,29 @@ async fn a_broken_rule_is_named() {
     assert_eq!(served.hear().await, b"fine");
     let End::Fault { error, state } = served.end.await.unwrap() else { panic!("no fault") };
     assert_eq!(error.to_string(), "wanted a shorter frame, found the longest");
-    // What the application says of itself, once it has heard of everything but the end.
+    // The application's own state, after every event except the end.
     assert_eq!(state, "3 events");
     let seen = served.seen.all();
     assert_eq!(seen.get(1..3).unwrap(), ["Fault", "closed because of a fault"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_read_while_the_application_works_and_what_was_queued_is_written() {
+async fn queued_data_is_written_but_nothing_is_read_while_the_application_works() {
     let mut served = serve(256, |_| ());
     let gate = Arc::default();
     let handle = Arc::clone(&gate);
     let mut waiting = serve(256, |application| application.gate = handle);
     waiting.peer.write_all(&[frame(&[3; 250]), frame(b"wait")].concat()).await.unwrap();
-    // The first answer comes although the application waits.
+    // The first answer arrives although the application waits.
     assert_eq!(waiting.hear().await, [3; 250]);
-    // The stream takes in what fits, and the driver one buffer.
+    // The stream accepts what fits, and the driver one buffer.
     let more = timeout(Duration::from_secs(1), async {
         for _ in 0..100 {
             waiting.peer.write_all(&frame(&[4; 250])).await.unwrap();
         }
     });
     assert!(more.await.is_err());
-    // Another connection does not care.
+    // Other connections are unaffected.
     served.say(b"other").await;
     assert_eq!(served.hear().await, b"other");
     gate.notify_one();
@@ -145,7 +145,7 @@ async fn nothing_is_read_while_the_application_works_and_what_was_queued_is_writ
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_ends_the_connection_and_the_application_hears_of_it() {
+async fn a_panic_ends_the_connection_and_is_reported_to_the_application() {
     let mut served = serve(1024, |_| ());
     served.say(b"panic").await;
     assert_eq!(served.end.await.unwrap(), End::Panicked("as asked".to_owned()));
@@ -153,7 +153,7 @@ async fn a_panic_ends_the_connection_and_the_application_hears_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_queued_is_written_before_the_end() {
+async fn queued_data_is_written_before_the_end() {
     for (last, end) in
         [(b"end".as_slice(), End::Application), (b"close", End::Closed(CloseReason::Local))]
     {
@@ -167,7 +167,7 @@ async fn what_is_queued_is_written_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_download_goes_on_as_there_is_room_and_requests_are_answered_in_between() {
+async fn a_download_continues_when_there_is_room_and_requests_are_answered_meanwhile() {
     let mut served = serve(4096, |_| ());
     served.say(b"download").await;
     assert_eq!(served.hear().await, b"download");
@@ -185,7 +185,7 @@ async fn a_download_goes_on_as_there_is_room_and_requests_are_answered_in_betwee
             }
         }
     }
-    // Low water is four parts, and one may be under way in the writer.
+    // The low-water mark is four parts, and the writer may hold one more.
     let after = answered_after.unwrap();
     assert!((10..=18).contains(&after), "{after}");
 }
@@ -200,7 +200,7 @@ async fn a_peer_that_does_not_read_is_cut_by_the_bound_or_for_stalling() {
     let mut served = serve(1024, |_| ());
     served.say(b"download").await;
     let start = Instant::now();
-    // It speaks, but does not read.
+    // It sends, but does not read.
     let peer = tokio::spawn(async move {
         while served.peer.write_all(&frame(b"?")).await.is_ok() {
             sleep(Duration::from_secs(5)).await;
@@ -212,11 +212,11 @@ async fn a_peer_that_does_not_read_is_cut_by_the_bound_or_for_stalling() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_stops_reading_before_the_bound_is_reached() {
+async fn a_full_queue_stops_reading_before_its_limit() {
     let bounds = Bounds { queued_bytes: 100_000, queued_messages: 4096 };
     let settings = Settings { low_water: 1 << 10, high_water: 10_000, ..Settings::default() };
     let mut served = serve_bounded(1024, bounds, settings, |_| ());
-    // Requests whose answers are far more than the bound, without reading any of them.
+    // Requests whose answers far exceed the limit, none of which is read.
     let (mut reading, mut writing) = tokio::io::split(served.peer);
     let writer = tokio::spawn(async move {
         for _ in 0..1000 {
@@ -244,7 +244,7 @@ async fn notices_reach_the_peer_and_too_many_end_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_says_goodbye_and_a_cut_waits_for_nobody() {
+async fn a_stop_sends_a_goodbye_and_a_cut_does_not_wait() {
     let mut served = serve(1024, |_| ());
     served.say(b"hello").await;
     assert_eq!(served.hear().await, b"hello");
@@ -264,7 +264,7 @@ async fn a_stop_says_goodbye_and_a_cut_waits_for_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flush_that_nobody_reads_ends_in_time() {
+async fn a_flush_to_a_peer_that_reads_nothing_times_out() {
     let mut served = serve(16, |_| ());
     served.peer.write_all(&frame(&[5; 40])).await.unwrap();
     served.say(b"end").await;

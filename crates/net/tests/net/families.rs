@@ -14,7 +14,7 @@ use worldwire_uru::message::gatekeeper::client::FileSrvIpAddressRequest;
 use worldwire_uru::message::gatekeeper::server::FileSrvIpAddressReply;
 use worldwire_uru::message::gatekeeper::{client, server};
 
-/// Asks as soon as setup is complete, answers, and leaves when it got the answer.
+/// Sends a request after setup, answers requests, and closes after its answer.
 struct Gatekeeper;
 
 impl Application<worldwire_uru::connection::Connection> for Gatekeeper {
@@ -56,7 +56,7 @@ impl Application<worldwire_uru::connection::Connection> for Gatekeeper {
 }
 
 #[tokio::test(start_paused = true)]
-async fn uru_asks_and_is_answered() {
+async fn uru_requests_are_answered() {
     let clock = Clock::start();
     let mut config = worldwire_uru::connection::ServerConfig::new(KeyRing::new());
     config.encryption = Encryption::AllowPlain;
@@ -77,7 +77,7 @@ async fn uru_asks_and_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn uru_waits_for_a_client_only_so_long() {
+async fn uru_gives_up_on_a_silent_client() {
     use worldwire_core::{Field as _, Writer};
     use worldwire_uru::connect::ConnectPacket;
 
@@ -136,7 +136,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn ki_keeps_its_beat_and_its_deadlines() {
+async fn ki_sends_heartbeats_and_keeps_deadlines() {
     use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig};
 
     let clock = Clock::start();
@@ -166,7 +166,7 @@ async fn ki_keeps_its_beat_and_its_deadlines() {
     calling.abort();
     assert_eq!(served.await.unwrap(), End::Closed(CloseReason::Remote));
 
-    // Nobody accepts the session.
+    // The session is never accepted.
     let (_silent, io) = duplex(1024);
     let served = serve(io, server());
     assert_eq!(served.await.unwrap(), End::Closed(CloseReason::Timeout(Timer::Setup)));

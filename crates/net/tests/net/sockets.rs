@@ -48,7 +48,7 @@ async fn hear(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn silent_peers_delay_nobody_and_the_rest_is_refused() {
+async fn silent_peers_delay_no_others_and_excess_peers_are_refused() {
     let seen = Seen::default();
     let listener = tcp::Listener::bind("127.0.0.1:0", options(100, 4)).await.unwrap();
     let (address, counts) = (listener.local_addr().unwrap(), listener.counts());
@@ -70,7 +70,7 @@ async fn silent_peers_delay_nobody_and_the_rest_is_refused() {
     assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
     assert_eq!(counts.refused(), 1);
 
-    // A panic ends one connection, and its place is free again.
+    // A panic ends one connection and frees its permit.
     stream.write_all(&frame(b"panic")).await.unwrap();
     seen.until("ended: a defect of worldwire: as asked", 1).await;
     while counts.open() > 3 {
@@ -110,7 +110,7 @@ async fn a_connection_that_does_not_end_is_cut() {
 }
 
 #[tokio::test]
-async fn every_udp_peer_has_a_connection_if_its_first_datagram_is_one() {
+async fn a_udp_peer_gets_a_connection_if_its_first_datagram_is_valid() {
     let seen = Seen::default();
     let listener = udp::Listener::bind("127.0.0.1:0", options(100, 2)).await.unwrap();
     let (address, counts) = (listener.local_addr().unwrap(), listener.counts());
@@ -135,7 +135,7 @@ async fn every_udp_peer_has_a_connection_if_its_first_datagram_is_one() {
     assert_eq!(ask(&second, &frame(b"four")).await, frame(b"four"));
     assert_eq!((counts.refused(), seen.count("too many")), (1, 0));
 
-    // The first ends; the same address may begin again.
+    // After the first has ended, the same address can connect again.
     first.send(&frame(b"end")).await.unwrap();
     seen.until("ended: closed by the application", 1).await;
     let mut buffer = [0; 100];
@@ -151,7 +151,7 @@ async fn every_udp_peer_has_a_connection_if_its_first_datagram_is_one() {
     assert_eq!(seen.count("ended: closed because the server stops"), 2);
 }
 
-/// Says something and leaves when it was repeated.
+/// Sends a message, and closes when it is echoed.
 struct Caller(Seen);
 
 impl Application<crate::toy::Connection> for Caller {
@@ -202,7 +202,7 @@ async fn clients_are_driven_too() {
 }
 
 #[tokio::test]
-async fn who_hangs_up_is_told_apart_from_whom_the_network_lost() {
+async fn a_peer_that_hangs_up_is_distinguished_from_a_lost_one() {
     let seen = Seen::default();
     let listener = tcp::Listener::bind("127.0.0.1:0", options(10, 10)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -224,12 +224,12 @@ async fn who_hangs_up_is_told_apart_from_whom_the_network_lost() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_comes_at_once_finds_room_to_wait() {
+async fn many_simultaneous_connections_are_queued() {
     let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     let most = most.trim().parse().unwrap_or(128_usize).min(400);
     let listener = tcp::Listener::bind("127.0.0.1:0", Options::default()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    // Nobody accepts them yet.
+    // They are not accepted yet.
     let mut crowd = Vec::new();
     for number in 0..most {
         let connected = timeout(Duration::from_millis(900), TcpStream::connect(address)).await;

@@ -1,5 +1,5 @@
-//! A toy of a family, and an application on it: frames of a `u16` length and that many bytes, or a
-//! frame for each datagram.
+//! A toy family and its application. A frame is a `u16` length and that many bytes, or a whole
+//! datagram.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -191,7 +191,7 @@ impl Sends for Sender {
     }
 }
 
-/// What applications of a test saw.
+/// The events that a test's applications recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -208,7 +208,7 @@ impl Seen {
         self.all().iter().filter(|seen| *seen == what).count()
     }
 
-    /// Waits until something was seen so often.
+    /// Waits until an event was recorded this many times.
     pub(crate) async fn until(&self, what: &str, count: usize) {
         let wait = async {
             while self.count(what) < count {
@@ -220,13 +220,13 @@ impl Seen {
     }
 }
 
-/// Obeys what frames say, and writes down what happens.
+/// Executes the commands in frames, and records events.
 pub(crate) struct Obedient {
     pub(crate) seen: Seen,
     pub(crate) mailbox: Option<Mailbox<&'static str>>,
-    /// What "wait" waits for.
+    /// The event that `wait` waits for.
     pub(crate) gate: Arc<Notify>,
-    /// Parts of a download to come.
+    /// The remaining parts of a download.
     pub(crate) parts: u32,
 }
 

@@ -52,7 +52,7 @@ impl Tape {
     fn new(path: &Path, step: Duration) -> Outcome<Self> {
         let about = "Made by this project: its client and server talk to each other.";
         let mut writer = CaptureWriter::new(File::create(path)?, &[about])?;
-        let interface = writer.interface(LinkType::ETHERNET, &[])?;
+        let interface = writer.interface(LinkType::ETHERNET)?;
         Ok(Self { writer, interface, clock: Duration::ZERO, step })
     }
 
@@ -62,7 +62,7 @@ impl Tape {
             let nanos = i64::try_from(self.clock.as_nanos())?;
             let length = u32::try_from(packet.len())?;
             let time = Timestamp::from_parts(DAY, nanos);
-            self.writer.packet(self.interface, time, &packet, length, None)?;
+            self.writer.packet(self.interface, time, &packet, length)?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use worldwire_core::json::Style;
 use worldwire_tera::schema::Patch;
 
 pub(crate) use client::*;
@@ -161,7 +162,7 @@ This command runs tcpdump, so you need the privileges that tcpdump needs. PACKET
 }
 
 /// The definitions that the user supplies.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Data {
     /// Message definitions: files or directories (KI: message XML, also in archives, type lists,
     /// hints; MxO: tables of game objects; TERA: .def, .map, data.json and the lists beside them;
@@ -197,11 +198,9 @@ impl core::str::FromStr for Pin {
     }
 }
 
-/// A capture, and how to read it.
-#[derive(Debug, Args)]
-pub(crate) struct Capture {
-    /// A pcap or pcapng capture, optionally gzipped; - is standard input
-    pub(crate) file: PathBuf,
+/// What is known about the conversations of a capture.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Knowledge {
     /// Key file; can be repeated. Uru server keys in any format (worldwire, dirtsand, moulars,
     /// NAGUS, server.ini); in worldwire's format also KI accounts and stream keys, MxO and TERA
     /// sessions, and the output of `secrets export`
@@ -213,6 +212,15 @@ pub(crate) struct Capture {
     /// recognising them by content
     #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
     pub(crate) families: Vec<String>,
+}
+
+/// A capture, and how to read it.
+#[derive(Debug, Args)]
+pub(crate) struct Capture {
+    /// A pcap or pcapng capture, optionally gzipped; - is standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) knowledge: Knowledge,
     /// At the end of the file, wait for more data until Ctrl-C
     #[arg(id = "growing", long = "follow")]
     pub(crate) is_growing: bool,
@@ -224,8 +232,8 @@ pub(crate) struct Capture {
 impl Capture {
     /// A capture that needs no keys and is read by content.
     pub(crate) fn plain(file: &Path, data: Data) -> Self {
-        let (file, keys, families) = (file.to_owned(), Vec::new(), Vec::new());
-        Self { file, keys, data, families, is_growing: false, tcpdump: None }
+        let knowledge = Knowledge { keys: Vec::new(), data, families: Vec::new() };
+        Self { file: file.to_owned(), knowledge, is_growing: false, tcpdump: None }
     }
 }
 
@@ -233,6 +241,22 @@ impl Capture {
 pub(crate) struct Dissect {
     #[command(flatten)]
     pub(crate) capture: Capture,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// With -o NAME.pcapng, store the keys of these conversations in the capture; anyone who has
+    /// the file can then decrypt them
+    #[arg(long, requires = "output")]
+    pub(crate) secrets: bool,
+    /// Number of threads, up to 256; 0 uses all cores
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
+    pub(crate) threads: usize,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// Which messages to show, and how.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct View {
     /// Show only matching messages, such as 'auth.* and result != 0'
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
@@ -257,12 +281,8 @@ pub(crate) struct Dissect {
     /// Write the table as CSV
     #[arg(long, requires = "fields")]
     pub(crate) csv: bool,
-    /// Write one JSON object per line
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Same as --json, with integers of more than 53 bits as strings
-    #[arg(long)]
-    pub(crate) json_safe: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonForm,
     /// Print one line per message
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) brief: bool,
@@ -272,60 +292,50 @@ pub(crate) struct Dissect {
     /// Show long texts and blobs in full
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
-    /// With -o NAME.pcapng, store the keys of these conversations in the capture; anyone who has
-    /// the file can then decrypt them
-    #[arg(long, requires = "output")]
-    pub(crate) secrets: bool,
-    /// Number of threads, up to 256; 0 uses all cores
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
-    pub(crate) threads: usize,
-    #[command(flatten)]
-    pub(crate) target: Target,
 }
 
-/// The arguments of tcpdump.
-#[derive(Clone, Debug)]
+/// Whether to write JSON, and how.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct JsonForm {
+    /// Write JSON that `worldwire encode` reads, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Same as --json, with integers of more than 53 bits as strings
+    #[arg(long)]
+    pub(crate) json_safe: bool,
+}
+
+impl JsonForm {
+    /// The style, if JSON is requested.
+    pub(crate) fn style(self) -> Option<Style> {
+        (self.json || self.json_safe).then_some(Style { safe: self.json_safe })
+    }
+}
+
+/// Packets from tcpdump.
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Tcpdump {
-    pub(crate) interface: String,
-    pub(crate) filter: Vec<String>,
-    /// A file that also gets the packets.
-    pub(crate) write: Option<PathBuf>,
-    pub(crate) force: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LiveCapture {
     /// Interface, as tcpdump names it: eth0, or any
     pub(crate) interface: String,
     /// Packets to capture, as a tcpdump filter: port 14617 and host 192.0.2.1
     #[arg(value_name = "PACKETS")]
     pub(crate) packets: Vec<String>,
-    /// Write the packets to this pcapng file as they arrive
+    /// Write all packets to this pcapng file as they arrive
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
-    /// Key file, as for `dissect`; can be repeated
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LiveCapture {
     #[command(flatten)]
-    pub(crate) data: Data,
-    /// Read all conversations, or those of one server port (12000=ki), as this family
-    #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
-    pub(crate) families: Vec<String>,
-    /// Show only matching messages, such as 'auth.* and result != 0'; --write saves all packets
-    #[arg(short, long, value_name = "FILTER")]
-    pub(crate) filter: Option<String>,
-    /// Time format: since the first packet, UTC, local, or since the previous line
-    #[arg(long, value_name = "FORM", default_value = "relative", conflicts_with = "json")]
-    pub(crate) time: TimeForm,
-    /// Write one JSON object per line
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print one line per message
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) brief: bool,
+    pub(crate) tcpdump: Tcpdump,
+    #[command(flatten)]
+    pub(crate) knowledge: Knowledge,
+    #[command(flatten)]
+    pub(crate) view: View,
 }
 
 #[derive(Debug, Subcommand)]
@@ -452,6 +462,19 @@ pub(crate) enum SideArg {
     Server,
 }
 
+/// What a codec needs to know about a blob.
+#[derive(Debug, Args)]
+pub(crate) struct BlobContext {
+    /// Side that sent it, for codecs whose messages differ by side
+    #[arg(long, value_name = "SIDE", default_value = "client")]
+    pub(crate) from: SideArg,
+    /// Key file, for codecs that decrypt or encrypt; can be repeated
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Decode {
     /// Codec; `worldwire codecs` lists them
@@ -462,26 +485,21 @@ pub(crate) struct Decode {
     /// Blob as hexadecimal digits
     #[arg(long, value_name = "STRING")]
     pub(crate) hex: Option<String>,
-    /// Side that sent it, for codecs whose messages differ by side
-    #[arg(long, value_name = "SIDE", default_value = "client")]
-    pub(crate) from: SideArg,
-    /// Key file, for codecs that decrypt; can be repeated
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) data: Data,
-    /// Write JSON that `worldwire encode` reads
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Same as --json, with integers of more than 53 bits as strings
-    #[arg(long)]
-    pub(crate) json_safe: bool,
+    pub(crate) context: BlobContext,
+    #[command(flatten)]
+    pub(crate) json: JsonForm,
     /// Show the position of every field
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("from", |arg| {
+    arg.help(
+        "Side that sent it, for codecs whose messages differ by side, if the JSON does not name it",
+    )
+}))]
 pub(crate) struct Encode {
     /// Codec; `worldwire codecs` lists them
     #[arg(required_unless_present = "lines")]
@@ -496,18 +514,12 @@ pub(crate) struct Encode {
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Sender, for codecs whose messages differ by side, if the JSON does not name it
-    #[arg(long, value_name = "SIDE", default_value = "client")]
-    pub(crate) from: SideArg,
-    /// Key file, for codecs that encrypt; can be repeated
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) context: BlobContext,
     /// TERA: convert values as older parsers do: truncate fractions, wrap numbers, ignore unknown
     /// fields
     #[arg(long)]
     pub(crate) lenient: bool,
-    #[command(flatten)]
-    pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) target: Target,
 }

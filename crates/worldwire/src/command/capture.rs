@@ -11,7 +11,7 @@ use worldwire_dissect::{
 use crate::cli::{Capture, Common};
 use crate::input;
 use crate::input::packets::{Filled, Packets, Refusal};
-use crate::output::{Failure, complain};
+use crate::output::{Failure, complain, counted};
 
 /// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
 /// capture and as soon as packets arrive. Returns true if the input itself had no problems; those
@@ -57,13 +57,13 @@ pub(crate) fn read_with<S: Sink>(
 ) -> Result<(Dissection, bool), Failure> {
     start_threads(0);
     let (mut family, mut ports) = (None, Vec::new());
-    for given in &arguments.families {
+    for given in &arguments.knowledge.families {
         match port_and_family(definitions.families(), given)? {
             (None, named) => family = Some(named),
             (Some(port), named) => ports.push((port, named)),
         }
     }
-    let keys = match &arguments.keys[..] {
+    let keys = match &arguments.knowledge.keys[..] {
         [] => input::keys_inside(&arguments.file),
         paths => input::keys(paths)?,
     };
@@ -136,6 +136,7 @@ fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<
 /// start.
 fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
     use worldwire_capture::Unusable::{Block, Interface, Link};
+    let packets = |count: u64| counted(count, "packet");
     let (refused, others): (Vec<_>, Vec<_>) = dissection
         .unusable()
         .into_iter()
@@ -155,8 +156,8 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
     }
     if dissection.summary().conversations == 0 && unused == 0 && refused.is_empty() {
         let why = match all {
-            0 => "it holds no packets".to_owned(),
-            _ => format!("{} without data, of no conversation that begins here", packets(all)),
+            0 => "it contains no packets".to_owned(),
+            _ => format!("{}, none with data or the start of a conversation", packets(all)),
         };
         common.note("capture", &why);
     }
@@ -178,8 +179,8 @@ fn account_late(dissection: &Dissection, common: &Common) -> bool {
     for Overview { stream, client, server, .. } in late.iter().take(MAX) {
         let port = server.port();
         let text = format!(
-            "conversation {stream}, {client} > {server}: the beginning is missing, and it was not \
-             recognised by what follows; if you know whose it is, read it with --as {port}=FAMILY"
+            "conversation {stream}, {client} > {server}: the beginning is missing, and the rest \
+             was not recognised; if you know its family, read it with --as {port}=FAMILY"
         );
         common.note("capture", &text);
     }
@@ -187,11 +188,6 @@ fn account_late(dissection: &Dissection, common: &Common) -> bool {
         common.note("capture", &format!("and {} more such conversations", late.len() - MAX));
     }
     !late.is_empty() && dissection.summary().recognised == 0
-}
-
-/// `1 packet`, `4 packets`.
-fn packets(count: u64) -> String {
-    format!("{count} packet{}", if count == 1 { "" } else { "s" })
 }
 
 /// The conversation with this number.

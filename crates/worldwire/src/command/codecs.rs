@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_values_stand_below_the_fields() {
+    fn the_names_of_values_follow_the_fields() {
         let described = |codec: &str, entry: &str| {
             let mut out = String::new();
             super::one(Codec::named(codec).unwrap(), entry, &mut out).unwrap();

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use worldwire_core::json::Style;
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Limits, Side};
 use worldwire_dissect::{Codec, CodecOptions, catch_defect};
@@ -18,11 +17,11 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         (None, Some(path)) => (input::read(path)?, path.display().to_string()),
         (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
     };
-    let keys = input::keys(&arguments.keys)?;
+    let keys = input::keys(&arguments.context.keys)?;
     let limits = Limits::DEFAULT;
-    let definitions = definitions::load(&arguments.data, common)?;
+    let definitions = definitions::load(&arguments.context.data, common)?;
     let options = CodecOptions {
-        from: side(arguments.from),
+        from: side(arguments.context.from),
         keys: &keys,
         definitions: &definitions,
         limits: &limits,
@@ -53,8 +52,7 @@ fn show(
 ) -> Result<(), Failure> {
     let tree = codec.decode(data, options);
     let mut out = String::new();
-    if arguments.json || arguments.json_safe {
-        let style = Style { safe: arguments.json_safe };
+    if let Some(style) = arguments.json.style() {
         codec.write_json(&tree, options.from, style, &mut out);
         out.push('\n');
     } else {
@@ -82,7 +80,7 @@ fn show(
         None => Ok(()),
         Some(error) => {
             // Text output shows the error inline; JSON cannot.
-            if arguments.json || arguments.json_safe {
+            if arguments.json.style().is_some() {
                 complain(subject, &error.to_string());
             }
             Err(Failure::Input)

@@ -18,14 +18,14 @@ use super::capture::{self, Extras};
 use super::packets;
 use super::secrets::key_file;
 use super::time::{Times, delta};
-use crate::cli::{Capture, Common, Dissect, TimeForm};
+use crate::cli::{Capture, Common, Dissect, Knowledge, TimeForm, View};
 use crate::definitions;
 use crate::output::{Failure, Output, counted, printable, say};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     capture::start_threads(arguments.threads);
-    let definitions = definitions::load(&arguments.capture.data, common)?;
-    let filter = arguments.filter.as_deref();
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
+    let filter = arguments.view.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(arguments, common);
     if let Some(output) = &arguments.target.output
@@ -58,23 +58,21 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         }
     };
     let columns = columns(arguments, &definitions, common)?;
-    let (dissection, clean) = if let Some(wanted) = arguments.message() {
+    let (dissection, clean) = if let Some(wanted) = arguments.view.message() {
         return cut(&reading, definitions, wanted, output);
     } else if !columns.is_empty() {
         let names = columns.iter().map(Column::name);
-        output.write(&row(arguments.csv, names)?)?;
-        let show = |shown: &Shown<'_, '_>, out: &mut Vec<Vec<String>>| {
-            if shown.fits && shown.item.message().is_some() {
-                out.extend(cells(&columns, shown));
+        output.write(row(arguments.view.csv, names).as_bytes())?;
+        let show = |shown: &Shown<'_, '_>, out: &mut String| {
+            if let Some(cells) = cells(&columns, shown) {
+                out.push_str(&row(arguments.view.csv, cells.iter().map(String::as_str)));
             }
         };
-        reading.read(definitions, show, |rows: &Vec<Vec<String>>| {
-            for cells in rows {
-                output.write(&row(arguments.csv, cells.iter().map(String::as_str))?)?;
-            }
+        reading.read(definitions, show, |rows: &String| {
+            output.write(rows.as_bytes())?;
             output.flush()
         })?
-    } else if arguments.time == TimeForm::Delta {
+    } else if arguments.view.time == TimeForm::Delta {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
             advise(shown.item);
             let mut line = String::new();
@@ -90,7 +88,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.flush()
         })?
     } else {
-        let times = Times::of(arguments.time)?;
+        let times = Times::of(arguments.view.time)?;
         let show = |shown: &Shown<'_, '_>, out: &mut String| {
             advise(shown.item);
             times.write(shown.item.stamp.time, out);
@@ -101,7 +99,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.flush()
         })?
     };
-    if let Some(stream) = arguments.stream {
+    if let Some(stream) = arguments.view.stream {
         capture::conversation(&dissection, stream)?;
     }
     output.finish()?;
@@ -109,7 +107,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     if !common.quiet {
         say(summary);
         for (text, messages) in advice.into_inner().unwrap_or_default() {
-            say(format_args!("{messages} message{} {text}", if messages == 1 { "" } else { "s" }));
+            say(format_args!("{} {text}", counted(messages, "message")));
         }
         let undefined = undefined.into_inner();
         if undefined > 0 {
@@ -129,13 +127,14 @@ fn doctor(capture: &Capture) -> String {
     };
     let file = file.map_or_else(|| "CAPTURE".to_owned(), definitions::shell);
     let mut command = format!("worldwire doctor {file}");
-    for file in &capture.keys {
+    let Knowledge { keys, data, families } = &capture.knowledge;
+    for file in keys {
         command += &format!(" --keys {}", definitions::shell(file));
     }
-    for family in &capture.families {
+    for family in families {
         command += &format!(" --as {family}");
     }
-    command + &definitions::options(&capture.data) + &definitions::pins(&capture.data)
+    command + &definitions::options(data) + &definitions::pins(data)
 }
 
 /// The maximum number of kinds of advice.
@@ -171,7 +170,7 @@ impl Reading<'_> {
         let limits = Limits::DEFAULT;
         let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
-            if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
+            if arguments.view.stream.is_some_and(|stream| stream != item.stamp.stream) {
                 return;
             }
             let name = &*scratch.name;
@@ -198,10 +197,9 @@ impl Reading<'_> {
 fn writes_packets(arguments: &Dissect) -> Result<bool, Failure> {
     let output = arguments.target.output.as_deref();
     let is_capture = output.is_some_and(|path| path.extension().is_some_and(|it| it == "pcapng"));
-    let Dissect { json, json_safe, brief, bytes, full, csv, .. } = *arguments;
-    let is_text = [json, json_safe, brief, bytes, full, csv].contains(&true)
-        || arguments.message().is_some()
-        || !arguments.fields.is_empty();
+    let View { brief, bytes, full, json, ref fields, .. } = arguments.view;
+    let is_text = [brief, bytes, full, json.style().is_some(), !fields.is_empty()].contains(&true)
+        || arguments.view.message().is_some();
     let refuse = |text: &str| Err(Failure::Run(text.to_owned()));
     match (is_capture, arguments.secrets) {
         (true, _) if is_text => {
@@ -231,7 +229,7 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
         Ok(())
     })?;
     // An unrecognised conversation has no messages, but can be selected by number.
-    if let Some(stream) = arguments.stream.filter(|_| reading.filter.is_none()) {
+    if let Some(stream) = arguments.view.stream.filter(|_| reading.filter.is_none()) {
         streams.insert(capture::conversation(&dissection, stream)?.stream);
     }
     let overviews = dissection.overviews().into_iter();
@@ -242,8 +240,8 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
     let count = packets::write(&arguments.capture, &streams, &secrets, output)?;
     let summary = dissection.summary();
     if !common.quiet {
-        let (of, plural) = (streams.len(), if streams.len() == 1 { "" } else { "s" });
-        say(format_args!("{count} packets of {of} conversation{plural} written; {summary}"));
+        let (count, of) = (counted(count, "packet"), counted(streams.len(), "conversation"));
+        say(format_args!("{count} of {of} written; {summary}"));
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
@@ -259,11 +257,14 @@ fn columns(
         check_filter(&column.filter(), definitions, common)?;
         Ok(column)
     };
-    arguments.fields.iter().map(parse).collect()
+    arguments.view.fields.iter().map(parse).collect()
 }
 
-/// The cells of a message, or `None` if it has none of the fields.
+/// The cells of a selected message, or `None` if it has none of the fields.
 fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
+    if !shown.fits || shown.item.message().is_none() {
+        return None;
+    }
     let subject = Subject::of(shown.item, shown.name, shown.tree);
     let mut is_there = columns.iter().all(|column| !column.is_field());
     let cell = |column: &Column| {
@@ -277,16 +278,15 @@ fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
 
 /// A line of a table. CSV keeps text verbatim; other output has terminal control characters
 /// escaped.
-fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> Result<Vec<u8>, Failure> {
+fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> String {
     let delimiter = if is_csv { b',' } else { b'\t' };
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
-    let failed = |error: &dyn ToString| Failure::Run(format!("--fields: {}", error.to_string()));
-    let written = match is_csv {
+    // Memory accepts every row.
+    let _ = match is_csv {
         true => writer.write_record(cells),
         false => writer.write_record(cells.map(printable)),
     };
-    written.map_err(|error| failed(&error))?;
-    writer.into_inner().map_err(|error| failed(&error))
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 /// Writes one matching message, and stops reading the capture.
@@ -315,7 +315,7 @@ fn cut(
             if count == wanted {
                 output.write(if is_json { line.as_bytes() } else { bytes })?;
                 if let Some(decode) = codec(line, families).filter(|_| !is_json) {
-                    let data = &reading.arguments.capture.data;
+                    let data = &reading.arguments.capture.knowledge.data;
                     let decode = decode + &definitions::options(data) + &definitions::pins(data);
                     reading.common.note("dissect", &format!("`worldwire {decode}` reads it"));
                 }
@@ -330,7 +330,7 @@ fn cut(
         return output.finish();
     }
     let (dissection, _) = outcome?;
-    if let Some(stream) = reading.arguments.stream {
+    if let Some(stream) = reading.arguments.view.stream {
         capture::conversation(&dissection, stream)?;
     }
     let plural = if count == 1 { "message matches" } else { "messages match" };
@@ -412,19 +412,23 @@ fn check_filter(
 }
 
 fn format(arguments: &Dissect, common: &Common) -> Format {
-    if arguments.json || arguments.json_safe {
-        return Format::Json(Style { safe: arguments.json_safe });
+    if let Some(style) = arguments.view.json.style() {
+        return Format::Json(style);
     }
     let style = TextStyle {
-        ranges: arguments.bytes,
+        ranges: arguments.view.bytes,
         colour: common.colour(Some(&arguments.target)),
-        longest: if arguments.full { 0 } else { TextStyle::default().longest },
+        longest: if arguments.view.full { 0 } else { TextStyle::default().longest },
         ..TextStyle::default()
     };
-    Format::Text { brief: arguments.brief, style, time: arguments.time == TimeForm::Relative }
+    Format::Text {
+        brief: arguments.view.brief,
+        style,
+        time: arguments.view.time == TimeForm::Relative,
+    }
 }
 
-impl Dissect {
+impl View {
     /// The number of the message to extract.
     fn message(&self) -> Option<u64> {
         self.message.or_else(|| self.first.then_some(1))
@@ -433,16 +437,16 @@ impl Dissect {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::{doctor, row};
-    use crate::cli::{Capture, Data, Tcpdump};
+    use crate::cli::{Capture, Data, Knowledge, Tcpdump};
 
     #[test]
-    fn tables_do_not_steer_terminals_and_csv_is_exact() {
+    fn tables_escape_control_characters_and_csv_is_exact() {
         let line = |is_csv: bool| {
             let cells = ["a\u{1b}[31m", "b\u{9b}\u{202e}", "c\td\n", "\"e\""];
-            String::from_utf8(row(is_csv, cells.into_iter()).unwrap()).unwrap()
+            row(is_csv, cells.into_iter())
         };
         let table = "a\\u{1b}[31m\tb\\u{9b}\\u{202e}\tc\\td\\n\t\"\"\"e\"\"\"\n";
         assert_eq!(line(false), table);
@@ -450,24 +454,19 @@ mod tests {
     }
 
     #[test]
-    fn a_doctor_sees_what_was_kept() {
+    fn the_suggested_doctor_command_reads_the_saved_capture() {
         let data =
             Data { paths: vec!["my data".into()], revision: Some(7), patch: None, pin: Vec::new() };
-        let mut capture = Capture {
-            file: PathBuf::from("a.pcap"),
-            keys: vec!["keys.toml".into()],
-            data,
-            families: vec!["7801=tera".to_owned()],
-            is_growing: false,
-            tcpdump: None,
-        };
+        let mut capture = Capture::plain(Path::new("a.pcap"), data.clone());
+        let (keys, families) = (vec!["keys.toml".into()], vec!["7801=tera".to_owned()]);
+        capture.knowledge = Knowledge { keys, data, families };
         let rest = " --keys keys.toml --as 7801=tera --data 'my data' --revision 7";
         assert_eq!(doctor(&capture), format!("worldwire doctor a.pcap{rest}"));
         capture.file = PathBuf::from("-");
         assert_eq!(doctor(&capture), format!("worldwire doctor CAPTURE{rest}"));
         for (write, wanted) in [(None, "CAPTURE"), (Some("b.pcapng".into()), "b.pcapng")] {
-            let filter = Vec::new();
-            let tcpdump = Tcpdump { interface: "eth0".into(), filter, write, force: false };
+            let packets = Vec::new();
+            let tcpdump = Tcpdump { interface: "eth0".into(), packets, write, force: false };
             capture.tcpdump = Some(tcpdump);
             assert_eq!(doctor(&capture), format!("worldwire doctor {wanted}{rest}"));
         }

@@ -29,14 +29,14 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         Some("-") => "standard input".to_owned(),
         _ => path.display().to_string(),
     };
-    let keys = input::keys(&arguments.keys)?;
+    let keys = input::keys(&arguments.context.keys)?;
     let limits = Limits::DEFAULT;
-    let mut definitions = definitions::load(&arguments.data, common)?;
+    let mut definitions = definitions::load(&arguments.context.data, common)?;
     if arguments.lenient {
         definitions.edit(|tera: &mut TeraDefinitions| tera.set_leniency(Leniency::Lenient));
     }
     let options = CodecOptions {
-        from: side(arguments.from),
+        from: side(arguments.context.from),
         keys: &keys,
         definitions: &definitions,
         limits: &limits,

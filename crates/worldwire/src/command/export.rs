@@ -15,7 +15,7 @@ use super::capture;
 use super::dissect::read_filter;
 use crate::cli::{Common, Export, ExportFiles};
 use crate::definitions;
-use crate::output::{Failure, LastFolder, NewFolder, complain, say};
+use crate::output::{Failure, LastFolder, NewFolder, complain, counted, say};
 
 pub(crate) fn run(command: &Export, common: &Common) -> Result<(), Failure> {
     match command {
@@ -29,7 +29,7 @@ const MAX_BYTES: usize = 1 << 30;
 const MAX_DOWNLOADS: usize = 65_536;
 
 fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
-    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let filter = arguments.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let limits = Limits::DEFAULT;
@@ -66,8 +66,7 @@ fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
     let Downloads { files, faults, .. } = downloads;
     let summary = dissection.summary();
     if !common.quiet {
-        let plural = if files == 1 { "" } else { "s" };
-        say(format_args!("{files} file{plural} written, {faults} skipped; {summary}"));
+        say(format_args!("{} written, {faults} skipped; {summary}", counted(files, "file")));
     }
     if clean && faults == 0 && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }

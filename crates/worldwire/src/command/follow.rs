@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
             out.push(Piece::of(item));
         }
     };
-    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let mut dump = Dump {
         raw: arguments.raw.map(side),
         is_wire: arguments.wire,

@@ -70,7 +70,7 @@ mod tests {
     use super::{Memory, SMALL};
 
     #[test]
-    fn threads_never_have_more_than_there_is() {
+    fn threads_never_exceed_the_shared_memory() {
         let memory = Memory::of(10 * SMALL);
         let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {

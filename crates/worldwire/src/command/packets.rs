@@ -49,13 +49,13 @@ pub(super) fn write(
         let interface = match interfaces.get(&(packet.interface, packet.link)) {
             Some(interface) => *interface,
             None => {
-                let interface = writer.interface(packet.link, &[]).map_err(failed)?;
+                let interface = writer.interface(packet.link).map_err(failed)?;
                 interfaces.insert((packet.interface, packet.link), interface);
                 interface
             }
         };
         writer
-            .packet(interface, packet.time, packet.data, packet.original_length, None)
+            .packet(interface, packet.time, packet.data, packet.original_length)
             .map_err(failed)?;
         count += 1;
     }

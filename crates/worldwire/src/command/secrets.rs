@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::capture::{self, Extras};
 use crate::cli::{Common, Secrets, SecretsExport};
 use crate::definitions;
-use crate::output::{Failure, say, write_secret};
+use crate::output::{Failure, counted, say, write_secret};
 
 pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
     match command {
@@ -18,7 +18,7 @@ pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
 
 /// Writes the keys of the decrypted conversations as a key file that decrypts only these.
 fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
-    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
     let extras = Extras { secrets: true, ..Extras::default() };
     let (dissection, clean) =
@@ -37,8 +37,7 @@ fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     let summary = dissection.summary();
     if !common.quiet {
         let count = text.lines().filter(|line| line.starts_with("# conversation ")).count();
-        let plural = if count == 1 { "" } else { "s" };
-        say(format_args!("{count} conversation{plural} with keys; {summary}"));
+        say(format_args!("{} with keys; {summary}", counted(count, "conversation")));
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }

@@ -11,7 +11,7 @@ use crate::definitions;
 use crate::output::{Failure, print, say};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
-    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, nothing, |()| Ok(()))?;

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_keep_their_digits() {
+    fn times_keep_all_their_digits() {
         let written = |times: &Times, nanos| {
             let mut out = String::new();
             times.write(Time(nanos), &mut out);

@@ -92,7 +92,7 @@ mod tests {
     use super::{pool, share};
 
     #[test]
-    fn results_stand_in_the_order_of_the_items() {
+    fn results_are_in_the_order_of_the_items() {
         let items: Vec<u64> = (0..1000).map(|number| number * 7919 % 1_000_003).collect();
         for threads in [1, 3] {
             let pool = pool(threads).expect("threads");

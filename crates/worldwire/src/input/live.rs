@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ChildStdout;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,27 +35,16 @@ pub(super) struct Live {
     child: Option<Child>,
 }
 
-/// Where packets come from.
-enum Origin {
-    /// A file, standard input or a FIFO. A growing file has no end.
-    Path { path: PathBuf, grows: bool },
-    /// A capturing program, and the file that also receives its packets.
-    Child { stdout: ChildStdout, copy: Option<PacketCopy> },
-}
+/// The input, and a file that also receives its packets. Opened in the reading thread, because
+/// opening a FIFO can block.
+type Opened = Result<(Box<dyn Read + Send>, Option<PacketCopy>), Failure>;
 
 /// A message from the reading thread.
-enum Next {
-    Block(Block),
-    /// Nothing arrived in time.
-    Pause,
-    /// The capture has ended; with an error if it was truncated.
-    End(Option<CaptureError>),
-}
-
 enum Message {
     Opened,
     Refused(Refusal),
     Block(Block),
+    /// The capture has ended; with an error if it was truncated.
     End(Option<CaptureError>),
     /// The user requests a stop.
     Interrupted,
@@ -83,7 +72,12 @@ impl Live {
     /// Opens a capture and waits for its header. With `grows`, waits for more data at the end of
     /// the file.
     pub(super) fn open(path: &Path, limits: &Limits, grows: bool) -> Result<Self, Refusal> {
-        Self::begin(Origin::Path { path: path.to_owned(), grows }, None, limits)
+        let path = path.to_owned();
+        let open = move || {
+            let input = super::open(&path)?;
+            Ok((if grows { Box::new(Growing(input)) } else { input }, None))
+        };
+        Self::begin(open, None, limits)
     }
 
     /// Reads a program's capture and waits for the header.
@@ -92,10 +86,14 @@ impl Live {
         (stdout, copy): (ChildStdout, Option<PacketCopy>),
         limits: &Limits,
     ) -> Result<Self, Refusal> {
-        Self::begin(Origin::Child { stdout, copy }, Some(child), limits)
+        Self::begin(move || Ok((Box::new(stdout), copy)), Some(child), limits)
     }
 
-    fn begin(origin: Origin, child: Option<Child>, limits: &Limits) -> Result<Self, Refusal> {
+    fn begin(
+        open: impl FnOnce() -> Opened + Send + 'static,
+        child: Option<Child>,
+        limits: &Limits,
+    ) -> Result<Self, Refusal> {
         let (sender, messages) = sync_channel(BLOCKS);
         let interrupted = Arc::new(AtomicBool::new(false));
         let interruption = {
@@ -109,7 +107,7 @@ impl Live {
         let limits = limits.clone();
         let reader = std::thread::Builder::new().name("capture".to_owned());
         let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(origin, &limits, &sender));
+            let outcome = catch_defect(|| read(open(), &limits, &sender));
             if let Err(defect) = outcome {
                 let source = io::Error::other(defect.report("the capture file", &[]));
                 let fault = CaptureError::Read { offset: 0, source };
@@ -140,8 +138,8 @@ impl Live {
     ) -> Filled {
         let mut until = is_brief.then(|| Instant::now() + PATIENCE);
         loop {
-            match self.next(until) {
-                Next::Block(block) => {
+            match self.receive(until) {
+                Some(Message::Block(block)) => {
                     let mut is_full = false;
                     for packet in block.packets() {
                         is_full |= push(&packet);
@@ -151,19 +149,10 @@ impl Live {
                     }
                     until.get_or_insert_with(|| Instant::now() + PATIENCE);
                 }
-                Next::Pause => return Filled::More,
-                Next::End(fault) => return Filled::End(fault),
+                None => return Filled::More,
+                Some(Message::End(fault)) => return Filled::End(fault),
+                Some(_) => return Filled::End(None),
             }
-        }
-    }
-
-    /// Waits for packets until the given time.
-    fn next(&mut self, until: Option<Instant>) -> Next {
-        match self.receive(until) {
-            None => Next::Pause,
-            Some(Message::Block(block)) => Next::Block(block),
-            Some(Message::End(fault)) => Next::End(fault),
-            Some(Message::Opened | Message::Refused(_) | Message::Interrupted) => Next::End(None),
         }
     }
 
@@ -277,21 +266,10 @@ impl<R: Read> Read for Growing<R> {
 }
 
 /// Reads a capture to its end, or until the receiver is gone.
-fn read(origin: Origin, limits: &Limits, sender: &SyncSender<Message>) {
+fn read(opened: Opened, limits: &Limits, sender: &SyncSender<Message>) {
     let tell = |message| sender.send(message).is_ok();
-    let mut copy = None;
-    let opened: Result<Box<dyn Read + Send>, Failure> = match origin {
-        Origin::Path { path, grows: false } => super::open(&path),
-        Origin::Path { path, grows: true } => {
-            super::open(&path).map(|input| -> Box<dyn Read + Send> { Box::new(Growing(input)) })
-        }
-        Origin::Child { stdout, copy: kept } => {
-            copy = kept;
-            Ok(Box::new(stdout))
-        }
-    };
-    let input = match opened {
-        Ok(input) => input,
+    let (input, mut copy) = match opened {
+        Ok(opened) => opened,
         Err(failure) => {
             tell(Message::Refused(Refusal::Failed(failure)));
             return;

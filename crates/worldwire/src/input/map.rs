@@ -90,7 +90,7 @@ mod tests {
     use super::{Bytes, read};
 
     #[test]
-    fn what_has_no_end_is_given_up() {
+    fn endless_input_is_refused() {
         let Err(failure) = read(io::repeat(0), 0, Path::new("-")) else { panic!("it has no end") };
         let text = format!("{failure:?}");
         assert!(text.contains("standard input: larger than 268435456 bytes"), "{text}");

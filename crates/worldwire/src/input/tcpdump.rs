@@ -36,7 +36,7 @@ impl Child {
         let mut command = Command::new("tcpdump");
         // Whole packets to standard output, each as soon as it is captured.
         command.args(["-U", "-s", "0", "-w", "-", "-i", &asked.interface, "--"]);
-        command.args(&asked.filter).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(&asked.packets).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             let text = match error.kind() {
                 io::ErrorKind::NotFound => {
@@ -84,9 +84,9 @@ impl PacketCopy {
             Some(interface) => interface,
             None => {
                 self.links.push(packet.link);
-                self.writer.interface(packet.link, &[])?
+                self.writer.interface(packet.link)?
             }
         };
-        self.writer.packet(interface, packet.time, packet.data, packet.original_length, None)
+        self.writer.packet(interface, packet.time, packet.data, packet.original_length)
     }
 }

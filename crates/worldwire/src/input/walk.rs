@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_too_deep() {
+    fn deep_directories_are_walked() {
         let home = tempfile::tempdir().expect("a directory");
         let deep = home.path().join("a/".repeat(60));
         fs::create_dir_all(&deep).expect("directories");
@@ -153,7 +153,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn loops_are_passed_over_and_webs_end() {
+    fn loops_are_skipped_and_webs_of_links_end() {
         use std::os::unix::fs::symlink;
 
         let home = tempfile::tempdir().expect("a directory");

@@ -17,7 +17,7 @@ pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
 pub(crate) use talk::{
-    complain, counted, indented, printable, say, shown, spent, without_error_numbers,
+    Log, complain, counted, indented, printable, say, shown, spent, without_error_numbers,
 };
 pub(crate) use whole::{WholeFile, unfinished};
 
@@ -171,30 +171,29 @@ impl Output {
     }
 }
 
+/// Calls a method of the writer, without dynamic dispatch.
+macro_rules! forward {
+    ($output:ident.$method:ident($($argument:ident)?)) => {
+        match $output {
+            Self::Stdout(writer) => writer.$method($($argument)?),
+            Self::Through { writer, .. } => writer.$method($($argument)?),
+            Self::File(NewFile { writer, .. }) => writer.$method($($argument)?),
+        }
+    };
+}
+
 /// An output for code that writes in small pieces.
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(writer) => writer.write(bytes),
-            Self::Through { writer, .. } => writer.write(bytes),
-            Self::File(NewFile { writer, .. }) => writer.write(bytes),
-        }
+        forward!(self.write(bytes))
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Stdout(writer) => writer.write_all(bytes),
-            Self::Through { writer, .. } => writer.write_all(bytes),
-            Self::File(NewFile { writer, .. }) => writer.write_all(bytes),
-        }
+        forward!(self.write_all(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(writer) => writer.flush(),
-            Self::Through { writer, .. } => writer.flush(),
-            Self::File(NewFile { writer, .. }) => writer.flush(),
-        }
+        forward!(self.flush())
     }
 }
 

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_folder_is_empty_until_all_is_in_it() {
+    fn a_new_folder_is_empty_until_its_files_are_complete() {
         let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a").join("b");
         let stages = Stages::default();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_put_there_stays() {
+    fn files_of_others_are_kept() {
         let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a");
         let stages = Stages::default();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_put_there_may_be_replaced_or_kept() {
+    fn files_of_others_can_be_replaced_or_kept() {
         for (taken, wanted) in [(Taken::Skip, "theirs"), (Taken::Replace, "ours")] {
             let home = tempfile::tempdir().expect("a directory");
             let folder = home.path().join("a");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_alike_are_one() {
+    fn identical_files_do_not_conflict() {
         let home = tempfile::tempdir().expect("a directory");
         let stages = Stages::default();
         let long = "x".repeat(100_000);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gives_up_leaves_what_is_whole() {
+    fn an_abandoned_run_leaves_complete_files() {
         let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a");
         let stages = Stages::default();

@@ -1,23 +1,37 @@
 //! Writes to standard error. A closed pipe or a full disk there never ends the program.
 
 use std::fmt::Display;
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
 use crate::cli::Common;
 
-/// Prints a line to standard error verbatim.
+/// Prints a line to standard error, without error numbers.
 pub(crate) fn say(text: impl Display) {
     // In one write, so that output of other threads cannot interleave.
-    let line = format!("{text}\n");
+    let line = without_error_numbers(&format!("{text}\n"));
     let _ = anstream::stderr().lock().write_all(line.as_bytes());
 }
 
 /// Reports a problem with an input on standard error.
 pub(crate) fn complain(subject: &str, problem: &str) {
-    let problem = printable(&without_error_numbers(problem));
-    say(format_args!("worldwire: {}: {problem}", printable(subject)));
+    say(format_args!("worldwire: {}: {}", printable(subject), printable(problem)));
+}
+
+/// Standard error for a log, whose every line is one write: without error numbers.
+#[derive(Debug)]
+pub(crate) struct Log;
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let plain = without_error_numbers(&String::from_utf8_lossy(line));
+        io::stderr().lock().write_all(plain.as_bytes()).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A message without the numbers that the standard library appends to errors of the operating
@@ -91,14 +105,14 @@ mod tests {
     use super::{counted, indented, printable, without_error_numbers};
 
     #[test]
-    fn one_is_no_plural() {
+    fn one_is_singular() {
         assert_eq!(counted(0_u64, "file"), "0 files");
         assert_eq!(counted(1_usize, "file"), "1 file");
         assert_eq!(counted(2_u8, "byte"), "2 bytes");
     }
 
     #[test]
-    fn nothing_steers_a_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[31m\n\u{202e}"), "a\\u{1b}[31m\\n\\u{202e}");
         let plain = "it's \"Ω\" in a\\b";
         assert_eq!(printable(plain), plain);

@@ -81,11 +81,8 @@ impl WholeFile {
     }
 
     fn temporary_in(folder: &Path) -> io::Result<Self> {
-        let mut builder = builder();
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         uninterrupted(|| {
-            let (file, path) = builder.tempfile_in(folder)?.into_parts();
+            let (file, path) = builder(0o666).tempfile_in(folder)?.into_parts();
             let listed = Listed::new(&path);
             Ok(Self::Temporary(file, path, listed))
         })
@@ -105,8 +102,8 @@ impl WholeFile {
             Self::Nameless(file, folder) => match nameless::link(&file, path) {
                 Err(error) if force && error.kind() == io::ErrorKind::AlreadyExists => {
                     uninterrupted(|| {
-                        let named =
-                            builder().make_in(folder, |name| nameless::link(&file, name))?;
+                        let link = |name: &Path| nameless::link(&file, name);
+                        let named = builder(0o666).make_in(folder, link)?;
                         Ok(named.into_temp_path().persist(path)?)
                     })
                 }
@@ -165,18 +162,18 @@ impl Seek for WholeFile {
 /// The prefix of temporary file names.
 const UNFINISHED_NAME: (&str, &str) = (".worldwire-", ".part");
 
-fn builder() -> Builder<'static, 'static> {
+#[cfg_attr(not(unix), expect(unused_variables, reason = "only Unix has modes"))]
+fn builder(mode: u32) -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(UNFINISHED_NAME.0).suffix(UNFINISHED_NAME.1);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     builder
 }
 
 /// Creates a temporary directory.
 pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
-    let mut builder = builder();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    Ok(builder.tempdir_in(parent)?.keep())
+    Ok(builder(0o777).tempdir_in(parent)?.keep())
 }
 
 /// Why a file or directory with this name is skipped: a killed run left it unfinished.
@@ -287,7 +284,7 @@ mod tests {
     use super::{UNFINISHED, WholeFile};
 
     #[test]
-    fn a_file_has_its_name_when_it_is_whole() {
+    fn a_file_gets_its_name_when_it_is_complete() {
         for create in [WholeFile::create_in, WholeFile::temporary_in] {
             let folder = tempfile::tempdir().expect("a directory");
             let names = || -> Vec<_> {
@@ -318,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_file_is_listed_as_long_as_it_is_there() {
+    fn a_temporary_file_is_listed_while_it_exists() {
         let folder = tempfile::tempdir().expect("a directory");
         let listed = || -> Vec<PathBuf> {
             let list = UNFINISHED.lock().expect("a list");

@@ -1,4 +1,4 @@
-//! What is made of captures: files, other captures, and captures as they are made.
+//! Results that commands extract from captures: files, other captures, and live captures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
 }
 
-/// The program among the samples: standard output, standard error, exit code.
+/// Runs the program in the samples' directory: standard output, standard error, exit code.
 fn worldwire(arguments: &[&str]) -> (String, String, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     let output = command.args(arguments).current_dir(samples()).output().unwrap();
@@ -59,7 +59,7 @@ fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// What the lines of JSON say was downloaded.
+/// The downloads, according to the JSON lines.
 fn downloads() -> BTreeMap<String, Vec<u8>> {
     let (lines, _, _) = worldwire(&[&["dissect", SAMPLE, "--json"], &KEYS[..]].concat());
     let mut asked = BTreeMap::new();
@@ -102,7 +102,7 @@ fn downloads_are_written_as_files() {
     let (_, err, code) = export(&target, &[]);
     assert!(code == 2 && err.contains("already exists"), "{err}");
     assert_eq!(export(&target, &["--force"]).2, 0);
-    // A filter means the request or the content, a stream the conversation.
+    // A filter selects by request or content, a stream by conversation.
     for (more, count) in [
         (&["--filter", "filename contains \"no such file\""][..], 0),
         (&["--filter", "filename startswith \"\""][..], wanted.len()),
@@ -120,7 +120,7 @@ fn downloads_are_written_as_files() {
 }
 
 #[test]
-fn the_packets_of_conversations_that_match_make_a_capture() {
+fn the_packets_of_matching_conversations_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("some.pcapng");
     let output = ["-o", path.to_str().unwrap(), "--force"];
@@ -137,7 +137,7 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     let (some, secrets) = records(&path);
     assert!(!some.is_empty() && some.len() < all.len(), "{}", some.len());
     assert_eq!(secrets.matches("[[uru.session]]").count(), 1, "{secrets}");
-    // All packets of one conversation, in order, those without data too.
+    // All packets of one conversation, in order, including those without data.
     let ports = |packet: &[u8]| {
         let mut ports = [34, 36].map(|at| u16::from_be_bytes([packet[at], packet[at + 1]]));
         ports.sort_unstable();
@@ -146,7 +146,7 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     let own: Vec<_> =
         all.iter().filter(|packet| ports(packet) == ports(&some[0])).cloned().collect();
     assert!(some == own, "{} of {}", some.len(), own.len());
-    // With the keys in it, it needs no others.
+    // With keys inside, the capture needs no key file.
     let brief = |more: &[&str]| {
         let (out, err, code) =
             worldwire(&[&["dissect", path.to_str().unwrap(), "--brief"], more].concat());
@@ -155,7 +155,7 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     };
     assert!(brief(&[]).contains("auth.AcctLoginRequest"));
     assert_eq!(brief(&[]), brief(&KEYS));
-    // What makes no sense is refused before anything is written.
+    // Contradictory options are refused before anything is written.
     let before = fs::read(&path).unwrap();
     for (more, wanted) in [
         (&["--json"][..], "writes packets; use another extension for text"),
@@ -172,12 +172,12 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     assert!(code == 2 && err.contains("needs -o NAME.pcapng"), "{err}");
 }
 
-/// Files in pieces, with names that lead elsewhere, and with parts that were lost.
+/// Files in several pieces, with paths that point outside, and with lost parts.
 #[test]
 fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
     let mut file = fs::read(samples().join(SAMPLE)).unwrap();
     let section = usize::try_from(u32::from_le_bytes(file[4..8].try_into().unwrap())).unwrap();
-    // A packet of an interface that is not described, in front of all others.
+    // First, a packet on an undescribed interface.
     let block = [6_u32, 32, 7, 0, 0, 0, 0, 32].map(u32::to_le_bytes).concat();
     file.splice(section..section, block);
     let folder = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn only_whole_files_with_safe_names_are_written() {
     ] {
         packets.extend(talk.data(Side::Client, &ask(number, name)));
     }
-    // Two downloads take turns.
+    // Two downloads are interleaved.
     packets.extend(talk.data(Side::Server, &answer(1, 5000, &[7; 3000])));
     packets.extend(talk.data(Side::Server, &answer(4, 9, b"lost")));
     packets.extend(talk.data(Side::Server, &answer(1, 5000, &[8; 2000])));
@@ -277,7 +277,7 @@ fn only_whole_files_with_safe_names_are_written() {
     }
 }
 
-/// A program of the name tcpdump that captures the sample, and notes how it was called.
+/// A program named tcpdump that outputs the sample, and records its arguments.
 #[cfg(unix)]
 fn fake_tcpdump(folder: &Path, script: &str) -> String {
     let text = folder.join("script");
@@ -313,7 +313,7 @@ fn capture_runs_tcpdump() {
     let called = fs::read_to_string(called).unwrap();
     assert_eq!(called.trim(), "-U -s 0 -w - -i eth7 -- port 14617");
     assert!(records(&copy).0 == records(&samples().join(SAMPLE)).0);
-    // No file is overwritten by chance, and a capture that fails is a failure.
+    // Files are not overwritten by accident, and a failing capture is an error.
     let (_, err, code) = run(&[&capture[..], &write[..]].concat(), &path);
     assert!(code == 2 && err.contains("already exists"), "{err}");
     let denied = fake_tcpdump(folder.path(), "echo 'eth7: no permission' >&2; exit 1");
@@ -324,7 +324,7 @@ fn capture_runs_tcpdump() {
     assert!(code == 2 && err.contains("tcpdump is not installed"), "{err}");
 }
 
-/// What comes is shown while it comes; Ctrl-C ends the capture, and what was captured is whole.
+/// Messages are shown as they arrive. Ctrl-C ends the capture, whose file is then complete.
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_live_capture() {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use worldwire_capture::{ClassicWriter, LinkType, Timestamp};
 
-/// What `dissect` says of packets, and its exit code.
+/// The messages of `dissect` about these packets, and its exit code.
 fn dissect(link: LinkType, packets: &[(&[u8], u32)], quiet: bool) -> (String, Option<i32>) {
     let mut writer = ClassicWriter::new(Vec::new(), link).unwrap();
     for (data, length) in packets {
@@ -43,5 +43,5 @@ fn a_capture_without_conversations_says_why() {
     assert!(said.contains("1 packet could not be used: link type 147"), "{said}");
     assert_eq!(code, Some(1));
     let (said, _) = dissect(LinkType::RAW, &[], false);
-    assert!(said.contains("holds no packets"), "{said}");
+    assert!(said.contains("contains no packets"), "{said}");
 }

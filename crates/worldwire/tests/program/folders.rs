@@ -1,4 +1,4 @@
-//! Commands over folders with all sorts of things in them.
+//! Commands on directories that contain links, special files and unrelated files.
 
 use std::fs;
 use std::path::Path;
@@ -103,7 +103,7 @@ fn ambiguous_folders_are_named() {
 
 #[cfg(unix)]
 #[test]
-fn quiet_commands_say_errors_alone() {
+fn quiet_commands_print_only_errors() {
     use std::os::unix::fs::symlink;
 
     let home = tempdir().unwrap();
@@ -148,7 +148,7 @@ fn a_manifest_does_not_list_itself() {
     assert!(first.contains("Garden.age"), "{first}");
     assert!(run(home.path(), &make).status.success());
     assert_eq!(read(), first);
-    // What is in the way is found before anything is written.
+    // Obstacles are found before anything is written.
     fs::remove_dir_all(home.path().join("game/gz")).unwrap();
     let outcome = run(home.path(), &[&make[..5], &["client.mfs", "--gzip-to", "gz"]].concat());
     assert!(outcome.status.success(), "{outcome:?}");

@@ -1,10 +1,10 @@
-//! The examples of `--help`, and commands that results suggest, as people copy them.
+//! The examples in `--help`, and the commands that results suggest, can be copied and run.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What `--help` prints on a narrow terminal.
+/// The output of `--help` on a narrow terminal.
 fn help(command: &[String]) -> String {
     let mut program = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     let output = program.args(command).arg("--help").env("COLUMNS", "80").output().unwrap();
@@ -14,7 +14,7 @@ fn help(command: &[String]) -> String {
     text
 }
 
-/// The names of the commands below one.
+/// The names of a command's subcommands.
 fn below(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
@@ -49,7 +49,7 @@ fn examples_with_samples_can_be_pasted() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &example]).current_dir(home.path()).env("PATH", &path);
         let outcome: Output = shell.stdin(Stdio::null()).output().unwrap();
-        // Some show that there is a difference, or a problem.
+        // Some examples report a difference or a problem.
         let is_fine = match outcome.status.code() {
             Some(0) => true,
             Some(1) => !outcome.stdout.is_empty(),
@@ -103,6 +103,6 @@ fn suggested_commands_can_be_pasted() {
     let doctor = behind(&said, "worldwire doctor ");
     let (found, _) = shell(&doctor);
     assert!(found.contains("write S_WEATHER_INFO.1.def"), "{doctor}: {found}");
-    // A program that reads JSON has no use for it.
+    // Programs that read JSON do not need it.
     assert_eq!(shell(&dissect.replace("brief", "json")).1, "1 conversation, 20 messages\n");
 }

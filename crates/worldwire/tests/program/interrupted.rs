@@ -15,7 +15,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// What came of a program that a signal ended while it read.
+/// The outcome of a program that was interrupted while reading.
 struct Ended {
     shown: String,
     said: String,
@@ -62,7 +62,7 @@ fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
     panic!("{arguments:?}: no {signal} ended it with {code}");
 }
 
-/// Waits until a program is in the middle of a file. False when it ended before.
+/// Waits until a program is in the middle of a file. Returns false if it ended earlier.
 fn reads_on(child: &mut Child, file: &Path) -> bool {
     loop {
         let files = fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten();
@@ -89,7 +89,7 @@ const INTERRUPTED: &str =
 const INT: (&str, i32) = ("-INT", 130);
 
 #[test]
-fn what_was_shown_stays() {
+fn output_already_printed_stays() {
     for signal in [INT, ("-TERM", 143)] {
         let Ended { shown, said } = interrupt(&["dissect", "--brief", "large.pcapng"], signal);
         assert_eq!(said, INTERRUPTED);
@@ -109,7 +109,7 @@ fn a_partly_read_capture_is_not_written() {
 fn a_partly_read_capture_prints_no_summary() {
     const CAPTURE: &str = "large.pcapng";
     for arguments in [
-        // None of the messages that were read matches.
+        // No message that was read matches.
         &["dissect", CAPTURE, "--first", "--filter", "stream == 99999999"][..],
         &["stats", CAPTURE],
         &["doctor", CAPTURE, "--data", "data"],

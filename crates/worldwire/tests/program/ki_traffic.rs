@@ -57,7 +57,7 @@ async fn pass(
 
 fn write(tape: &Tape, path: &Path) {
     let mut writer = CaptureWriter::new(File::create(path).unwrap(), &["test"]).unwrap();
-    let interface = writer.interface(LinkType::ETHERNET, &[]).unwrap();
+    let interface = writer.interface(LinkType::ETHERNET).unwrap();
     let mut nanos = 0;
     for (number, pieces) in tape.lock().unwrap().iter().enumerate() {
         let port = 40_000 + u16::try_from(number).unwrap();
@@ -72,7 +72,7 @@ fn write(tape: &Tape, path: &Path) {
             nanos += 1000;
             let length = u32::try_from(packet.len()).unwrap();
             let time = Timestamp::from_parts(1_767_225_600, nanos);
-            writer.packet(interface, time, &packet, length, None).unwrap();
+            writer.packet(interface, time, &packet, length).unwrap();
         }
     }
 }

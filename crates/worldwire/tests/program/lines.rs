@@ -1,4 +1,4 @@
-//! Messages of a capture as JSON, edited, and back to bytes.
+//! Messages are written as JSON, edited, and encoded again.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -191,10 +191,10 @@ fn an_unreadable_message_is_a_problem_and_keeps_its_bytes() {
     }
 }
 
-/// What was read of the lines does not stay in memory.
+/// Lines are not kept in memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn lines_of_any_length_in_all_are_encoded_in_little_memory() {
+fn any_number_of_lines_is_encoded_in_little_memory() {
     let line = lines_of_the_sample();
     let line = line.lines().find(|line| line.contains("auth.PingRequest")).unwrap();
     let what = "x".repeat(1 << 20);

@@ -1,5 +1,5 @@
-//! Captures that are still being written: messages appear at once, and Ctrl-C ends the input rather
-//! than the program.
+//! Captures that are still being written: messages appear immediately, and Ctrl-C ends the input
+//! rather than the program.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 #[cfg(unix)]
 use std::{sync::mpsc, time::Duration};
 
-/// Ends the program, whatever becomes of the test.
+/// Ends the program with the test, even if the test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -46,7 +46,7 @@ fn whole(arguments: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn messages_are_shown_as_they_come() {
+fn messages_are_shown_as_they_arrive() {
     for threads in ["1", "2"] {
         let arguments = ["dissect", "--brief", "--threads", threads];
         let whole = whole(&arguments);
@@ -55,7 +55,7 @@ fn messages_are_shown_as_they_come() {
         let mut input = running.0.stdin.take().unwrap();
         let mut output = BufReader::new(running.0.stdout.take().unwrap());
         input.write_all(&first).unwrap();
-        // Would wait for ever if the program waited for more.
+        // Would block if the program waited for more input.
         let mut shown = Vec::new();
         while shown.len() < whole.len() / 3 {
             assert_ne!(output.read_until(b'\n', &mut shown).unwrap(), 0);
@@ -68,10 +68,10 @@ fn messages_are_shown_as_they_come() {
     }
 }
 
-/// The end of a file that grows is not the end of the capture.
+/// The end of a growing file is not the end of the capture.
 #[cfg(unix)]
 #[test]
-fn a_growing_file_is_waited_for() {
+fn a_growing_file_is_read_as_it_grows() {
     let whole = String::from_utf8(whole(&["dissect", "--brief"])).unwrap();
     let (first, rest) = halves();
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn a_signal_ends_the_input() {
 
 #[cfg(unix)]
 #[test]
-fn what_was_read_of_a_fifo_is_kept_in_the_file() {
+fn the_output_for_an_interrupted_fifo_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let (fifo, result) = (folder.path().join("fifo"), folder.path().join("result"));
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -139,7 +139,7 @@ fn what_was_read_of_a_fifo_is_kept_in_the_file() {
             _ => command.stdout(fs::File::create(&result).unwrap()),
         };
         let mut running = Running(command.spawn().unwrap());
-        // Opens when the program is there to read.
+        // Opens once the program reads.
         let (path, (sender, opened)) = (fifo.clone(), mpsc::channel());
         std::thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(path)));
         let mut input = opened.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
@@ -162,13 +162,13 @@ fn a_second_signal_ends_the_program() {
     let mut running = Running(worldwire(&["dissect", "--brief", "-"]).spawn().unwrap());
     let mut input = running.0.stdin.take().unwrap();
     input.write_all(&first).unwrap();
-    // Nobody reads the error output either: the program is not made to wait for that.
+    // Standard error is not read either; the program must not block on it.
     let mut output = BufReader::new(running.0.stdout.take().unwrap());
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     signal(&running, "-INT");
     signal(&running, "-TERM");
     let code = running.0.wait().unwrap().code();
-    // The second one may come when all is done.
+    // The second signal may arrive after the end.
     assert!(code == Some(143) || code == Some(0), "{code:?}");
 }

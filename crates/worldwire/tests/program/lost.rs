@@ -17,7 +17,7 @@ use std::process::Command;
 use worldwire_capture::{CaptureReader, ClassicWriter, LinkType, Record, SyntheticTcp, Timestamp};
 use worldwire_core::{Limits, Side};
 
-/// What a side of a conversation said, in the order of the capture.
+/// The data of one side of a conversation, in capture order.
 struct Said {
     ends: [SocketAddrV4; 2],
     from: Side,
@@ -47,7 +47,7 @@ fn said(capture: &Path) -> Vec<Said> {
             next.insert((from, to), number.wrapping_add(1));
             continue;
         }
-        // What was sent again is the same.
+        // Retransmissions are identical.
         let Some(next) = next.get_mut(&(from, to)).filter(|next| **next == number) else {
             continue;
         };
@@ -83,10 +83,10 @@ fn cut(all: &[Said], most: usize) -> Vec<Said> {
     joined.iter().flat_map(pieces).collect()
 }
 
-/// A message in a line of JSON: its conversation, sender and place, and everything else it says.
+/// A message of a JSON line: its conversation, sender and position, and the rest of the line.
 type Message = ((u64, bool), Range<u64>, String);
 
-/// What the program reads in the segments, without some of them.
+/// The messages that the program reads from the segments, without the lost ones.
 fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Message> {
     let mut writer = ClassicWriter::new(Vec::new(), LinkType::ETHERNET).unwrap();
     let mut put = |packets: Vec<Vec<u8>>| {
@@ -122,7 +122,7 @@ fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Messag
         let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
         let range = line["range"].clone();
         let place = (line["stream"].as_u64().unwrap(), line["from"] == "client");
-        // Of players the capture tells less, and a message is complete with another packet.
+        // These depend on lost packets: known players, and the packet that completes a message.
         let members = line.as_object_mut().unwrap();
         for key in ["time", "packet", "players", "remarks"] {
             members.remove(key);
@@ -134,7 +134,7 @@ fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Messag
     out.lines().filter_map(message).collect()
 }
 
-/// How many of the messages that were not hit come out, and how many there are of them.
+/// The number of unaffected messages that are decoded, and their total number.
 fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
     let whole = messages(all, &BTreeSet::new(), keys);
     let known: BTreeSet<&str> = whole.iter().map(|(_, _, line)| &**line).collect();
@@ -151,7 +151,7 @@ fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
         places.push((place, *at..*at + bytes.len() as u64));
         *at += bytes.len() as u64;
     }
-    /// Bytes of a stream in which there is the key exchange.
+    /// The bytes of a stream that can contain the key exchange.
     const SETUP: u64 = 120;
     let (mut read, mut there) = (0, 0);
     for phase in (0..100).step_by(7) {

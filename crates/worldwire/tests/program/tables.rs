@@ -14,7 +14,7 @@ fn run(arguments: &[&str]) -> (String, String, i32) {
 const DISSECT: [&str; 5] = ["dissect", "uru-login.pcapng", "--keys", "uru-keys.toml", "--quiet"];
 
 #[test]
-fn fields_make_a_table() {
+fn fields_are_written_as_a_table() {
     let table = |arguments: &[&str]| {
         let (out, err, code) = run(&[&DISSECT[..], arguments].concat());
         assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
@@ -25,13 +25,13 @@ fn fields_make_a_table() {
     assert_eq!(lines.next(), Some("time,auth.AcctLoginRequest.accountName"));
     let rows: Vec<_> = lines.collect();
     assert_eq!(rows.len(), 1, "only messages with such a field: {csv}");
-    // As many rows as messages where only what all have is asked for.
+    // Every message has these fields, so there is a row for each.
     let all = table(&["--fields", "packet,name,from,srcport"]);
     let json = table(&["--json"]);
     let messages = json.lines().filter(|line| !line.contains("\"name\":\"opened\""));
     assert_eq!(all.lines().count(), 1 + messages.count());
     assert!(all.starts_with("packet\tname\tfrom\tsrcport\n"), "{all}");
-    // What the columns hold is what the lines say.
+    // The columns match the JSON lines.
     let one = table(&[
         "--fields",
         "date,transId,result",
@@ -57,7 +57,7 @@ fn fields_make_a_table() {
 }
 
 #[test]
-fn conversations_make_a_table() {
+fn conversations_are_listed_in_a_table() {
     let stats = ["stats", "uru-login.pcapng", "--keys", "uru-keys.toml", "--quiet"];
     let table = |sort: &str| {
         let (out, err, code) = run(&[&stats[..], &["--conversations", "--sort", sort]].concat());

@@ -1,4 +1,4 @@
-//! Captures that lack a beginning, an end or something between: the rest is still decoded, and
+//! Captures without a beginning, an end or a part in the middle: the rest is still decoded, and
 //! missing parts are reported.
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn packets(name: &str) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Ports of sender and receiver, and the bytes of TCP.
+/// The ports of sender and receiver, and the TCP payload.
 fn tcp(packet: &[u8]) -> ([u16; 2], &[u8]) {
     (
         [34, 36].map(|at| u16::from_be_bytes([packet[at], packet[at + 1]])),
@@ -32,7 +32,7 @@ fn tcp(packet: &[u8]) -> ([u16; 2], &[u8]) {
     )
 }
 
-/// What the program says of packets: standard output, standard error, exit code.
+/// Runs the program on packets: standard output, standard error, exit code.
 fn run(packets: &[Vec<u8>], arguments: &[&str]) -> (String, String, i32) {
     let mut writer = ClassicWriter::new(Vec::new(), LinkType::ETHERNET).unwrap();
     for (number, data) in (0..).zip(packets) {
@@ -79,7 +79,7 @@ fn reset(mut packet: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_reset_that_shows_a_lost_message_tells_of_it() {
+fn a_reset_that_reveals_a_lost_message_reports_a_gap() {
     let mut talk = talk();
     let mut packets = talk.open();
     let said = downloads();
@@ -88,7 +88,7 @@ fn a_reset_that_shows_a_lost_message_tells_of_it() {
     }
     let (whole, _, code) = run(&packets, BRIEF);
     assert_eq!(code, 0, "{whole}");
-    // The server says one more thing, which is lost, and breaks off.
+    // The server's last message is lost; then it resets the connection.
     let lost = talk.data(Side::Server, &[7; 33]);
     let last = talk.data(Side::Server, b"?").remove(0);
     drop(lost);
@@ -151,7 +151,7 @@ fn a_missing_connect_packet_is_not_needed() {
             packet
         })
         .collect();
-    // The connect packets alone: setup packets, and what the files' server says, tell enough.
+    // Only the connect packets are missing: setup packets and the file server's messages suffice.
     let messages = |out: &str| {
         let names = ["gatekeeper.", "auth.", "game.", "file."];
         out.lines().filter(|line| names.iter().any(|name| line.contains(name))).count()
@@ -179,7 +179,7 @@ fn a_missing_connect_packet_is_not_needed() {
     assert!(err.contains("read it with --as 24617=FAMILY"), "{err}");
 }
 
-/// The keys of one capture open it without the server's secret, and no other one.
+/// Exported keys decrypt their own capture without the server's secret, and no other capture.
 #[test]
 fn exported_keys_decrypt_their_capture() {
     let folder = tempfile::tempdir().unwrap();
@@ -204,13 +204,12 @@ fn exported_keys_decrypt_their_capture() {
     assert_eq!((again, code), (whole, 0), "{err}");
     let (_, err, code) = brief("uru-age.pcapng", path);
     assert!(code == 1 && err.contains("problem"), "{err}");
-    // Those of one conversation only; an unencrypted one has none.
+    // The keys of one conversation; an unencrypted one has none.
     let (one, _, code) = program(&[&export[..], &["--stream", "0"]].concat());
     assert_eq!((one.matches("[[uru.session]]").count(), code), (1, 0));
     let (_, err, code) = program(&[&export[..], &["--stream", "1"]].concat());
     assert!(code == 2 && err.contains("no keys to export"), "{err}");
-    // MxO's: a key that opens nothing here is left out, and the hello tells an id that is not
-    // given.
+    // MxO: a key that decrypts nothing is omitted, and the hello supplies a missing ID.
     let (mxo, known) = (folder.path().join("mxo.toml"), folder.path().join("known.toml"));
     let key = "000102030405060708090a0b0c0d0e0f";
     let other = "ffffffffffffffffffffffffffffffff";
@@ -226,7 +225,7 @@ fn exported_keys_decrypt_their_capture() {
     let (whole, _, _) = brief("mxo-world.pcapng", "mxo-keys.toml");
     let (again, err, code) = brief("mxo-world.pcapng", mxo);
     assert_eq!((again, code), (whole, 0), "{err}");
-    // TERA's are in the capture: they open one that lost them.
+    // TERA's keys are in the capture; exported, they decrypt a capture that lacks them.
     let tera = folder.path().join("tera.toml");
     let tera = tera.to_str().unwrap();
     let export = ["secrets", "export", "tera-login.pcapng", "--data", "tera", "-o", tera];
@@ -236,7 +235,7 @@ fn exported_keys_decrypt_their_capture() {
     let arguments = ["dissect", "--brief", "--data", "tera", "--as", "tera", "--keys", tera];
     let messages = |out: &str| out.lines().filter(|line| line.contains("  tera.")).count();
     let (whole, _, _) = run(&all, &arguments);
-    // The client's first key is lost, then the server's second one too.
+    // The client's first key is lost, then the server's second key, then all four.
     let keys: Vec<usize> = (0..all.len()).filter(|at| tcp(&all[*at]).1.len() == 128).collect();
     assert!(keys.len() >= 4, "{keys:?}");
     for lost in [&keys[..1], &keys[3..4], &keys[..4]] {
@@ -252,7 +251,7 @@ fn ki_frames_are_found_in_the_middle_and_read_by_port() {
     let all = packets("ki-login.pcapng");
     let (whole, _, code) = run(&all, &["dissect", "--brief", "--keys", "ki-keys.toml"]);
     assert_eq!(code, 0, "{whole}");
-    // The capture begins behind the handshakes, with half a segment.
+    // The capture begins after the handshakes, with half a segment.
     let mut late: Vec<Vec<u8>> =
         all.into_iter().filter(|packet| packet[47] & 2 == 0).skip(6).collect();
     late.retain(|packet| !tcp(packet).1.is_empty());
@@ -287,7 +286,7 @@ fn a_missing_tera_hello_is_not_needed() {
     assert_eq!(count(&out), count(&whole), "{out}{err}");
 }
 
-/// The same two ends begin another conversation, and the end of the first was not captured.
+/// The same two ends start another conversation; the end of the first was not captured.
 #[test]
 fn reused_ports_start_a_new_conversation() {
     let mut packets = Vec::new();
@@ -298,7 +297,7 @@ fn reused_ports_start_a_new_conversation() {
         for (side, bytes) in &said {
             of_round.extend(talk.data(*side, bytes));
         }
-        // Later numbers, not far from where the first one was.
+        // Later sequence numbers, close to those of the first one.
         for packet in &mut of_round {
             for at in [38, 42] {
                 let number = u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
@@ -320,7 +319,7 @@ fn reused_ports_start_a_new_conversation() {
     assert!(err.contains("1 conversation,"), "{err}");
 }
 
-/// What one side said, as it was captured.
+/// The bytes of one side, as captured.
 fn stream_of(packets: &[Vec<u8>], ports: [u16; 2]) -> Vec<u8> {
     let of = packets.iter().filter(|packet| tcp(packet).0 == ports);
     of.flat_map(|packet| tcp(packet).1.to_vec()).collect()
@@ -368,7 +367,7 @@ fn follow_shows_every_byte_once() {
 }
 
 #[test]
-fn follow_marks_what_is_missing_and_what_it_cannot_decode() {
+fn follow_marks_missing_and_undecoded_bytes() {
     let mut talk = talk();
     let mut packets = talk.open();
     let said = downloads();
@@ -381,7 +380,7 @@ fn follow_marks_what_is_missing_and_what_it_cannot_decode() {
         if *side == Side::Server {
             number += 1;
             if number == count - 2 {
-                // The second half of a message is not there.
+                // The second half of a message is missing.
                 let cut = bytes.len() / 2;
                 let first = &mut of_message[0];
                 first.truncate(54 + cut);
@@ -405,7 +404,7 @@ fn follow_marks_what_is_missing_and_what_it_cannot_decode() {
     assert!(out.contains("    ?0000"), "{out}");
 }
 
-/// What the output shows can be asked for.
+/// Values from the output can be pasted into filters.
 #[test]
 fn printed_values_work_in_filters() {
     let file = samples().join("uru-login.pcapng");
@@ -462,7 +461,7 @@ fn one_message_is_extracted() {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("reply.bin");
     std::fs::write(&cut, &blob).unwrap();
-    // The bytes name what decodes them.
+    // The suggested command decodes the bytes.
     let decode = err.split('`').nth(1).unwrap().strip_prefix("worldwire ").unwrap();
     assert_eq!(decode, "decode uru.auth --from server");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -479,7 +478,7 @@ fn one_message_is_extracted() {
     assert!(err.contains("no message 999: only "), "{err}");
 }
 
-/// The reader was told to look for different messages in a row, however little each of them says.
+/// Short messages are found after a gap if several different ones follow each other.
 #[test]
 fn small_messages_are_found_between_segments_that_cut_them() {
     let mut talk = talk();
@@ -504,7 +503,7 @@ fn small_messages_are_found_between_segments_that_cut_them() {
 fn said(line: &str) -> (bool, String) {
     let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
     let members = line.as_object_mut().unwrap();
-    // Of players the capture tells less, and a message is complete with another packet.
+    // These depend on lost packets: known players, and the packet that completes a message.
     for key in ["time", "packet", "players", "remarks"] {
         members.remove(key);
     }
@@ -513,8 +512,8 @@ fn said(line: &str) -> (bool, String) {
     (is_note, line.to_string())
 }
 
-/// Of every sample each packet is lost once: nothing comes out that was not said, and nearly all of
-/// the rest does.
+/// Removes each packet of every sample in turn: no message is invented, and most of the others are
+/// still decoded.
 #[test]
 fn lost_bytes_never_produce_messages() {
     for (name, keys, data, least) in [
@@ -539,7 +538,7 @@ fn lost_bytes_never_produce_messages() {
             let torn: Vec<Vec<u8>> = [&all[..lost], &all[lost + 1..]].concat();
             for line in lines(&torn) {
                 found += 1;
-                // An object of MxO whose creation was lost is shown by what is left of it.
+                // An MxO object whose creation was lost is shown with its remaining parts.
                 let is_known = known.binary_search(&line).is_ok();
                 assert!(is_known || name.starts_with("mxo"), "{name} {lost}: {line}");
             }

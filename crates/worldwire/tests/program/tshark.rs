@@ -1,8 +1,7 @@
-//! The streams of torn, reordered, wrapped and tunnelled captures, held against tshark's.
+//! The streams of incomplete, reordered, wrapped and tunnelled captures, compared with tshark's.
 //!
-//! The captures are made here. Where tshark is not installed there is nothing to compare with, and
-//! the test says so. `DIFFERENCES` lists the captures that the two read differently, and who is
-//! right.
+//! The captures are generated here. Without tshark, the test prints that it is skipped.
+//! `DIFFERENCES` lists the captures that the two read differently, and which one is right.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,14 +12,14 @@ use worldwire_core::{Sampler, Side};
 
 type Packets = Vec<Vec<u8>>;
 
-/// What is read differently, and who is right.
+/// The captures that are read differently, and which program is right.
 const DIFFERENCES: [(&str, &str); 1] = [(
     "captured after its acknowledgment",
     "tshark is: it waits for segments that were acknowledged before they were captured. Ours treats \
      them as lost, so that live output need not wait for packets that the capture lacks",
 )];
 
-/// A conversation: 24 segments of each side, in turns.
+/// A conversation: 24 segments of each side, alternating.
 fn talk(port: u16, seed: u64) -> Packets {
     let client = format!("192.0.2.7:{port}").parse().unwrap();
     let mut talk = SyntheticTcp::new(client, "192.0.2.1:4000".parse().unwrap());
@@ -46,7 +45,7 @@ fn sequence(packet: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(packet[at..at + 4].try_into().unwrap())
 }
 
-/// Sets the lengths of a packet that has another payload.
+/// Corrects the lengths of a packet after its payload was replaced.
 fn resize(mut packet: Vec<u8>) -> Vec<u8> {
     let length = u16::try_from(packet.len() - 14).unwrap();
     packet[16..18].copy_from_slice(&length.to_be_bytes());
@@ -65,12 +64,12 @@ fn checksum(header: &mut [u8]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The places of the server's segments.
+/// The positions of the server's segments.
 fn server_data(packets: &[Vec<u8>]) -> Vec<usize> {
     (0..packets.len()).filter(|at| is_server(&packets[*at]) && payload(&packets[*at]) > 0).collect()
 }
 
-/// Puts something between Ethernet and IP.
+/// Inserts headers between Ethernet and IP.
 fn inside(packets: Packets, kind: [u8; 2], header: impl Fn(&[u8]) -> Vec<u8>) -> Packets {
     let wrap =
         |packet: Vec<u8>| [&packet[..12], &kind, &header(&packet[14..]), &packet[14..]].concat();
@@ -108,7 +107,7 @@ fn fragmented(packets: Packets) -> Packets {
     out
 }
 
-/// Every number of a side is another one, so that it passes 2^32 on the way.
+/// Shifts a side's sequence numbers, so that they wrap around.
 fn wrapped(mut packets: Packets) -> Packets {
     let first = [false, true].map(|server| {
         sequence(packets.iter().find(|packet| is_server(packet) == server).unwrap(), 38)
@@ -220,7 +219,7 @@ fn write(folder: &Path, packets: &[Vec<u8>]) -> PathBuf {
     file
 }
 
-/// What client and server said on a conversation, as tshark has it; it begins with who spoke first.
+/// The data of both sides according to tshark, which lists the first sender first.
 fn theirs(file: &Path, stream: usize) -> [Vec<u8>; 2] {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-q", "-z", &format!("follow,tcp,raw,{stream}")]);
@@ -234,7 +233,7 @@ fn theirs(file: &Path, stream: usize) -> [Vec<u8>; 2] {
     sides
 }
 
-/// The same, as ours has it; `None` where there is no such conversation.
+/// The same according to worldwire; `None` if there is no such conversation.
 fn ours(file: &Path, stream: usize) -> Option<[Vec<u8>; 2]> {
     let side = |side: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -250,7 +249,7 @@ fn streams_match_tshark() {
     let has_tshark = Command::new("tshark").arg("-v").stdout(Stdio::null()).status();
     if !has_tshark.is_ok_and(|status| status.success()) {
         let line = b"SKIPPED: the comparison with tshark, because it is not installed\n";
-        // Past the test harness, which hides what passing tests print.
+        // Bypasses the test harness, which hides the output of passing tests.
         std::io::Write::write_all(&mut std::io::stderr(), line).unwrap();
         return;
     }

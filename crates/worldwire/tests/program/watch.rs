@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// Ends the program, whatever becomes of the test.
+/// Ends the program with the test, even if the test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -14,7 +14,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn what_changes_is_checked_again() {
+fn changed_files_are_checked_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     std::fs::write(file("S_A.1.def"), "int32 a\n").unwrap();
@@ -27,7 +27,7 @@ fn what_changes_is_checked_again() {
         .unwrap();
     let mut running = Running(child);
     let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
-    // Every change is waited for; a program that misses one never answers.
+    // Waits for the result of every change; a program that misses one prints none.
     let mut says = |wanted: &str| {
         let line = lines.next().unwrap().unwrap();
         assert!(line.contains(wanted), "{line}");
@@ -35,7 +35,7 @@ fn what_changes_is_checked_again() {
     says("1 file, 1 definition of 1 message, dialect toolbox: 0 warnings, 0 errors");
     std::fs::write(file("S_A.1.def"), "int33 a\n").unwrap();
     says("1 file, 0 definitions of 0 messages, dialect toolbox: 0 warnings, 1 error");
-    // As editors do: a new file takes the place of the old one.
+    // Editors replace the old file with a new one.
     std::fs::write(file("S_A.1.def.new"), "int64 a\n").unwrap();
     std::fs::rename(file("S_A.1.def.new"), file("S_A.1.def")).unwrap();
     says("1 file, 1 definition of 1 message");

@@ -15,19 +15,20 @@ use worldwire_ki::schema::Protocols;
 
 use super::capture;
 use crate::cli::{Common, Doctor};
-use crate::output::{Failure, print, say};
+use crate::output::{Failure, counted, print, say};
 use crate::{definitions, input};
 
 /// The maximum number of findings of one kind that are listed.
 const MAX_LISTED: usize = 50;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
-    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let limits = Limits::DEFAULT;
     let tera_definitions = definitions.part::<TeraDefinitions>();
     let objects = definitions.part::<KiObjects>();
     let protocols = definitions.part::<Protocols>();
-    let has_logins = !input::keys(&arguments.capture.keys)?.part::<KeyFile>().logins().is_empty();
+    let has_logins =
+        !input::keys(&arguments.capture.knowledge.keys)?.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
     // By finding: its count, and the first conversation it occurred in.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         let _ = writeln!(out, "     {} more findings", findings.len() - MAX_LISTED);
     }
     let mut unknown: BTreeMap<(&str, Option<&str>, &str), u64> = BTreeMap::new();
-    let mut strange = 0;
+    let mut strange = 0_u64;
     let mut closed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for overview in dissection.overviews() {
         let Some(family) = overview.family else {
@@ -120,28 +121,20 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     well &= unknown.is_empty();
     well &= tera.report(&arguments.capture, &tera_definitions, &mut out);
     for ((family, advice, name), count) in unknown {
-        let plural = if count == 1 { "" } else { "s" };
+        let count = counted(count, "message");
         let help = advice.map_or(String::new(), |advice| format!("; {advice}"));
-        let _ = writeln!(
-            out,
-            "     {family} {name}: {count} message{plural} without a definition{help}"
-        );
+        let _ = writeln!(out, "     {family} {name}: {count} without a definition{help}");
     }
     well &= closed.is_empty();
     for ((message, field), count) in closed {
-        let plural = if count == 1 { "" } else { "s" };
-        let _ = writeln!(
-            out,
-            "     ki {message}.{field}: {count} message{plural} with an object; supply a type list \
-             with --data"
-        );
+        let count = counted(count, "message");
+        let help = "with an object; supply a type list with --data";
+        let _ = writeln!(out, "     ki {message}.{field}: {count} {help}");
     }
     if strange > 0 {
-        let plural = if strange == 1 { "" } else { "s" };
-        let _ = writeln!(
-            out,
-            "     {strange} conversation{plural} of an unknown family; use --as FAMILY to choose one"
-        );
+        let strange = counted(strange, "conversation");
+        let help = "of an unknown family; use --as FAMILY to choose one";
+        let _ = writeln!(out, "     {strange} {help}");
     }
     print(&out)?;
     if !common.quiet {
@@ -199,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_stand_in_the_order_of_their_numbers() {
+    fn findings_are_sorted_by_their_numbers() {
         let sorted = ["a", "packet 7: x", "packet 10: a", "packet 10: b", "packet 70", "packet x"];
         for (index, one) in sorted.iter().enumerate() {
             for (other_index, other) in sorted.iter().enumerate() {

@@ -139,13 +139,13 @@ impl Advice<'_> {
     /// The command that identifies an opcode, or all that have no name.
     fn rank(&self, opcode: Option<u16>) -> String {
         let opcode = opcode.map_or(String::new(), |opcode| format!(" {opcode}"));
-        let Capture { file, data, .. } = self.capture;
+        let (file, data) = (&self.capture.file, &self.capture.knowledge.data);
         format!("worldwire tera def rank{opcode} --from {}{}", shell(file), options(data))
     }
 
     /// The command that writes an integrity list where it will be found.
     fn integrity(&self) -> String {
-        let Capture { file, data, .. } = self.capture;
+        let (file, data) = (&self.capture.file, &self.capture.knowledge.data);
         let folder = data.paths.iter().find(|path| path.is_dir());
         let folder =
             folder.map_or_else(|| PathBuf::from("integrity"), |path| path.join("integrity"));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_findings_of_a_kind_are_listed() {
+    fn the_findings_of_each_kind_are_limited() {
         let unmapped = |opcode| Finding::Unmapped { opcode, from: Side::Client, count: 1 };
         let undefined = Finding::Undefined { opcode: 1, name: "S_A".into(), count: 1 };
         let findings: Vec<Finding> = (0..60).map(unmapped).chain([undefined]).collect();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_finding_says_what_to_do() {
+    fn every_finding_suggests_a_remedy() {
         let folder = tempfile::tempdir().expect("a directory");
         let data = folder.path();
         let given = shell(data);

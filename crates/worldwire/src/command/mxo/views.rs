@@ -30,7 +30,7 @@ struct Conversation {
 }
 
 pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Failure> {
-    let definitions = definitions::load(&arguments.capture.data, common)?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let objects = definitions.part::<MxoObjects>();
     let (stream, last) = (arguments.stream, arguments.packet);
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<(u64, Part)>| {

@@ -9,7 +9,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::cli::{Common, Serve, ServeCommand};
 use crate::command::system;
-use crate::output::Failure;
+use crate::output::{Failure, Log};
 pub(crate) use mxo::key_of;
 
 pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ fn begin_log(verbose: bool, common: &Common) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Log)
         // A log that cannot be written, for example on a full disk, must not end the server.
         .log_internal_errors(false)
         .init();

@@ -17,7 +17,7 @@ use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState};
 use worldwire_uru::types::UnifiedTime;
 
 use super::account::ask;
-use crate::cli::{Common, Data, Decode, SideArg, UruSdl};
+use crate::cli::{BlobContext, Common, Data, Decode, JsonForm, SideArg, UruSdl};
 use crate::command::decode;
 use crate::output::{Failure, complain, print, printable};
 use crate::{definitions, input, report};
@@ -29,21 +29,13 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
             show(descriptor.as_deref(), &descriptors.paths, *json, common)
         }
         UruSdl::Decode { file, hex, descriptors, json, bytes } => {
-            let data = Data {
-                paths: descriptors.paths.clone(),
-                revision: None,
-                patch: None,
-                pin: Vec::new(),
-            };
+            let data = Data { paths: descriptors.paths.clone(), ..Data::default() };
             let arguments = Decode {
                 codec: "uru.sdl".to_owned(),
                 file: file.clone(),
                 hex: hex.clone(),
-                from: SideArg::Client,
-                keys: Vec::new(),
-                data,
-                json: *json,
-                json_safe: false,
+                context: BlobContext { from: SideArg::Client, keys: Vec::new(), data },
+                json: JsonForm { json: *json, json_safe: false },
                 bytes: *bytes,
             };
             decode::run(&arguments, common)

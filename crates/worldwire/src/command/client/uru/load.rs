@@ -16,7 +16,7 @@ use super::shown::lines;
 use super::step::Step;
 use super::{Setup, Source};
 use crate::cli::{ClientUru, Common};
-use crate::output::{Failure, complain, print, printable};
+use crate::output::{Failure, complain, print, printable, without_error_numbers};
 
 /// How many clients connect at the same time; with more, they would measure their own congestion.
 const COMING: usize = 16;
@@ -66,7 +66,10 @@ impl Measured {
     }
 
     fn fail(&mut self, step: &'static str, error: &ClientError) {
-        self.failures.entry(step).or_insert_with(|| (0, error.to_string())).0 += 1;
+        self.failures
+            .entry(step)
+            .or_insert_with(|| (0, without_error_numbers(&error.to_string())))
+            .0 += 1;
     }
 
     /// The number of failed steps.
