@@ -424,8 +424,8 @@ impl<'s> PathValue<'s> {
 
     fn is_in(self, set: &Set) -> bool {
         set.has_any_whole() && self.count().is_some_and(|count| set.has_whole(count))
-            || set.has_any_text() && self.is_in_texts(set)
-            || set.has_any_bytes() && self.stored().is_some_and(|bytes| set.has_bytes(&bytes))
+            || !set.texts.is_empty() && self.is_in_texts(set)
+            || !set.bytes.is_empty() && self.stored().is_some_and(|bytes| set.bytes.has(&bytes))
             || set.others().any(|member| match member {
                 Member::One(literal) => self.equals(literal),
                 Member::Range(low, high) => self.count().is_some_and(|count| {
@@ -443,17 +443,17 @@ impl<'s> PathValue<'s> {
         if let Some((number, names)) = self.named() {
             return names
                 .iter()
-                .any(|(other, name)| other == number && set.has_text(name.as_bytes()));
+                .any(|(other, name)| other == number && set.texts.has(name.as_bytes()));
         }
         if let Self::Node(node) = self
             && let Value::Span(span) = node.value()
             && span.form == Form::Guid
-            && set.has_guid(node.span(span))
+            && set.guids.has(node.span(span))
         {
             return true;
         }
-        self.logical().is_some_and(|text| set.has_text(&text))
-            || self.bytes().is_some_and(|bytes| set.has_hex(bytes))
+        self.logical().is_some_and(|text| set.texts.has(&text))
+            || self.bytes().is_some_and(|bytes| set.hexes.has(bytes))
     }
 }
 
