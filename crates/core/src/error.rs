@@ -1,6 +1,6 @@
 //! Errors of decoding and encoding, with their position.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 use std::borrow::Cow;
 
 /// The result of decoding or encoding.
@@ -277,19 +277,11 @@ impl Error {
     pub fn path_text(&self) -> String {
         let mut text = String::new();
         for step in self.path() {
-            match step {
-                Step::Field(name) => {
-                    if !text.is_empty() {
-                        text.push('.');
-                    }
-                    text.push_str(name);
-                }
-                Step::Item(index) => {
-                    text.push('[');
-                    text.push_str(&index.to_string());
-                    text.push(']');
-                }
-            }
+            let _ = match step {
+                Step::Field(name) if text.is_empty() => write!(text, "{name}"),
+                Step::Field(name) => write!(text, ".{name}"),
+                Step::Item(index) => write!(text, "[{index}]"),
+            };
         }
         text
     }

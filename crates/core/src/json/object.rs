@@ -17,7 +17,7 @@ pub struct Object(Box<[(Key, Json)]>);
 
 /// The name of a value. Each distinct name of a document is stored once, so a key is a single
 /// pointer.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key(Arc<Box<str>>);
 
 impl Object {
@@ -207,11 +207,5 @@ impl Deref for Key {
 impl Borrow<str> for Key {
     fn borrow(&self) -> &str {
         self
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
     }
 }

@@ -235,9 +235,7 @@ macro_rules! numbers {
             match self.take_array() {
                 Ok(bytes) => {
                     let value = <$type>::from_le_bytes(bytes);
-                    if T::ON {
-                        self.leaf_from(name, start, Value::$value(<$wide>::from(value)));
-                    }
+                    self.leaf_from(name, start, Value::$value(<$wide>::from(value)));
                     Ok(value)
                 }
                 Err(error) => Err(error.inside(name)),
@@ -296,11 +294,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         let start = self.place_if_on();
         match self.take(count) {
             Ok(bytes) => {
-                if T::ON {
-                    let length = narrow(count);
-                    let span = Span { form, start: narrow(self.position()) - length, length };
-                    self.leaf_from(name, start, Value::Span(span));
-                }
+                let span = self.span_behind(form, count);
+                self.leaf_from(name, start, span);
                 Ok(bytes)
             }
             Err(error) => Err(error.inside(name)),
