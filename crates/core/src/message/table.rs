@@ -56,8 +56,8 @@ macro_rules! messages {
     };
 }
 
-/// What [`messages!`](crate::messages) makes: of the enum it takes the name, the lifetime if there
-/// is one, a lifetime in any case, the type, and the type that is owned.
+/// The expansion of [`messages!`](crate::messages). Takes the enum's name, its lifetime if it has
+/// one, a lifetime in any case, its type, and its owned type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __messages {
