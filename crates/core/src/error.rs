@@ -1,10 +1,12 @@
 //! Errors of decoding and encoding, with their position.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 use std::borrow::Cow;
 
 /// The result of decoding or encoding.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+type Text = Cow<'static, str>;
 
 /// A failure to decode or encode.
 ///
@@ -26,13 +28,13 @@ struct Inner {
     kind: ErrorKind,
     /// Innermost step first: scopes add themselves while the error passes through them.
     path: Vec<Step>,
-    subject: Option<Cow<'static, str>>,
+    subject: Option<Text>,
     layer: Option<Box<str>>,
     offset: Option<u64>,
     bit: u8,
-    wanted: Cow<'static, str>,
-    found: Cow<'static, str>,
-    hint: Option<Cow<'static, str>>,
+    wanted: Text,
+    found: Text,
+    hint: Option<Text>,
 }
 
 /// The kinds of failure.
@@ -82,27 +84,21 @@ impl Error {
     /// The bytes are not a valid value.
     #[cold]
     #[must_use]
-    pub fn malformed(
-        wanted: impl Into<Cow<'static, str>>,
-        found: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn malformed(wanted: impl Into<Text>, found: impl Into<Text>) -> Self {
         Self::of(ErrorKind::Malformed).expecting(wanted, found)
     }
 
     /// A value that cannot be encoded.
     #[cold]
     #[must_use]
-    pub fn value(
-        wanted: impl Into<Cow<'static, str>>,
-        found: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn value(wanted: impl Into<Text>, found: impl Into<Text>) -> Self {
         Self::of(ErrorKind::Value).expecting(wanted, found)
     }
 
     /// A value that cannot be encoded, with a whole sentence about what is wrong.
     #[cold]
     #[must_use]
-    pub fn invalid(problem: impl Into<Cow<'static, str>>) -> Self {
+    pub fn invalid(problem: impl Into<Text>) -> Self {
         Self::of(ErrorKind::Value).expecting("", problem)
     }
 
@@ -128,11 +124,7 @@ impl Error {
         }))
     }
 
-    fn expecting(
-        mut self,
-        wanted: impl Into<Cow<'static, str>>,
-        found: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    fn expecting(mut self, wanted: impl Into<Text>, found: impl Into<Text>) -> Self {
         self.0.wanted = wanted.into();
         self.0.found = found.into();
         self
@@ -193,7 +185,7 @@ impl Error {
 
     /// Sets the message or file that the error is about, unless it is already set.
     #[must_use]
-    pub fn about(mut self, subject: impl Into<Cow<'static, str>>) -> Self {
+    pub fn about(mut self, subject: impl Into<Text>) -> Self {
         if self.0.subject.is_none() {
             self.0.subject = Some(subject.into());
         }
@@ -202,7 +194,7 @@ impl Error {
 
     /// Adds advice on what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Text>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
@@ -277,19 +269,11 @@ impl Error {
     pub fn path_text(&self) -> String {
         let mut text = String::new();
         for step in self.path() {
-            match step {
-                Step::Field(name) => {
-                    if !text.is_empty() {
-                        text.push('.');
-                    }
-                    text.push_str(name);
-                }
-                Step::Item(index) => {
-                    text.push('[');
-                    text.push_str(&index.to_string());
-                    text.push(']');
-                }
-            }
+            let _ = match step {
+                Step::Field(name) if text.is_empty() => write!(text, "{name}"),
+                Step::Field(name) => write!(text, ".{name}"),
+                Step::Item(index) => write!(text, "[{index}]"),
+            };
         }
         text
     }

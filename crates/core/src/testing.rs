@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::json::{Json, Style, write_children};
 use crate::text::{TextStyle, write_tree};
 use crate::value::{Content, parse_hex};
-use crate::{Children, Names, NodeRef, Tree, Value};
+use crate::{Children, NodeRef, Tree, Value};
 
 /// One case of a vector file, with its origin.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +127,6 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
         crate::text::write_value(node, 0, &mut found);
         Err(format!("{}: wanted {wanted}, found {found}", node.name()))
     };
-    let name = |names: &Names, number: i64| names.name(number).map(str::to_owned);
     match (wanted, node.value()) {
         (Json::Object(fields), Value::Record) => {
             for (key, wanted) in fields {
@@ -153,7 +152,7 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
         (Json::Null, Value::Null) => Ok(()),
         (Json::Bool(wanted), Value::Bool(found)) if *wanted == found => Ok(()),
         (Json::String(wanted), Value::Enum(number, names))
-            if name(names, number).as_deref() == Some(&**wanted) =>
+            if names.name(number) == Some(&**wanted) =>
         {
             Ok(())
         }
@@ -213,6 +212,7 @@ fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
 }
 
 /// A fuzz target: its name, its function and its seeds.
+#[derive(Debug)]
 pub struct Target {
     /// The name, which is also a file name.
     pub name: &'static str,
@@ -220,12 +220,6 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Inputs that reach deep states.
     pub seeds: fn() -> Vec<Vec<u8>>,
-}
-
-impl core::fmt::Debug for Target {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 /// The number of mutated inputs for each target: `$WORLDWIRE_FUZZ_RUNS`, or 2,000.

@@ -53,7 +53,7 @@ pub fn write_nodes_noting<'t, 'n>(
 
 /// Appends the value of one node on one line, without its name.
 pub fn write_value(node: NodeRef<'_, '_>, longest: usize, out: &mut String) {
-    match node.value() {
+    let _ = match node.value() {
         Value::Record => {
             for (index, child) in node.children().enumerate() {
                 if index > 0 {
@@ -63,38 +63,23 @@ pub fn write_value(node: NodeRef<'_, '_>, longest: usize, out: &mut String) {
                 out.push(' ');
                 write_value(child, longest, out);
             }
+            Ok(())
         }
         Value::List => {
             let count = node.children().count();
-            let _ = write!(out, "{count} item{}", if count == 1 { "" } else { "s" });
+            write!(out, "{count} item{}", if count == 1 { "" } else { "s" })
         }
-        Value::Null => out.push_str("nothing"),
-        Value::Bool(value) => {
-            let _ = write!(out, "{value}");
-        }
-        Value::Unsigned(value) => {
-            let _ = write!(out, "{value}");
-        }
-        Value::Hex(value) => {
-            let _ = write!(out, "0x{value:04x}");
-        }
-        Value::Signed(value) => {
-            let _ = write!(out, "{value}");
-        }
-        Value::F32(value) => {
-            let _ = write!(out, "{value:?}");
-        }
-        Value::F64(value) => {
-            let _ = write!(out, "{value:?}");
-        }
+        Value::Null => out.write_str("nothing"),
+        Value::Bool(value) => write!(out, "{value}"),
+        Value::Unsigned(value) => write!(out, "{value}"),
+        Value::Hex(value) => write!(out, "0x{value:04x}"),
+        Value::Signed(value) => write!(out, "{value}"),
+        Value::F32(value) => write!(out, "{value:?}"),
+        Value::F64(value) => write!(out, "{value:?}"),
         Value::Enum(value, names) => match names.name(value) {
-            Some(name) if names.are_words() => out.push_str(name),
-            Some(name) => {
-                let _ = write!(out, "{name} ({value})");
-            }
-            None => {
-                let _ = write!(out, "{value}");
-            }
+            Some(name) if names.are_words() => out.write_str(name),
+            Some(name) => write!(out, "{name} ({value})"),
+            None => write!(out, "{value}"),
         },
         Value::Flags(bits, names) => {
             let (known, rest) = names.flags(bits);
@@ -106,12 +91,16 @@ pub fn write_value(node: NodeRef<'_, '_>, longest: usize, out: &mut String) {
                 }
                 out.push(')');
             }
+            Ok(())
         }
-        Value::Span(span) => match span.form.read(node.span(span)) {
-            Content::Text(text) => write_text(&text, span.form, longest, out),
-            Content::Bytes(bytes) => write_bytes(&bytes, longest, out),
-        },
-    }
+        Value::Span(span) => {
+            match span.form.read(node.span(span)) {
+                Content::Text(text) => write_text(&text, span.form, longest, out),
+                Content::Bytes(bytes) => write_bytes(&bytes, longest, out),
+            }
+            Ok(())
+        }
+    };
 }
 
 struct Show<'s, 't, 'n> {
@@ -130,14 +119,10 @@ impl Show<'_, '_, '_> {
         let (cyan, dim, reset) =
             if self.style.colour { ("\x1b[36m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
         let _ = write!(self.out, "{:indent$}", "");
-        match index {
-            Some(index) => {
-                let _ = write!(self.out, "{dim}[{index}]{reset}");
-            }
-            None => {
-                let _ = write!(self.out, "{cyan}{}{reset}:", node.name());
-            }
-        }
+        let _ = match index {
+            Some(index) => write!(self.out, "{dim}[{index}]{reset}"),
+            None => write!(self.out, "{cyan}{}{reset}:", node.name()),
+        };
         let one_line = match node.value() {
             Value::Record => index.is_some() && fits_a_line(node),
             Value::List => node.children().next().is_none(),

@@ -1,7 +1,6 @@
 //! The receiver of everything a decoder reads.
 
-use crate::opener::Subject;
-use crate::{Error, Reader, Result, Value};
+use crate::Value;
 use sealed::{Key, Scopes};
 
 /// A place in a layer: a byte, and a bit of it for formats that do not use whole bytes.
@@ -78,51 +77,75 @@ pub(crate) mod sealed {
         }
     }
 
-    /// Beginning, ending and undoing.
+    /// Beginning, ending and undoing. By default, nothing is recorded.
     pub trait Scopes<'n>: Sized {
         /// A point to roll back to.
-        type Mark;
+        type Mark: Default;
 
         /// A bound on kept nodes.
-        type Bound;
+        type Bound: Default;
 
         /// A record or list begins.
-        fn open(&mut self, key: Key, name: &'n str, shape: Value<'n>, start: Place);
+        #[inline(always)]
+        fn open(&mut self, _: Key, _name: &'n str, _shape: Value<'n>, _start: Place) {}
 
         /// The innermost record or list is complete.
-        fn close(&mut self, key: Key, end: Place);
+        #[inline(always)]
+        fn close(&mut self, _: Key, _end: Place) {}
 
         /// The following bytes are another layer, made from these bytes of the current one.
-        fn open_layer(&mut self, key: Key, name: &'n str, start: Place, end: Place);
+        #[inline(always)]
+        fn open_layer(&mut self, _: Key, _name: &'n str, _start: Place, _end: Place) {}
 
         /// The innermost layer is complete; this was its data. Also called after an error in it.
-        fn close_layer(&mut self, key: Key, data: Vec<u8>);
+        #[inline(always)]
+        fn close_layer(&mut self, _: Key, _data: Vec<u8>) {}
 
         /// The following fields belong to this message. Returns the previous one. See
         /// [`Reader::message`].
-        fn set_message(&mut self, key: Key, message: Subject<'n>) -> Subject<'n>;
+        #[inline(always)]
+        fn set_message(&mut self, _: Key, message: Subject<'n>) -> Subject<'n> {
+            message
+        }
 
         /// Whether the trace carries an [opener](crate::opener) for these bytes of a field.
-        fn opens(&self, key: Key, field: &str, bytes: &[u8]) -> bool;
+        #[inline(always)]
+        fn opens(&self, _: Key, _field: &str, _bytes: &[u8]) -> bool {
+            false
+        }
 
         /// Reads the contents of a field with the opener; the reader is bounded to the field's
         /// bytes.
-        fn open_field(key: Key, reader: &mut Reader<'_, Self>, field: &str) -> Result<()>;
+        #[inline(always)]
+        fn open_field(_: Key, _: &mut Reader<'_, Self>, _field: &str) -> Result<()> {
+            Ok(())
+        }
 
         /// A field could not be opened, for this reason.
-        fn remark(&mut self, key: Key, error: Error);
+        #[inline(always)]
+        fn remark(&mut self, _: Key, _error: Error) {}
 
         /// Remembers the current state...
-        fn mark(&self, key: Key) -> Self::Mark;
+        #[inline(always)]
+        fn mark(&self, _: Key) -> Self::Mark {
+            Self::Mark::default()
+        }
 
         /// ...and forgets everything since.
-        fn rewind(&mut self, key: Key, mark: Self::Mark);
+        #[inline(always)]
+        fn rewind(&mut self, _: Key, _: Self::Mark) {}
 
         /// Keeps at most this many more nodes from here on. Returns the previous bound.
-        fn bound(&mut self, key: Key, more: u64) -> Self::Bound;
+        #[inline(always)]
+        fn bound(&mut self, _: Key, _more: u64) -> Self::Bound {
+            Self::Bound::default()
+        }
 
         /// Ends a bound. Returns whether it was exceeded.
-        fn unbound(&mut self, key: Key, before: Self::Bound) -> bool;
+        #[inline(always)]
+        fn unbound(&mut self, _: Key, _before: Self::Bound) -> bool {
+            false
+        }
 
         /// Passes the trace to the reader of another layer.
         fn detach(&mut self, key: Key) -> Self;
@@ -143,50 +166,6 @@ impl<'n> Trace<'n> for NoTrace {
 impl<'n> Scopes<'n> for NoTrace {
     type Mark = ();
     type Bound = ();
-
-    #[inline(always)]
-    fn open(&mut self, _: Key, _: &'n str, _: Value<'n>, _: Place) {}
-
-    #[inline(always)]
-    fn close(&mut self, _: Key, _: Place) {}
-
-    #[inline(always)]
-    fn open_layer(&mut self, _: Key, _: &'n str, _: Place, _: Place) {}
-
-    #[inline(always)]
-    fn close_layer(&mut self, _: Key, _: Vec<u8>) {}
-
-    #[inline(always)]
-    fn set_message(&mut self, _: Key, message: Subject<'n>) -> Subject<'n> {
-        message
-    }
-
-    #[inline(always)]
-    fn opens(&self, _: Key, _: &str, _: &[u8]) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn open_field(_: Key, _: &mut Reader<'_, Self>, _: &str) -> Result<()> {
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn remark(&mut self, _: Key, _: Error) {}
-
-    #[inline(always)]
-    fn mark(&self, _: Key) {}
-
-    #[inline(always)]
-    fn rewind(&mut self, _: Key, (): ()) {}
-
-    #[inline(always)]
-    fn bound(&mut self, _: Key, _: u64) {}
-
-    #[inline(always)]
-    fn unbound(&mut self, _: Key, (): ()) -> bool {
-        false
-    }
 
     #[inline(always)]
     fn detach(&mut self, _: Key) -> Self {

@@ -93,37 +93,29 @@ impl Form {
     /// lost.
     #[must_use]
     pub fn read(self, bytes: &[u8]) -> Content<'_> {
-        match self {
-            Self::Bytes => Content::Bytes(Cow::Borrowed(bytes)),
-            Self::Utf8 => match core::str::from_utf8(bytes) {
-                Ok(text) => Content::Text(Cow::Borrowed(text)),
-                Err(_) => Content::Bytes(Cow::Borrowed(bytes)),
-            },
-            Self::Latin1 => Content::Text(bytes.iter().copied().map(char::from).collect()),
-            Self::Utf16 => match utf16(bytes) {
-                Some(text) => Content::Text(Cow::Owned(text)),
-                None => Content::Bytes(Cow::Borrowed(bytes)),
-            },
+        let text = match self {
+            Self::Bytes => None,
+            Self::Utf8 => core::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+            Self::Latin1 => Some(bytes.iter().copied().map(char::from).collect()),
+            Self::Utf16 => utf16(bytes).map(Cow::Owned),
             Self::InvertedUtf8 => match String::from_utf8(inverted(bytes)) {
-                Ok(text) => Content::Text(Cow::Owned(text)),
-                Err(error) => Content::Bytes(Cow::Owned(error.into_bytes())),
+                Ok(text) => Some(Cow::Owned(text)),
+                Err(error) => return Content::Bytes(Cow::Owned(error.into_bytes())),
             },
             Self::InvertedUtf16 => {
                 let plain = inverted(bytes);
                 match utf16(&plain) {
-                    Some(text) => Content::Text(Cow::Owned(text)),
-                    None => Content::Bytes(Cow::Owned(plain)),
+                    Some(text) => Some(Cow::Owned(text)),
+                    None => return Content::Bytes(Cow::Owned(plain)),
                 }
             }
-            Self::Guid => match bytes.first_chunk() {
-                Some(id) if bytes.len() == 16 => Content::Text(Cow::Owned(guid_text(id))),
-                _ => Content::Bytes(Cow::Borrowed(bytes)),
-            },
+            Self::Guid => bytes.try_into().ok().map(|id| guid_text(id).into()),
             Self::Ipv4 => match bytes {
-                [d, c, b, a] => Content::Text(Cow::Owned(format!("{a}.{b}.{c}.{d}"))),
-                _ => Content::Bytes(Cow::Borrowed(bytes)),
+                [d, c, b, a] => Some(format!("{a}.{b}.{c}.{d}").into()),
+                _ => None,
             },
-        }
+        };
+        text.map_or(Content::Bytes(Cow::Borrowed(bytes)), Content::Text)
     }
 }
 

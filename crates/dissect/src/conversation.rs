@@ -271,11 +271,7 @@ impl Conversation {
                 0 => input(datagrams, &piece.bytes),
                 missing => Input::Gap(missing),
             };
-            let wire = match piece.missing {
-                0 => captured(datagrams, &piece.bytes),
-                missing => Wire::Missing(missing),
-            };
-            self.report_wire(piece.stamp, side, wire, out);
+            self.report_wire(piece.stamp, side, captured_piece(datagrams, &piece), out);
             session.input(piece.stamp, side, input, &mut with(&self.ends, out));
         }
         self.stage = Stage::Read(family, session);
@@ -343,12 +339,8 @@ impl Conversation {
                 out(item.with_ends(&self.ends));
             }
         }
-        for HeldPiece { side, stamp, bytes, missing } in held {
-            let wire = match missing {
-                0 => captured(datagrams, &bytes),
-                missing => Wire::Missing(missing),
-            };
-            self.report_wire(stamp, side, wire, out);
+        for piece in held {
+            self.report_wire(piece.stamp, piece.side, captured_piece(datagrams, &piece), out);
         }
     }
 }
@@ -360,6 +352,13 @@ fn with<'o>(ends: &'o Ends, out: &'o mut dyn FnMut(Item<'_>)) -> impl FnMut(Item
 
 fn captured(is_datagram: bool, bytes: &[u8]) -> Wire<'_> {
     if is_datagram { Wire::Datagram(bytes) } else { Wire::Bytes(bytes) }
+}
+
+fn captured_piece(is_datagram: bool, piece: &HeldPiece) -> Wire<'_> {
+    match piece.missing {
+        0 => captured(is_datagram, &piece.bytes),
+        missing => Wire::Missing(missing),
+    }
 }
 
 fn input(is_datagram: bool, bytes: &[u8]) -> Input<'_> {

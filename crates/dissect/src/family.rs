@@ -121,6 +121,54 @@ pub trait Family: fmt::Debug + Sync {
     }
 }
 
+/// What the built-in families' modules `session` and `codecs` do for [`Family`].
+#[cfg(any(feature = "ki", feature = "mxo", feature = "tera", feature = "uru"))]
+macro_rules! by_modules {
+    ($name:literal) => {
+        fn name(&self) -> &'static str {
+            $name
+        }
+
+        fn vocabulary(&self) -> &dyn $crate::Vocabulary {
+            self
+        }
+
+        fn recognize(&self, opening: &$crate::Opening<'_>) -> $crate::Verdict {
+            session::recognize(opening)
+        }
+
+        fn codecs(&self) -> &'static [$crate::Codec] {
+            codecs::CODECS
+        }
+
+        fn blob(&self, line: &$crate::Line<'_>) -> worldwire_core::Result<Option<$crate::Blob>> {
+            codecs::blob(line)
+        }
+    };
+}
+#[cfg(any(feature = "ki", feature = "mxo", feature = "tera", feature = "uru"))]
+pub(crate) use by_modules;
+
+/// [`Family::read_keys`] for a key file in worldwire's TOML format.
+#[cfg(any(all(feature = "ki", feature = "keys"), feature = "mxo", feature = "tera"))]
+macro_rules! key_file {
+    ($file:ty) => {
+        fn read_keys(
+            &self,
+            text: &str,
+            keys: &mut $crate::Keys,
+        ) -> Result<bool, Vec<$crate::KeyFault>> {
+            let file = <$file>::parse("keys", text)
+                .map_err(|errors| errors.iter().map(From::from).collect::<Vec<_>>())?;
+            let found = !file.is_empty();
+            keys.edit(|known: &mut $file| known.merge(file));
+            Ok(found)
+        }
+    };
+}
+#[cfg(any(all(feature = "ki", feature = "keys"), feature = "mxo", feature = "tera"))]
+pub(crate) use key_file;
+
 /// The first bytes of a conversation, by which a family recognises it.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'o> {

@@ -9,65 +9,31 @@ use std::sync::Arc;
 /// One part, identified by its type.
 type Part = Arc<dyn Any + Send + Sync>;
 
-/// At most one part of each type.
-#[derive(Clone, Default)]
-struct Parts(Vec<Part>);
-
-impl Parts {
-    fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.iter().find_map(|part| Arc::clone(part).downcast().ok())
-    }
-
-    fn get_ref<T: Any>(&self) -> Option<&T> {
-        self.0.iter().find_map(|part| part.downcast_ref())
-    }
-
-    fn set<T: Any + Send + Sync>(&mut self, part: Arc<T>) {
-        match self.0.iter_mut().find(|part| part.is::<T>()) {
-            Some(slot) => *slot = part,
-            None => self.0.push(part),
-        }
-    }
-
-    fn edit<T: Any + Send + Sync + Clone + Default, R>(
-        &mut self,
-        change: impl FnOnce(&mut T) -> R,
-    ) -> R {
-        // Removed during the change: a part that nobody else holds is then changed without a copy.
-        let slot = self.0.iter().position(|part| part.is::<T>());
-        let part = slot.map(|slot| self.0.swap_remove(slot));
-        let part = part.and_then(|part| part.downcast::<T>().ok());
-        let mut part = part.unwrap_or_default();
-        let outcome = change(Arc::make_mut(&mut part));
-        self.0.push(part);
-        outcome
-    }
-}
-
 macro_rules! knowledge {
     ($name:ident) => {
         impl $name {
             /// A shared part; `None` if it was never set.
             #[must_use]
             pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-                self.parts.get()
+                self.parts.iter().find_map(|part| Arc::clone(part).downcast().ok())
             }
 
             /// A shared part; its default if it was never set.
             #[must_use]
             pub fn part<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
-                self.parts.get().unwrap_or_default()
+                self.get().unwrap_or_default()
             }
 
             /// A borrowed part; `None` if it was never set.
             #[must_use]
             pub fn get_ref<T: Any>(&self) -> Option<&T> {
-                self.parts.get_ref()
+                self.parts.iter().find_map(|part| part.downcast_ref())
             }
 
             /// Sets a part, replacing the previous one of its type.
             pub fn set<T: Any + Send + Sync>(&mut self, part: T) {
-                self.parts.set(Arc::new(part));
+                self.parts.retain(|known| !known.is::<T>());
+                self.parts.push(Arc::new(part));
             }
 
             /// Changes a part, copying it if it is shared. A part that was never set starts as its
@@ -76,13 +42,21 @@ macro_rules! knowledge {
                 &mut self,
                 change: impl FnOnce(&mut T) -> R,
             ) -> R {
-                self.parts.edit(change)
+                // Removed during the change: a part that nobody else holds is then changed without a
+                // copy.
+                let slot = self.parts.iter().position(|part| part.is::<T>());
+                let part = slot.map(|slot| self.parts.swap_remove(slot));
+                let part = part.and_then(|part| part.downcast::<T>().ok());
+                let mut part = part.unwrap_or_default();
+                let outcome = change(Arc::make_mut(&mut part));
+                self.parts.push(part);
+                outcome
             }
         }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let parts = self.parts.0.len();
+                let parts = self.parts.len();
                 f.debug_struct(stringify!($name)).field("parts", &parts).finish_non_exhaustive()
             }
         }
@@ -101,7 +75,8 @@ macro_rules! knowledge {
 /// ```
 #[derive(Clone, Default)]
 pub struct Keys {
-    parts: Parts,
+    /// At most one of each type.
+    parts: Vec<Part>,
 }
 
 knowledge! { Keys }
@@ -118,7 +93,8 @@ impl Keys {
 /// One part is the list of families.
 #[derive(Clone)]
 pub struct Definitions {
-    parts: Parts,
+    /// At most one of each type.
+    parts: Vec<Part>,
 }
 
 knowledge! { Definitions }
@@ -126,7 +102,7 @@ knowledge! { Definitions }
 impl Definitions {
     /// Definitions without any part, which the registry then adds.
     pub(crate) fn empty() -> Self {
-        Self { parts: Parts::default() }
+        Self { parts: Vec::new() }
     }
 }
 

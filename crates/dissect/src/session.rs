@@ -315,11 +315,7 @@ impl<C: Connection + fmt::Debug, I: fmt::Debug> fmt::Debug for Watched<C, I> {
     }
 }
 
-impl<C, I> Session for Watched<C, I>
-where
-    C: Connection + fmt::Debug + Send,
-    I: Interpreter<C>,
-{
+impl<C: Connection + fmt::Debug + Send, I: Interpreter<C>> Session for Watched<C, I> {
     fn input(&mut self, stamp: Stamp, from: Side, input: Input<'_>, out: &mut dyn FnMut(Item<'_>)) {
         self.connection.input(stamp.since, from, input);
         self.emit(stamp, out, |_| None);
@@ -343,12 +339,7 @@ where
     }
 }
 
-impl<C, I> Watched<C, I>
-where
-    C: Connection + fmt::Debug + Send,
-    C::Sender: Forward,
-    I: Interpreter<C>,
-{
+impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watched<C, I> {
     /// Emits all events, and carries out the answers to them.
     fn emit_deciding(&mut self, stamp: Stamp, decider: &mut dyn Decider) {
         const UNCHANGED: Answer = Answer::Decide(Decision::AsIs);
@@ -372,11 +363,8 @@ where
     }
 }
 
-impl<C, I> RelaySession for Watched<C, I>
-where
-    C: Connection + fmt::Debug + Send,
-    C::Sender: Forward,
-    I: Interpreter<C>,
+impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> RelaySession
+    for Watched<C, I>
 {
     fn input(
         &mut self,

@@ -12,7 +12,10 @@ use crate::knowledge::Definitions;
 /// it, and `worldwire codecs` prints it.
 pub trait Vocabulary: fmt::Debug + Sync {
     /// Every message with the names of its fields.
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>>;
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        let _ = definitions;
+        Vec::new()
+    }
 
     /// The fields whose values have names.
     fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::{
     Bounds, CloseReason, Closing, Decision, Forward, Forwarding, HoldId, Leaving, Outgoing,
-    SendError, Sender, Timers,
+    SendError, Sender, Timer, Timers,
 };
-use crate::{Result, Side};
+use crate::Side;
 
 /// The role of a connection, with the family's rules for relays.
 pub trait Role: Debug {
@@ -18,6 +18,11 @@ pub trait Role: Debug {
 
     /// The side that a client or server represents; `None` for an observer or relay.
     fn side(&self) -> Option<Side>;
+
+    /// How long a peer may take to complete a message, once setup is complete (clients and servers).
+    fn message_time(&self) -> Option<Duration> {
+        None
+    }
 
     /// Relays: bytes of the relay's own that take the place of the piece reported last.
     fn replacement(&mut self) -> Option<Vec<u8>> {
@@ -63,16 +68,24 @@ pub struct SendHalf<R: Role> {
     pub forwarding: Option<Box<Forwarding<R::Piece>>>,
 }
 
-/// A sender whose relays [`Forward`] by the rules of its [`Role`].
-pub trait HalfSender: Sender {
+/// A family's part of a [`Sender`] and [`Forward`], which [`SendHalf`] and its [`Role`] complete.
+pub trait HalfSender {
     /// The role.
     type Role: Role;
+    /// See [`Sender::Message`].
+    type Message<'m>: ?Sized;
 
     /// The shared part.
     fn half(&self) -> &SendHalf<Self::Role>;
 
     /// The shared part.
     fn half_mut(&mut self) -> &mut SendHalf<Self::Role>;
+
+    /// Queues a message.
+    ///
+    /// # Errors
+    /// Those of [`Sender::send`].
+    fn queue(&mut self, message: &Self::Message<'_>) -> Result<(), SendError>;
 }
 
 impl<R: Role> SendHalf<R> {
@@ -95,11 +108,20 @@ impl<R: Role> SendHalf<R> {
         self.timers.stop_all();
     }
 
+    /// Starts the deadline of a message that has begun to arrive, or stops it.
+    pub(super) fn watch_message(&mut self, has_begun: bool) {
+        match self.role.message_time() {
+            Some(time) if has_begun => self.timers.start_once(Timer::Message, time),
+            Some(_) => self.timers.stop(Timer::Message),
+            None => {}
+        }
+    }
+
     /// Relays: queues everything from a side that may leave now.
     ///
     /// # Errors
     /// The limit that a piece exceeds even in an empty queue.
-    pub fn fill(&mut self, from: Side) -> Result<()> {
+    pub fn fill(&mut self, from: Side) -> crate::Result<()> {
         let Self { role, lanes, closing, forwarding: Some(forwarding), .. } = self else {
             return Ok(());
         };
@@ -139,6 +161,18 @@ impl<R: Role> SendHalf<R> {
     pub fn open_relay(&mut self) -> Result<&mut Forwarding<R::Piece>, SendError> {
         self.closing.check_open()?;
         self.forwarding.as_deref_mut().ok_or(SendError::Role("a relay"))
+    }
+}
+
+impl<S: HalfSender> Sender for S {
+    type Message<'m> = <S as HalfSender>::Message<'m>;
+
+    fn send(&mut self, message: &Self::Message<'_>) -> Result<(), SendError> {
+        self.queue(message)
+    }
+
+    fn close(&mut self) {
+        self.half_mut().close_for(CloseReason::Local);
     }
 }
 

@@ -65,9 +65,6 @@ pub trait StreamMachine: Sized {
     /// whether anything changed. Observers and relays only.
     fn conclude(&mut self, all_ended: bool) -> bool;
 
-    /// Notes whether a message from a client's or server's peer has begun to arrive.
-    fn watch_message(&mut self, _has_begun: bool) {}
-
     /// Sends the keep-alive that is due.
     fn beat(&mut self) {}
 
@@ -231,8 +228,9 @@ fn advance<M: StreamMachine>(machine: &mut M) {
     if let Some(own) = sender.half().role.side()
         && !machine.is_closed()
     {
-        let has_begun = !streams[own.other().index()].incoming().unread().is_empty();
-        machine.watch_message(has_begun);
+        let has_begun = StreamMachine::is_established(machine)
+            && !streams[own.other().index()].incoming().unread().is_empty();
+        machine.parts_mut().sender.half_mut().watch_message(has_begun);
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Object(Box<[(Key, Json)]>);
 
 /// The name of a value. Each distinct name of a document is stored once, so a key is a single
 /// pointer.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key(Arc<Box<str>>);
 
 impl Object {
@@ -60,7 +60,7 @@ impl Object {
         self.find(key).ok().and_then(|at| self.0.get(at)).map(|(_, value)| value)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
         self.find(key).ok().and_then(|at| self.0.get_mut(at)).map(|(_, value)| value)
     }
@@ -81,7 +81,7 @@ impl Object {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// The values, to be changed.
+    /// The values, mutable.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Json> {
         self.0.iter_mut().map(|(_, value)| value)
     }
@@ -92,7 +92,7 @@ impl Object {
         Iter(self.0.iter())
     }
 
-    /// The names and values, to be changed.
+    /// The names and values, mutable.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Json)> {
         self.0.iter_mut().map(|(key, value)| (&**key, value))
     }
@@ -207,11 +207,5 @@ impl Deref for Key {
 impl Borrow<str> for Key {
     fn borrow(&self) -> &str {
         self
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
     }
 }

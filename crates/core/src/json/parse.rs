@@ -10,7 +10,11 @@ use super::{Json, Object};
 
 /// Parses JSON without losing anything: a repeated key is an error, where most parsers silently
 /// keep the last value.
-pub fn parse(text: &str) -> serde_json::Result<Json> {
+///
+/// # Errors
+/// [`serde_json::Error`], with the line and column: invalid JSON, nesting deeper than 128, or a
+/// repeated key.
+pub fn parse(text: &str) -> Result<Json, serde_json::Error> {
     Parser::default().parse(text)
 }
 
@@ -20,8 +24,8 @@ pub fn parse(text: &str) -> serde_json::Result<Json> {
 pub struct Parser(Room);
 
 impl Parser {
-    /// Parses a document like [`parse`].
-    pub fn parse(&mut self, text: &str) -> serde_json::Result<Json> {
+    /// Parses a document like [`parse`], with the same errors.
+    pub fn parse(&mut self, text: &str) -> Result<Json, serde_json::Error> {
         self.0.begin();
         let mut reader = serde_json::Deserializer::from_str(text);
         let json = Seed { room: &mut self.0, is_strict: true }.deserialize(&mut reader)?;

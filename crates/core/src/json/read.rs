@@ -133,11 +133,7 @@ pub fn bytes(json: &Json) -> Result<Vec<u8>> {
 pub fn expected(wanted: impl Into<Cow<'static, str>>, found: &Json) -> Error {
     let mut shown = found.to_string();
     if shown.len() > 60 {
-        let mut end = 57;
-        while !shown.is_char_boundary(end) {
-            end -= 1;
-        }
-        shown.truncate(end);
+        shown.truncate(shown.floor_char_boundary(57));
         shown.push_str("...");
     }
     Error::value(wanted, shown)

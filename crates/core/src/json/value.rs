@@ -233,38 +233,12 @@ impl<P: Place> IndexMut<P> for Json {
 /// The JSON on one line, or with `{:#}` on many.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.alternate() {
-            return f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?);
-        }
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Bool(value) => fmt::Display::fmt(value, f),
-            Self::Number(number) => fmt::Display::fmt(number, f),
-            Self::String(text) => quoted(text, f),
-            Self::Array(items) => {
-                f.write_str("[")?;
-                for (index, item) in items.iter().enumerate() {
-                    f.write_str(if index > 0 { "," } else { "" })?;
-                    fmt::Display::fmt(item, f)?;
-                }
-                f.write_str("]")
-            }
-            Self::Object(object) => {
-                f.write_str("{")?;
-                for (index, (key, value)) in object.iter().enumerate() {
-                    f.write_str(if index > 0 { "," } else { "" })?;
-                    quoted(key, f)?;
-                    f.write_str(":")?;
-                    fmt::Display::fmt(value, f)?;
-                }
-                f.write_str("}")
-            }
-        }
+        let text = match f.alternate() {
+            true => serde_json::to_string_pretty(self),
+            false => serde_json::to_string(self),
+        };
+        f.write_str(&text.map_err(|_| fmt::Error)?)
     }
-}
-
-fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
 }
 
 impl Serialize for Json {
@@ -293,50 +267,6 @@ impl From<serde_json::Value> for Json {
     }
 }
 
-impl From<&serde_json::Value> for Json {
-    fn from(value: &serde_json::Value) -> Self {
-        Self::from(value.clone())
-    }
-}
-
-impl From<Object> for Json {
-    fn from(object: Object) -> Self {
-        Self::Object(object)
-    }
-}
-
-impl From<&str> for Json {
-    fn from(text: &str) -> Self {
-        Self::String(text.into())
-    }
-}
-
-impl From<String> for Json {
-    fn from(text: String) -> Self {
-        Self::String(text.into())
-    }
-}
-
-impl From<bool> for Json {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
-}
-
-/// `null` for a non-finite number.
-impl From<f64> for Json {
-    fn from(number: f64) -> Self {
-        Number::from_f64(number).map_or(Self::Null, Self::Number)
-    }
-}
-
-/// `null` for a non-finite number.
-impl From<f32> for Json {
-    fn from(number: f32) -> Self {
-        Self::from(f64::from(number))
-    }
-}
-
 impl<T: Into<Self>> From<Vec<T>> for Json {
     fn from(items: Vec<T>) -> Self {
         items.into_iter().collect()
@@ -355,17 +285,32 @@ impl<K: AsRef<str>, V: Into<Self>> FromIterator<(K, V)> for Json {
     }
 }
 
-macro_rules! whole {
-    ($($type:ident)*) => {$(
+macro_rules! made_from {
+    ($($type:ty: $make:expr;)*) => {$(
         impl From<$type> for Json {
-            fn from(number: $type) -> Self {
-                Self::Number(number.into())
+            fn from(value: $type) -> Self {
+                let make: fn($type) -> Self = $make;
+                make(value)
             }
         }
     )*};
+    (whole: $($type:ident)*) => {
+        made_from! { $($type: |number| Self::Number(number.into());)* }
+    };
 }
 
-whole! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+made_from! { whole: u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+// `null` for a non-finite number.
+made_from! {
+    f64: |number| Number::from_f64(number).map_or(Self::Null, Self::Number);
+    f32: |number| f64::from(number).into();
+    bool: Self::Bool;
+    &str: |text| Self::String(text.into());
+    String: |text| Self::String(text.into());
+    Object: Self::Object;
+    &serde_json::Value: |value| value.clone().into();
+}
 
 macro_rules! equal {
     ($($type:ty: $same:expr;)*) => {$(

@@ -166,12 +166,9 @@ macro_rules! classes {
             ) -> $crate::Result<Self> {
                 match class {
                     $($class => {
-                        reader
-                            .message(
-                                $crate::__class_subject!($enum $class $wire),
-                                <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields,
-                            )
-                            .map(Self::$name)
+                        let subject = $crate::__subject!(stringify!($enum), $class, $wire);
+                        let read = <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields;
+                        reader.message(subject, read).map(Self::$name)
                     })*
                     _ => {
                         let left = reader.remaining();
@@ -250,7 +247,7 @@ macro_rules! classes {
                 .map_err(|error| error.inside("class"))?;
                 let object = match class {
                     $($class => {
-                        fields.of($crate::__class_subject!($enum $class $wire));
+                        fields.of($crate::__subject!(stringify!($enum), $class, $wire));
                         <$name $(<$lt>)? as $crate::Record<$a>>::from_fields(&mut fields)
                             .map(Self::$name)?
                     })*
@@ -295,11 +292,11 @@ macro_rules! classes {
     };
 }
 
-/// The site of an object's fields, for openers.
+/// The message or object that fields belong to, for openers.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __class_subject {
-    ($enum:ident $class:literal $wire:literal) => {
-        $crate::opener::Subject { connection: stringify!($enum), number: $class, name: $wire }
+macro_rules! __subject {
+    ($connection:expr, $number:expr, $name:expr) => {
+        $crate::opener::Subject { connection: $connection, number: $number, name: $name }
     };
 }

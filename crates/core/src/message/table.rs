@@ -56,8 +56,8 @@ macro_rules! messages {
     };
 }
 
-/// What [`messages!`](crate::messages) makes: of the enum it takes the name, the lifetime if there
-/// is one, a lifetime in any case, the type, and the type that is owned.
+/// The expansion of [`messages!`](crate::messages). Takes the enum's name, its lifetime if it has
+/// one, a lifetime in any case, its type, and its owned type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __messages {
@@ -115,17 +115,9 @@ macro_rules! __messages {
             ) -> $crate::Result<Self> {
                 match number {
                     $($number => {
-                        let subject = $crate::opener::Subject {
-                            connection: $connection,
-                            number: $number,
-                            name: stringify!($name),
-                        };
-                        reader
-                            .message(
-                                subject,
-                                <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields,
-                            )
-                            .map(Self::$name)
+                        let subject = $crate::__subject!($connection, $number, stringify!($name));
+                        let read = <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields;
+                        reader.message(subject, read).map(Self::$name)
                     })*
                     _ => Err(<Self as $crate::Messages<$a>>::unknown_number(number)),
                 }
@@ -145,11 +137,7 @@ macro_rules! __messages {
                 let fields = fields.into();
                 match name {
                     $(stringify!($name) => {
-                        let subject = $crate::opener::Subject {
-                            connection: $connection,
-                            number: $number,
-                            name: stringify!($name),
-                        };
+                        let subject = $crate::__subject!($connection, $number, stringify!($name));
                         <$name $(<$lt>)? as $crate::Field<$a>>::from_json(fields.of(subject))
                             .map(Self::$name)
                     })*

@@ -26,9 +26,9 @@ use crate::{Error, Limits, Result};
 /// ```
 #[derive(Debug)]
 pub struct Reader<'d, T = NoTrace> {
-    /// What is left of the present part.
+    /// The rest of the current part.
     rest: &'d [u8],
-    /// Where the present part ends, counted from the start of the layer.
+    /// Where the current part ends, counted from the start of the layer.
     end: usize,
     /// The byte that bit reads are in the middle of, shifted so that the next bit is the lowest.
     partial: u8,
@@ -58,7 +58,7 @@ impl<'d> Reader<'d, NoTrace> {
 
 impl<'d> Reader<'d, TreeBuilder<'d>> {
     /// Reads into a tree, within the default limits. `layer` names the data: `message`, `file`.
-    /// Give an old tree to have its memory used again.
+    /// Pass an old tree to reuse its memory.
     #[must_use]
     pub fn traced(layer: &'d str, data: &'d [u8], tree: Tree<'d>) -> Self {
         Self::traced_within(layer, data, tree, &Limits::DEFAULT)
@@ -129,14 +129,14 @@ impl<'d, T> Reader<'d, T> {
         self.end - self.rest.len()
     }
 
-    /// How many whole bytes are left in the present part.
+    /// How many whole bytes are left in the current part.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// The bytes that are left in the present part, without moving.
+    /// The bytes left in the current part. Does not move the cursor.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'d [u8] {
@@ -193,13 +193,13 @@ impl<'d, T> Reader<'d, T> {
         }
     }
 
-    /// Leaves the byte that bit reads are in the middle of.
+    /// Skips the rest of a partly read byte.
     #[inline]
     pub fn align(&mut self) {
         self.partial_bits = 0;
     }
 
-    /// An error at the present place.
+    /// Sets an error's position to the current place.
     #[cold]
     #[must_use]
     pub fn place_error(&self, error: Error) -> Error {
@@ -212,10 +212,10 @@ impl<'d, T> Reader<'d, T> {
         Error::incomplete(want, self.rest.len()).at(self.position() as u64)
     }
 
-    /// Everything must have been read.
+    /// Checks that everything was read.
     ///
     /// # Errors
-    /// Malformed, when bytes are left.
+    /// Malformed, if bytes are left.
     pub fn end(&self) -> Result<()> {
         if self.rest.is_empty() {
             return Ok(());
@@ -235,9 +235,7 @@ macro_rules! numbers {
             match self.take_array() {
                 Ok(bytes) => {
                     let value = <$type>::from_le_bytes(bytes);
-                    if T::ON {
-                        self.leaf_from(name, start, Value::$value(<$wide>::from(value)));
-                    }
+                    self.leaf_from(name, start, Value::$value(<$wide>::from(value)));
                     Ok(value)
                 }
                 Err(error) => Err(error.inside(name)),
@@ -289,26 +287,22 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.span(name, count, Form::Bytes)
     }
 
-    /// Reads `count` bytes as text or bytes of a form. The tree decodes them only when
-    /// somebody looks.
+    /// Reads `count` bytes as text or bytes of a form, which the tree decodes on demand.
     #[inline]
     pub fn span(&mut self, name: &'n str, count: usize, form: Form) -> Result<&'d [u8]> {
         let start = self.place_if_on();
         match self.take(count) {
             Ok(bytes) => {
-                if T::ON {
-                    let length = narrow(count);
-                    let span = Span { form, start: narrow(self.position()) - length, length };
-                    self.leaf_from(name, start, Value::Span(span));
-                }
+                let span = self.span_behind(form, count);
+                self.leaf_from(name, start, span);
                 Ok(bytes)
             }
             Err(error) => Err(error.inside(name)),
         }
     }
 
-    /// Reports a value that was read since `start` (see [`Reader::place`]); what
-    /// readers of composite values such as counted strings use.
+    /// Reports a value that was read since `start` (see [`Reader::place`]), for composite values
+    /// such as counted strings.
     #[inline]
     pub fn leaf_from(&mut self, name: &'n str, start: Place, value: Value<'n>) {
         if T::ON {
@@ -317,7 +311,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         }
     }
 
-    /// The present place, if anybody wants to know.
+    /// The place of the next bit, if there is a trace to report it to.
     #[inline]
     #[must_use]
     pub fn place_if_on(&self) -> Place {

@@ -195,19 +195,14 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
             Operation::Bytes(side, bytes) => {
                 let mut bytes = bytes.to_vec();
                 self.family.wire(side, &mut bytes);
-                self.arrive(side, bytes.len() as u64);
-                self.connection.input(self.now, side, Input::Bytes(&bytes));
+                self.input(side, Input::Bytes(&bytes));
             }
             Operation::Datagram(side, bytes) => {
                 let bytes = self.family.datagram(bytes);
-                self.arrive(side, bytes.len() as u64);
-                self.connection.input(self.now, side, Input::Datagram(&bytes));
+                self.input(side, Input::Datagram(&bytes));
             }
-            Operation::Gap(side, length) => {
-                self.arrive(side, length);
-                self.connection.input(self.now, side, Input::Gap(length));
-            }
-            Operation::End(side) => self.connection.input(self.now, side, Input::End),
+            Operation::Gap(side, length) => self.input(side, Input::Gap(length)),
+            Operation::End(side) => self.input(side, Input::End),
             Operation::Wait(time) => {
                 self.now = self.now.saturating_add(time);
                 self.time_out();
@@ -221,11 +216,7 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
             }
             Operation::OnPiece(later) => return self.on_piece.push_back(later),
             Operation::Poll(most) => {
-                for _ in 0..most {
-                    if !self.poll() {
-                        break;
-                    }
-                }
+                let _ = (0..most).all(|_| self.poll());
                 return;
             }
             Operation::Transmit(to, most) => return self.transmit(to, usize::from(most)),
@@ -239,9 +230,15 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
         }
     }
 
-    fn arrive(&mut self, side: Side, length: u64) {
+    fn input(&mut self, side: Side, input: Input<'_>) {
+        let length = match input {
+            Input::Bytes(bytes) | Input::Datagram(bytes) => bytes.len() as u64,
+            Input::Gap(length) => length,
+            Input::End => 0,
+        };
         let arrived = &mut self.arrived[side.index()];
         *arrived = arrived.saturating_add(length);
+        self.connection.input(self.now, side, input);
     }
 
     /// Handles passed deadlines, as a driver would, until the next one lies in the future.

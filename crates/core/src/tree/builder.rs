@@ -104,7 +104,7 @@ impl<'n> TreeBuilder<'n> {
 }
 
 /// How far a [`TreeBuilder`] had come.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TreeMark {
     nodes: usize,
     layers: usize,

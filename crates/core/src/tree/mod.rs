@@ -174,52 +174,22 @@ impl<'n> Tree<'n> {
     /// The first node at a path of names and indices: `ages[3].filename`.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<NodeRef<'_, 'n>> {
-        let mut steps = PathSteps(path);
-        let first = steps.next()??;
-        let mut node = pick(self.roots(), first)?;
-        for step in steps {
-            node = pick(node.children(), step?)?;
-        }
-        Some(node)
-    }
-}
-
-/// One step of a path in [`Tree::find`].
-#[derive(Clone, Copy)]
-enum PathStep<'p> {
-    Name(&'p str),
-    Index(usize),
-}
-
-struct PathSteps<'p>(&'p str);
-
-impl<'p> Iterator for PathSteps<'p> {
-    /// The inner `None` is a malformed path.
-    type Item = Option<PathStep<'p>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        if let Some(rest) = self.0.strip_prefix('[') {
-            let Some((index, rest)) = rest.split_once(']') else {
-                self.0 = "";
-                return Some(None);
+        let (mut nodes, mut found, mut rest) = (self.roots(), None, path);
+        while !rest.is_empty() {
+            let node = if let Some(inside) = rest.strip_prefix('[') {
+                let (index, behind) = inside.split_once(']')?;
+                rest = behind;
+                nodes.nth(index.parse().ok()?)?
+            } else {
+                let (name, behind) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
+                rest = behind;
+                nodes.find(|node| node.name() == name)?
             };
-            self.0 = rest.strip_prefix('.').unwrap_or(rest);
-            return Some(index.parse().ok().map(PathStep::Index));
+            rest = rest.strip_prefix('.').unwrap_or(rest);
+            nodes = node.children();
+            found = Some(node);
         }
-        let end = self.0.find(['.', '[']).unwrap_or(self.0.len());
-        let (name, rest) = self.0.split_at(end);
-        self.0 = rest.strip_prefix('.').unwrap_or(rest);
-        Some(Some(PathStep::Name(name)))
-    }
-}
-
-fn pick<'t, 'n>(mut nodes: Children<'t, 'n>, step: PathStep<'_>) -> Option<NodeRef<'t, 'n>> {
-    match step {
-        PathStep::Name(name) => nodes.find(|node| node.name() == name),
-        PathStep::Index(index) => nodes.nth(index),
+        found
     }
 }
 

@@ -125,9 +125,9 @@ mod tests {
     use crate::families::Families;
     use crate::family::{Family, Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
-    use crate::knowledge::{Definitions, Fact, Facts};
+    use crate::knowledge::{Fact, Facts};
     use crate::session::Session;
-    use crate::vocabulary::{MessageNames, Vocabulary};
+    use crate::vocabulary::Vocabulary;
 
     /// A family whose conversations send single letters: `s` states a fact, and all others wait for
     /// it.
@@ -158,11 +158,7 @@ mod tests {
         }
     }
 
-    impl Vocabulary for Letters {
-        fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
-            Vec::new()
-        }
-    }
+    impl Vocabulary for Letters {}
 
     fn note(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let body = ItemBody::Note(Note::warning(text.to_owned()));

@@ -84,9 +84,9 @@ mod tests {
     use crate::families::Families;
     use crate::family::{Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
-    use crate::knowledge::{Definitions, Keys};
+    use crate::knowledge::Keys;
     use crate::session::Session;
-    use crate::vocabulary::{MessageNames, Vocabulary};
+    use crate::vocabulary::Vocabulary;
 
     /// A family that prepares conversations by noting what it saw of them. It returns nothing for
     /// conversations that send `-`, and panics for those that send `!`.
@@ -121,11 +121,7 @@ mod tests {
         }
     }
 
-    impl Vocabulary for Notes {
-        fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
-            Vec::new()
-        }
-    }
+    impl Vocabulary for Notes {}
 
     #[derive(Debug)]
     struct Noted(Option<String>);

@@ -56,16 +56,33 @@ pub(super) struct Set {
     members: Box<[Member]>,
     /// Whole numbers and ranges of them, sorted and disjoint.
     wholes: Box<[(i128, i128)]>,
-    /// Texts, sorted.
-    texts: Box<[Box<str>]>,
-    /// The identifiers among the texts, sorted.
-    guids: Box<[[u8; 16]]>,
-    /// Byte strings, sorted.
-    bytes: Box<[Box<[u8]>]>,
-    /// The bytes whose hexadecimal form is one of the texts, sorted.
-    hexes: Box<[Box<[u8]>]>,
+    pub(super) texts: Sorted,
+    /// The identifiers among the texts.
+    pub(super) guids: Sorted,
+    pub(super) bytes: Sorted,
+    /// The bytes whose hexadecimal form is one of the texts.
+    pub(super) hexes: Sorted,
     /// The indices of all other members.
     others: Box<[usize]>,
+}
+
+/// Byte strings, sorted.
+#[derive(Clone, Debug)]
+pub(super) struct Sorted(Vec<Box<[u8]>>);
+
+impl Sorted {
+    fn of(mut strings: Vec<Box<[u8]>>) -> Self {
+        strings.sort_unstable();
+        Self(strings)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, string: &[u8]) -> bool {
+        self.0.binary_search_by(|entry| (**entry).cmp(string)).is_ok()
+    }
 }
 
 /// An element of a list.
@@ -180,10 +197,7 @@ impl PartialEq for Regular {
 impl Set {
     pub(super) fn new(members: Vec<Member>) -> Self {
         let mut wholes = Vec::new();
-        let mut texts = Vec::new();
-        let mut guids = Vec::new();
-        let mut bytes = Vec::new();
-        let mut hexes: Vec<Box<[u8]>> = Vec::new();
+        let [mut texts, mut guids, mut bytes, mut hexes] = [const { Vec::<Box<[u8]>>::new() }; 4];
         let mut others = Vec::new();
         for (index, member) in members.iter().enumerate() {
             match member {
@@ -192,24 +206,21 @@ impl Set {
                     wholes.push((*low, *high))
                 }
                 Member::One(Literal::Text(text)) => {
-                    texts.push(Box::from(text.as_str()));
-                    guids.extend(text.guid());
+                    texts.push(text.as_str().as_bytes().into());
+                    guids.extend(text.guid().map(|guid| guid.as_slice().into()));
                     hexes.extend(text.hex().map(Into::into));
                 }
                 Member::One(Literal::Bytes(value)) => bytes.push(value.clone()),
                 Member::One(_) | Member::Range(..) => others.push(index),
             }
         }
-        texts.sort_unstable();
-        guids.sort_unstable();
-        bytes.sort_unstable();
-        hexes.sort_unstable();
+        let [texts, guids, bytes, hexes] = [texts, guids, bytes, hexes].map(Sorted::of);
         Self {
             wholes: apart(wholes).into(),
-            texts: texts.into(),
-            guids: guids.into(),
-            bytes: bytes.into(),
-            hexes: hexes.into(),
+            texts,
+            guids,
+            bytes,
+            hexes,
             others: others.into(),
             members: members.into(),
         }
@@ -226,30 +237,6 @@ impl Set {
 
     pub(super) fn has_any_whole(&self) -> bool {
         !self.wholes.is_empty()
-    }
-
-    pub(super) fn has_any_text(&self) -> bool {
-        !self.texts.is_empty()
-    }
-
-    pub(super) fn has_any_bytes(&self) -> bool {
-        !self.bytes.is_empty()
-    }
-
-    pub(super) fn has_text(&self, text: &[u8]) -> bool {
-        self.texts.binary_search_by(|entry| entry.as_bytes().cmp(text)).is_ok()
-    }
-
-    pub(super) fn has_guid(&self, stored: &[u8]) -> bool {
-        self.guids.binary_search_by(|entry| entry.as_slice().cmp(stored)).is_ok()
-    }
-
-    pub(super) fn has_bytes(&self, bytes: &[u8]) -> bool {
-        self.bytes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
-    }
-
-    pub(super) fn has_hex(&self, bytes: &[u8]) -> bool {
-        self.hexes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
     }
 
     /// All members in written order.

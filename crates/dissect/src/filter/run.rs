@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use worldwire_core::value::Content;
-use worldwire_core::{Form, Names, NodeRef, Side, Tree, Value};
+use worldwire_core::{Children, Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
 use super::expression::{Check, Comparison, Expression, Metadata, Path, Start, Step};
@@ -138,20 +138,8 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], visit: &mut Visit<'_, 's>) -> Con
         }
         _ => steps,
     };
-    match steps.split_first() {
-        Some((Step::Name(name), rest)) => tree
-            .roots()
-            .filter(|node| node.name() == &**name)
-            .try_for_each(|node| walk(node, rest, MAX_LISTS, visit)),
-        Some((Step::Index(index), rest)) => match tree.roots().nth(*index) {
-            Some(node) => walk(node, rest, MAX_LISTS, visit),
-            None => Continue(()),
-        },
-        Some((Step::Each, rest)) => {
-            tree.roots().try_for_each(|node| walk(node, rest, MAX_LISTS, visit))
-        }
-        None => Continue(()),
-    }
+    let Some((step, rest)) = steps.split_first() else { return Continue(()) };
+    follow(tree.roots(), step, rest, MAX_LISTS, visit)
 }
 
 /// How many nested lists are searched without an index.
@@ -178,17 +166,26 @@ fn walk<'s>(
         Some((Step::Name(_), _)) if list => {
             elements().try_for_each(|child| walk(child, steps, lists - 1, visit))
         }
-        Some((Step::Name(name), rest)) => node
-            .children()
-            .filter(|child| child.name() == &**name)
-            .try_for_each(|child| walk(child, rest, lists, visit)),
-        Some((Step::Index(index), rest)) => match node.children().nth(*index) {
-            Some(child) => walk(child, rest, lists, visit),
-            None => Continue(()),
-        },
-        Some((Step::Each, rest)) => {
-            node.children().try_for_each(|child| walk(child, rest, lists, visit))
+        Some((step, rest)) => follow(node.children(), step, rest, lists, visit),
+    }
+}
+
+/// Follows a path from those of these nodes that its first step selects.
+fn follow<'s>(
+    mut nodes: Children<'s, 's>,
+    step: &Step,
+    rest: &[Step],
+    lists: u32,
+    visit: &mut Visit<'_, 's>,
+) -> ControlFlow<()> {
+    match step {
+        Step::Name(name) => nodes
+            .filter(|node| node.name() == &**name)
+            .try_for_each(|node| walk(node, rest, lists, visit)),
+        Step::Index(index) => {
+            nodes.nth(*index).map_or(Continue(()), |node| walk(node, rest, lists, visit))
         }
+        Step::Each => nodes.try_for_each(|node| walk(node, rest, lists, visit)),
     }
 }
 
@@ -424,8 +421,8 @@ impl<'s> PathValue<'s> {
 
     fn is_in(self, set: &Set) -> bool {
         set.has_any_whole() && self.count().is_some_and(|count| set.has_whole(count))
-            || set.has_any_text() && self.is_in_texts(set)
-            || set.has_any_bytes() && self.stored().is_some_and(|bytes| set.has_bytes(&bytes))
+            || !set.texts.is_empty() && self.is_in_texts(set)
+            || !set.bytes.is_empty() && self.stored().is_some_and(|bytes| set.bytes.has(&bytes))
             || set.others().any(|member| match member {
                 Member::One(literal) => self.equals(literal),
                 Member::Range(low, high) => self.count().is_some_and(|count| {
@@ -443,17 +440,17 @@ impl<'s> PathValue<'s> {
         if let Some((number, names)) = self.named() {
             return names
                 .iter()
-                .any(|(other, name)| other == number && set.has_text(name.as_bytes()));
+                .any(|(other, name)| other == number && set.texts.has(name.as_bytes()));
         }
         if let Self::Node(node) = self
             && let Value::Span(span) = node.value()
             && span.form == Form::Guid
-            && set.has_guid(node.span(span))
+            && set.guids.has(node.span(span))
         {
             return true;
         }
-        self.logical().is_some_and(|text| set.has_text(&text))
-            || self.bytes().is_some_and(|bytes| set.has_hex(bytes))
+        self.logical().is_some_and(|text| set.texts.has(&text))
+            || self.bytes().is_some_and(|bytes| set.hexes.has(bytes))
     }
 }
 

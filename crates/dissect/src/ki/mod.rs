@@ -22,14 +22,10 @@ use worldwire_core::{Diagnostic, Result};
 use worldwire_ki::connection::{Connection, RelayConfig};
 use worldwire_ki::schema::Protocols;
 
-use crate::codec::Codec;
-use crate::family::{Family, Opening, Start, Verdict};
 #[cfg(feature = "keys")]
-use crate::keys_error::KeyFault;
+use crate::family::key_file;
+use crate::family::{Family, Start, by_modules};
 use crate::knowledge::Definitions;
-#[cfg(feature = "keys")]
-use crate::knowledge::Keys;
-use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 use definitions::protocols;
@@ -44,20 +40,10 @@ use session::Reading;
 pub(crate) struct Ki;
 
 impl Family for Ki {
-    fn name(&self) -> &'static str {
-        "ki"
-    }
-
-    fn vocabulary(&self) -> &dyn Vocabulary {
-        self
-    }
+    by_modules!("ki");
 
     fn speaks_datagrams(&self) -> bool {
         true
-    }
-
-    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
-        session::recognize(opening)
     }
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
@@ -79,22 +65,8 @@ impl Family for Ki {
         Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))
     }
 
-    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
-        codecs::blob(line)
-    }
-
-    fn codecs(&self) -> &'static [Codec] {
-        codecs::CODECS
-    }
-
     #[cfg(feature = "keys")]
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
-        let file = KeyFile::parse("keys", text)
-            .map_err(|errors| errors.iter().map(KeyFault::from).collect::<Vec<_>>())?;
-        let found = !file.is_empty();
-        keys.edit(|known: &mut KeyFile| known.merge(file));
-        Ok(found)
-    }
+    key_file!(KeyFile);
 
     fn built_in(&self, definitions: &mut Definitions) {
         let protocols = Protocols::built_in();

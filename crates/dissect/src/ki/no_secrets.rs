@@ -1,4 +1,4 @@
-//! Takes the place of the login's secrets in builds without the feature `keys`: nobody has any.
+//! Replaces the login's secrets in builds without the feature `keys`, which decrypt nothing.
 
 use std::sync::Arc;
 
@@ -8,6 +8,9 @@ use worldwire_ki::connection::{ObserverKeys, Received};
 use worldwire_ki::crypt::Salt;
 use worldwire_ki::crypt::stream::StreamKey;
 use worldwire_ki::schema::Protocols;
+
+/// Why a stream is not decrypted.
+pub(super) const NO_KEY: &str = "this program was built without decryption (the feature `keys`)";
 
 /// An empty key file.
 #[derive(Clone, Debug, Default)]

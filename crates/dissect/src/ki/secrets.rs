@@ -19,6 +19,9 @@ const USER_AUTHEN_RSP: u8 = 14;
 /// `MSG_USER_AUTHEN_V3`, with the client's `Rec1`.
 const USER_AUTHEN_V3: u8 = 27;
 
+/// Why a stream is not decrypted, and what to do.
+pub(super) const NO_KEY: &str = "no key was given; give the connection's key and nonce with --keys";
+
 /// Decrypts `Rec1` fields that the user has the secret for.
 #[derive(Clone, Debug)]
 pub(crate) struct Secrets<'k> {

@@ -12,7 +12,7 @@ use worldwire_ki::schema::Protocols;
 use super::message::KiMessage;
 use super::objects::{KiObjects, unreadable};
 use super::opener::FieldOpener;
-use super::secrets::{KeyFile, Secrets, proves};
+use super::secrets::{KeyFile, NO_KEY, Secrets, proves};
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
 use crate::session::{Emit, Interpreter};
@@ -117,8 +117,7 @@ impl Interpreter<Connection> for Reading {
             let session = session_id.map_or(String::new(), |id| format!(" of session {id}"));
             emit.about(side);
             emit.note(Note::problem(format!(
-                "the {side}'s stream{session} is encrypted, and no key was given; give the \
-                 connection's key and nonce with --keys"
+                "the {side}'s stream{session} is encrypted, and {NO_KEY}"
             )));
         }
     }

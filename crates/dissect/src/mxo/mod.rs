@@ -16,11 +16,8 @@ use worldwire_core::{Diagnostic, FieldInfo, Result};
 use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
-use crate::codec::Codec;
-use crate::family::{Family, Opening, Start, Verdict};
-use crate::keys_error::KeyFault;
-use crate::knowledge::{Definitions, Keys};
-use crate::line::{Blob, Line};
+use crate::family::{Family, Opening, Start, by_modules, key_file};
+use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::MxoObjects;
@@ -34,20 +31,10 @@ pub use views::MxoViews;
 pub(crate) struct Mxo;
 
 impl Family for Mxo {
-    fn name(&self) -> &'static str {
-        "mxo"
-    }
-
-    fn vocabulary(&self) -> &dyn Vocabulary {
-        self
-    }
+    by_modules!("mxo");
 
     fn speaks_datagrams(&self) -> bool {
         true
-    }
-
-    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
-        session::recognize(opening)
     }
 
     fn begins_late(&self, opening: &Opening<'_>) -> bool {
@@ -69,21 +56,7 @@ impl Family for Mxo {
         Ok(Box::new(Watched::new(connection, Reading::new(start))))
     }
 
-    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
-        codecs::blob(line)
-    }
-
-    fn codecs(&self) -> &'static [Codec] {
-        codecs::CODECS
-    }
-
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
-        let file = KeyFile::parse("keys", text)
-            .map_err(|errors| errors.iter().map(KeyFault::from).collect::<Vec<_>>())?;
-        let found = !file.is_empty();
-        keys.edit(|known: &mut KeyFile| known.merge(file));
-        Ok(found)
-    }
+    key_file!(KeyFile);
 
     fn built_in(&self, definitions: &mut Definitions) {
         definitions.set(MxoObjects::built_in());

@@ -13,11 +13,8 @@ use worldwire_tera::connection::{Connection, RelayConfig};
 use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::Library;
 
-use crate::codec::Codec;
-use crate::family::{Family, Opening, Start, Verdict};
-use crate::keys_error::KeyFault;
-use crate::knowledge::{Definitions, Keys};
-use crate::line::{Blob, Line};
+use crate::family::{Family, Start, by_modules, key_file};
+use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::TeraDefinitions;
@@ -29,17 +26,7 @@ use session::Reading;
 pub(crate) struct Tera;
 
 impl Family for Tera {
-    fn name(&self) -> &'static str {
-        "tera"
-    }
-
-    fn vocabulary(&self) -> &dyn Vocabulary {
-        self
-    }
-
-    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
-        session::recognize(opening)
-    }
+    by_modules!("tera");
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let build = Reading::new(start.definitions.part());
@@ -57,21 +44,7 @@ impl Family for Tera {
         Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build).injecting()))
     }
 
-    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
-        codecs::blob(line)
-    }
-
-    fn codecs(&self) -> &'static [Codec] {
-        codecs::CODECS
-    }
-
-    fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
-        let file = KeyFile::parse("keys", text)
-            .map_err(|errors| errors.iter().map(KeyFault::from).collect::<Vec<_>>())?;
-        let found = !file.is_empty();
-        keys.edit(|known: &mut KeyFile| known.merge(file));
-        Ok(found)
-    }
+    key_file!(KeyFile);
 
     fn built_in(&self, definitions: &mut Definitions) {
         definitions.set(TeraDefinitions::default());

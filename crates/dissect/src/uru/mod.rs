@@ -16,11 +16,9 @@ use worldwire_uru::connection::{
 };
 use worldwire_uru::file::keys::KeyRing;
 
-use crate::codec::Codec;
-use crate::family::{BEGINNING, Family, Opening, Prepared, Start, Verdict};
+use crate::family::{BEGINNING, Family, Opening, Prepared, Start, by_modules};
 use crate::keys_error::KeyFault;
 use crate::knowledge::{Definitions, Keys};
-use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
 pub use definitions::UruDefinitions;
@@ -38,17 +36,7 @@ pub(crate) struct Uru;
 const PORT: u16 = 14617;
 
 impl Family for Uru {
-    fn name(&self) -> &'static str {
-        "uru"
-    }
-
-    fn vocabulary(&self) -> &dyn Vocabulary {
-        self
-    }
-
-    fn recognize(&self, opening: &Opening<'_>) -> Verdict {
-        session::recognize(opening)
-    }
+    by_modules!("uru");
 
     fn missed(&self, opening: &Opening<'_>) -> Option<String> {
         let [_, server] = opening.ends?;
@@ -91,14 +79,6 @@ impl Family for Uru {
         let config = Arc::new(RelayConfig::new(keys));
         let relay = Connection::relay(config, fresh, Duration::ZERO);
         Ok(Box::new(Watched::new(relay, Reading::new(start)).injecting()))
-    }
-
-    fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
-        codecs::blob(line)
-    }
-
-    fn codecs(&self) -> &'static [Codec] {
-        codecs::CODECS
     }
 
     fn built_in(&self, definitions: &mut Definitions) {

@@ -99,6 +99,7 @@ impl connection::Role for Role {
 
 impl HalfSender for Sender {
     type Role = Role;
+    type Message<'m> = RawMessage<'m>;
 
     fn half(&self) -> &SendHalf<Role> {
         &self.half
@@ -106,6 +107,21 @@ impl HalfSender for Sender {
 
     fn half_mut(&mut self) -> &mut SendHalf<Role> {
         &mut self.half
+    }
+
+    /// Queues a DML message in a separate frame.
+    fn queue(&mut self, message: &RawMessage<'_>) -> Result<(), SendError> {
+        self.half.closing.check_open()?;
+        if self.common().is_none() {
+            return Err(SendError::Role("a client or a server"));
+        }
+        let bytes = Frame::message(message.clone()).to_bytes().map_err(SendError::Encode)?;
+        self.out().check_room(bytes.len()).map_err(SendError::QueueFull)?;
+        match self.is_established() {
+            true => self.push_message(bytes),
+            false => self.out().defer(bytes),
+        }
+        Ok(())
     }
 }
 
@@ -425,29 +441,6 @@ impl Sender {
         self.out().check_room(bytes.len())?;
         self.out().push(bytes);
         Ok(())
-    }
-}
-
-impl connection::Sender for Sender {
-    type Message<'m> = RawMessage<'m>;
-
-    /// Queues a DML message in a separate frame.
-    fn send(&mut self, message: &RawMessage<'_>) -> Result<(), SendError> {
-        self.half.closing.check_open()?;
-        if self.common().is_none() {
-            return Err(SendError::Role("a client or a server"));
-        }
-        let bytes = Frame::message(message.clone()).to_bytes().map_err(SendError::Encode)?;
-        self.out().check_room(bytes.len()).map_err(SendError::QueueFull)?;
-        match self.is_established() {
-            true => self.push_message(bytes),
-            false => self.out().defer(bytes),
-        }
-        Ok(())
-    }
-
-    fn close(&mut self) {
-        self.half.close_for(CloseReason::Local);
     }
 }
 

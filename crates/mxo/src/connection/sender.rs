@@ -81,6 +81,7 @@ impl connection::Role for Role {
 
 impl HalfSender for Sender {
     type Role = Role;
+    type Message<'m> = RpcMessage<'m>;
 
     fn half(&self) -> &SendHalf<Role> {
         &self.half
@@ -88,6 +89,15 @@ impl HalfSender for Sender {
 
     fn half_mut(&mut self) -> &mut SendHalf<Role> {
         &mut self.half
+    }
+
+    /// Queues an RPC message. It arrives exactly once, after those sent before it.
+    fn queue(&mut self, message: &RpcMessage<'_>) -> Result<(), SendError> {
+        self.half.closing.check_open()?;
+        let SendHalf { role: Role::Endpoint(endpoint), timers, .. } = &mut self.half else {
+            return Err(NO_ENDPOINT);
+        };
+        endpoint.send_rpc(message, timers)
     }
 }
 
@@ -152,20 +162,3 @@ impl Sender {
 }
 
 const NO_ENDPOINT: SendError = SendError::Role("a client or a server");
-
-impl connection::Sender for Sender {
-    type Message<'m> = RpcMessage<'m>;
-
-    /// Queues an RPC message. It arrives exactly once, after those sent before it.
-    fn send(&mut self, message: &RpcMessage<'_>) -> Result<(), SendError> {
-        self.half.closing.check_open()?;
-        let SendHalf { role: Role::Endpoint(endpoint), timers, .. } = &mut self.half else {
-            return Err(NO_ENDPOINT);
-        };
-        endpoint.send_rpc(message, timers)
-    }
-
-    fn close(&mut self) {
-        self.half.close_for(CloseReason::Local);
-    }
-}

@@ -268,10 +268,6 @@ impl StreamMachine for Connection {
         is_torn
     }
 
-    fn watch_message(&mut self, has_begun: bool) {
-        self.sender.watch_message(has_begun);
-    }
-
     fn in_transit(&self, unread: &Unread<Unit>) -> (Side, Unread<Unit>, bool) {
         (unread.side, unread.clone(), false)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use worldwire_core::Side;
 use worldwire_core::connection::{
     self, Bounds, CloseReason, Decision, HalfSender, Inject, Lane, Leaving, SendError, SendHalf,
-    Sender as Sends, Timer, Unread,
+    Timer, Unread,
 };
 
 use super::config::{Config, check_signed, signs};
@@ -107,53 +107,6 @@ impl Sender {
             self.half.timers.start(Timer::Idle, idle_time);
         }
     }
-
-    /// Starts the timer of a message that has begun to arrive, or stops it.
-    pub(super) fn watch_message(&mut self, has_begun: bool) {
-        if let Some(config) = self.half.role.config() {
-            match has_begun && self.is_established {
-                true => self.half.timers.start_once(Timer::Message, config.message_time),
-                false => self.half.timers.stop(Timer::Message),
-            }
-        }
-    }
-}
-
-impl Sends for Sender {
-    type Message<'m> = [u8];
-
-    /// Queues a whole message, with its header. A client fills in counter and checksum where the
-    /// message carries them; see [`Config::integrity`].
-    fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
-        let to = match &self.half.role {
-            Role::Client(..) => Side::Server,
-            Role::Server(_) => Side::Client,
-            Role::Observer(_) | Role::Relay(_) => {
-                return Err(SendError::Role("a client or a server"));
-            }
-        };
-        self.half.closing.check_open()?;
-        Header::whole(message).map_err(SendError::Encode)?;
-        let SendHalf { role, lanes, .. } = &mut self.half;
-        let lane = &mut lanes[to.index()];
-        lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
-        let mut message = message.to_vec();
-        if let Role::Client(_, signing) = role
-            && signs(&signing.opcodes, &message)
-        {
-            check_signed(&message).map_err(SendError::Encode)?;
-            signing.signer.sign(&mut message);
-        }
-        match self.is_established {
-            true => lane.push(message),
-            false => lane.out.defer(message),
-        }
-        Ok(())
-    }
-
-    fn close(&mut self) {
-        self.half.close_for(CloseReason::Local);
-    }
 }
 
 impl connection::Role for Role {
@@ -166,6 +119,10 @@ impl connection::Role for Role {
             Self::Server(_) => Some(Side::Server),
             Self::Observer(_) | Self::Relay(_) => None,
         }
+    }
+
+    fn message_time(&self) -> Option<Duration> {
+        self.config().map(|config| config.message_time)
     }
 
     fn leave(
@@ -195,6 +152,7 @@ impl connection::Role for Role {
 
 impl HalfSender for Sender {
     type Role = Role;
+    type Message<'m> = [u8];
 
     fn half(&self) -> &SendHalf<Role> {
         &self.half
@@ -202,6 +160,35 @@ impl HalfSender for Sender {
 
     fn half_mut(&mut self) -> &mut SendHalf<Role> {
         &mut self.half
+    }
+
+    /// Queues a whole message, with its header. A client fills in counter and checksum where the
+    /// message carries them; see [`Config::integrity`].
+    fn queue(&mut self, message: &[u8]) -> Result<(), SendError> {
+        let to = match &self.half.role {
+            Role::Client(..) => Side::Server,
+            Role::Server(_) => Side::Client,
+            Role::Observer(_) | Role::Relay(_) => {
+                return Err(SendError::Role("a client or a server"));
+            }
+        };
+        self.half.closing.check_open()?;
+        Header::whole(message).map_err(SendError::Encode)?;
+        let SendHalf { role, lanes, .. } = &mut self.half;
+        let lane = &mut lanes[to.index()];
+        lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
+        let mut message = message.to_vec();
+        if let Role::Client(_, signing) = role
+            && signs(&signing.opcodes, &message)
+        {
+            check_signed(&message).map_err(SendError::Encode)?;
+            signing.signer.sign(&mut message);
+        }
+        match self.is_established {
+            true => lane.push(message),
+            false => lane.out.defer(message),
+        }
+        Ok(())
     }
 }
 

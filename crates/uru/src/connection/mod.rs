@@ -338,10 +338,6 @@ impl StreamMachine for Connection {
         is_torn
     }
 
-    fn watch_message(&mut self, has_begun: bool) {
-        self.sender.watch_message(has_begun);
-    }
-
     fn beat(&mut self) {
         if let Err(error) = self.sender.ping() {
             self.fault(Side::Client, error);

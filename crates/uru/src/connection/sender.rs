@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use worldwire_core::connection::{
     self, Bounds, CloseReason, Decision, HalfSender, Inject, Lane, Leaving, SendError, SendHalf,
-    Sender as Sends, Timer, Unread,
+    Timer, Unread,
 };
 use worldwire_core::{Error, Field, Result, Side, Writer};
 
@@ -60,6 +60,13 @@ impl connection::Role for Role {
         }
     }
 
+    fn message_time(&self) -> Option<Duration> {
+        match self {
+            Self::Server { config, .. } => Some(config.message_time),
+            _ => None,
+        }
+    }
+
     fn replacement(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::Relay(relay) => relay.made.take(),
@@ -101,6 +108,7 @@ impl connection::Role for Role {
 
 impl HalfSender for Sender {
     type Role = Role;
+    type Message<'m> = Message<'m>;
 
     fn half(&self) -> &SendHalf<Role> {
         &self.half
@@ -108,6 +116,34 @@ impl HalfSender for Sender {
 
     fn half_mut(&mut self) -> &mut SendHalf<Role> {
         &mut self.half
+    }
+
+    /// Queues a message of this side and service.
+    fn queue(&mut self, message: &Message<'_>) -> Result<(), SendError> {
+        let own = match self.half.role {
+            Role::Client { .. } => Side::Client,
+            Role::Server { .. } => Side::Server,
+            Role::Observer { .. } | Role::Relay(_) => {
+                return Err(SendError::Role("a client or a server"));
+            }
+        };
+        self.half.closing.check_open()?;
+        if self.service != Some(message.service()) || message.sender() != own {
+            let wanted = match self.service {
+                Some(service) => format!("a message of the {own} on {}", service.name()),
+                None => "a connection whose service is known".to_owned(),
+            };
+            let found = format!("{}.{}", message.service().name(), message.name());
+            return Err(SendError::Encode(Error::value(wanted, found)));
+        }
+        let bytes = message.to_bytes().map_err(SendError::Encode)?;
+        let lane = &mut self.half.lanes[own.other().index()];
+        lane.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
+        match self.is_established {
+            true => lane.push(bytes),
+            false => lane.out.defer(bytes),
+        }
+        Ok(())
     }
 }
 
@@ -138,16 +174,6 @@ impl Sender {
         }
     }
 
-    /// Starts the deadline of a message that has begun; clears it otherwise.
-    pub(super) fn watch_message(&mut self, has_begun: bool) {
-        if let Role::Server { config, .. } = &self.half.role {
-            match has_begun && self.is_established {
-                true => self.half.timers.start_once(Timer::Message, config.message_time),
-                false => self.half.timers.stop(Timer::Message),
-            }
-        }
-    }
-
     /// Sends the client's own ping.
     pub(super) fn ping(&mut self) -> Result<()> {
         let (Some(service), Role::Client { config, .. }) = (self.service, &self.half.role) else {
@@ -158,43 +184,7 @@ impl Sender {
             None => self.half.timers.stop(Timer::Beat),
         }
         let clock = self.half.timers.now().as_millis() % (1 << 32);
-        self.send(&ping(service, u32::try_from(clock).unwrap_or(0))).map_err(SendError::into_error)
-    }
-}
-
-impl Sends for Sender {
-    type Message<'m> = Message<'m>;
-
-    /// Queues a message of this side and service.
-    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
-        let own = match self.half.role {
-            Role::Client { .. } => Side::Client,
-            Role::Server { .. } => Side::Server,
-            Role::Observer { .. } | Role::Relay(_) => {
-                return Err(SendError::Role("a client or a server"));
-            }
-        };
-        self.half.closing.check_open()?;
-        if self.service != Some(message.service()) || message.sender() != own {
-            let wanted = match self.service {
-                Some(service) => format!("a message of the {own} on {}", service.name()),
-                None => "a connection whose service is known".to_owned(),
-            };
-            let found = format!("{}.{}", message.service().name(), message.name());
-            return Err(SendError::Encode(Error::value(wanted, found)));
-        }
-        let bytes = message.to_bytes().map_err(SendError::Encode)?;
-        let lane = &mut self.half.lanes[own.other().index()];
-        lane.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
-        match self.is_established {
-            true => lane.push(bytes),
-            false => lane.out.defer(bytes),
-        }
-        Ok(())
-    }
-
-    fn close(&mut self) {
-        self.half.close_for(CloseReason::Local);
+        self.queue(&ping(service, u32::try_from(clock).unwrap_or(0))).map_err(SendError::into_error)
     }
 }
 
