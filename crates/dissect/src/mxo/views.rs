@@ -120,7 +120,8 @@ impl MxoViews {
     /// and warnings.
     ///
     /// # Errors
-    /// Those of [`Packet::decode`](worldwire_mxo::frame::Packet::decode), and exceeded limits on views. The views are then unchanged.
+    /// Those of [`Packet::decode`](worldwire_mxo::frame::Packet::decode), and exceeded limits on
+    /// views. The views are then unchanged.
     pub fn take(&mut self, from: Side, packet: &[u8], number: Option<u64>) -> Result<Vec<Note>> {
         self.enter(from, packet)?;
         let packet = self.sections(from).packet(&mut Reader::new(packet))?;

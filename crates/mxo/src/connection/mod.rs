@@ -26,11 +26,11 @@
 //!   [`News::KeysNeeded`] without it. It prefers a key with the session id from the hello, and uses
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
-//!   word, or drops it. [`Packet::encode`] computes the length and CRC of a replacement. Plain
-//!   packets are always forwarded unchanged. It cannot [`Inject`](worldwire_core::connection::Inject) packets, because
-//!   they would need sequence numbers of their own. Plain packets and bare acknowledgements
-//!   overtake [held](worldwire_core::connection::Forward::hold) packets, so both peers stay
-//!   connected.
+//!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and
+//!   CRC of a replacement. Plain packets are always forwarded unchanged. It cannot
+//!   [`Inject`](connection::Inject) packets, because they would need sequence numbers of their own.
+//!   Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets, so
+//!   both peers stay connected.
 //! * The connection learns the time only from inputs. After sending,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
 //!   [`timeout`](connection::Connection::timeout), which records when the packet left.
@@ -401,10 +401,10 @@ impl Connection {
     }
 }
 
-// The sending half is shared with the other families, but core's machine for byte streams is not: it
-// finds messages in two growing buffers. Here, every input is a complete datagram, packet numbers
-// decide what is late or repeated, and a relay reads both sides in order of arrival, because each
-// packet acknowledges the other side's.
+// The sending half is shared with the other families, but core's machine for byte streams is not:
+// it finds messages in two growing buffers. Here, every input is a complete datagram, packet
+// numbers decide what is late or repeated, and a relay reads both sides in order of arrival,
+// because each packet acknowledges the other side's.
 impl connection::Connection for Connection {
     type News = News;
     type Received<'c> = Received<'c>;

@@ -205,7 +205,8 @@ impl<'d> Create<'d> {
     pub(super) fn from_json(json: Given<'_>, context: &Context<'_, '_>) -> Result<Create<'static>> {
         let objects = context.objects;
         let mut fields = FieldsOf::new(json)?;
-        let CreateHead { flags, goid, world_id, spawn_seq, .. } = CreateHead::from_json(&mut fields, objects)?;
+        let CreateHead { flags, goid, world_id, spawn_seq, .. } =
+            CreateHead::from_json(&mut fields, objects)?;
         let known = objects.class_of(goid).map(|(class, _)| class);
         let class = match (fields.take_optional("class"), known) {
             (Some(json), _) => super::class_from_json(json, known, objects)?,

@@ -87,7 +87,8 @@ property_types! {
     Quaternion "LTQuaternion" 16 ": four `f32`"
         "a quaternion like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0, \"w\": 1.0}";
     RezId "REZ_ID" 4 ": a `u32`" "a whole number from 0 to 4294967295";
-    MissionKey "MissionKey" 4 ": a `u32`; `0xffffffff` is none" "a whole number from 0 to 4294967295";
+    MissionKey "MissionKey" 4 ": a `u32`; `0xffffffff` is none"
+        "a whole number from 0 to 4294967295";
     EventId "EventID" 4 ": a `u32`" "a whole number from 0 to 4294967295";
     MissionOrg "Organization::MissionOrg" 1 ": a `u8`" "a whole number from 0 to 255";
     Uint8 "uint8" 1 "" "a whole number from 0 to 255";

@@ -79,7 +79,8 @@ impl Talk {
             assert_eq!(own.established, 1);
             for (index, (number, fate)) in own.fates.iter().enumerate() {
                 let came = peer.came.contains(&(index as u64));
-                match fate.unwrap_or_else(|| panic!("packet {number} of the {side} has no outcome")) {
+                match fate.unwrap_or_else(|| panic!("packet {number} of the {side} has no outcome"))
+                {
                     true => assert!(came, "packet {number} of the {side} did not arrive"),
                     false => lost += 1,
                 }

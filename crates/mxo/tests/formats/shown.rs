@@ -2,7 +2,7 @@
 
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
-use worldwire_core::{Reader, Side, Tree, Value};
+use worldwire_core::{Float, Reader, Side, Tree, Value};
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{
     Datagram, Packet, RccFlags, RpcList, RpcMessage, Section, SequenceWord,

@@ -1,4 +1,5 @@
-//! A scene: a TOML file with a world's objects and their behaviour. `docs/mxo-world.md` describes it.
+//! A scene: a TOML file with a world's objects and their behaviour. `docs/mxo-world.md` describes
+//! it.
 //!
 //! ```toml
 //! [[object]]
