@@ -46,11 +46,8 @@ fn other_side(from: Side) -> String {
 fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let blob = objects(options.definitions).blob(options.from);
     let sections = blob.sections();
-    let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
     let mut reader = Reader::new(data);
-    let Ok(packet) = Packet::decode_lenient(&mut reader, Some(options.from), &mut measure) else {
-        return Vec::new();
-    };
+    let Ok(packet) = sections.packet(&mut reader) else { return Vec::new() };
     let remarks = |(index, section): (usize, &PacketSection<'_>)| {
         let PacketSection::Objects(bytes) = section else {
             let unread = unread(index, section, options.from);
@@ -85,7 +82,7 @@ fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
     let odd = section.oddities().map(|(_, oddity)| Remark::note(oddity.to_string()));
     let open = section.operations.last().and_then(|operation| match operation {
         Operation::UnknownCreate(create) => {
-            let goid = create.goid;
+            let goid = create.head.goid;
             Some(format!("goobj {goid} has no known class: {KEPT}; give its table with --data"))
         }
         Operation::Undecoded(rest) => Some(match rest.fault {
@@ -161,8 +158,7 @@ pub(crate) static CODECS: &[Codec] = &[
             |data, options, tree| {
                 let blob = objects(options.definitions).blob(options.from);
                 read_opening("mxo.packet", data, options, tree, blob, |reader| {
-                    let mut measure = |bytes: &[u8]| Ok(blob.sections().measure(bytes));
-                    Packet::decode_lenient(reader, Some(options.from), &mut measure).map(drop)
+                    blob.sections().packet(reader).map(drop)
                 })
             },
             |json, options| {

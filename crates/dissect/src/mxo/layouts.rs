@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use worldwire_core::FieldInfo;
 
 /// The name, layout and meaning of a field.
-type Row = (&'static str, &'static str, &'static str);
+pub(super) type Row = (&'static str, &'static str, &'static str);
 
-const PACKET: &[Row] = &[
+pub(super) const PACKET: &[Row] = &[
     ("crc", "u32", "CRC-32 (zlib) of everything after it."),
     ("length", "u16", "Bytes from the sequence on."),
     ("time", "u32", "Seconds since 1970."),
@@ -41,7 +41,7 @@ const DATAGRAM: &[Row] = &[
     ("cipher", "bytes", "Encrypted: a packet (mxo.packet), Twofish-CBC with PKCS#7 padding."),
 ];
 
-const RPC: &[Row] = &[
+pub(super) const RPC: &[Row] = &[
     ("length", "u8, or u16 big-endian", "Bytes after it. Two bytes if the top bit is set."),
     ("longLength", "u16, big-endian", "Replaces a length below 80 that uses two bytes."),
     ("opcode", "u8, or u16 big-endian", "Two bytes from 8000. Names depend on the sender."),
@@ -54,7 +54,7 @@ const TCP_FRAME: &[Row] = &[
     ("body", "bytes", "A message: mxo.auth, or mxo.margin, which may be encrypted."),
 ];
 
-const OBJECTS: &[Row] = &[
+pub(super) const OBJECTS: &[Row] = &[
     ("mpm", "u8", "3."),
     ("operations", "list", "Records as below, up to view ID 0."),
     ("create", "record", "The AdminView creates a view (server)."),

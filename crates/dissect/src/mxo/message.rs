@@ -48,9 +48,7 @@ fn packet(
     flags: RccFlags,
     sections: &ObjectSections<'_>,
 ) -> Option<&'static str> {
-    let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
-    let mut reader = Reader::new(received.bytes);
-    let packet = Packet::decode_lenient(&mut reader, Some(received.side), &mut measure).ok()?;
+    let packet = sections.packet(&mut Reader::new(received.bytes)).ok()?;
     let has = |id: u8| packet.sections.iter().any(|section| section.id() == id);
     Some(match packet.sections.is_empty() {
         true if flags.contains(RccFlags::Reset) => "game.Reset",
@@ -72,10 +70,8 @@ pub(super) struct MxoMessage<'i> {
 impl MxoMessage<'_> {
     /// Lists the views that a packet concerns beside its fields, where filters find them.
     fn add_views<'n>(&self, reader: &mut Reader<'_, TreeBuilder<'n>>) {
-        let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));
-        let side = Some(self.received.side);
         let mut packet = Reader::new(self.received.bytes);
-        let Ok(packet) = Packet::decode_lenient(&mut packet, side, &mut measure) else { return };
+        let Ok(packet) = self.sections.packet(&mut packet) else { return };
         let mut views = BTreeSet::new();
         for section in &packet.sections {
             if let Section::Objects(bytes) = section {
@@ -135,15 +131,12 @@ impl Message for MxoMessage<'_> {
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        let Received { side, bytes, .. } = self.received;
+        let bytes = self.received.bytes;
         let is_packet = matches!(self.received.unit, Unit::Packet { .. });
         let layer = if is_packet { "decrypted" } else { "datagram" };
         let mut reader = Reader::traced_within(layer, bytes, tree, limits).opening(self.sections);
         let outcome = reader.record("fields", |reader| match is_packet {
-            true => {
-                let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));
-                Packet::decode_lenient(reader, Some(side), &mut measure).map(drop)
-            }
+            true => self.sections.packet(reader).map(drop),
             false => Plain::decode(reader).map(drop),
         });
         if outcome.is_ok() && is_packet {

@@ -6,80 +6,30 @@ use worldwire_mxo::frame::{CLIENT_RPCS, RccFlags, SERVER_RPCS};
 use worldwire_mxo::message::Fault;
 
 use super::definitions::objects;
+use super::layouts::{OBJECTS, PACKET, RPC, Row};
 use super::message::{PACKETS, PLAIN};
 use crate::knowledge::Definitions;
 use crate::vocabulary::{MessageNames, ValueNames};
 
-const PACKET: &[&str] =
-    &["crc", "length", "time", "sequence", "flags", "simTime", "sections", "view"];
-/// The fields nested in them, except object properties.
-const INNER: &[&str] = &[
-    // The sequence word.
-    "acks",
-    "remote",
-    "local",
-    // Sections, and RPC messages.
-    "mpm",
-    "lists",
-    "firstSeq",
-    "messages",
-    "longLength",
-    "opcode",
-    "data",
-    "bytes",
-    "objects",
-    // Object sections, and their operations.
-    "operations",
-    "end",
-    "create",
-    "delete",
-    "pending_update",
-    "update",
-    "unknown_create",
-    "undecoded",
-    "view",
-    "goid",
-    "object",
-    "world_id",
-    "spawn_seq",
-    "magic",
-    "count",
-    "class",
-    "guess",
-    "properties",
-    "padding",
-    "new_view",
-    "tail",
-    "views",
-    "target",
-    "fault",
-    "mask",
-    // Movement, and vectors.
-    "movement",
-    "script_counter",
-    "animation",
-    "mood",
-    "action",
-    "yaw",
-    "position",
-    "x",
-    "y",
-    "z",
-    "w",
-];
+/// The part of an operation's path that precedes its fields.
+const OPERATION: &str = "sections[*].objects.operations[*]";
 const PLAIN_FIELDS: &[&str] =
     &["kind", "characterUid", "unknown", "encryptedSession", "value", "bytes"];
 
 /// Every kind of datagram.
 pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
-    let mut inner: BTreeSet<&str> = INNER.iter().chain(PACKET).copied().collect();
+    let rows = PACKET.iter().chain(RPC).chain(OBJECTS);
+    let own: Vec<&str> = PACKET.iter().map(|(path, ..)| first(path)).chain(["view"]).collect();
+    let mut inner: BTreeSet<&str> = rows.map(|(path, ..)| last(path)).collect();
+    // And the parts of vectors.
+    inner.extend(own.iter().copied().chain(["x", "y", "z", "w"]));
     for (_, class) in objects(definitions).objects().classes() {
         let orders = core::iter::once(class.create()).chain(class.updates().orders());
         inner.extend(orders.flat_map(|order| order.slots()).map(|slot| slot.name()));
     }
     let packets = PACKETS.iter().map(|name| MessageNames {
         name: (*name).to_owned(),
-        fields: PACKET.to_vec(),
+        fields: own.clone(),
         inner: inner.iter().copied().collect(),
         is_complete: true,
     });
@@ -92,38 +42,33 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     packets.chain(plain).collect()
 }
 
-/// The path to a field nested in a packet. If a field occurs in several places, the path through a
-/// create.
+/// The path to a field nested in a packet. If a field occurs in several places, the first path.
 pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> {
-    const OPERATION: &str = "sections[*].objects.operations[*]";
-    let path = match field {
-        "acks" | "remote" | "local" => format!("sequence.{field}"),
-        "mpm" | "lists" | "objects" => format!("sections[*].{field}"),
-        "firstSeq" | "messages" => format!("sections[*].lists[*].{field}"),
-        "opcode" | "data" => format!("sections[*].lists[*].messages[*].{field}"),
-        "operations" => "sections[*].objects.operations".to_owned(),
-        "create" | "delete" | "pending_update" | "update" | "unknown_create" | "undecoded" => {
-            format!("{OPERATION}.{field}")
-        }
-        "fault" => format!("{OPERATION}.undecoded.fault"),
-        "target" => format!("{OPERATION}.pending_update.target"),
-        "views" => format!("{OPERATION}.delete.views"),
-        "mask" | "movement" => format!("{OPERATION}.update.{field}"),
-        "script_counter" | "animation" | "mood" | "action" | "yaw" | "position" => {
-            format!("{OPERATION}.update.movement.{field}")
-        }
-        "goid" | "object" | "world_id" | "spawn_seq" | "magic" | "count" | "class" | "guess"
-        | "properties" | "padding" | "new_view" | "tail" => format!("{OPERATION}.create.{field}"),
-        _ => {
-            let objects = objects(definitions).objects();
-            let is_created = objects.classes().any(|(_, it)| it.create().index_of(field).is_some());
-            if !is_created {
-                return None;
-            }
-            format!("{OPERATION}.create.properties.{field}")
-        }
-    };
-    Some(path)
+    let is_it = |(path, ..): &&Row| last(path) == field;
+    if let Some((path, ..)) = PACKET.iter().find(is_it) {
+        return Some((*path).to_owned());
+    }
+    if RPC.iter().any(|row| is_it(&row)) {
+        return Some(format!("sections[*].lists[*].messages[*].{field}"));
+    }
+    if let Some((path, ..)) = OBJECTS.iter().find(is_it) {
+        let is_outside = matches!(*path, "operations" | "end");
+        let place = if is_outside { "sections[*].objects" } else { OPERATION };
+        return Some(format!("{place}.{path}"));
+    }
+    let mut classes = objects(definitions).objects().classes();
+    let is_created = classes.any(|(_, class)| class.create().index_of(field).is_some());
+    is_created.then(|| format!("{OPERATION}.create.properties.{field}"))
+}
+
+/// The first field of a path.
+fn first(path: &'static str) -> &'static str {
+    path.split(['.', '[']).next().unwrap_or_default()
+}
+
+/// The last field of a path.
+fn last(path: &'static str) -> &'static str {
+    path.rsplit('.').next().unwrap_or_default()
 }
 
 /// Fields whose values have names.

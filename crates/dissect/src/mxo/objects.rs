@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use worldwire_core::json::{Given, Json};
 use worldwire_core::opener::{Closer, Opener, Site};
-use worldwire_core::{Reader, Result, Side, TreeBuilder, Writer};
+use worldwire_core::{Reader, Result, Side, Trace, TreeBuilder, Writer};
+use worldwire_mxo::frame::Packet;
 use worldwire_mxo::message::{Context, NoViews, OWN_VIEW, Rules, Section, Viewed, Views};
 use worldwire_mxo::schema::Objects;
 
@@ -40,13 +41,18 @@ impl<'o> ObjectSections<'o> {
         section.is_ok_and(|section| section.operations.iter().all(|it| it.fault().is_none()))
     }
 
-    /// How many of these bytes belong to the section: all of them, if it cannot be decoded.
-    pub(super) fn measure(&self, bytes: &[u8]) -> usize {
-        let mut reader = Reader::new(bytes);
-        match Section::decode_after_id(&mut reader, &self.context()) {
-            Ok(_) => reader.position(),
-            Err(_) => bytes.len(),
-        }
+    /// Decodes a packet with its sections.
+    pub(super) fn packet<'d, 'n, T: Trace<'n>>(
+        &self,
+        reader: &mut Reader<'d, T>,
+    ) -> Result<Packet<'d>> {
+        // A section that cannot be decoded takes the rest of the packet.
+        let mut measure = |bytes: &[u8]| {
+            let mut reader = Reader::new(bytes);
+            let section = Section::decode_after_id(&mut reader, &self.context());
+            Ok(section.map_or(bytes.len(), |_| reader.position()))
+        };
+        Packet::decode_lenient(reader, Some(self.from), &mut measure)
     }
 }
 

@@ -141,7 +141,7 @@ impl Interpreter<Connection> for Reading {
             }
             News::OtherSession { id, named } => emit.note(Note::warning(format!(
                 "the key of session {id:#x} decrypts the packets, but the hello names session \
-                 {named:#x}; the hello is damaged, or the id in the key file is wrong"
+                 {named:#x}; the hello is damaged, or the ID in the key file is wrong"
             ))),
             News::Missing { side, first, last } => {
                 emit.about(side);

@@ -7,7 +7,7 @@ use crate::codec::Remark;
 use crate::item::Note;
 
 /// Why a section is not decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Unread {
     /// Section 5 of clients, whose layout is unknown.
     Five,
@@ -53,14 +53,14 @@ impl Unread {
             Self::Id(id) => {
                 let is_named = id == 5;
                 let whose = if is_named { format!(" of a {from}") } else { String::new() };
-                format!("MPM id {id}{whose} is unknown, so the packet is not decoded: {all}")
+                format!("MPM ID {id}{whose} is unknown, so the packet is not decoded: {all}")
             }
             Self::Behind { are_zero: true, .. } => {
                 format!("{all} after the last section, all zero")
             }
             Self::Behind { id, .. } => format!(
                 "{all} after the last section are not decoded: they start with {id}, which is not \
-                 a known MPM id"
+                 a known MPM ID"
             ),
         }
     }

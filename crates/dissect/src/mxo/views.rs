@@ -1,11 +1,12 @@
 //! Tracks the views of a conversation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use core::mem::{Discriminant, discriminant};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use worldwire_core::{Error, Reader, Result, Side, Step};
 use worldwire_mxo::frame::{
-    Packet, PacketHead, RccFlags, Section as PacketSection, SequenceNumber, SequenceWord,
+    PacketHead, RccFlags, Section as PacketSection, SequenceNumber, SequenceWord,
 };
 use worldwire_mxo::message::{Fault, Oddity, Operation, Section};
 use worldwire_mxo::replica::{Notice, Replica};
@@ -22,7 +23,7 @@ use crate::item::Note;
 #[derive(Clone, Debug)]
 pub struct MxoViews {
     replica: Replica,
-    reported: BTreeSet<Reported>,
+    reported: HashSet<Reported>,
     /// The last create that could not be decoded.
     failed: Option<FailedCreate>,
     /// The packet of the last section that could not be decoded completely.
@@ -74,7 +75,7 @@ impl Creates {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reported {
     Goobj(u16),
     UnknownView(u16),
@@ -82,19 +83,8 @@ enum Reported {
     Pending(u16),
     Again(u16),
     Replaced(u16),
-    OddityKind(OddityKind),
+    OddityKind(Discriminant<Oddity>),
     Unread(usize, Unread),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum OddityKind {
-    Flags,
-    NotNormal,
-    Tail,
-    Padding,
-    Nothing,
-    Unterminated,
-    Other,
 }
 
 /// The number of a packet in its capture, if any.
@@ -113,7 +103,7 @@ impl MxoViews {
     pub fn new(objects: Arc<Objects>) -> Self {
         Self {
             replica: Replica::new(objects),
-            reported: BTreeSet::new(),
+            reported: HashSet::new(),
             failed: None,
             unread: None,
             creates: Creates::default(),
@@ -130,12 +120,11 @@ impl MxoViews {
     /// and warnings.
     ///
     /// # Errors
-    /// Those of [`Packet::decode`], and exceeded limits on views. The views are then unchanged.
+    /// Those of [`Packet::decode`](worldwire_mxo::frame::Packet::decode), and exceeded limits on
+    /// views. The views are then unchanged.
     pub fn take(&mut self, from: Side, packet: &[u8], number: Option<u64>) -> Result<Vec<Note>> {
         self.enter(from, packet)?;
-        let sections = self.sections(from);
-        let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
-        let packet = Packet::decode_lenient(&mut Reader::new(packet), Some(from), &mut measure)?;
+        let packet = self.sections(from).packet(&mut Reader::new(packet))?;
         match from {
             Side::Client => self.creates.acknowledge(packet.sequence),
             Side::Server => self.creates.begin(packet.sequence.local.get()),
@@ -178,7 +167,7 @@ impl MxoViews {
         let sections = self.sections(from);
         let section = Section::decode_after_id(&mut Reader::new(bytes), &sections.context())?;
         for (_, oddity) in section.oddities() {
-            if self.reported.insert(Reported::OddityKind(kind(&oddity))) {
+            if self.reported.insert(Reported::OddityKind(discriminant(&oddity))) {
                 notes.push(Note::warning(format!("{}{oddity}", at(number))));
             }
         }
@@ -350,16 +339,4 @@ fn late(views: &BTreeSet<u16>) -> String {
 
 fn at(number: PacketNumber) -> String {
     number.map_or(String::new(), |number| format!("packet {number}: "))
-}
-
-fn kind(oddity: &Oddity) -> OddityKind {
-    match oddity {
-        Oddity::Flags(_) => OddityKind::Flags,
-        Oddity::NotNormal => OddityKind::NotNormal,
-        Oddity::Tail(_) => OddityKind::Tail,
-        Oddity::Padding(_) => OddityKind::Padding,
-        Oddity::NothingDeleted | Oddity::NothingUpdated => OddityKind::Nothing,
-        Oddity::Unterminated => OddityKind::Unterminated,
-        _ => OddityKind::Other,
-    }
 }

@@ -464,10 +464,10 @@ fn all_commands_report_undecodable_sections_alike() {
     }
     insta::assert_snapshot!(all.join("\n"), @r"
     0 1 byte after the last section, all zero | 1 byte after the last section, all zero
-    1 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM id | 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM id
-    1 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM id | 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM id
-    1 MPM id 9 is unknown, so the packet is not decoded: 3 bytes | MPM id 9 is unknown, so the packet is not decoded: 3 bytes
-    1 MPM id 5 of a server is unknown, so the packet is not decoded: 5 bytes | MPM id 5 of a server is unknown, so the packet is not decoded: 5 bytes
+    1 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM ID | 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM ID
+    1 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM ID | 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM ID
+    1 MPM ID 9 is unknown, so the packet is not decoded: 3 bytes | MPM ID 9 is unknown, so the packet is not decoded: 3 bytes
+    1 MPM ID 5 of a server is unknown, so the packet is not decoded: 5 bytes | MPM ID 5 of a server is unknown, so the packet is not decoded: 5 bytes
     0 section 5 is kept as bytes, because its layout is unknown: 5 bytes | section 5 is kept as bytes, because its layout is unknown: 5 bytes
     1 view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet | objects: view 7 is unknown: the rest is kept as bytes
     1 goobj 65278 has no known class, so the rest of the packet is not decoded; give its table with --data | objects: goobj 65278 has no known class: the rest is kept as bytes; give its table with --data

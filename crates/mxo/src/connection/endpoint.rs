@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use worldwire_core::connection::{SendError, Timer, Timers};
-use worldwire_core::{Error, Result, Side, Writer};
+use worldwire_core::{Error, Float, Result, Side, Writer};
 
 use super::config::{ClientConfig, Common, ServerConfig, Session};
 use super::event::{News, PacketNumber};
 use super::inbox::Inbox;
-use super::outbox::{Departure, Outbox, Unacknowledged};
+use super::outbox::{Departure, Outbox, Unacknowledged, limit};
 use super::sent_packets::{Cargo, Fate, Outcome, SentPackets};
 use crate::frame::{
     ACK_BITS, ANSWERS, Hello, Measure, PacketHead, Plain, RccFlags, ReceiveWindow, RpcMessage,
-    SequenceNumber, SequenceWord, SimTime, encode_head,
+    SequenceNumber, SequenceWord, ToTheEnd, encode_head,
 };
 
 /// The role, with its settings.
@@ -84,7 +84,7 @@ const MAX_PLAIN_BYTES: usize = 256;
 const MAX_BARE: usize = 4;
 
 impl Endpoint {
-    pub(super) fn new(part: Part, session: Session, measure: Box<dyn Measure>) -> Self {
+    pub(super) fn new(part: Part, session: Session) -> Self {
         let max_payload = part.common().max_payload;
         Self {
             part,
@@ -94,7 +94,7 @@ impl Endpoint {
             ack_at: None,
             reset_by: None,
             inbox: Inbox::default(),
-            measure,
+            measure: Box::new(ToTheEnd),
             outbox: Outbox::new(max_payload),
             unacknowledged: Unacknowledged::default(),
             sent_packets: SentPackets::default(),
@@ -160,17 +160,14 @@ impl Endpoint {
     pub(super) fn send_objects(
         &mut self,
         objects: &[u8],
-        sim_time: Option<SimTime>,
+        sim_time: Option<Float>,
     ) -> Result<PacketNumber, SendError> {
         let common = self.part.common();
         if self.phase != Phase::Established {
             return Err(SendError::NotEstablished);
         }
         let (length, most) = (objects.len(), common.max_payload.saturating_sub(6));
-        if length > most {
-            let error = Error::limit("bytes of an object section", most as u64, length as u64);
-            return Err(SendError::Encode(error));
-        }
+        limit("bytes of an object section", most, length).map_err(SendError::Encode)?;
         let ahead = self.outbox.next().saturating_sub(self.sent_packets.highest());
         // With nothing in flight, one packet probes whether the network works.
         let is_idle = self.sent_packets.is_empty() && self.outbox.packets() == 0;
@@ -178,16 +175,11 @@ impl Endpoint {
             let name = "packets that are not acknowledged";
             return Err(SendError::QueueFull(Error::limit(name, MAX_AHEAD, ahead)));
         }
-        let (packets, most) = (self.outbox.packets() + 1, common.bounds.queued_messages);
-        if packets > most {
-            let error = Error::limit("queued messages", most as u64, packets as u64);
-            return Err(SendError::QueueFull(error));
-        }
+        let packets = self.outbox.packets() + 1;
         let bytes = self.outbox.bytes() + crate::crypt::sealed_bytes(length + 20);
-        if bytes > common.bounds.queued_bytes {
-            let most = common.bounds.queued_bytes as u64;
-            return Err(SendError::QueueFull(Error::limit("queued bytes", most, bytes as u64)));
-        }
+        limit("queued messages", common.bounds.queued_messages, packets)
+            .and_then(|()| limit("queued bytes", common.bounds.queued_bytes, bytes))
+            .map_err(SendError::QueueFull)?;
         Ok(PacketNumber(self.outbox.plan_objects(objects, sim_time)))
     }
 

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_that_never_comes_is_told_once() {
+    fn every_missing_number_is_reported_once() {
         let mut sampler = Sampler::new(7);
         let (mut missing, mut lost) = (Missing::default(), Vec::new());
         let (mut seen, mut next) = (BTreeSet::new(), 0);
@@ -92,7 +92,7 @@ mod tests {
         let first = *seen.first().unwrap();
         let newest = *seen.last().unwrap();
         let wanted: Vec<u64> = (first..newest).filter(|count| !seen.contains(count)).collect();
-        let told: Vec<u16> = lost
+        let reported: Vec<u16> = lost
             .iter()
             .flat_map(|(first, last)| {
                 (0..=last.ahead_of(*first)).map(|by| SequenceNumber::new(first.get() + by).get())
@@ -101,6 +101,6 @@ mod tests {
         let wanted: Vec<u16> =
             wanted.into_iter().map(|count| SequenceNumber::of(count).get()).collect();
         assert!(wanted.len() > 1000);
-        assert_eq!(told, wanted);
+        assert_eq!(reported, wanted);
     }
 }

@@ -26,11 +26,11 @@
 //!   [`News::KeysNeeded`] without it. It prefers a key with the session id from the hello, and uses
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
-//!   word, or drops it. [`Packet::encode`] computes the length and CRC of a replacement. Plain
-//!   packets are always forwarded unchanged. It cannot [`Inject`](worldwire_core::connection::Inject) packets, because
-//!   they would need sequence numbers of their own. Plain packets and bare acknowledgements
-//!   overtake [held](worldwire_core::connection::Forward::hold) packets, so both peers stay
-//!   connected.
+//!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and
+//!   CRC of a replacement. Plain packets are always forwarded unchanged. It cannot
+//!   [`Inject`](connection::Inject) packets, because they would need sequence numbers of their own.
+//!   Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets, so
+//!   both peers stay connected.
 //! * The connection learns the time only from inputs. After sending,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
 //!   [`timeout`](connection::Connection::timeout), which records when the packet left.
@@ -79,6 +79,7 @@ mod inbox;
 mod keyring;
 mod missing;
 mod outbox;
+mod packets;
 mod relay;
 mod sender;
 mod sent_packets;
@@ -97,14 +98,11 @@ pub use event::{MissingKey, News, PacketNumber, Received, Unit};
 pub use sender::Sender;
 
 use crate::crypt::KnownSession;
-use crate::frame::{
-    Datagram, Measure, Packet, PacketHead, Plain, RccFlags, Sealed, SequenceNumber, ToTheEnd,
-};
+use crate::frame::{Datagram, Measure, Plain, SequenceNumber};
 use backlog::Backlog;
-use endpoint::{Endpoint, Part, Verdict};
+use endpoint::{Endpoint, Part};
 use event::Unread;
-use inbox::Inbox;
-use keyring::{Keyring, Refused};
+use keyring::Keyring;
 use relay::{Passage, in_transit};
 use sender::Role;
 use stream::Stream;
@@ -133,35 +131,22 @@ impl Connection {
     /// Plays a client, which sends the first hello.
     #[must_use]
     pub fn client(config: ClientConfig, session: Session, now: Duration) -> Self {
-        Self::client_measuring(config, session, Box::new(ToTheEnd), now)
-    }
-
-    /// Plays a client that can find the end of object sections.
-    #[must_use]
-    pub fn client_measuring(
-        config: ClientConfig,
-        session: Session,
-        measure: Box<dyn Measure>,
-        now: Duration,
-    ) -> Self {
-        Self::endpoint(Part::Client(config), session, measure, now)
+        Self::endpoint(Part::Client(config), session, now)
     }
 
     /// Plays a server, which waits for the client's hello.
     #[must_use]
     pub fn server(config: ServerConfig, session: Session, now: Duration) -> Self {
-        Self::server_measuring(config, session, Box::new(ToTheEnd), now)
+        Self::endpoint(Part::Server(config), session, now)
     }
 
-    /// Plays a server that can find the end of object sections.
+    /// Lets a client or server find the end of object sections with this measure.
     #[must_use]
-    pub fn server_measuring(
-        config: ServerConfig,
-        session: Session,
-        measure: Box<dyn Measure>,
-        now: Duration,
-    ) -> Self {
-        Self::endpoint(Part::Server(config), session, measure, now)
+    pub fn measuring(mut self, measure: Box<dyn Measure>) -> Self {
+        if let Role::Endpoint(endpoint) = &mut self.sender.half.role {
+            endpoint.measure = measure;
+        }
+        self
     }
 
     /// Watches both sides of a connection whose key is one of these.
@@ -197,8 +182,8 @@ impl Connection {
         }
     }
 
-    fn endpoint(part: Part, session: Session, measure: Box<dyn Measure>, now: Duration) -> Self {
-        let endpoint = Endpoint::new(part, session, measure);
+    fn endpoint(part: Part, session: Session, now: Duration) -> Self {
+        let endpoint = Endpoint::new(part, session);
         let mut connection = Self::new(Role::Endpoint(Box::new(endpoint)), Bounds::default(), now);
         if let Role::Endpoint(endpoint) = &mut connection.sender.half.role {
             endpoint.start(&mut connection.sender.half.timers);
@@ -301,130 +286,6 @@ impl Connection {
 
     fn receive(&mut self, piece: Unread) {
         self.event(Event::Received(piece));
-    }
-
-    /// Handles a packet addressed to this client or server.
-    fn on_own_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
-        let Role::Endpoint(endpoint) = &mut self.sender.half.role else { return };
-        let timers = &mut self.sender.half.timers;
-        let opened = endpoint.session.key.open(&sealed.iv, &sealed.cipher).map_err(Error::from);
-        let judged = opened.and_then(|plain| {
-            let head = PacketHead::decode(&mut Reader::new(&plain)).map_err(Error::closed)?;
-            Ok((endpoint.judge(&head, &sealed.iv, timers), head, plain))
-        });
-        let (head, plain) = match judged {
-            Ok((Verdict::Ignore, ..)) => return,
-            Ok((Verdict::Read, head, plain)) => (head, plain),
-            Err(error) => {
-                let at = self.take(side, wire.len());
-                return self.fault(side, error, at, wire);
-            }
-        };
-        let measure = &mut endpoint.measure;
-        let read = Packet::decode_measured(&mut Reader::new(&plain), Some(side), &mut |bytes| {
-            measure.objects(side, bytes)
-        });
-        let checked = read.map_err(Error::closed).and_then(|packet| {
-            // A reset from the server restarts the client's inbox.
-            let restarts = side == Side::Server && head.flags.contains(RccFlags::Reset);
-            let (own, new) = (&endpoint.inbox, Inbox::default());
-            let inbox = if restarts { &new } else { own };
-            inbox.check(&packet, endpoint.common())?;
-            Ok(packet)
-        });
-        let packet = match checked {
-            Ok(packet) => packet,
-            Err(error) => {
-                let at = self.take(side, wire.len());
-                // An exceeded limit has no position in the packet.
-                let has_offset = error.offset().is_some();
-                let error = if has_offset { error.in_layer("decrypted") } else { error };
-                return self.fault(side, error, at, wire);
-            }
-        };
-        let asks = !packet.sections.is_empty();
-        if !endpoint.accept(&head, &sealed.iv, asks, timers) {
-            return;
-        }
-        let stream = &mut self.streams[side.index()];
-        let start = stream.end;
-        stream.end = start.saturating_add(wire.len() as u64);
-        let pieces = units::deliver(&mut endpoint.inbox, side, &packet, &plain, start..stream.end);
-        self.flush_news();
-        for piece in pieces {
-            self.receive(piece);
-        }
-    }
-
-    /// Handles a packet seen by an observer or relay.
-    fn on_watched_packet(&mut self, side: Side, sealed: &Sealed<'_>, wire: &[u8]) {
-        let Some(keys) = self.sender.half.role.keys_mut() else { return };
-        let opened = keys.open(&sealed.iv, &sealed.cipher);
-        let contradiction = keys.contradiction();
-        let plain = match opened {
-            Ok(plain) => plain,
-            Err(Refused::NoKey(missing)) => return self.on_missing_key(side, missing, wire),
-            Err(Refused::Damaged(error)) => {
-                let at = self.take(side, wire.len());
-                return self.fault(side, error, at, wire);
-            }
-        };
-        if let Some((id, named)) = contradiction {
-            self.event(Event::News(News::OtherSession { id, named }));
-        }
-        let head = match PacketHead::decode(&mut Reader::new(&plain)).map_err(Error::closed) {
-            Ok(head) => head,
-            Err(error) => {
-                let at = self.take(side, wire.len());
-                return self.fault(side, error.in_layer("decrypted"), at, wire);
-            }
-        };
-        Side::BOTH.into_iter().for_each(|side| self.resync(side));
-        self.has_reported_keys = false;
-        self.is_read = true;
-        let number = head.sequence.local;
-        if self.streams[side.index()].is_reset_by(&head, &sealed.iv) {
-            self.report_missing(side, true);
-        }
-        if !self.streams[side.index()].note(&head, &sealed.iv) {
-            self.event(Event::News(News::Repeated { side, number }));
-            return self.pass(side, wire, Some(number));
-        }
-        self.report_missing(side, false);
-        let start = self.take(side, wire.len());
-        let range = start..self.streams[side.index()].end;
-        let unit = Unit::Packet { number, flags: head.flags };
-        let wire = self.wire(wire);
-        self.receive(Unread { side, unit, bytes: plain, range, wire });
-    }
-
-    /// Reports packets that are not expected any more.
-    fn report_missing(&mut self, side: Side, is_over: bool) {
-        while let Some((first, last)) = self.streams[side.index()].missing.lost(is_over) {
-            self.event(Event::News(News::Missing { side, first, last }));
-        }
-    }
-
-    /// Handles a packet that no key opens.
-    fn on_missing_key(&mut self, side: Side, missing: MissingKey, wire: &[u8]) {
-        let start = self.take(side, wire.len());
-        if matches!(self.sender.half.role, Role::Relay(_)) {
-            let error = Error::malformed("the key of the session", missing.to_string());
-            return self.refuse(side, error.at(start));
-        }
-        self.streams[side.index()].unread.get_or_insert(start);
-        if !core::mem::replace(&mut self.has_reported_keys, true) {
-            self.event(Event::News(News::KeysNeeded { side, missing }));
-        }
-    }
-
-    /// Reports the end of a part that could not be read without a key.
-    fn resync(&mut self, side: Side) {
-        let stream = &mut self.streams[side.index()];
-        if let Some(start) = stream.unread.take() {
-            let skipped = start..stream.end;
-            self.event(Event::Resync { side, skipped });
-        }
     }
 
     fn on_gap(&mut self, side: Side, length: u64) {
@@ -540,6 +401,10 @@ impl Connection {
     }
 }
 
+// The sending half is shared with the other families, but core's machine for byte streams is not:
+// it finds messages in two growing buffers. Here, every input is a complete datagram, packet
+// numbers decide what is late or repeated, and a relay reads both sides in order of arrival,
+// because each packet acknowledges the other side's.
 impl connection::Connection for Connection {
     type News = News;
     type Received<'c> = Received<'c>;

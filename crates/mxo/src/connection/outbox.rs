@@ -3,11 +3,11 @@
 use core::ops::Range;
 use std::collections::{BTreeSet, VecDeque};
 
-use worldwire_core::{Error, Result, Writer};
+use worldwire_core::{Error, Float, Result, Writer};
 
 use super::sent_packets::Cargo;
 use crate::crypt::sealed_bytes;
-use crate::frame::{HEAD_BYTES, OBJECTS, RPC, RccFlags, RpcMessage, SequenceWord, SimTime};
+use crate::frame::{HEAD_BYTES, OBJECTS, RPC, RccFlags, RpcMessage, SequenceWord};
 
 /// The packets to send next, by number. Acknowledgements and encryption are added when a packet is
 /// sent.
@@ -26,7 +26,7 @@ pub(super) struct Outbox {
 struct Planned {
     number: u64,
     flags: RccFlags,
-    sim_time: Option<SimTime>,
+    sim_time: Option<Float>,
     load: Load,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Departure {
     pub(super) number: u64,
     pub(super) cargo: Option<Cargo>,
     flags: RccFlags,
-    sim_time: Option<SimTime>,
+    sim_time: Option<Float>,
     load: Load,
 }
 
@@ -74,7 +74,7 @@ impl Outbox {
     }
 
     /// Plans a packet with objects; returns its number.
-    pub(super) fn plan_objects(&mut self, objects: &[u8], sim_time: Option<SimTime>) -> u64 {
+    pub(super) fn plan_objects(&mut self, objects: &[u8], sim_time: Option<Float>) -> u64 {
         let always = RccFlags::Always;
         let flags = if sim_time.is_some() { always | RccFlags::SimTime } else { always };
         let load = Load::Objects(objects.to_vec());
@@ -117,7 +117,7 @@ impl Outbox {
         true
     }
 
-    fn push(&mut self, flags: RccFlags, sim_time: Option<SimTime>, load: Load) -> u64 {
+    fn push(&mut self, flags: RccFlags, sim_time: Option<Float>, load: Load) -> u64 {
         let number = self.next;
         self.next += 1;
         let planned = Planned { number, flags, sim_time, load };
@@ -244,7 +244,7 @@ impl Departure {
         let mut writer = Writer::new();
         writer.bytes(&word.to_bytes());
         writer.u8(self.flags.0);
-        if let Some(SimTime(time)) = self.sim_time {
+        if let Some(Float(time)) = self.sim_time {
             writer.f32(time);
         }
         match &self.load {
@@ -265,6 +265,14 @@ impl Departure {
         }
         writer.into_bytes()
     }
+}
+
+/// Checks a limit.
+pub(super) fn limit(name: &'static str, most: usize, asked: usize) -> Result<()> {
+    if asked <= most {
+        return Ok(());
+    }
+    Err(Error::limit(name, most as u64, asked as u64))
 }
 
 /// The number of an RPC message on the wire.
@@ -293,14 +301,8 @@ impl Unacknowledged {
         max_bytes: usize,
     ) -> Result<()> {
         let (count, bytes) = (self.messages.len() + 1, self.bytes + message.len());
-        if count > max_messages {
-            let name = "RPC messages that are not acknowledged";
-            return Err(Error::limit(name, max_messages as u64, count as u64));
-        }
-        if bytes > max_bytes {
-            let name = "bytes of RPC messages that are not acknowledged";
-            return Err(Error::limit(name, max_bytes as u64, bytes as u64));
-        }
+        limit("RPC messages that are not acknowledged", max_messages, count)?;
+        limit("bytes of RPC messages that are not acknowledged", max_bytes, bytes)?;
         self.waiting.insert(self.first + self.messages.len() as u64);
         self.messages.push_back(Some(message.to_vec()));
         self.bytes = bytes;

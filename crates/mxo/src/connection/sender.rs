@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use worldwire_core::Side;
 use worldwire_core::connection::{
     self, Bounds, CloseReason, Decision, HalfSender, Leaving, Role as _, SendError, SendHalf,
 };
+use worldwire_core::{Float, Side};
 
 use super::endpoint::Endpoint;
 use super::event::PacketNumber;
 use super::keyring::Keyring;
 use super::relay::{Passage, Way};
-use crate::frame::{RpcMessage, SimTime};
+use crate::frame::RpcMessage;
 
 /// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
 /// the other half.
@@ -119,7 +119,7 @@ impl Sender {
     pub fn send_objects(
         &mut self,
         section: &[u8],
-        sim_time: Option<SimTime>,
+        sim_time: Option<Float>,
     ) -> Result<PacketNumber, SendError> {
         self.half.closing.check_open()?;
         self.endpoint()?.send_objects(section, sim_time)

@@ -15,7 +15,6 @@ mod plain;
 mod rpc;
 mod section;
 mod sequence;
-mod sim_time;
 mod tcp;
 mod window;
 
@@ -26,7 +25,6 @@ pub use plain::{ANSWERS, Hello, Plain};
 pub use rpc::{CLIENT_RPCS, LEAVE, MAX_RPC_BYTES, RpcList, RpcMessage, SERVER_RPCS};
 pub use section::{Measure, OBJECTS, RPC, Section, ToTheEnd};
 pub use sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber, SequenceWord};
-pub use sim_time::SimTime;
 pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
 pub use window::ReceiveWindow;
 

@@ -2,13 +2,12 @@
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{
-    Error, Field as _, Reader, Result, Sampler, Side, Trace, Value, Writer, wire_flags,
+    Error, Field as _, Float, Reader, Result, Sampler, Side, Trace, Value, Writer, wire_flags,
 };
 
 use super::rpc::list;
 use super::section::{Measuring, Section};
 use super::sequence::SequenceWord;
-use super::sim_time::SimTime;
 use crate::crypt::UNCOUNTED_BYTES;
 
 wire_flags! {
@@ -47,8 +46,9 @@ pub struct Packet<'d> {
     pub sequence: SequenceWord,
     /// Whether a time follows, and whether the sequence is reset.
     pub flags: RccFlags,
-    /// The simulation's time; present with [`RccFlags::SimTime`].
-    pub sim_time: Option<SimTime>,
+    /// The server simulation's time in seconds, which it adds to a packet every few seconds;
+    /// present with [`RccFlags::SimTime`].
+    pub sim_time: Option<Float>,
     /// The contents.
     pub sections: Vec<Section<'d>>,
 }
@@ -65,7 +65,7 @@ pub struct PacketHead {
     /// The RCC flags.
     pub flags: RccFlags,
     /// The simulation's time.
-    pub sim_time: Option<SimTime>,
+    pub sim_time: Option<Float>,
 }
 
 impl PacketHead {
@@ -75,7 +75,7 @@ impl PacketHead {
         let sequence = SequenceWord::decode(reader, "sequence")?;
         let flags = RccFlags::decode(reader, "flags")?;
         let has_time = flags.contains(RccFlags::SimTime);
-        let sim_time = has_time.then(|| SimTime::decode(reader, "simTime")).transpose()?;
+        let sim_time = has_time.then(|| Float::decode(reader, "simTime")).transpose()?;
         Ok(Self { time, sequence, flags, sim_time })
     }
 }
@@ -202,7 +202,7 @@ impl<'d> Packet<'d> {
         let time = fields.value("time")?;
         let sequence = fields.value("sequence")?;
         let flags = fields.value("flags")?;
-        let sim_time = fields.given_optional("simTime").map(SimTime::from_json).transpose();
+        let sim_time = fields.given_optional("simTime").map(Float::from_json).transpose();
         let sim_time = sim_time.map_err(|error| error.inside("simTime"))?;
         let sections = list(fields.given("sections")?, |json| Section::from_json(json, from))
             .map_err(|error| error.inside("sections"))?;
@@ -221,7 +221,7 @@ impl<'d> Packet<'d> {
     /// Generates a packet.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> Packet<'static> {
-        let sim_time = (sampler.below(3) == 0).then(|| SimTime::sample(sampler));
+        let sim_time = (sampler.below(3) == 0).then(|| Float::sample(sampler));
         let flags =
             RccFlags(u8::sample(sampler) & 0x7f | if sim_time.is_some() { 0x80 } else { 0 });
         let count = sampler.length(3);

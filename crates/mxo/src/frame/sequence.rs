@@ -89,12 +89,6 @@ impl AckBits {
     pub fn acked(self, remote: SequenceNumber) -> impl Iterator<Item = SequenceNumber> {
         (0..ACK_BITS).filter(move |bit| self.0 >> bit & 1 != 0).map(move |bit| remote.back(bit))
     }
-
-    /// Whether bit 7 is set.
-    #[must_use]
-    pub const fn requests_more(self) -> bool {
-        self.0 & Self::REQUEST_MORE != 0
-    }
 }
 
 /// The first four bytes of every encrypted packet's payload, big-endian.

@@ -11,6 +11,7 @@ use worldwire_core::testing::operations::{
     Command, Family, Operation, Part, Role, Statistics, list, run, sampler,
 };
 
+use super::wire::packet_of;
 use crate::connection::{
     ClientConfig, Connection, News, PacketNumber, RelayConfig, Sender, ServerConfig, Session,
 };
@@ -50,7 +51,7 @@ impl Family for Run {
     }
 
     fn message(&mut self, _: Side, data: &[u8]) -> Vec<u8> {
-        packet(data)
+        packet_of(data)
     }
 
     fn send(&mut self, sender: &mut Sender, data: &[u8]) {
@@ -70,7 +71,7 @@ impl Family for Run {
 
     fn datagram(&mut self, data: &[u8]) -> Vec<u8> {
         match data {
-            [1, number, rest @ ..] => KEY.seal_datagram(&[*number; 16], &packet(rest)),
+            [1, number, rest @ ..] => KEY.seal_datagram(&[*number; 16], &packet_of(rest)),
             _ => data.to_vec(),
         }
     }
@@ -121,14 +122,6 @@ fn drive(role: Role, data: &[u8]) -> Statistics {
     let seen = run(connection, data, &mut family);
     assert!(family.settled.is_subset(&family.sent), "outcomes of packets that were never sent");
     seen
-}
-
-/// A packet with these contents.
-fn packet(body: &[u8]) -> Vec<u8> {
-    let mut writer = worldwire_core::Writer::new();
-    let made = crate::frame::encode_head(1_248_965_312, body, &mut writer);
-    assert_eq!(made.err(), None, "operations are short");
-    writer.into_bytes()
 }
 
 /// A packet as a list of operations contains it: 01, a byte for the vector, and the contents.

@@ -58,12 +58,16 @@ fn packet(data: &[u8]) {
 fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
     let (first, body) = data.split_first().unwrap_or((&0, data));
     let from = [None, Some(Side::Client), Some(Side::Server)];
+    (from.get(usize::from(first % 3)).copied().flatten(), packet_of(body))
+}
+
+/// A packet with these contents.
+pub(super) fn packet_of(body: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
     // Too many bytes do not fit a packet.
     let body = body.get(..usize::from(u16::MAX)).unwrap_or(body);
-    let made = encode_head(1_248_965_312, body, &mut writer);
-    assert_eq!(made.err(), None);
-    (from.get(usize::from(first % 3)).copied().flatten(), writer.into_bytes())
+    assert_eq!(encode_head(1_248_965_312, body, &mut writer).err(), None);
+    writer.into_bytes()
 }
 
 static KEYS: LazyLock<[SessionKey; 2]> =

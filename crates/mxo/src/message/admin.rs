@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Given, Json};
+use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Writer};
 
 use super::fault::Fault;
@@ -95,7 +95,7 @@ impl Delete {
     pub(super) fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
-        let flags = flags(fields.take_optional("flags"), DELETE)?;
+        let flags = super::optional(&mut fields, "flags")?.unwrap_or(DELETE);
         let count = fields.take_optional("count");
         let views: Vec<u16> = worldwire_core::list_from_json(fields.given("views")?)
             .map_err(|error| error.inside("views"))?;
@@ -207,7 +207,7 @@ impl<'d> PendingUpdate<'d> {
     ) -> Result<PendingUpdate<'static>> {
         let mut fields = FieldsOf::new(json)?;
         super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
-        let flags = flags(fields.take_optional("flags"), PENDING)?;
+        let flags = super::optional(&mut fields, "flags")?.unwrap_or(PENDING);
         let length = fields.take_optional("length");
         let target: u16 = fields.value("target")?;
         let data = match fields.given_optional("update") {
@@ -249,12 +249,4 @@ fn head(flags: u8, command: u8, writer: &mut Writer) -> Result<()> {
     writer.u16(ADMIN_VIEW);
     writer.u8(flags);
     Ok(())
-}
-
-fn flags(json: Option<&Json>, command: u8) -> Result<u8> {
-    match json {
-        None => Ok(command),
-        Some(json) => json::integer(json, "a whole number from 0 to 255")
-            .map_err(|error| error.inside("flags")),
-    }
 }

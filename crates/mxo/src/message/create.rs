@@ -104,8 +104,8 @@ impl<'d> Create<'d> {
         context: &Context<'n, '_>,
     ) -> Result<Self> {
         let objects = context.objects;
-        let head = Head::decode(reader, flags, objects)?;
-        let Head { goid, world_id, spawn_seq, count, .. } = head;
+        let head = CreateHead::decode(reader, flags, objects)?;
+        let CreateHead { goid, world_id, spawn_seq, count, .. } = head;
         let (class, layout, guess) = Self::class(reader, &head, context)?;
         if T::ON {
             let here = reader.place();
@@ -148,7 +148,7 @@ impl<'d> Create<'d> {
     #[inline]
     fn class<'n, T>(
         reader: &Reader<'d, T>,
-        head: &Head,
+        head: &CreateHead,
         context: &Context<'n, '_>,
     ) -> Result<(ClassId, &'n Class, bool)> {
         let goid = head.goid;
@@ -184,7 +184,7 @@ impl<'d> Create<'d> {
             Error::value("at most 255 properties", found).inside("properties")
         })?;
         let Self { flags, goid, world_id, spawn_seq, .. } = *self;
-        Head { flags, goid, world_id, spawn_seq, count }.encode(writer)?;
+        CreateHead { flags, goid, world_id, spawn_seq, count }.encode(writer)?;
         self.properties
             .encode(class.create(), writer)
             .map_err(|error| error.inside("properties"))?;
@@ -205,7 +205,8 @@ impl<'d> Create<'d> {
     pub(super) fn from_json(json: Given<'_>, context: &Context<'_, '_>) -> Result<Create<'static>> {
         let objects = context.objects;
         let mut fields = FieldsOf::new(json)?;
-        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields, objects)?;
+        let CreateHead { flags, goid, world_id, spawn_seq, .. } =
+            CreateHead::from_json(&mut fields, objects)?;
         let known = objects.class_of(goid).map(|(class, _)| class);
         let class = match (fields.take_optional("class"), known) {
             (Some(json), _) => super::class_from_json(json, known, objects)?,
@@ -214,10 +215,7 @@ impl<'d> Create<'d> {
                 return Err(Fault::UnknownGoid.value(goid.to_string()).inside("goid"));
             }
         };
-        let guess = match fields.take_optional("guess") {
-            Some(json) => super::boolean(json).map_err(|error| error.inside("guess"))?,
-            None => false,
-        };
+        let guess = super::guess(&mut fields)?.unwrap_or(false);
         let count = fields.take_optional("count");
         let order = objects
             .class(class)
@@ -228,27 +226,28 @@ impl<'d> Create<'d> {
             .map_err(|error| error.inside("properties"))?;
         super::agrees("count", count, properties.len() as u64)?;
         let new_view: u16 = fields.value("new_view")?;
-        let tail = match fields.take_optional("tail") {
-            Some(json) => json::integer(json, "a whole number from 0 to 255")
-                .map_err(|error| error.inside("tail"))?,
-            None => 0,
-        };
+        let tail = super::optional(&mut fields, "tail")?.unwrap_or(0);
         fields.end()?;
         Ok(Create { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
     }
 }
 
-/// The part before the properties.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
-    pub(super) flags: u8,
-    pub(super) goid: u16,
-    pub(super) world_id: Option<u32>,
-    pub(super) spawn_seq: u8,
-    pub(super) count: u8,
+/// The part of a create before the properties, with the fields of a [`Create`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateHead {
+    /// The flags.
+    pub flags: u8,
+    /// The game object type.
+    pub goid: u16,
+    /// The world object.
+    pub world_id: Option<u32>,
+    /// Distinguishes successive objects with the same view ID.
+    pub spawn_seq: u8,
+    /// The number of properties.
+    pub count: u8,
 }
 
-impl Head {
+impl CreateHead {
     /// Reads what follows the flags, up to the count.
     #[inline]
     pub(super) fn decode<'n, T: Trace<'n>>(
@@ -322,19 +321,9 @@ impl Head {
         if let Some(json) = fields.take_optional("object") {
             is_name_of(goid, json, objects).map_err(|error| error.inside("object"))?;
         }
-        let world_id = match fields.take_optional("world_id") {
-            None => None,
-            Some(json) => Some(
-                json::integer(json, "a whole number from 0 to 4294967295")
-                    .map_err(|error| error.inside("world_id"))?,
-            ),
-        };
-        let flags = match fields.take_optional("flags") {
-            Some(json) => json::integer(json, "a whole number from 0 to 255")
-                .map_err(|error| error.inside("flags"))?,
-            None if world_id.is_some() => NORMAL,
-            None => NORMAL | DYNAMIC,
-        };
+        let world_id: Option<u32> = super::optional(fields, "world_id")?;
+        let usual = if world_id.is_some() { NORMAL } else { NORMAL | DYNAMIC };
+        let flags = super::optional(fields, "flags")?.unwrap_or(usual);
         let spawn_seq: u8 = fields.value("spawn_seq")?;
         super::agrees("magic", fields.take_optional("magic"), MAGIC.into())?;
         Ok(Self { flags, goid, world_id, spawn_seq, count: 0 })

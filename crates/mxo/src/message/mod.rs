@@ -42,11 +42,11 @@ mod unknown;
 mod update;
 mod views;
 
-use worldwire_core::json::{self, Json};
-use worldwire_core::{Error, Result};
+use worldwire_core::json::{self, FieldsOf, Json};
+use worldwire_core::{Error, Field, Result};
 
 pub use admin::{Delete, PendingUpdate};
-pub use create::Create;
+pub use create::{Create, CreateHead};
 pub use fault::Fault;
 pub use movement::{Animation, Movement};
 pub use oddity::Oddity;
@@ -83,6 +83,18 @@ fn misfit(error: Error, subject: &str, class: &Class) -> Error {
     error.hint(format!("{subject} is read as class {}{file}", class.name()))
 }
 
-fn boolean(json: &Json) -> Result<bool> {
-    json.as_bool().ok_or_else(|| -> Error { json::expected("true or false", json) })
+/// A field that may be missing.
+fn optional<F>(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<Option<F>>
+where
+    F: for<'a> Field<'a>,
+{
+    let value = fields.given_optional(name).map(F::from_json).transpose();
+    value.map_err(|error| error.inside(name))
+}
+
+/// Whether a class is a guess, if the fields say so.
+fn guess(fields: &mut FieldsOf<'_>) -> Result<Option<bool>> {
+    let Some(json) = fields.take_optional("guess") else { return Ok(None) };
+    let guess = json.as_bool().ok_or_else(|| json::expected("true or false", json));
+    guess.map(Some).map_err(|error| error.inside("guess"))
 }

@@ -1,10 +1,10 @@
 //! A character's movement: a byte of flags, and the fields that they announce.
 
-use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
 
 use super::fault::Fault;
-use crate::types::PropertyType;
+use crate::types::{PropertyType, singles};
 
 /// Where and how a character moves.
 ///
@@ -93,12 +93,7 @@ impl Movement {
             let mut position = None;
             let mut time = None;
             if has(POSITION) {
-                let bytes = PropertyType::Vector3f.decode(reader, "position")?;
-                let mut parts = [0.0; 3];
-                for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks().0) {
-                    *part = f32::from_le_bytes(*bytes);
-                }
-                position = Some(parts);
+                position = Some(singles(PropertyType::Vector3f.decode(reader, "position")?));
                 if own && from == Side::Server {
                     time = Some(reader.u32("time")?);
                 }
@@ -149,11 +144,7 @@ impl Movement {
     pub(super) fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let flags = fields.take_optional("flags");
-        let mut byte = |name: &'static str| -> Result<Option<u8>> {
-            let Some(json) = fields.take_optional(name) else { return Ok(None) };
-            let value = json::integer(json, "a whole number from 0 to 255");
-            value.map(Some).map_err(|error| error.inside(name))
-        };
+        let mut byte = |name| super::optional(&mut fields, name);
         let script_counter = byte("script_counter")?;
         let animation = match (byte("animation")?, byte("mood")?) {
             (Some(animation), Some(mood)) => Some(Animation { animation, mood }),
@@ -163,25 +154,12 @@ impl Movement {
         };
         let action = byte("action")?;
         let yaw = byte("yaw")?;
-        let position = match fields.take_optional("position") {
-            None => None,
-            Some(json) => {
-                let bytes = PropertyType::Vector3f.bytes_from_json(json);
-                let bytes = bytes.map_err(|error| error.inside("position"))?;
-                let mut parts = [0.0; 3];
-                for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks().0) {
-                    *part = f32::from_le_bytes(*bytes);
-                }
-                Some(parts)
-            }
-        };
-        let time = match fields.take_optional("time") {
-            None => None,
-            Some(json) => Some(
-                json::integer(json, "a whole number from 0 to 4294967295")
-                    .map_err(|error| error.inside("time"))?,
-            ),
-        };
+        let position = fields.take_optional("position").map(|json| {
+            let bytes = PropertyType::Vector3f.bytes_from_json(json);
+            bytes.map(|bytes| singles(&bytes)).map_err(|error| error.inside("position"))
+        });
+        let position = position.transpose()?;
+        let time = super::optional(&mut fields, "time")?;
         fields.end()?;
         let movement = Self { script_counter, animation, action, yaw, position, time };
         super::agrees("flags", flags, u64::from(movement.flags()))?;

@@ -52,8 +52,8 @@ fn oddities(operation: &Operation<'_>) -> [Option<Oddity>; 4] {
             (create.tail != 0).then_some(Oddity::Tail(create.tail)),
         ],
         Operation::UnknownCreate(create) => [
-            flags(create.flags, CREATES),
-            (create.flags & NORMAL == 0).then_some(Oddity::NotNormal),
+            flags(create.head.flags, CREATES),
+            (create.head.flags & NORMAL == 0).then_some(Oddity::NotNormal),
             None,
             None,
         ],

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
-use super::create::Head;
+use super::create::CreateHead;
 use super::fault::{Fault, NAMES};
 use super::views::END;
 use crate::schema::Objects;
@@ -13,16 +13,8 @@ use crate::schema::Objects;
 /// A create of an object of unknown class: its head, and everything after the count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate<'d> {
-    /// The flags, as in [`Create`](super::Create).
-    pub flags: u8,
-    /// The game object type.
-    pub goid: u16,
-    /// The world object.
-    pub world_id: Option<u32>,
-    /// Distinguishes successive objects with the same view ID.
-    pub spawn_seq: u8,
-    /// The number of properties.
-    pub count: u8,
+    /// The part whose layout does not depend on the class.
+    pub head: CreateHead,
     /// The properties, the new view, and whatever follows in the section.
     pub bytes: Cow<'d, [u8]>,
 }
@@ -31,9 +23,7 @@ impl<'d> UnknownCreate<'d> {
     /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> UnknownCreate<'static> {
-        let Self { flags, goid, world_id, spawn_seq, count, bytes } = self;
-        let bytes = Cow::Owned(bytes.into_owned());
-        UnknownCreate { flags, goid, world_id, spawn_seq, count, bytes }
+        UnknownCreate { head: self.head, bytes: Cow::Owned(self.bytes.into_owned()) }
     }
 
     pub(super) fn decode<'n, T: Trace<'n>>(
@@ -44,35 +34,29 @@ impl<'d> UnknownCreate<'d> {
             reader.u16("view")?;
             let flags =
                 reader.shown("flags", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()))?[0];
-            let Head { flags, goid, world_id, spawn_seq, count } =
-                Head::decode(reader, flags, objects)?;
+            let head = CreateHead::decode(reader, flags, objects)?;
             let bytes = Cow::Borrowed(reader.bytes("bytes", reader.remaining())?);
-            Ok(Self { flags, goid, world_id, spawn_seq, count, bytes })
+            Ok(Self { head, bytes })
         })
     }
 
     pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
-        self.head().encode(writer)?;
+        self.head.encode(writer)?;
         writer.bytes(&self.bytes);
         Ok(())
     }
 
     pub(super) fn encoded_len(&self) -> usize {
-        3 + self.head().encoded_len() + self.bytes.len()
+        3 + self.head.encoded_len() + self.bytes.len()
     }
 
     pub(super) fn from_json(json: Given<'_>, objects: &Objects) -> Result<UnknownCreate<'static>> {
         let mut fields = FieldsOf::new(json)?;
-        let Head { flags, goid, world_id, spawn_seq, .. } = Head::from_json(&mut fields, objects)?;
-        let count: u8 = fields.value("count")?;
+        let head = CreateHead::from_json(&mut fields, objects)?;
+        let head = CreateHead { count: fields.value("count")?, ..head };
         let bytes = Cow::Owned(bytes(&mut fields)?);
         fields.end()?;
-        Ok(UnknownCreate { flags, goid, world_id, spawn_seq, count, bytes })
-    }
-
-    fn head(&self) -> Head {
-        let Self { flags, goid, world_id, spawn_seq, count, .. } = *self;
-        Head { flags, goid, world_id, spawn_seq, count }
+        Ok(UnknownCreate { head, bytes })
     }
 }
 

@@ -188,17 +188,11 @@ impl<'d> Update<'d> {
                 return Err(Fault::UnknownView.value(view.to_string()).inside("view"));
             }
         };
-        let guess = match fields.take_optional("guess") {
-            Some(json) => super::boolean(json).map_err(|error| error.inside("guess"))?,
-            None => known.is_some_and(|viewed| viewed.guess),
-        };
+        let guess = super::guess(&mut fields)?;
+        let guess = guess.unwrap_or_else(|| known.is_some_and(|viewed| viewed.guess));
         let mask = fields.take_optional("mask");
-        let movement = match fields.given_optional("movement") {
-            None => None,
-            Some(json) => {
-                Some(Movement::from_json(json).map_err(|error| error.inside("movement"))?)
-            }
-        };
+        let movement = fields.given_optional("movement").map(Movement::from_json).transpose();
+        let movement = movement.map_err(|error| error.inside("movement"))?;
         let given = fields.given_optional("properties");
         let padding = fields.take_optional("padding");
         fields.end()?;

@@ -237,7 +237,7 @@ impl Replica {
                 Operation::PendingUpdate(pending) => self.pending(pending, stamp, &mut report),
                 Operation::Update(update) => self.update(update, stamp, &mut report),
                 Operation::UnknownCreate(create) => {
-                    report.notices.push(Notice::UnknownCreate { goid: create.goid });
+                    report.notices.push(Notice::UnknownCreate { goid: create.head.goid });
                 }
                 Operation::Undecoded(rest) => {
                     report.notices.push(Notice::Undecoded { view: rest.view, fault: rest.fault });

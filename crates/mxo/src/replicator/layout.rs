@@ -28,8 +28,9 @@ pub(super) const FIRST_MOVEMENT: u32 = 124;
 pub(super) const MOVEMENT_FIELDS: usize = 4;
 
 /// Who a view is for: the client whose character the object is, or any other client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Audience {
+    #[default]
     Other,
     Own,
 }

@@ -22,7 +22,7 @@ pub enum ViewState {
 pub(super) const NO_ENTRY: u64 = u64::MAX;
 
 /// A view. Section counts refer to this client's log.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct View {
     /// Grows when the slot is reused for another view.
     pub(super) generation: u32,
@@ -97,29 +97,9 @@ impl ViewList {
     }
 
     pub(super) fn add(&mut self, object: u32, audience: Audience, tick: u64) -> u32 {
-        let view = View {
-            generation: 0,
-            state: Some(ViewState::Wanted),
-            object,
-            id: 0,
-            seq: 0,
-            audience,
-            dirty: 0,
-            again: 0,
-            since: tick,
-            is_listed: false,
-            last: NO_ENTRY,
-            unacked_creates: 0,
-            unacked_deletes: 0,
-            open: 0,
-            open_plain: 0,
-            open_deletes: 0,
-            was_deleted: false,
-            delete_arrived: false,
-            is_gone: false,
-            clean_from: 0,
-            given_up: None,
-        };
+        let state = Some(ViewState::Wanted);
+        let (since, last) = (tick, NO_ENTRY);
+        let view = View { state, object, audience, since, last, ..View::default() };
         if let Some(slot) = self.free.pop() {
             let old = &mut self.list[slot as usize];
             *old = View { generation: old.generation, ..view };

@@ -17,7 +17,7 @@ use crate::schema::{ClassId, Objects};
 use crate::types::text;
 
 /// An object, or a free slot for one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Object {
     /// Grows when the index is reused for another object.
     pub(super) generation: u32,
@@ -115,21 +115,13 @@ impl World {
     ) -> u32 {
         let layout = &self.layouts[usize::from(class.number())];
         let object = Object {
-            generation: 0,
             alive: true,
             class: class.number(),
             goid,
             world_id,
-            movement: Movement::default(),
-            muted: 0,
-            owner: None,
             values: vec![0; layout.bytes].into(),
-            present: [0; 4],
             changed: vec![0; layout.fields.len() + MOVEMENT_FIELDS].into(),
-            version: 0,
-            fresh: [0; 2],
-            viewers: Vec::new(),
-            forms: Default::default(),
+            ..Object::default()
         };
         if let Some(index) = self.free.pop() {
             let old = &mut self.objects[index as usize];

@@ -245,20 +245,12 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
         wrong(size, "a size from 1 to 255");
         return None;
     };
-    let update = match update.parse::<i64>() {
-        Ok(-1) => None,
-        Ok(index) => match usize::try_from(index).ok().filter(|index| *index < MAX_PROPERTIES) {
-            Some(index) => Some(index),
-            None => {
-                wrong(update, "an index from 0 to 1023, or -1");
-                return None;
-            }
-        },
-        Err(_) => {
-            wrong(update, "an index from 0 to 1023, or -1");
-            return None;
-        }
-    };
+    let is_updated = update != "-1";
+    let update = update.parse().ok().filter(|index| *index < MAX_PROPERTIES);
+    if is_updated && update.is_none() {
+        wrong(&fields[4], "an index from 0 to 1023, or -1");
+        return None;
+    }
     Some((number, Row { create, name, kind, update, span: span_of(text, line) }))
 }
 

@@ -29,75 +29,81 @@ use core::fmt;
 use core::num::NonZeroU8;
 
 pub use value::Value;
+pub(crate) use value::singles;
 
-/// The type of a property: the size of its value, and its meaning.
-///
-/// Names are the protocol's own where known. The layouts of the types named `LT...`, `REZ_ID`,
-/// `MissionKey`, `EventID` and `Organization::MissionOrg` are those that servers write and the
-/// client accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum PropertyType {
-    /// `LTVector3d`: three `f64`.
-    Vector3d,
-    /// `LTVector3f`: three `f32`.
-    Vector3f,
-    /// `LTQuaternion`: four `f32`.
-    Quaternion,
-    /// `REZ_ID`: a `u32`.
-    RezId,
-    /// `MissionKey`: a `u32`; `0xffffffff` is none.
-    MissionKey,
-    /// `EventID`: a `u32`.
-    EventId,
-    /// `Organization::MissionOrg`: a `u8`.
-    MissionOrg,
-    /// `uint8`.
-    Uint8,
-    /// `bool`: a `u8`.
-    Bool,
-    /// `int16`.
-    Int16,
-    /// `uint16`.
-    Uint16,
-    /// `uint32`.
-    Uint32,
-    /// `float32`.
-    Float32,
-    /// `string32`: text in 32 bytes.
-    String32,
-    /// `string64`: text in 64 bytes.
-    String64,
-    /// `RSI15`: a packed appearance, 15 bytes.
-    Rsi,
-    /// `locator`: 18 bytes of unknown meaning.
-    Locator,
-    /// `rawN`: N bytes of unknown meaning.
-    Raw(NonZeroU8),
+macro_rules! property_types {
+    ($($kind:ident $name:literal $size:literal $about:literal $json:literal;)*) => {
+        /// The type of a property: the size of its value, and its meaning.
+        ///
+        /// Names are the protocol's own where known. The layouts of the types named `LT...`,
+        /// `REZ_ID`, `MissionKey`, `EventID` and `Organization::MissionOrg` are those that servers
+        /// write and the client accepts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum PropertyType {
+            $(#[doc = concat!("`", $name, "`", $about, ".")] $kind,)*
+            /// `rawN`: N bytes of unknown meaning.
+            Raw(NonZeroU8),
+        }
+
+        impl PropertyType {
+            /// All types with their own name.
+            pub const NAMED: [Self; [$($size),*].len()] = [$(Self::$kind),*];
+
+            /// The size of a value in bytes: 1 to 255. In updates of the own view, text is
+            /// length-prefixed instead.
+            #[must_use]
+            pub const fn size(self) -> u8 {
+                match self {
+                    $(Self::$kind => $size,)*
+                    Self::Raw(size) => size.get(),
+                }
+            }
+
+            /// The name; `raw` for bytes of unknown meaning, to which
+            /// [`Display`](fmt::Display) appends the size.
+            const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                    Self::Raw(_) => "raw",
+                }
+            }
+
+            /// The expected JSON value.
+            const fn wanted(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $json,)*
+                    Self::Raw(_) => "bytes like {\"$hex\": \"00ff\"}",
+                }
+            }
+        }
+    };
+}
+
+// The variant, its name, its size in bytes, what it is, and its JSON.
+property_types! {
+    Vector3d "LTVector3d" 24 ": three `f64`" "a vector like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}";
+    Vector3f "LTVector3f" 12 ": three `f32`" "a vector like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}";
+    Quaternion "LTQuaternion" 16 ": four `f32`"
+        "a quaternion like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0, \"w\": 1.0}";
+    RezId "REZ_ID" 4 ": a `u32`" "a whole number from 0 to 4294967295";
+    MissionKey "MissionKey" 4 ": a `u32`; `0xffffffff` is none"
+        "a whole number from 0 to 4294967295";
+    EventId "EventID" 4 ": a `u32`" "a whole number from 0 to 4294967295";
+    MissionOrg "Organization::MissionOrg" 1 ": a `u8`" "a whole number from 0 to 255";
+    Uint8 "uint8" 1 "" "a whole number from 0 to 255";
+    Bool "bool" 1 ": a `u8`" "true, false or a whole number from 0 to 255";
+    Int16 "int16" 2 "" "a whole number from -32768 to 32767";
+    Uint16 "uint16" 2 "" "a whole number from 0 to 65535";
+    Uint32 "uint32" 4 "" "a whole number from 0 to 4294967295";
+    Float32 "float32" 4 "" "a single-precision number";
+    String32 "string32" 32 ": text in 32 bytes" "a text or {\"$hex\": \"00ff\"}";
+    String64 "string64" 64 ": text in 64 bytes" "a text or {\"$hex\": \"00ff\"}";
+    Rsi "RSI15" 15 ": a packed appearance" "bytes like {\"$hex\": \"00ff\"}";
+    Locator "locator" 18 ": bytes of unknown meaning" "bytes like {\"$hex\": \"00ff\"}";
 }
 
 impl PropertyType {
-    /// All types with their own name.
-    pub const NAMED: [Self; 17] = [
-        Self::Vector3d,
-        Self::Vector3f,
-        Self::Quaternion,
-        Self::RezId,
-        Self::MissionKey,
-        Self::EventId,
-        Self::MissionOrg,
-        Self::Uint8,
-        Self::Bool,
-        Self::Int16,
-        Self::Uint16,
-        Self::Uint32,
-        Self::Float32,
-        Self::String32,
-        Self::String64,
-        Self::Rsi,
-        Self::Locator,
-    ];
-
     /// Bytes of unknown meaning; `None` for 0 or more than 255.
     #[must_use]
     pub fn raw(bytes: usize) -> Option<Self> {
@@ -115,25 +121,6 @@ impl PropertyType {
         Self::NAMED.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The size of a value in bytes: 1 to 255. In updates of the own view, text is length-prefixed
-    /// instead.
-    #[must_use]
-    pub const fn size(self) -> u8 {
-        match self {
-            Self::MissionOrg | Self::Uint8 | Self::Bool => 1,
-            Self::Int16 | Self::Uint16 => 2,
-            Self::RezId | Self::MissionKey | Self::EventId | Self::Uint32 | Self::Float32 => 4,
-            Self::Vector3f => 12,
-            Self::Rsi => 15,
-            Self::Quaternion => 16,
-            Self::Locator => 18,
-            Self::Vector3d => 24,
-            Self::String32 => 32,
-            Self::String64 => 64,
-            Self::Raw(size) => size.get(),
-        }
-    }
-
     /// Whether it is a text type.
     #[must_use]
     pub const fn is_text(self) -> bool {
@@ -144,51 +131,6 @@ impl PropertyType {
     #[must_use]
     pub const fn is_raw(self) -> bool {
         matches!(self, Self::Raw(_))
-    }
-
-    /// The name; `raw` for bytes of unknown meaning, to which [`Display`](fmt::Display) appends the
-    /// size.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Vector3d => "LTVector3d",
-            Self::Vector3f => "LTVector3f",
-            Self::Quaternion => "LTQuaternion",
-            Self::RezId => "REZ_ID",
-            Self::MissionKey => "MissionKey",
-            Self::EventId => "EventID",
-            Self::MissionOrg => "Organization::MissionOrg",
-            Self::Uint8 => "uint8",
-            Self::Bool => "bool",
-            Self::Int16 => "int16",
-            Self::Uint16 => "uint16",
-            Self::Uint32 => "uint32",
-            Self::Float32 => "float32",
-            Self::String32 => "string32",
-            Self::String64 => "string64",
-            Self::Rsi => "RSI15",
-            Self::Locator => "locator",
-            Self::Raw(_) => "raw",
-        }
-    }
-
-    /// The expected JSON value.
-    const fn wanted(self) -> &'static str {
-        match self {
-            Self::Vector3d | Self::Vector3f => "a vector like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}",
-            Self::Quaternion => {
-                "a quaternion like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0, \"w\": 1.0}"
-            }
-            Self::MissionOrg | Self::Uint8 => "a whole number from 0 to 255",
-            Self::Bool => "true, false or a whole number from 0 to 255",
-            Self::Int16 => "a whole number from -32768 to 32767",
-            Self::Uint16 => "a whole number from 0 to 65535",
-            Self::RezId | Self::MissionKey | Self::EventId | Self::Uint32 => {
-                "a whole number from 0 to 4294967295"
-            }
-            Self::Float32 => "a single-precision number",
-            Self::String32 | Self::String64 => "a text or {\"$hex\": \"00ff\"}",
-            Self::Rsi | Self::Locator | Self::Raw(_) => "bytes like {\"$hex\": \"00ff\"}",
-        }
     }
 }
 

@@ -134,7 +134,8 @@ fn doubles<const N: usize>(bytes: &[u8]) -> [f64; N] {
     parts
 }
 
-fn singles<const N: usize>(bytes: &[u8]) -> [f32; N] {
+/// The numbers in the bytes of a vector.
+pub(crate) fn singles<const N: usize>(bytes: &[u8]) -> [f32; N] {
     let mut parts = [0.0; N];
     for (part, bytes) in parts.iter_mut().zip(bytes.as_chunks().0) {
         *part = f32::from_le_bytes(*bytes);

@@ -1,4 +1,4 @@
-//! Wires that lose, repeat, reorder and damage what they carry.
+//! Networks that lose, repeat, reorder and damage datagrams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,25 +11,25 @@ use worldwire_mxo::frame::RpcMessage;
 
 use crate::support::{MILLI, SECOND, WIRE, client, rpc, server};
 
-/// What one side sends and hears.
+/// What one side sent and received.
 #[derive(Default)]
 struct Account {
-    /// RPC messages that were sent, and that came: each once and in order.
+    /// The number of RPC messages sent, and of those received, each once and in order.
     sent: u32,
     heard: u32,
-    /// What became of packets with objects.
+    /// The outcome of each packet with objects.
     fates: BTreeMap<PacketNumber, Option<bool>>,
-    /// Which objects of the other side came, by what they say.
+    /// The objects received from the other side, by their content.
     came: BTreeSet<u64>,
     established: u32,
     resets: u32,
-    /// Packets that were lost and have arrived.
+    /// Packets that were reported lost, and then arrived.
     late: BTreeSet<PacketNumber>,
 }
 
 struct Talk {
     pair: Pair<Connection>,
-    /// By the side that plays it.
+    /// By side.
     accounts: [Account; 2],
 }
 
@@ -47,7 +47,7 @@ impl Talk {
         });
     }
 
-    /// Each side sends RPC messages and, if wanted, objects.
+    /// Each side sends RPC messages and, if requested, objects.
     fn say(&mut self, messages: u32, objects: bool) {
         for side in Side::BOTH {
             let account = &mut self.accounts[side.index()];
@@ -59,7 +59,7 @@ impl Talk {
                 account.sent += u32::from(connection.send(&rpc(account.sent)).is_ok());
             }
             if objects && connection.is_established() {
-                // What they say is how many came before, so that the packet can be told.
+                // The content is a running number, which identifies the packet.
                 let said = account.fates.len() as u64;
                 let section = [&said.to_le_bytes()[..], &[0, 0]].concat();
                 if let Ok(number) = connection.sender().send_objects(&section, None) {
@@ -69,8 +69,8 @@ impl Talk {
         }
     }
 
-    /// Every message arrived, every packet has one fate, and none is called delivered that did not
-    /// arrive. Returns how many packets of both sides were delivered and lost.
+    /// Checks that every message arrived, that every packet has one outcome, and that packets
+    /// reported as delivered did arrive. Returns how many packets were delivered and lost.
     fn check(&self) -> (usize, usize) {
         let (mut delivered, mut lost) = (0, 0);
         for side in Side::BOTH {
@@ -79,8 +79,9 @@ impl Talk {
             assert_eq!(own.established, 1);
             for (index, (number, fate)) in own.fates.iter().enumerate() {
                 let came = peer.came.contains(&(index as u64));
-                match fate.unwrap_or_else(|| panic!("packet {number} of the {side} has no fate")) {
-                    true => assert!(came, "packet {number} of the {side} never came"),
+                match fate.unwrap_or_else(|| panic!("packet {number} of the {side} has no outcome"))
+                {
+                    true => assert!(came, "packet {number} of the {side} did not arrive"),
                     false => lost += 1,
                 }
                 delivered += usize::from(*fate == Some(true));
@@ -115,7 +116,7 @@ impl Account {
             Event::News(News::Reset) => self.resets += 1,
             Event::Fault { error, .. } => {
                 let text = error.to_string();
-                // Only damage gives one: nothing is broken that is not damaged.
+                // Only damaged datagrams cause faults.
                 let damage = ["another key", "damaged", "00 or 01", "session 0x", "blocks"];
                 assert!(damage.iter().any(|part| text.contains(part)), "{text}");
             }
@@ -125,11 +126,11 @@ impl Account {
 
     fn settle(&mut self, number: PacketNumber, arrived: bool) {
         let fate = self.fates.get_mut(&number).expect("it was sent");
-        assert_eq!(fate.replace(arrived), None, "{number} has two fates");
+        assert_eq!(fate.replace(arrived), None, "{number} has two outcomes");
     }
 }
 
-/// Talks for this many rounds of 10 ms, then waits until everything is settled.
+/// Exchanges messages for this many rounds of 10 ms, then waits until everything is settled.
 fn talk(conditions: Conditions, rounds: u32, messages: u32) -> (Talk, (usize, usize)) {
     let mut talk = Talk::new(conditions);
     for round in 0..rounds {
@@ -143,16 +144,16 @@ fn talk(conditions: Conditions, rounds: u32, messages: u32) -> (Talk, (usize, us
 }
 
 #[test]
-fn a_perfect_wire_delivers_everything() {
+fn a_perfect_network_delivers_everything() {
     let (talk, (delivered, lost)) = talk(WIRE, 400, 3);
     assert_eq!((talk.accounts[0].sent, talk.accounts[1].sent), (600, 600));
-    // Before the hello was answered no objects could be sent.
+    // No objects can be sent before the hello is answered.
     assert_eq!(lost, 0);
     assert!(delivered > 750, "{delivered}");
 }
 
 #[test]
-fn a_third_of_all_datagrams_may_be_lost_both_ways() {
+fn a_third_of_all_datagrams_can_be_lost_in_both_directions() {
     for seed in 0..6 {
         let (talk, (delivered, lost)) = talk(Conditions { loss: 300, seed, ..WIRE }, 300, 2);
         assert_eq!(talk.accounts[0].sent, 300);
@@ -161,7 +162,7 @@ fn a_third_of_all_datagrams_may_be_lost_both_ways() {
 }
 
 #[test]
-fn datagrams_may_be_lost_repeated_late_and_damaged() {
+fn datagrams_can_be_lost_repeated_late_and_damaged() {
     for seed in 0..6 {
         let conditions = Conditions {
             loss: 150,
@@ -177,7 +178,7 @@ fn datagrams_may_be_lost_repeated_late_and_damaged() {
 }
 
 #[test]
-fn numbers_wrap_with_packets_on_their_way() {
+fn numbers_wrap_while_packets_are_in_transit() {
     let conditions = Conditions { loss: 20, duplication: 50, reordering: 100, ..WIRE };
     let (talk, (delivered, _)) = talk(conditions, 5_000, 1);
     let highest = talk.accounts[1].fates.keys().max().unwrap();
@@ -186,7 +187,7 @@ fn numbers_wrap_with_packets_on_their_way() {
 }
 
 #[test]
-fn a_reset_begins_anew_under_loss() {
+fn a_reset_restarts_the_sequence_despite_losses() {
     for seed in 0..6 {
         let mut talk = Talk::new(Conditions { loss: 250, duplication: 100, seed, ..WIRE });
         for round in 0..200 {
@@ -197,7 +198,7 @@ fn a_reset_begins_anew_under_loss() {
             }
             talk.run_for(20 * SECOND);
             talk.check();
-            // Everything is settled: messages on their way would be gone.
+            // A reset discards messages in transit, so everything must be settled.
             let before = talk.accounts[0].resets;
             talk.pair.server.sender().reset().unwrap();
             assert!(!talk.pair.server.is_established());
@@ -211,12 +212,12 @@ fn a_reset_begins_anew_under_loss() {
 }
 
 #[test]
-fn a_dead_wire_ends_the_connection_and_settles_every_packet() {
+fn a_dead_network_ends_the_connection_and_settles_every_packet() {
     let mut talk = Talk::new(WIRE);
     talk.run_for(SECOND);
     talk.say(5, true);
     talk.run_for(SECOND);
-    // Nothing of what the client sends arrives any more.
+    // From now on, nothing that the client sends arrives.
     for number in 0..3u8 {
         talk.pair.server.send(&rpc(5)).unwrap();
         let sender = talk.pair.server.sender();
@@ -230,7 +231,7 @@ fn a_dead_wire_ends_the_connection_and_settles_every_packet() {
     let server = &mut talk.pair.server;
     let start = talk.pair.now;
     while let Some(at) = server.poll_timeout() {
-        assert!(at < start + 60 * SECOND, "it ends");
+        assert!(at < start + 60 * SECOND, "it is still open");
         server.timeout(at);
         while server.poll_transmit(Side::Client).is_some() {}
         events.extend(crate::support::lines(server));

@@ -1,4 +1,4 @@
-//! The connection machine in all roles, in virtual time.
+//! The connection in all roles, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

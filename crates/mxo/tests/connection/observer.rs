@@ -1,4 +1,4 @@
-//! The observer: both sides of captured datagrams.
+//! Observers of captured datagrams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{
     EPOCH, MILLI, SECOND, SESSION, WIRE, client, key, known, line, lines, pair, rpc, server,
 };
 
-/// The RPC messages of a side in what an observer saw, by their data.
+/// A side's RPC messages in the packets that an observer saw, by their data.
 fn said(packets: &[(Side, Vec<u8>)], side: Side) -> Vec<u32> {
     let mut said = Vec::new();
     for (from, bytes) in packets {
@@ -32,7 +32,7 @@ fn said(packets: &[(Side, Vec<u8>)], side: Side) -> Vec<u32> {
 }
 
 #[test]
-fn it_sees_everything_that_both_sides_send() {
+fn an_observer_sees_everything_that_both_sides_send() {
     let lossy = Conditions { loss: 100, duplication: 100, reordering: 200, ..WIRE };
     for conditions in [WIRE, lossy] {
         let observer = Connection::observer(known());
@@ -60,7 +60,7 @@ fn it_sees_everything_that_both_sides_send() {
             let mut said = said(&seen, side);
             said.sort_unstable();
             said.dedup();
-            // The last ones may wait for packets that were lost.
+            // The last ones may still wait for lost packets.
             assert!(said.len() > 60, "{} of the {side}", said.len());
             assert_eq!(said[0], base);
         }
@@ -68,7 +68,7 @@ fn it_sees_everything_that_both_sides_send() {
 }
 
 #[test]
-fn it_survives_what_the_capture_missed_and_what_came_twice() {
+fn missing_and_repeated_datagrams_do_not_stop_an_observer() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
     let [one, two] = [1, 2].map(|number| packet(number, vec![]));
@@ -95,7 +95,7 @@ fn it_survives_what_the_capture_missed_and_what_came_twice() {
 }
 
 #[test]
-fn a_gap_that_nobody_can_count_ends_it() {
+fn a_gap_beyond_the_limit_closes_an_observer() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
     observer.input(now, Side::Client, Input::Datagram(&packet(1, vec![])));
@@ -109,7 +109,7 @@ fn a_gap_that_nobody_can_count_ends_it() {
 }
 
 #[test]
-fn it_tells_which_packets_never_came() {
+fn missing_packets_are_reported() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
     for number in [4094, 4095, 1, 0, 5, 3, 70, 69] {
@@ -117,7 +117,7 @@ fn it_tells_which_packets_never_came() {
     }
     // An earlier send time never means a newer round.
     observer.input(now, Side::Server, Input::Datagram(&sent_at(0, 2)));
-    // Another sequence begins.
+    // The sequence restarts.
     let local = SequenceNumber::new(9);
     let mut other = Packet::new(1, SequenceWord { local, ..Default::default() });
     other.flags = RccFlags(RccFlags::Always.0 | RccFlags::Reset.0);
@@ -143,8 +143,8 @@ fn sent_at(time: u32, number: u16) -> Vec<u8> {
 }
 
 #[test]
-fn it_reads_on_behind_a_long_hole() {
-    // More packets are missing than numbers can say, in the first round and in later ones.
+fn reading_continues_after_a_long_gap() {
+    // More packets are missing than numbers can express, in the first round and in later ones.
     for (rounds, missing) in [(0, 2100), (0, 4030), (1, 2047), (1, 2100), (1, 4000)] {
         let mut observer = Connection::observer(known());
         let behind = rounds * 4096 + 19;
@@ -169,7 +169,7 @@ fn it_reads_on_behind_a_long_hole() {
         let gaps: Vec<_> = told.iter().filter(|line| line.starts_with("Missing")).collect();
         assert_eq!(gaps, [&gap]);
     }
-    // A repeat is not a hole, however late.
+    // A repeated packet is not a gap, however late it is.
     let mut observer = Connection::observer(known());
     for number in (1..=300).chain(1..=300) {
         let wire = sent_at(1, number);
@@ -180,7 +180,7 @@ fn it_reads_on_behind_a_long_hole() {
 }
 
 #[test]
-fn without_the_key_it_says_so() {
+fn a_missing_key_is_reported() {
     let now = Duration::ZERO;
     let wrong = KnownSession { id: Some(7), key: SessionKey::new(&[8; 16]) };
     let all = [
@@ -211,7 +211,7 @@ fn without_the_key_it_says_so() {
     Resync { side: Server, skipped: 40..73 }
     server Plain, 73..80
     ");
-    // A first datagram that is damaged hides the key only until the next one.
+    // A damaged first datagram hides the key only until the next one.
     let keys: Arc<[KnownSession]> = [wrong, KnownSession { id: None, key: key() }].into();
     let mut observer = Connection::observer(keys);
     let mut damaged = packet(1, vec![]);
@@ -232,7 +232,7 @@ fn without_the_key_it_says_so() {
 #[test]
 fn only_a_crc_proves_a_key() {
     let wrong = SessionKey::new(&[8; 16]);
-    // With the wrong key, padding and length of this one fit by chance.
+    // With the wrong key, its padding and length are valid by chance.
     let mut plain = Packet::new(1, SequenceWord::default()).to_bytes().unwrap();
     plain[0] ^= 1;
     let chance = wrong.seal_datagram(&[3; 16], &plain);
@@ -247,7 +247,7 @@ fn only_a_crc_proves_a_key() {
 }
 
 #[test]
-fn a_datagram_that_does_not_open_though_others_did_is_damaged() {
+fn an_unreadable_datagram_after_readable_ones_is_damaged() {
     let mut observer = Connection::observer(known());
     let now = Duration::ZERO;
     // The first block contains the length, so this looks like a wrong key.
@@ -264,7 +264,7 @@ fn a_datagram_that_does_not_open_though_others_did_is_damaged() {
 }
 
 #[test]
-fn the_key_of_the_session_that_a_hello_names_comes_first() {
+fn the_key_of_the_session_in_the_hello_is_tried_first() {
     let now = Duration::ZERO;
     let hello = client().poll_transmit(Side::Server).unwrap();
     let other = KnownSession { id: Some(SESSION + 1), key: key() };
@@ -274,7 +274,7 @@ fn the_key_of_the_session_that_a_hello_names_comes_first() {
         observer.input(now, Side::Client, Input::Datagram(&packet(1, vec![])));
         lines(&mut observer)[1..].to_vec()
     };
-    // The hello may be damaged, so a key that opens packets is used whatever it says.
+    // The hello may be damaged, so a key that opens packets is used despite it.
     let told = "OtherSession { id: 523124045, named: 523124044 }";
     let read = "client Packet 1 02, 43..76";
     assert_eq!(with_hello(vec![other.clone()]), [told, read]);
@@ -282,14 +282,14 @@ fn the_key_of_the_session_that_a_hello_names_comes_first() {
     let any = KnownSession { id: None, key: key() };
     assert_eq!(with_hello(vec![other.clone(), right]), [read]);
     assert_eq!(with_hello(vec![other.clone(), any]), [read]);
-    // Where no hello names the session, any key that fits is taken.
+    // Without a hello, any key that opens packets is used.
     let mut observer = Connection::observer(vec![other].into());
     observer.input(now, Side::Client, Input::Datagram(&packet(1, vec![])));
     assert_eq!(lines(&mut observer), ["client Packet 1 02, 0..33"]);
 }
 
 #[test]
-fn the_hello_names_the_key() {
+fn the_hello_selects_the_key() {
     let mut observer = Connection::observer(known());
     let hello = client().poll_transmit(Side::Server).unwrap();
     observer.input(Duration::ZERO, Side::Client, Input::Datagram(&hello));
@@ -303,7 +303,7 @@ fn the_hello_names_the_key() {
 }
 
 #[test]
-fn another_hello_begins_another_session() {
+fn a_different_hello_starts_a_new_session() {
     let any = KnownSession { id: None, key: key() };
     let mut observer = Connection::observer(vec![any].into());
     let now = Duration::ZERO;
@@ -325,7 +325,7 @@ fn another_hello_begins_another_session() {
 }
 
 #[test]
-fn numbers_after_a_reset_are_no_repetitions() {
+fn numbers_after_a_reset_are_not_repetitions() {
     let mut pair = pair().watched_by(Connection::observer(known()));
     let mut heard = Vec::new();
     for _ in 0..4 {

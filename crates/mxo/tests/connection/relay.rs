@@ -18,7 +18,7 @@ fn relayed(conditions: Conditions) -> Pair<Connection> {
 }
 
 #[test]
-fn nothing_changed_is_the_same_bytes() {
+fn unchanged_packets_are_forwarded_as_the_same_bytes() {
     let mut pair = relayed(WIRE);
     for number in 0..60 {
         pair.client.send(&rpc(number)).unwrap();
@@ -50,7 +50,7 @@ fn inverted(packet: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn changed_packets_keep_their_numbers_and_dropped_ones_come_again() {
+fn changed_packets_keep_their_numbers_and_dropped_ones_are_resent() {
     let conditions = Conditions { loss: 100, duplication: 200, reordering: 200, ..WIRE };
     let mut pair = relayed(conditions);
     let (mut heard, mut dropped, mut faults) = (Vec::new(), 0, Vec::new());
@@ -76,7 +76,7 @@ fn changed_packets_keep_their_numbers_and_dropped_ones_come_again() {
             _ => {}
         });
     }
-    // What is left is on its way again, and changed too.
+    // The rest is being resent, and is changed, too.
     pair.run_until(pair.now + 20 * SECOND, |member, event, sender| match (member, &event) {
         (Member::Relay, Event::Received(piece)) if piece.side == Side::Client => {
             let Unit::Packet { .. } = piece.unit else { return };
@@ -97,7 +97,7 @@ fn changed_packets_keep_their_numbers_and_dropped_ones_come_again() {
 }
 
 #[test]
-fn a_packet_that_comes_again_fares_as_the_first_time() {
+fn a_repeated_packet_is_treated_like_the_first_one() {
     let now = Duration::ZERO;
     let messages = |number: u16| {
         let list = worldwire_mxo::frame::RpcList { first: number, messages: vec![rpc(7)] };
@@ -135,7 +135,7 @@ fn a_packet_that_comes_again_fares_as_the_first_time() {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused_by_name() {
+fn impossible_decisions_are_refused_by_name() {
     let now = Duration::ZERO;
     let mut relay = relay();
     let hello = client().poll_transmit(Side::Server).unwrap();
@@ -173,7 +173,7 @@ fn what_it_cannot_do_is_refused_by_name() {
     relay.input(now, Side::Client, Input::Datagram(&damaged));
     assert!(lines(&mut relay)[0].starts_with("fault of the client"));
     assert_eq!(datagrams(&mut relay, Side::Server), [damaged]);
-    // Without the key nothing can.
+    // Without the key, it closes.
     let config = RelayConfig::new(Default::default());
     let mut blind = Connection::relay(&config, now);
     blind.input(now, Side::Client, Input::Datagram(&hello));

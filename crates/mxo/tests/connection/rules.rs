@@ -1,4 +1,4 @@
-//! Setup, limits, time, and what breaks the rules.
+//! Setup, limits, timers and protocol violations.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn rpcs(first: u16, count: u16) -> Section<'static> {
     Section::Rpc(vec![RpcList { first, messages }])
 }
 
-/// The packets in what a machine sends.
+/// The packets in a list of datagrams.
 fn packets(datagrams: &[Vec<u8>]) -> Vec<Packet<'static>> {
     let read = |wire: &Vec<u8>| match Datagram::decode(&mut Reader::new(wire)).unwrap() {
         Datagram::Sealed(sealed) => {
@@ -41,7 +41,7 @@ fn packets(datagrams: &[Vec<u8>]) -> Vec<Packet<'static>> {
     datagrams.iter().filter_map(read).collect()
 }
 
-/// A server that a client has said hello to.
+/// Gives a server the hello of a client.
 fn greeted(server: &mut Connection) {
     let mut client = client();
     let hello = client.poll_transmit(Side::Server).unwrap();
@@ -56,10 +56,10 @@ fn give(server: &mut Connection, datagram: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn setup_goes_on_until_it_is_answered_or_too_late() {
+fn a_client_repeats_its_hello_until_it_is_answered_or_times_out() {
     let mut client = client();
     client.send(&rpc(0)).unwrap();
-    assert!(client.sender().send_objects(&[0, 0], None).is_err(), "objects do not wait");
+    assert!(client.sender().send_objects(&[0, 0], None).is_err(), "objects are not queued");
     let mut hellos = 0;
     while !client.is_closed() {
         let sent = datagrams(&mut client, Side::Server);
@@ -87,7 +87,7 @@ fn setup_goes_on_until_it_is_answered_or_too_late() {
 }
 
 #[test]
-fn pings_come_back_and_no_echo_goes_around() {
+fn pings_are_returned_once() {
     let mut pair = established();
     let mut heard = Vec::new();
     let start = pair.written.clone().map(|bytes| bytes.len());
@@ -98,7 +98,7 @@ fn pings_come_back_and_no_echo_goes_around() {
     // Nine pings and their echoes, 12 bytes each.
     assert_eq!(sent, [108, 108]);
     assert_eq!(heard.iter().filter(|line| line.contains("Plain")).count(), 18, "{heard:#?}");
-    // A client lets the pings of others be.
+    // A client does not return pings.
     let ping = Plain::Ping(7).to_bytes().unwrap();
     pair.client.input(pair.now, Side::Server, Input::Datagram(&ping));
     assert!(lines(&mut pair.client)[0].starts_with("server Plain"));
@@ -106,7 +106,7 @@ fn pings_come_back_and_no_echo_goes_around() {
 }
 
 #[test]
-fn silence_follows_acknowledgements() {
+fn acknowledgements_are_not_acknowledged() {
     let mut pair = established();
     for number in 0..50 {
         pair.client.send(&rpc(number)).unwrap();
@@ -115,14 +115,14 @@ fn silence_follows_acknowledgements() {
     pair.run_until(pair.now + SECOND, |_, _, _| {});
     let before = pair.written.clone();
     pair.run_until(pair.now + 8 * SECOND, |_, _, _| {});
-    assert_eq!(pair.written, before, "acknowledgements of acknowledgements come to an end");
-    // 50 packets, and one acknowledgement for every seven, and for every one of 50 ms.
+    assert_eq!(pair.written, before, "acknowledgements cause more datagrams");
+    // 50 packets, with an acknowledgement for every seven and every 50 ms.
     assert_eq!(pair.client.sender().unacknowledged_bytes(), 0);
     assert!(before[1].len() < 35 + 15 * 33, "{} bytes", before[1].len());
 }
 
 #[test]
-fn messages_that_come_early_wait_and_none_is_delivered_twice() {
+fn early_messages_wait_and_none_is_delivered_twice() {
     let mut server = server();
     greeted(&mut server);
     let third = packet(2, vec![rpcs(2, 1)]);
@@ -133,7 +133,7 @@ fn messages_that_come_early_wait_and_none_is_delivered_twice() {
         give(&mut server, &both),
         ["client Rpc 0, 92..135", "client Rpc 1, 135..157", "client Rpc 2, 43..92"]
     );
-    // The same packet again takes up nothing; another one that repeats messages is upkeep.
+    // A repeated packet takes up no bytes; a new one that repeats messages is upkeep.
     assert_eq!(give(&mut server, &both), Vec::<String>::new());
     assert_eq!(give(&mut server, &packet(3, vec![rpcs(0, 3)])), ["client Upkeep 3 02, 157..222"]);
     server.timeout(50 * MILLI);
@@ -162,7 +162,7 @@ fn a_message_too_far_ahead_is_refused_and_not_acknowledged() {
 }
 
 #[test]
-fn a_reset_that_nobody_asked_for_lifts_no_limit() {
+fn an_unrequested_reset_does_not_lift_a_limit() {
     let mut server = server();
     greeted(&mut server);
     let sequence = SequenceWord { local: SequenceNumber::new(1), ..Default::default() };
@@ -173,7 +173,7 @@ fn a_reset_that_nobody_asked_for_lifts_no_limit() {
     assert!(heard[0].contains("ahead of a missing one"), "{heard:?}");
 }
 
-/// Objects end with two zeros; those that begin with `ff` cannot be read.
+/// Objects end with two zeros; those that begin with `ff` are unreadable.
 #[derive(Debug)]
 struct ToZeros;
 
@@ -192,16 +192,16 @@ impl Measure for ToZeros {
 }
 
 #[test]
-fn messages_behind_objects_are_read_when_their_end_is_known() {
+fn messages_after_objects_are_read_if_a_measure_finds_their_end() {
     let (config, session) = (ServerConfig::new(EPOCH), session(Side::Server));
     let mut server =
-        Connection::server_measuring(config, session, Box::new(ToZeros), Duration::ZERO);
+        Connection::server(config, session, Duration::ZERO).measuring(Box::new(ToZeros));
     greeted(&mut server);
     let objects = |bytes: &[u8]| Section::Objects(bytes.to_vec().into());
     let sections = || vec![objects(&[2, 1, 0, 0]), rpcs(0, 1)];
     let wire = packet(1, sections());
     assert_eq!(give(&mut server, &wire), ["client Section 3 1, 43..80", "client Rpc 0, 80..92"]);
-    // What cannot be read is not acknowledged, so that its messages come again.
+    // An unreadable packet is not acknowledged, so its messages are resent.
     let unknown = packet(2, vec![objects(&[0xff, 0, 0]), rpcs(1, 1)]);
     assert_eq!(
         give(&mut server, &unknown),
@@ -219,7 +219,7 @@ fn messages_behind_objects_are_read_when_their_end_is_known() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_by_name() {
+fn exceeded_limits_are_named() {
     let refused = |outcome: Result<(), SendError>| outcome.unwrap_err().to_string();
     let mut config = ServerConfig::new(EPOCH);
     config.common.bounds.queued_messages = 3;
@@ -261,7 +261,7 @@ fn greeted_with(server: &mut Connection) {
 }
 
 #[test]
-fn damage_closes_nothing_and_a_stream_is_no_datagram() {
+fn damage_and_stream_input_do_not_close_a_server() {
     let mut server = server();
     greeted(&mut server);
     let mut wire = packet(1, vec![rpcs(0, 6)]);

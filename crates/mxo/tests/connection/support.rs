@@ -1,4 +1,4 @@
-//! What the tests share: machines, and events as lines.
+//! Shared by the tests: connections, and events as lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) fn relay() -> Connection {
     Connection::relay(&RelayConfig::new(known()), Duration::ZERO)
 }
 
-/// Datagrams that take 40 ms.
+/// A network with a delay of 40 ms.
 pub(crate) const WIRE: Conditions = Conditions {
     latency: Duration::from_millis(40),
     segment: 0,
@@ -62,7 +62,7 @@ pub(crate) fn pair() -> Pair<Connection> {
     Pair::new(client(), server(), WIRE)
 }
 
-/// A pair whose hello was answered.
+/// A pair with an answered hello.
 pub(crate) fn established() -> Pair<Connection> {
     let mut pair = pair();
     pair.run_until(SECOND, |_, _, _| {});
@@ -102,7 +102,7 @@ pub(crate) fn lines(connection: &mut Connection) -> Vec<String> {
     lines
 }
 
-/// Everything that a machine wants to send.
+/// All datagrams that a connection sends now.
 pub(crate) fn datagrams(connection: &mut Connection, to: Side) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| connection.poll_transmit(to)).collect()
 }

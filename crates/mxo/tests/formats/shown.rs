@@ -2,10 +2,10 @@
 
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
-use worldwire_core::{Reader, Side, Tree, Value};
+use worldwire_core::{Float, Reader, Side, Tree, Value};
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{
-    Datagram, Packet, RccFlags, RpcList, RpcMessage, Section, SequenceWord, SimTime,
+    Datagram, Packet, RccFlags, RpcList, RpcMessage, Section, SequenceWord,
 };
 
 fn packet() -> Packet<'static> {
@@ -15,7 +15,7 @@ fn packet() -> Packet<'static> {
         time: 1_248_965_312,
         sequence: SequenceWord::from_bytes([0x7f, 0x01, 0xa0, 0x17]),
         flags: RccFlags(0xa2),
-        sim_time: Some(SimTime(602_219.8)),
+        sim_time: Some(Float(602_219.8)),
         sections: vec![
             Section::Rpc(lists),
             Section::Other { id: 5, bytes: vec![2, 12, 0, 0].into() },

@@ -50,14 +50,12 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
-        let address = peer.address;
-        let (waiting, slot, client) = (None, None, None);
         Self {
             shared,
-            address,
-            waiting,
-            slot,
-            client,
+            address: peer.address,
+            waiting: None,
+            slot: None,
+            client: None,
             ticked,
             broken_rules: 0,
             doubted: None,

@@ -1,25 +1,11 @@
-//! A scene: a TOML file with a world's objects and their behaviour.
+//! A scene: a TOML file with a world's objects and their behaviour. `docs/mxo-world.md` describes
+//! it.
 //!
 //! ```toml
-//! start = [0.0, 0.0, 0.0]       # where characters start
-//!
 //! [[object]]
-//! goobj = 414                   # by number or by name
-//! at = [1800.0, 495.0, 2400.0]  # x, y (height), z; 100 units are one metre
-//! world_id = 0x34f0089a         # optional: an object that exists in the client's world
-//! values = { CurrentState = 0x838 }
+//! goobj = 414
+//! at = [1800.0, 495.0, 2400.0]
 //! cycle = { property = "CurrentState", values = [0x834, 0x838], every = 5.0 }
-//!
-//! [[object]]
-//! goobj = 599
-//! at = [0.0, 0.0, 0.0]
-//! count = 20                    # the number of copies
-//! step = [100.0, 0.0, 0.0]      # from one copy to the next
-//! row = 10                      # the number of copies in a row
-//! next_row = [0.0, 0.0, 100.0]  # from one row to the next
-//! path = [[0.0, 0.0, 0.0], [500.0, 0.0, 0.0]]  # relative to `at`; repeated
-//! speed = 180.0                 # units per second
-//! pause = 2.0                   # seconds at each point
 //! ```
 //!
 //! Values are written as `worldwire decode` shows them. Only objects whose updates include movement

@@ -9,7 +9,7 @@ use worldwire_core::connection::{Connection as _, Input};
 use worldwire_core::{Side, Writer};
 use worldwire_mxo::connection::{ClientConfig, Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_mxo::frame::{RpcMessage, SimTime};
+use worldwire_mxo::frame::RpcMessage;
 use worldwire_mxo::message::{
     Create, Delete, Movement, OWN_VIEW, Operation, PendingUpdate, Properties, SectionWriter, Update,
 };
@@ -115,7 +115,7 @@ impl Stage {
         &mut self,
         from: Side,
         operations: &[Operation<'_>],
-        time: Option<SimTime>,
+        time: Option<Float>,
     ) -> Outcome<()> {
         let mut writer = Writer::new();
         let mut section = SectionWriter::begin(&self.objects, from, &mut writer);
@@ -164,7 +164,7 @@ impl Stage {
         ];
         let mut player = Create::dynamic(PLAYER, self.class(PLAYER)?, 0x2f, OWN_VIEW);
         player = player.with(self.created(PLAYER, &values)?);
-        self.show(Side::Server, &[Operation::Create(player)], Some(SimTime(602_219.8)))?;
+        self.show(Side::Server, &[Operation::Create(player)], Some(Float(602_219.8)))?;
         self.wait(Duration::from_millis(200))?;
         self.say(Side::Client, 0x05, &[])?;
         self.say(Side::Client, 0x80c9, &[0, 0, 3, 0])?;
@@ -216,7 +216,7 @@ impl Stage {
         let closed =
             self.updated(DOOR, DOOR_VIEW, &[("CurrentState", 0x838_u32.to_le_bytes().to_vec())])?;
         let closed = Update::of(DOOR_VIEW, self.class(DOOR)?, closed);
-        self.show(Side::Server, &[Operation::Update(closed)], Some(SimTime(602_221.5)))?;
+        self.show(Side::Server, &[Operation::Update(closed)], Some(Float(602_221.5)))?;
         self.wait(Duration::from_millis(200))?;
         self.show(Side::Server, &[Operation::Delete(Delete::of(vec![NPC_VIEW]))], None)?;
         // Silence, in which the client asks whether the server lives.
