@@ -40,7 +40,7 @@ use worldwire_core::{Form, Names, Reader, Result, Side, Trace, Value};
 use crate::file::library::{BuildFacts, CheckVersion, sender};
 use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
-use crate::message::{Fault, HeaderForm, Notes};
+use crate::message::{Fault, Head, HeaderForm, Notes};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
 pub use detect::{Detection, IntegrityDetector};
@@ -290,8 +290,7 @@ impl Packets {
                 })
             }
             _ => {
-                crate::message::read_front(data, HeaderForm::Plain)
-                    .map_err(|error| error.based(at as u64))?;
+                Head::read(data, HeaderForm::Plain).map_err(|error| error.based(at as u64))?;
                 reader.take(HEADER_BYTES)?;
                 let left = reader.remaining();
                 reader.span("payload", left, Form::Bytes)?;

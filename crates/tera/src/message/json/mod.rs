@@ -44,13 +44,14 @@ const EXTRAS: [&str; 5] = ["$integrity", "$notes", "$system", "$trailing", "$ori
 
 impl Plan {
     /// Converts the fields of a message.
-    pub fn value_from_json(&self, json: &Json, leniency: Leniency) -> Result<Value<'static>> {
-        self.value_from(json.into(), leniency)
-    }
-
-    fn value_from(&self, json: Given<'_>, leniency: Leniency) -> Result<Value<'static>> {
-        let reader = FromJson { plan: self, leniency, given: json };
-        reader.record(&self.scope(self.root).fields, json.json(), &EXTRAS)
+    pub fn value_from_json<'j>(
+        &self,
+        json: impl Into<Given<'j>>,
+        leniency: Leniency,
+    ) -> Result<Value<'static>> {
+        let given = json.into();
+        let reader = FromJson { plan: self, leniency, given };
+        reader.record(&self.scope(self.root).fields, given.json(), &EXTRAS)
     }
 
     /// Appends the message that a JSON text describes to `out`. Fields decoded by an opener need
@@ -67,7 +68,7 @@ impl Plan {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let json = json.into();
-        let fields = self.value_from(json, leniency)?;
+        let fields = self.value_from_json(json, leniency)?;
         let extra = |key: &str| json.get(key).filter(|value| !value.is_null());
         let integrity = match form {
             HeaderForm::Plain => None,
@@ -94,7 +95,7 @@ impl Plan {
             if same {
                 out.truncate(start);
                 out.extend_from_slice(&original);
-                super::rewrite_head(head, out.get_mut(start..).unwrap_or_default());
+                head.put(out.get_mut(start..).unwrap_or_default());
                 return Ok(());
             }
         }
