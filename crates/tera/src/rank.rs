@@ -273,9 +273,7 @@ impl Judge {
             _ => -6.0,
         };
     }
-}
 
-impl Judge {
     /// Weighs a fixed-size value; `None` if there are too few bytes.
     fn scalar(&mut self, scalar: Scalar, data: &[u8]) -> Option<()> {
         match scalar {

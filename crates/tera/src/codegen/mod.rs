@@ -210,12 +210,11 @@ fn value_of(shape: &Shape, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     #[test]
     fn names_cannot_leave_their_places() {
-        let file = FileName::parse("S_A.1.def").unwrap();
-        let definition = Definition::parse(&file, "int32 a\n", &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text("int32 a\n");
         let plan = definition.plan();
         let hostile = "*/ }\nfn main() {} // \"; ``` \u{202e}";
         let source = rust([(hostile, 1, plan), ("S_A", 1, plan), ("s_a", 1, plan), ("", 0, plan)]);

@@ -492,13 +492,11 @@ impl<'d, 'n> Run<'d, 'n> {
 #[cfg(test)]
 mod tests {
     use crate::message::{Head, HeaderForm, Value};
-    use crate::schema::{Definition, Dialect, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     /// Objects in two parts are read twice, with their lists, but nesting must not multiply that.
     #[test]
     fn nested_split_objects_take_linear_work() {
-        let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
-        let file = FileName::parse("S_A.1.def").unwrap();
         let (mut text, depth) = (String::new(), 30);
         for level in 0..depth {
             let dashes = "-".repeat(level);
@@ -506,7 +504,7 @@ mod tests {
             text.push_str(&format!("{dashes}-byte b\n{dashes}array l\n"));
         }
         text.push_str(&format!("{}byte x\n", "-".repeat(depth)));
-        let definition = Definition::parse(&file, &text, &options).unwrap();
+        let definition = Definition::of_text(&text);
         let plan = definition.plan();
         let mut value = Value::Record(vec![Value::Unsigned(9)]);
         for _ in 0..depth {
@@ -522,11 +520,9 @@ mod tests {
     /// The second pass, for split objects, must also continue after a group.
     #[test]
     fn a_field_can_follow_a_group_that_is_read_twice() {
-        let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "object o\narray l\n- array[interleaved] a\n- - byte x\n\
                     - array[interleaved] b\n- byte z\nobject o\n";
-        let definition = Definition::parse(&file, text, &options).unwrap();
+        let definition = Definition::of_text(text);
         let (plan, none) = (definition.plan(), || Value::Record(Vec::new()));
         let list = Value::List(vec![Value::Record(vec![Value::Unsigned(7)])]);
         let element = Value::Record(vec![list, Value::List(vec![none()]), Value::Unsigned(9)]);
@@ -539,10 +535,8 @@ mod tests {
     /// The offset of the second text comes after the first text.
     #[test]
     fn a_body_can_precede_the_words_of_another() {
-        let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "offset a\nstring a\noffset b\nstring b\n";
-        let definition = Definition::parse(&file, text, &options).unwrap();
+        let definition = Definition::of_text(text);
         let mut bytes = Vec::new();
         definition.plan().encode(Head::plain(1), &Value::Absent, &mut bytes).unwrap();
         assert_eq!(bytes, [12, 0, 1, 0, 6, 0, 0, 0, 10, 0, 0, 0]);

@@ -223,17 +223,12 @@ impl FromJson<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
     use worldwire_core::json::json;
-
-    fn definition(text: &str) -> Definition {
-        let file = FileName::parse("C_A.1.def").unwrap();
-        Definition::parse(&file, text, &ParseOptions::default()).unwrap()
-    }
 
     #[test]
     fn an_error_appends_nothing() {
-        let definition = definition("int32 a\n");
+        let definition = Definition::of_text("int32 a\n");
         for odd in [
             json!({ "a": "one" }),
             json!({ "b": 1 }),
@@ -250,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_header_is_an_object_or_missing() {
-        let definition = definition("byte a\n");
+        let definition = Definition::of_text("byte a\n");
         for (header, good) in [
             (json!({}), true),
             (json!(null), true),
@@ -270,7 +265,7 @@ mod tests {
     /// The message has a boolean that is neither 0 nor 1, and a trailing byte.
     #[test]
     fn the_original_is_used_if_its_end_is_unchanged() {
-        let definition = definition("bool a\n");
+        let definition = Definition::of_text("bool a\n");
         let encoded = |trailing: Json| {
             let original = json!({ "$hex": "060001000207" });
             let json = json!({ "a": true, "$trailing": trailing, "$original": original });
@@ -286,7 +281,7 @@ mod tests {
 
     #[test]
     fn lenient_headers_wrap() {
-        let definition = definition("byte a\n");
+        let definition = Definition::of_text("byte a\n");
         let json = json!({ "$integrity": { "counter": 4_294_967_297_u64, "checksum": -1.5 } });
         let mut out = Vec::new();
         let mut encode = |leniency| {
