@@ -16,6 +16,10 @@ pub const CHECK_VERSION: u16 = 19_900;
 /// The opcode of the server's answer, `S_CHECK_VERSION`. It is the same in every build.
 pub const CHECK_VERSION_ANSWER: u16 = 19_901;
 
+/// The opcodes that are the same in every build, and their names.
+pub(crate) const FIXED: [(u16, &str); 2] =
+    [(CHECK_VERSION, "C_CHECK_VERSION"), (CHECK_VERSION_ANSWER, "S_CHECK_VERSION")];
+
 /// The header of every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

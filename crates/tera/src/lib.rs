@@ -66,6 +66,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod integrity;
 pub mod message;
+mod named;
 pub mod packet;
 pub mod rank;
 pub mod schema;

@@ -46,7 +46,7 @@ use worldwire_core::Side;
 
 use crate::file::library::sender;
 use crate::integrity;
-use crate::message::{Group, HeaderForm, Leaf, NoteKind, Notes, Sink, read_front, run_fields};
+use crate::message::{Group, Head, HeaderForm, Leaf, NoteKind, Notes, Sink, run_fields};
 use crate::packet::Packets;
 use crate::schema::Definition;
 use crate::schema::plan::{Fixed, Plan};
@@ -213,7 +213,7 @@ impl<'p> Ranking<'p> {
 impl Attempt<'_> {
     fn push(&mut self, message: &[u8], counted: f64) {
         let mut judge = Judge { weight: 0.0 };
-        let outcome = read_front(message, self.form)
+        let outcome = Head::read(message, self.form)
             .and_then(|_| run_fields(self.definition.plan(), message, self.form, &mut judge));
         match outcome {
             Err(error) => {
@@ -273,9 +273,7 @@ impl Judge {
             _ => -6.0,
         };
     }
-}
 
-impl Judge {
     /// Weighs a fixed-size value; `None` if there are too few bytes.
     fn scalar(&mut self, scalar: Scalar, data: &[u8]) -> Option<()> {
         match scalar {

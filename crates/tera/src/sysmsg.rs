@@ -17,8 +17,6 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Json};
-
 use crate::file::CodeMap;
 
 /// Separates keys and values.
@@ -154,53 +152,6 @@ impl<'t> SystemMessage<'t> {
         }
         Ok(text)
     }
-
-    /// Appends it as JSON: `{"id": NAME, "tokens": [[key, value], ...]}`, with a last key that has
-    /// no value as `odd`.
-    pub fn write_json(&self, out: &mut String) {
-        out.push_str("{\"id\":");
-        json::string(&self.name, out);
-        out.push_str(",\"tokens\":[");
-        for (index, (key, value)) in self.pairs.iter().enumerate() {
-            out.push_str(if index > 0 { ",[" } else { "[" });
-            json::string(key, out);
-            out.push(',');
-            json::string(value, out);
-            out.push(']');
-        }
-        out.push(']');
-        if let Some(odd) = &self.odd {
-            out.push_str(",\"odd\":");
-            json::string(odd, out);
-        }
-        out.push('}');
-    }
-
-    /// Parses it from JSON; tokens may also be an object, whose order is not preserved.
-    pub fn from_json(json: &Json) -> worldwire_core::Result<SystemMessage<'static>> {
-        let wanted = "a system message {\"id\": ..., \"tokens\": [[key, value], ...]}";
-        let wrong = || json::expected(wanted, json);
-        let text = |json: &Json| json.as_str().map(|text| Cow::Owned(text.to_owned()));
-        let name = json.get("id").and_then(text).ok_or_else(wrong)?;
-        let pair = |pair: &Json| match pair.as_array() {
-            Some([key, value]) => Some((text(key)?, text(value)?)),
-            _ => None,
-        };
-        let pairs: Option<Vec<_>> = match json.get("tokens") {
-            None => Some(Vec::new()),
-            Some(Json::Array(pairs)) => pairs.iter().map(pair).collect(),
-            Some(Json::Object(pairs)) => pairs
-                .iter()
-                .map(|(key, value)| Some((Cow::Owned(key.to_owned()), text(value)?)))
-                .collect(),
-            Some(_) => None,
-        };
-        let odd = match json.get("odd") {
-            None => None,
-            Some(odd) => Some(text(odd).ok_or_else(wrong)?),
-        };
-        Ok(SystemMessage { name, pairs: pairs.ok_or_else(wrong)?, odd })
-    }
 }
 
 #[cfg(test)]
@@ -213,10 +164,6 @@ mod tests {
         {
             let message = SystemMessage::parse_raw(text).unwrap();
             assert_eq!(message.format_raw().unwrap(), text);
-            let mut json = String::new();
-            message.write_json(&mut json);
-            let json: Json = serde_json::from_str(&json).unwrap();
-            assert_eq!(SystemMessage::from_json(&json).unwrap(), message);
         }
         let message = SystemMessage::parse_raw("@x\u{b}A\u{b}1\u{b}A\u{b}2").unwrap();
         assert_eq!(message.get("A"), Some("2"));

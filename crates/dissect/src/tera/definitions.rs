@@ -204,9 +204,7 @@ impl TeraDefinitions {
             if is_latin {
                 diagnostics.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
             }
-            let diagnostics_of =
-                |problems: Vec<Problem>| problems.into_iter().map(|one| one.diagnostic);
-            if name.ends_with(".def") || name.ends_with(".js") {
+            let problems: Vec<Problem> = if name.ends_with(".def") || name.ends_with(".js") {
                 fresh.push(name.to_owned());
                 if let Some(other) = self.paths.insert(name.to_owned(), path.clone())
                     && other != path
@@ -215,33 +213,33 @@ impl TeraDefinitions {
                     diagnostics.push(Source::new(&path, "").warning(0..0, message));
                 }
                 self.texts.insert(name.to_owned(), text.into());
+                Vec::new()
             } else if let Some(parsed) = MapName::parse(name) {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
-                diagnostics.extend(diagnostics_of(problems));
                 diagnostics.extend(self.replaced(name, &path));
                 if !self.library.add_map(name, map) {
                     let message =
                         "the file name of an opcode map needs a revision: protocol.387486.map";
                     diagnostics.push(Source::new(&path, "").error(0..0, message));
                 }
+                problems
             } else if name == "revisions.json" {
                 diagnostics.extend(self.replaced(name, &path));
                 let (revisions, problems) = Revisions::parse(&path, &text);
                 self.library.revisions = revisions;
-                diagnostics.extend(diagnostics_of(problems));
+                problems
             } else if name == "deprecated.json" {
                 diagnostics.extend(self.replaced(name, &path));
                 let (deprecated, problems) = Deprecated::parse(&path, &text);
                 self.library.deprecated = deprecated;
-                diagnostics.extend(diagnostics_of(problems));
+                problems
             } else if let Some(patch) = integrity_patch(&path) {
                 diagnostics.extend(self.replaced(&format!("integrity/{patch}.json"), &path));
                 let (names, problems) = NameList::parse_json(&path, &text);
                 self.library.integrity.insert(patch, names);
-                diagnostics.extend(diagnostics_of(problems));
+                problems
             } else {
                 let (bundle, problems) = Bundle::parse(&path, &text);
-                diagnostics.extend(diagnostics_of(problems));
                 for revision in bundle.maps.keys() {
                     diagnostics.extend(self.replaced(&format!("protocol.{revision}.map"), &path));
                 }
@@ -252,7 +250,9 @@ impl TeraDefinitions {
                     self.paths.remove(&*name);
                     self.texts.insert(name.into(), text.into());
                 }
-            }
+                problems
+            };
+            diagnostics.extend(problems.into_iter().map(|one| one.diagnostic));
         }
         let set: &mut Set = &mut self.library.definitions;
         set.update(self.texts.iter().map(|(name, text)| (name, &**text)));

@@ -171,14 +171,21 @@ pub(crate) fn messages(definition: &Definition, count: usize) -> Vec<Vec<u8>> {
     let message = |_| {
         let mut value = plan.sample(&mut sampler);
         if let Some((path, wanted)) = named.and_then(|one| one.filled) {
+            let slot = plan.fields().iter().position(|field| field.name() == path);
+            let slot = slot.unwrap_or_else(|| panic!("no list {path}"));
+            let list = |value: Value<'static>| match value {
+                Value::Record(mut fields) => fields.swap_remove(slot),
+                _ => Value::Absent,
+            };
             let mut items = Vec::new();
             while items.len() < wanted {
-                let more = plan.sample(&mut sampler);
-                let list = plan.get(&more, path).and_then(Value::list);
-                items.extend(list.into_iter().flatten().cloned());
+                let more = list(plan.sample(&mut sampler));
+                items.extend(more.list().into_iter().flatten().cloned());
             }
             items.truncate(wanted);
-            assert!(plan.set(&mut value, path, Value::List(items)), "no list {path}");
+            if let Value::Record(fields) = &mut value {
+                fields[slot] = Value::List(items);
+            }
         }
         let mut bytes = Vec::new();
         plan.encode(Head::plain(0x1234), &value, &mut bytes)

@@ -8,214 +8,143 @@ use worldwire_tera::message::typed::{Input, Output, Typed, floats, part, put, pu
 use worldwire_tera::types::{Angle, Text};
 
 /// `S_SYNTHETIC_USER`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `world` | `uint32` |
-/// | `person` | `uint32` |
-/// | `id` | `uint64` |
-/// | `place` | `vec3` |
-/// | `facing` | `angle` |
-/// | `relation` | `int32` |
-/// | `kind` | `int32` |
-/// | `zone` | `int16` |
-/// | `walking` | `int16` |
-/// | `running` | `int16` |
-/// | `mode` | `int16` |
-/// | `state` | `int16` |
-/// | `shown` | `bool` |
-/// | `living` | `bool` |
-/// | `looks` | `customize` |
-/// | `sword` | `uint32` |
-/// | `coat` | `uint32` |
-/// | `gloves` | `uint32` |
-/// | `shoes` | `uint32` |
-/// | `shirt` | `uint32` |
-/// | `hat` | `uint32` |
-/// | `mask` | `uint32` |
-/// | `effect` | `int32` |
-/// | `horse` | `int32` |
-/// | `pose` | `int32` |
-/// | `rank` | `int32` |
-/// | `ferry` | `int64` |
-/// | `sign` | `int32` |
-/// | `fair` | `bool` |
-/// | `master` | `bool` |
-/// | `hidden` | `bool` |
-/// | `dye0` | `uint32` |
-/// | `dye1` | `uint32` |
-/// | `dye2` | `uint32` |
-/// | `dye3` | `uint32` |
-/// | `dye4` | `uint32` |
-/// | `dye5` | `uint32` |
-/// | `dye6` | `uint32` |
-/// | `charm` | `uint32` |
-/// | `target` | `bool` |
-/// | `duels` | `bool` |
-/// | `level` | `int32` |
-/// | `carriage` | `uint64` |
-/// | `face` | `bool` |
-/// | `style0` | `uint32` |
-/// | `style1` | `uint32` |
-/// | `style2` | `uint32` |
-/// | `style3` | `uint32` |
-/// | `size0` | `float` |
-/// | `turn0` | `vec3fa` |
-/// | `shift0` | `vec3` |
-/// | `size1` | `float` |
-/// | `turn1` | `vec3fa` |
-/// | `shift1` | `vec3` |
-/// | `size2` | `float` |
-/// | `turn2` | `vec3fa` |
-/// | `shift2` | `vec3` |
-/// | `party` | `int32` |
-/// | `crowd` | `bool` |
-/// | `titles` | `int64` |
-/// | `scale` | `float` |
-/// | `icons` | `array<int32>` |
-/// | `name` | `string` |
-/// | `guild` | `string` |
-/// | `guildRank` | `string` |
-/// | `details` | `bytes` |
-/// | `crest` | `string` |
-/// | `shape` | `bytes` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SSyntheticUserV1<'d> {
-    /// `uint32`.
+    /// `world`: `uint32`.
     pub world: u32,
-    /// `uint32`.
+    /// `person`: `uint32`.
     pub person: u32,
-    /// `uint64`.
+    /// `id`: `uint64`.
     pub id: u64,
-    /// `vec3`.
+    /// `place`: `vec3`.
     pub place: [f32; 3],
-    /// `angle`.
+    /// `facing`: `angle`.
     pub facing: Angle,
-    /// `int32`.
+    /// `relation`: `int32`.
     pub relation: i32,
-    /// `int32`.
+    /// `kind`: `int32`.
     pub kind: i32,
-    /// `int16`.
+    /// `zone`: `int16`.
     pub zone: i16,
-    /// `int16`.
+    /// `walking`: `int16`.
     pub walking: i16,
-    /// `int16`.
+    /// `running`: `int16`.
     pub running: i16,
-    /// `int16`.
+    /// `mode`: `int16`.
     pub mode: i16,
-    /// `int16`.
+    /// `state`: `int16`.
     pub state: i16,
-    /// `bool`.
+    /// `shown`: `bool`.
     pub shown: bool,
-    /// `bool`.
+    /// `living`: `bool`.
     pub living: bool,
-    /// `customize`.
+    /// `looks`: `customize`.
     pub looks: [u8; 8],
-    /// `uint32`.
+    /// `sword`: `uint32`.
     pub sword: u32,
-    /// `uint32`.
+    /// `coat`: `uint32`.
     pub coat: u32,
-    /// `uint32`.
+    /// `gloves`: `uint32`.
     pub gloves: u32,
-    /// `uint32`.
+    /// `shoes`: `uint32`.
     pub shoes: u32,
-    /// `uint32`.
+    /// `shirt`: `uint32`.
     pub shirt: u32,
-    /// `uint32`.
+    /// `hat`: `uint32`.
     pub hat: u32,
-    /// `uint32`.
+    /// `mask`: `uint32`.
     pub mask: u32,
-    /// `int32`.
+    /// `effect`: `int32`.
     pub effect: i32,
-    /// `int32`.
+    /// `horse`: `int32`.
     pub horse: i32,
-    /// `int32`.
+    /// `pose`: `int32`.
     pub pose: i32,
-    /// `int32`.
+    /// `rank`: `int32`.
     pub rank: i32,
-    /// `int64`.
+    /// `ferry`: `int64`.
     pub ferry: i64,
-    /// `int32`.
+    /// `sign`: `int32`.
     pub sign: i32,
-    /// `bool`.
+    /// `fair`: `bool`.
     pub fair: bool,
-    /// `bool`.
+    /// `master`: `bool`.
     pub master: bool,
-    /// `bool`.
+    /// `hidden`: `bool`.
     pub hidden: bool,
-    /// `uint32`.
+    /// `dye0`: `uint32`.
     pub dye0: u32,
-    /// `uint32`.
+    /// `dye1`: `uint32`.
     pub dye1: u32,
-    /// `uint32`.
+    /// `dye2`: `uint32`.
     pub dye2: u32,
-    /// `uint32`.
+    /// `dye3`: `uint32`.
     pub dye3: u32,
-    /// `uint32`.
+    /// `dye4`: `uint32`.
     pub dye4: u32,
-    /// `uint32`.
+    /// `dye5`: `uint32`.
     pub dye5: u32,
-    /// `uint32`.
+    /// `dye6`: `uint32`.
     pub dye6: u32,
-    /// `uint32`.
+    /// `charm`: `uint32`.
     pub charm: u32,
-    /// `bool`.
+    /// `target`: `bool`.
     pub target: bool,
-    /// `bool`.
+    /// `duels`: `bool`.
     pub duels: bool,
-    /// `int32`.
+    /// `level`: `int32`.
     pub level: i32,
-    /// `uint64`.
+    /// `carriage`: `uint64`.
     pub carriage: u64,
-    /// `bool`.
+    /// `face`: `bool`.
     pub face: bool,
-    /// `uint32`.
+    /// `style0`: `uint32`.
     pub style0: u32,
-    /// `uint32`.
+    /// `style1`: `uint32`.
     pub style1: u32,
-    /// `uint32`.
+    /// `style2`: `uint32`.
     pub style2: u32,
-    /// `uint32`.
+    /// `style3`: `uint32`.
     pub style3: u32,
-    /// `float`.
+    /// `size0`: `float`.
     pub size0: f32,
-    /// `vec3fa`.
+    /// `turn0`: `vec3fa`.
     pub turn0: [f32; 3],
-    /// `vec3`.
+    /// `shift0`: `vec3`.
     pub shift0: [f32; 3],
-    /// `float`.
+    /// `size1`: `float`.
     pub size1: f32,
-    /// `vec3fa`.
+    /// `turn1`: `vec3fa`.
     pub turn1: [f32; 3],
-    /// `vec3`.
+    /// `shift1`: `vec3`.
     pub shift1: [f32; 3],
-    /// `float`.
+    /// `size2`: `float`.
     pub size2: f32,
-    /// `vec3fa`.
+    /// `turn2`: `vec3fa`.
     pub turn2: [f32; 3],
-    /// `vec3`.
+    /// `shift2`: `vec3`.
     pub shift2: [f32; 3],
-    /// `int32`.
+    /// `party`: `int32`.
     pub party: i32,
-    /// `bool`.
+    /// `crowd`: `bool`.
     pub crowd: bool,
-    /// `int64`.
+    /// `titles`: `int64`.
     pub titles: i64,
-    /// `float`.
+    /// `scale`: `float`.
     pub scale: f32,
-    /// `array<int32>`.
+    /// `icons`: `array<int32>`.
     pub icons: Vec<i32>,
-    /// `string`.
+    /// `name`: `string`.
     pub name: Text<'d>,
-    /// `string`.
+    /// `guild`: `string`.
     pub guild: Text<'d>,
-    /// `string`.
+    /// `guildRank`: `string`.
     pub guild_rank: Text<'d>,
-    /// `bytes`.
+    /// `details`: `bytes`.
     pub details: Cow<'d, [u8]>,
-    /// `string`.
+    /// `crest`: `string`.
     pub crest: Text<'d>,
-    /// `bytes`.
+    /// `shape`: `bytes`.
     pub shape: Cow<'d, [u8]>,
 }
 
@@ -457,37 +386,25 @@ impl<'d> Typed<'d> for SSyntheticUserV1<'d> {
 }
 
 /// `S_SYNTHETIC_BAG`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `uint64` |
-/// | `pages` | `int32` |
-/// | `money` | `int64` |
-/// | `open` | `bool` |
-/// | `first` | `bool` |
-/// | `more` | `bool` |
-/// | `mean` | `int32` |
-/// | `best` | `int32` |
-/// | `items` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SSyntheticBagV1<'d> {
-    /// `uint64`.
+    /// `id`: `uint64`.
     pub id: u64,
-    /// `int32`.
+    /// `pages`: `int32`.
     pub pages: i32,
-    /// `int64`.
+    /// `money`: `int64`.
     pub money: i64,
-    /// `bool`.
+    /// `open`: `bool`.
     pub open: bool,
-    /// `bool`.
+    /// `first`: `bool`.
     pub first: bool,
-    /// `bool`.
+    /// `more`: `bool`.
     pub more: bool,
-    /// `int32`.
+    /// `mean`: `int32`.
     pub mean: i32,
-    /// `int32`.
+    /// `best`: `int32`.
     pub best: i32,
-    /// `array`.
+    /// `items`: `array`.
     pub items: Vec<SSyntheticBagV1Items<'d>>,
 }
 
@@ -542,61 +459,41 @@ impl<'d> Typed<'d> for SSyntheticBagV1<'d> {
 }
 
 /// `items` of `S_SYNTHETIC_BAG`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `crystals` | `array` |
-/// | `passives` | `array` |
-/// | `kind` | `int32` |
-/// | `item` | `uint64` |
-/// | `owner` | `uint64` |
-/// | `slot` | `int32` |
-/// | `amount` | `int32` |
-/// | `charm` | `int32` |
-/// | `bound` | `bool` |
-/// | `luck` | `int32` |
-/// | `dye` | `int32` |
-/// | `until` | `int64` |
-/// | `used` | `bool` |
-/// | `level` | `int32` |
-/// | `experience` | `uint64` |
-/// | `awake` | `bool` |
-/// | `maker` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SSyntheticBagV1Items<'d> {
-    /// `array`.
+    /// `crystals`: `array`.
     pub crystals: Vec<SSyntheticBagV1ItemsCrystals>,
-    /// `array`.
+    /// `passives`: `array`.
     pub passives: Vec<SSyntheticBagV1ItemsPassives>,
-    /// `int32`.
+    /// `kind`: `int32`.
     pub kind: i32,
-    /// `uint64`.
+    /// `item`: `uint64`.
     pub item: u64,
-    /// `uint64`.
+    /// `owner`: `uint64`.
     pub owner: u64,
-    /// `int32`.
+    /// `slot`: `int32`.
     pub slot: i32,
-    /// `int32`.
+    /// `amount`: `int32`.
     pub amount: i32,
-    /// `int32`.
+    /// `charm`: `int32`.
     pub charm: i32,
-    /// `bool`.
+    /// `bound`: `bool`.
     pub bound: bool,
-    /// `int32`.
+    /// `luck`: `int32`.
     pub luck: i32,
-    /// `int32`.
+    /// `dye`: `int32`.
     pub dye: i32,
-    /// `int64`.
+    /// `until`: `int64`.
     pub until: i64,
-    /// `bool`.
+    /// `used`: `bool`.
     pub used: bool,
-    /// `int32`.
+    /// `level`: `int32`.
     pub level: i32,
-    /// `uint64`.
+    /// `experience`: `uint64`.
     pub experience: u64,
-    /// `bool`.
+    /// `awake`: `bool`.
     pub awake: bool,
-    /// `string`.
+    /// `maker`: `string`.
     pub maker: Text<'d>,
 }
 
@@ -676,16 +573,11 @@ impl<'d> SSyntheticBagV1Items<'d> {
 }
 
 /// `items.crystals` of `S_SYNTHETIC_BAG`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `kind` | `int32` |
-/// | `place` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SSyntheticBagV1ItemsCrystals {
-    /// `int32`.
+    /// `kind`: `int32`.
     pub kind: i32,
-    /// `int32`.
+    /// `place`: `int32`.
     pub place: i32,
 }
 
@@ -716,13 +608,9 @@ impl SSyntheticBagV1ItemsCrystals {
 }
 
 /// `items.passives` of `S_SYNTHETIC_BAG`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `kind` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SSyntheticBagV1ItemsPassives {
-    /// `int32`.
+    /// `kind`: `int32`.
     pub kind: i32,
 }
 
@@ -750,34 +638,23 @@ impl SSyntheticBagV1ItemsPassives {
 }
 
 /// `C_SYNTHETIC_STEPS`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `place` | `vec3` |
-/// | `facing` | `angle` |
-/// | `looking` | `angle` |
-/// | `goal` | `vec3` |
-/// | `kind` | `int32` |
-/// | `slide` | `int16` |
-/// | `time` | `uint32` |
-/// | `shadow` | `bool` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CSyntheticStepsV1 {
-    /// `vec3`.
+    /// `place`: `vec3`.
     pub place: [f32; 3],
-    /// `angle`.
+    /// `facing`: `angle`.
     pub facing: Angle,
-    /// `angle`.
+    /// `looking`: `angle`.
     pub looking: Angle,
-    /// `vec3`.
+    /// `goal`: `vec3`.
     pub goal: [f32; 3],
-    /// `int32`.
+    /// `kind`: `int32`.
     pub kind: i32,
-    /// `int16`.
+    /// `slide`: `int16`.
     pub slide: i16,
-    /// `uint32`.
+    /// `time`: `uint32`.
     pub time: u32,
-    /// `bool`.
+    /// `shadow`: `bool`.
     pub shadow: bool,
 }
 

@@ -134,13 +134,6 @@ fn message(name: &str, version: u32, shapes: &Shapes<'_>, out: &mut String) {
 
 fn declare(one: &Struct, about: &str, shapes: &Shapes<'_>, out: &mut String) {
     let _ = writeln!(out, "\n/// {about}");
-    if !one.fields.is_empty() {
-        out.push_str("///\n/// | field | type |\n/// | --- | --- |\n");
-        for field in &one.fields {
-            let wire = shapes.plan.field(field.index).name();
-            let _ = writeln!(out, "/// | {} | `{}` |", code(wire), field.shape.wire_type());
-        }
-    }
     out.push_str("#[derive(Clone, Debug, Default, PartialEq)]\n");
     let lifetime = if one.borrows { "<'d>" } else { "" };
     if one.fields.is_empty() {
@@ -149,7 +142,8 @@ fn declare(one: &Struct, about: &str, shapes: &Shapes<'_>, out: &mut String) {
     }
     let _ = writeln!(out, "pub struct {}{lifetime} {{", one.name);
     for field in &one.fields {
-        let _ = writeln!(out, "    /// `{}`.", field.shape.wire_type());
+        let wire = shapes.plan.field(field.index).name();
+        let _ = writeln!(out, "    /// {}: `{}`.", code(wire), field.shape.wire_type());
         let kind = shapes.rust_type(&field.shape);
         let kind = if field.last.is_some() { format!("Option<{kind}>") } else { kind };
         let _ = writeln!(out, "    pub {}: {kind},", field.name);
@@ -216,12 +210,11 @@ fn value_of(shape: &Shape, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     #[test]
     fn names_cannot_leave_their_places() {
-        let file = FileName::parse("S_A.1.def").unwrap();
-        let definition = Definition::parse(&file, "int32 a\n", &ParseOptions::default()).unwrap();
+        let definition = Definition::of_text("int32 a\n");
         let plan = definition.plan();
         let hostile = "*/ }\nfn main() {} // \"; ``` \u{202e}";
         let source = rust([(hostile, 1, plan), ("S_A", 1, plan), ("s_a", 1, plan), ("", 0, plan)]);

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use super::names::uses;
-use super::shape::{Shape, Shapes};
+use super::shape::{Shape, Shapes, scalar_type};
 use super::steps::{Nesting, Step, steps};
 use crate::schema::plan::{Spot, TextPlace};
 use crate::types::Scalar;
@@ -228,15 +228,6 @@ fn scalar_at(scalar: Scalar, spot: Spot, nesting: &Nesting) -> String {
     let number = |kind: &str| format!("{kind}::from_le_bytes(part{at})");
     match scalar {
         Scalar::Bool => format!("part{at} != [0]"),
-        Scalar::Byte => number("u8"),
-        Scalar::Int16 => number("i16"),
-        Scalar::Uint16 => number("u16"),
-        Scalar::Int32 => number("i32"),
-        Scalar::Uint32 => number("u32"),
-        Scalar::Int64 => number("i64"),
-        Scalar::Uint64 => number("u64"),
-        Scalar::Float => number("f32"),
-        Scalar::Double => number("f64"),
         Scalar::Angle => format!("Angle({})", number("i16")),
         Scalar::Vec3 | Scalar::Vec3fa => format!("floats{at}"),
         Scalar::SkillId => {
@@ -246,5 +237,6 @@ fn scalar_at(scalar: Scalar, spot: Spot, nesting: &Nesting) -> String {
             format!("Skill::from_raw({}.into(), SkillForm::Narrow)", number("u32"))
         }
         Scalar::Customize => format!("part{at}"),
+        _ => number(scalar_type(scalar)),
     }
 }

@@ -177,6 +177,14 @@ impl<'p> Shapes<'p> {
         self.shapes.get(&index).unwrap_or(&Shape::Bytes)
     }
 
+    /// The shape of the elements of a list, by the index of its field.
+    pub(super) fn element_of(&self, index: u32) -> Option<&Shape> {
+        match self.shape_of(index) {
+            Shape::List(element, _) => Some(element),
+            _ => None,
+        }
+    }
+
     fn borrows(&self, shape: &Shape) -> bool {
         match shape {
             Shape::Scalar(_) => false,
@@ -209,7 +217,8 @@ impl<'p> Shapes<'p> {
     }
 }
 
-fn scalar_type(scalar: Scalar) -> &'static str {
+/// The Rust type of a fixed-size type.
+pub(super) fn scalar_type(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "bool",
         Scalar::Byte => "u8",

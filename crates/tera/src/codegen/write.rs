@@ -144,7 +144,9 @@ impl Writing<'_, '_> {
                     let (items, error) =
                         (self.reference(*field, from), nesting.to_error(plan, *field));
                     let places = places(*count, *offset, nesting);
-                    let line = format!("output.list({places}, {items}, |output, ");
+                    let plain = self.shapes.element_of(*field).is_some_and(Shape::is_plain);
+                    let item = if plain { "&item" } else { "item" };
+                    let line = format!("output.list({places}, {items}, |output, {item}|");
                     self.element(&line, *scope, *field, &format!("){error}?;"), indent);
                 }
                 Step::Object { field, steps } => {
@@ -168,17 +170,16 @@ impl Writing<'_, '_> {
         }
     }
 
-    /// Generates a closure that writes an element, with `prefix` before its parameter and `suffix`
-    /// after it.
+    /// Generates a closure that writes an element, `item`: with `prefix` up to its parameters, and
+    /// `suffix` after it.
     fn element(&mut self, prefix: &str, scope: u32, field: u32, suffix: &str, indent: &str) {
-        let Shape::List(inner, _) = self.shapes.shape_of(field) else { return };
-        if matches!(**inner, Shape::Record(record) if self.shapes.structs[record].scope == Some(scope))
+        if let Some(Shape::Record(record)) = self.shapes.element_of(field)
+            && self.shapes.structs[*record].scope == Some(scope)
         {
-            self.line(indent, &format!("{prefix}item| item.write(output){suffix}"));
+            self.line(indent, &format!("{prefix} item.write(output){suffix}"));
             return;
         }
-        let pattern = if inner.is_plain() { "&item" } else { "item" };
-        self.line(indent, &format!("{prefix}{pattern}| {{"));
+        self.line(indent, &format!("{prefix} {{"));
         let deeper = format!("{indent}    ");
         body(self.shapes, scope, "item", &deeper, &mut self.text);
         self.line(&deeper, "Ok(())");
@@ -252,8 +253,8 @@ impl Writing<'_, '_> {
         for (number, list) in lists.iter().enumerate() {
             let Step::Array { scope, field, .. } = list else { continue };
             let (items, error) = (self.place(*field, from), nesting.to_error(plan, *field));
-            let Shape::List(element, _) = self.shapes.shape_of(*field) else { continue };
-            let pattern = if element.is_plain() { "&item" } else { "item" };
+            let plain = self.shapes.element_of(*field).is_some_and(Shape::is_plain);
+            let pattern = if plain { "&item" } else { "item" };
             self.line(
                 &inner,
                 &if pairs {
@@ -263,16 +264,8 @@ impl Writing<'_, '_> {
                 },
             );
             let deeper = format!("{inner}    ");
-            self.line(&deeper, &format!("output.element(&mut lane{field}, |output| {{"));
-            let deepest = format!("{deeper}    ");
-            if matches!(**element, Shape::Record(record) if self.shapes.structs[record].scope == Some(*scope))
-            {
-                self.line(&deepest, "item.write(output)");
-            } else {
-                body(self.shapes, *scope, "item", &deepest, &mut self.text);
-                self.line(&deepest, "Ok(())");
-            }
-            self.line(&deeper, &format!("}}){error}?;"));
+            let line = format!("output.element(&mut lane{field}, |output|");
+            self.element(&line, *scope, *field, &format!("){error}?;"), &deeper);
             self.line(&inner, "}");
         }
         self.line(indent, "}");

@@ -78,7 +78,7 @@ pub(super) fn signs(listed: &HashSet<u16>, message: &[u8]) -> bool {
 pub(super) fn check_signed(message: &[u8]) -> Result<()> {
     if message.len() < integrity::HEADER_BYTES {
         let found = format!("a message of {} bytes", message.len());
-        return Err(Error::value("counter and checksum behind the opcode", found));
+        return Err(Error::value("room for counter and checksum after the opcode", found));
     }
     Ok(())
 }

@@ -96,8 +96,8 @@ impl Connection {
         connection
     }
 
-    /// Watches both sides, from the first byte. Without a variant the client's first message,
-    /// whose opcode never changed, tells which it is.
+    /// Watches both sides, from the first byte. Without a variant, it is detected from the client's
+    /// first message, whose opcode never changes.
     #[must_use]
     pub fn observer(variant: Option<Variant>) -> Self {
         let mut connection = Self::new(Role::Observer(variant), Bounds::default(), Duration::ZERO);
@@ -105,8 +105,8 @@ impl Connection {
         connection
     }
 
-    /// Watches both sides like [`observer`](Self::observer), and also knows these keys: when bytes
-    /// of the exchange are missing, those that fit open the connection.
+    /// Like [`observer`](Self::observer), with the keys of some connections. If bytes of the key
+    /// exchange are missing, the keys that decrypt the client's first message are used.
     #[must_use]
     pub fn observer_knowing(variant: Option<Variant>, sessions: Arc<[Keys]>) -> Self {
         Self { known: sessions, ..Self::observer(variant) }
@@ -134,7 +134,7 @@ impl Connection {
     /// The relay fills in counter and checksum of replacements, so they need not be right.
     ///
     /// A stream that is not TERA's is forwarded unread, and so is the rest of a stream after a
-    /// fault. The relay then has no deadlines, as it has none after the key exchange.
+    /// fault. The relay then has no deadlines, just as after the key exchange.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
@@ -219,7 +219,7 @@ impl StreamMachine for Connection {
 
     fn gap(&mut self, side: Side, length: u64) {
         let watches = matches!(self.sender.half.role, Role::Observer(_));
-        // What was complete before the gap is reported before it.
+        // Report what was complete before the gap.
         self.agree(true);
         if !read_up(self) {
             return;
@@ -290,7 +290,7 @@ impl StreamMachine for Connection {
 
 /// The key exchange, and faults.
 impl Connection {
-    /// A step of the key exchange: keys are kept, and an active role answers.
+    /// Handles a step of the key exchange: stores a key, and in an active role answers.
     fn exchange(&mut self, side: Side, unit: Unit, located: &Located) {
         let mut received = 0;
         if let Unit::Key { number } = unit {
@@ -305,8 +305,8 @@ impl Connection {
             return;
         };
         self.sender.half.timers.start(Timer::Setup, config.step_time);
-        // The server's hello asks for the client's first key, a key of one for the next of the
-        // other.
+        // The client answers the hello with its first key; each key is answered with the other
+        // side's next one.
         let answer = match own {
             Side::Client => Some(received),
             Side::Server => received.checked_sub(1),

@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use worldwire_core::json::Json;
 
 use super::map::is_name;
-use super::{CodeMap, Deprecated, bad_value, parse_json};
+use super::{CodeMap, Deprecated, JsonFile};
 use crate::schema::{ParseOptions, Problem, Set};
 
 /// The contents of a `data.json`.
@@ -32,13 +33,12 @@ impl Bundle {
     /// Parses the file. Invalid parts are reported and skipped.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
-        let json = match parse_json(name, text) {
-            Ok(json) => json,
-            Err(problem) => return (Self::default(), vec![*problem]),
-        };
+        JsonFile::read(name, text, Self::of)
+    }
+
+    fn of(file: &mut JsonFile<'_>, json: &Json) -> Self {
         let mut bundle = Self::default();
-        let mut problems = Vec::new();
-        let part = |key: &str| json.get(key).and_then(|part| part.as_object());
+        let part = |key: &str| json.get(key).and_then(Json::as_object);
         for (revision, map) in part("maps").into_iter().flatten() {
             let pairs = map.as_object().into_iter().flatten().map(|(name, code)| {
                 let code = code.as_u64().and_then(|code| u16::try_from(code).ok());
@@ -48,32 +48,23 @@ impl Bundle {
                 (Ok(number), Some(pairs)) => {
                     bundle.maps.insert(number, CodeMap::from_pairs(pairs));
                 }
-                _ => {
-                    let message = "a map needs a revision, and names with opcodes".to_owned();
-                    problems.push(bad_value(name, text, revision, message));
-                }
+                _ => file.bad(revision, "a map needs a revision, and names with opcodes"),
             }
         }
-        for (file, content) in part("protocol").into_iter().flatten() {
+        for (name, content) in part("protocol").into_iter().flatten() {
             let decoded = content.as_str().and_then(|content| STANDARD.decode(content).ok());
             match decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
-                Some(content) => bundle.files.push((file.into(), content)),
-                None => {
-                    let message = "not the base64 text of a definition".to_owned();
-                    problems.push(bad_value(name, text, file, message));
-                }
+                Some(content) => bundle.files.push((name.into(), content)),
+                None => file.bad(name, "not the base64 text of a definition"),
             }
         }
         if let Some(rules) = json.get("deprecated") {
-            let (rules, more) = Deprecated::from_json(name, text, rules);
-            bundle.deprecated = rules;
-            problems.extend(more);
+            bundle.deprecated = Deprecated::of(file, rules);
         }
         if part("maps").is_none() && part("protocol").is_none() {
-            let message = "the file contains neither maps nor definitions".to_owned();
-            problems.push(bad_value(name, text, "", message));
+            file.bad("", "the file contains neither maps nor definitions");
         }
-        (bundle, problems)
+        bundle
     }
 
     /// The definitions as a set.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use worldwire_core::json::Json;
 
-use super::{bad_value, parse_json};
+use super::JsonFile;
 use crate::schema::Problem;
 
 /// The range of patches in which a version of a definition is valid.
@@ -67,39 +67,30 @@ impl Deprecated {
     /// Parses `deprecated.json`. Malformed rules are reported and skipped.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
-        match parse_json(name, text) {
-            Ok(json) => Self::from_json(name, text, &json),
-            Err(problem) => (Self::default(), vec![*problem]),
-        }
+        JsonFile::read(name, text, Self::of)
     }
 
-    pub(super) fn from_json(name: &str, text: &str, json: &Json) -> (Self, Vec<Problem>) {
+    /// Reads the rules in a file or in a part of one.
+    pub(super) fn of(file: &mut JsonFile<'_>, json: &Json) -> Self {
         let mut rules = Self::default();
-        let mut problems = Vec::new();
-        let Some(messages) = json.as_object() else {
-            let message = "the file must contain an object of messages".to_owned();
-            return (rules, vec![bad_value(name, text, "", message)]);
-        };
-        for (message, versions) in messages {
+        for (message, versions) in file.members(json, "there must be an object of messages") {
             let Some(versions) = versions.as_object() else {
-                let what = format!("{message} must have an object of versions");
-                problems.push(bad_value(name, text, message, what));
+                file.bad(message, format!("{message} must have an object of versions"));
                 continue;
             };
             for (version, rule) in versions {
                 match (version.parse(), Rule::from_json(rule)) {
                     (Ok(version), Some(rule)) => {
-                        let entry = rules.0.entry(message.into()).or_default();
-                        entry.insert(version, rule);
+                        rules.0.entry(message.into()).or_default().insert(version, rule);
                     }
                     _ => {
                         let what = format!("{message}.{version} must have min, max and readable");
-                        problems.push(bad_value(name, text, message, what));
+                        file.bad(message, what);
                     }
                 }
             }
         }
-        (rules, problems)
+        rules
     }
 
     /// The rule for a version.

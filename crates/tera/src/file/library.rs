@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use worldwire_core::{Result, Side};
 
 use super::{CodeMap, Deprecated, MapKind, MapName, NameList, Revisions};
-use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER};
+use crate::frame::FIXED;
 use crate::message::{HeaderForm, Item, View};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Plan, Set};
 
@@ -172,22 +172,16 @@ impl<'l> Build<'l> {
     /// The name of an opcode. Two opcodes are the same in every build and need no map.
     #[must_use]
     pub fn name(&self, opcode: u16) -> Option<&'l str> {
-        self.opcodes.and_then(|map| map.name(opcode.into())).or(match opcode {
-            CHECK_VERSION => Some("C_CHECK_VERSION"),
-            CHECK_VERSION_ANSWER => Some("S_CHECK_VERSION"),
-            _ => None,
-        })
+        let fixed = || FIXED.iter().find(|(code, _)| *code == opcode).map(|(_, name)| *name);
+        self.opcodes.and_then(|map| map.name(opcode.into())).or_else(fixed)
     }
 
     /// The opcode of a message, by name.
     #[must_use]
     pub fn opcode(&self, name: &str) -> Option<u16> {
         let mapped = self.opcodes.and_then(|map| map.code(name));
-        mapped.and_then(|code| u16::try_from(code).ok()).or(match name {
-            "C_CHECK_VERSION" => Some(CHECK_VERSION),
-            "S_CHECK_VERSION" => Some(CHECK_VERSION_ANSWER),
-            _ => None,
-        })
+        let fixed = || FIXED.iter().find(|(_, fixed)| *fixed == name).map(|(code, _)| *code);
+        mapped.and_then(|code| u16::try_from(code).ok()).or_else(fixed)
     }
 
     /// The definition for reading a message: the pinned version; otherwise the highest version that

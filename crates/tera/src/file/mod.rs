@@ -18,6 +18,8 @@ pub mod names;
 pub mod revisions;
 pub mod text;
 
+use core::ops::Range;
+
 use worldwire_core::Source;
 use worldwire_core::json::Json;
 
@@ -30,27 +32,57 @@ pub use map::{CodeMap, MapKind, MapName};
 pub use names::NameList;
 pub use revisions::{Revision, Revisions};
 
-/// Parses a JSON text; an error points at its position.
-fn parse_json(name: &str, text: &str) -> Result<Json, Box<Problem>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_json::from_str(text).map_err(|error| {
-        let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
-        let start = line.as_ptr().addr().saturating_sub(text.as_ptr().addr());
-        let at = start + error.column().saturating_sub(1);
-        Box::new(bad_json(name, text, at, error.to_string()))
-    })
+/// A JSON file being read, with the problems of the parts that are left out.
+struct JsonFile<'t> {
+    name: &'t str,
+    text: &'t str,
+    problems: Vec<Problem>,
 }
 
-/// A problem at an offset in a JSON text.
-fn bad_json(name: &str, text: &str, at: usize, message: String) -> Problem {
-    let diagnostic = Source::new(name, text).error(at..at + 1, message);
-    Problem { kind: ProblemKind::BadJson, diagnostic }
-}
+impl<'t> JsonFile<'t> {
+    /// Parses a file and reads its content. If it is malformed, there is no content, and the problem
+    /// points at the position of the error.
+    fn read<T: Default>(
+        name: &'t str,
+        text: &'t str,
+        read: impl FnOnce(&mut Self, &Json) -> T,
+    ) -> (T, Vec<Problem>) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut file = Self { name, text, problems: Vec::new() };
+        let content = match serde_json::from_str(text) {
+            Ok(json) => read(&mut file, &json),
+            Err(error) => {
+                let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+                let start = line.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+                let at = start + error.column().saturating_sub(1);
+                file.bad_at(at..at + 1, error.to_string());
+                T::default()
+            }
+        };
+        (content, file.problems)
+    }
 
-/// A problem with a value in a JSON text, at the first occurrence of its key.
-fn bad_value(name: &str, text: &str, key: &str, message: String) -> Problem {
-    let quoted = format!("\"{key}\"");
-    let at = text.find(&quoted).unwrap_or(0);
-    let diagnostic = Source::new(name, text).error(at..at + quoted.len(), message);
-    Problem { kind: ProblemKind::BadJson, diagnostic }
+    /// The members of an object; anything else is a problem.
+    fn members<'j>(
+        &mut self,
+        json: &'j Json,
+        wanted: &str,
+    ) -> impl Iterator<Item = (&'j str, &'j Json)> + use<'j> {
+        if json.as_object().is_none() {
+            self.bad("", wanted);
+        }
+        json.as_object().into_iter().flatten()
+    }
+
+    /// Reports a problem with a value, at the first occurrence of its key.
+    fn bad(&mut self, key: &str, message: impl Into<String>) {
+        let quoted = format!("\"{key}\"");
+        let at = self.text.find(&quoted).unwrap_or(0);
+        self.bad_at(at..at + quoted.len(), message.into());
+    }
+
+    fn bad_at(&mut self, span: Range<usize>, message: String) {
+        let diagnostic = Source::new(self.name, self.text).error(span, message);
+        self.problems.push(Problem { kind: ProblemKind::BadJson, diagnostic });
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{bad_value, parse_json};
+use super::JsonFile;
 use crate::schema::Problem;
 use crate::schema::parse::is_space;
 
@@ -22,18 +22,14 @@ impl NameList {
     /// Parses a JSON array of names.
     #[must_use]
     pub fn parse_json(name: &str, text: &str) -> (Self, Vec<Problem>) {
-        let json = match parse_json(name, text) {
-            Ok(json) => json,
-            Err(problem) => return (Self::default(), vec![*problem]),
-        };
-        let names = json.as_array().map(|names| names.iter().map(|name| name.as_str()));
-        match names.and_then(|names| names.collect::<Option<Self>>()) {
-            Some(list) => (list, Vec::new()),
-            None => {
-                let message = "the file must contain an array of names".to_owned();
-                (Self::default(), vec![bad_value(name, text, "", message)])
-            }
-        }
+        JsonFile::read(name, text, |file, json| {
+            let names = json.as_array().map(|names| names.iter().map(|name| name.as_str()));
+            let list = names.and_then(|names| names.collect::<Option<Self>>());
+            list.unwrap_or_else(|| {
+                file.bad("", "the file must contain an array of names");
+                Self::default()
+            })
+        })
     }
 
     /// Whether a name is on the list.

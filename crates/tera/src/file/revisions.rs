@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::collections::BTreeMap;
 
-use super::{bad_value, parse_json};
+use super::JsonFile;
 use crate::schema::{Patch, Problem};
 
 /// A build's region and versions: `[REGION-]MAJOR[.MINOR][/SYSMSG]`.
@@ -78,33 +78,18 @@ impl Revisions {
     /// Parses `revisions.json`. Invalid entries are reported and skipped.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
-        let json = match parse_json(name, text) {
-            Ok(json) => json,
-            Err(problem) => return (Self::default(), vec![*problem]),
-        };
-        let mut revisions = BTreeMap::new();
-        let mut problems = Vec::new();
-        let Some(object) = json.as_object() else {
-            let message = "the file must contain an object of revisions".to_owned();
-            return (Self::default(), vec![bad_value(name, text, "", message)]);
-        };
-        for (key, value) in object {
-            let build = value.as_str().and_then(|build| build.parse().ok());
-            match (key.parse(), build) {
-                (Ok(number), Some(build)) => {
-                    revisions.insert(number, build);
-                }
-                (Err(_), _) => {
-                    let message = format!("\"{key}\" is not a revision");
-                    problems.push(bad_value(name, text, key, message));
-                }
-                (_, None) => {
-                    let message = format!("{value} is {NotARevision}");
-                    problems.push(bad_value(name, text, key, message));
+        JsonFile::read(name, text, |file, json| {
+            let mut revisions = BTreeMap::new();
+            for (key, value) in file.members(json, "the file must contain an object of revisions") {
+                let build = value.as_str().and_then(|build| build.parse().ok());
+                match (key.parse(), build) {
+                    (Ok(number), Some(build)) => drop(revisions.insert(number, build)),
+                    (Err(_), _) => file.bad(key, format!("\"{key}\" is not a revision")),
+                    (_, None) => file.bad(key, format!("{value} is {NotARevision}")),
                 }
             }
-        }
-        (Self(revisions), problems)
+            Self(revisions)
+        })
     }
 
     /// The build with a revision.

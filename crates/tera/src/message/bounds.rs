@@ -1,8 +1,9 @@
 //! Validity of words, offsets and links, and a bound on the total work of reading a message.
 
-use worldwire_core::Result;
+use worldwire_core::{Error, Result};
 
 use super::fault::Fault;
+use crate::types::text::text_length;
 
 /// A message may be read at most this many times its length in total.
 ///
@@ -77,10 +78,33 @@ impl Chain {
         Self { met: 0, steps: 0, until: 1 }
     }
 
+    /// Validates the position and links of the element with an index, of `count`; its offset is
+    /// stored at `link`. Returns the offset of the next one.
+    #[inline]
+    pub(super) fn element(
+        &mut self,
+        (data, floor): (&[u8], usize),
+        (at, link): (usize, usize),
+        (index, count): (usize, usize),
+    ) -> Result<usize> {
+        if at == 0 {
+            return Err(Fault::ArrayChainShort.malformed(link, format!("{index} of {count}")));
+        }
+        if index > 0 {
+            self.follow(at, link)?;
+        }
+        check_offset(data, floor, at, link)?;
+        let here = word(data, at)?;
+        if here != at {
+            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
+        }
+        word(data, at + 2)
+    }
+
     /// Follows a link, stored at offset `link`, to the element at `next`. An element begins with
     /// its own offset, so its link is at 2.
     #[inline]
-    pub(super) fn follow(&mut self, next: usize, link: usize) -> Result<()> {
+    fn follow(&mut self, next: usize, link: usize) -> Result<()> {
         if next + 2 > link { Ok(()) } else { self.back(next, link) }
     }
 
@@ -118,4 +142,38 @@ pub(super) fn check_offset(data: &[u8], floor: usize, at: usize, place: usize) -
     } else {
         Fault::OffsetOutOfRange.malformed(place, format!("{at} of {}", data.len()))
     })
+}
+
+/// The text at an offset, without its terminator.
+#[inline]
+pub(super) fn text(data: &[u8], at: usize) -> Result<&[u8]> {
+    let rest = data.get(at..).unwrap_or_default();
+    match text_length(rest) {
+        Some(length) => Ok(rest.get(..length).unwrap_or_default()),
+        None => Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len()))),
+    }
+}
+
+/// The byte string with a count and an offset, each with the place where it is stored. It may be
+/// empty only at the end of the message.
+#[inline]
+pub(super) fn bytes(
+    data: &[u8],
+    floor: usize,
+    (count, count_at): (usize, usize),
+    (at, place): (usize, usize),
+) -> Result<&[u8]> {
+    if at != data.len() {
+        check_offset(data, floor, at, place)?;
+    }
+    data.get(at..at + count).ok_or_else(|| {
+        let found = format!("{count} bytes at {at} of {}", data.len());
+        Fault::BytesOutOfRange.malformed(count_at, found)
+    })
+}
+
+/// The error for a list that continues after its last counted element.
+#[cold]
+pub(super) fn too_long(next: usize, count: usize, link: usize) -> Error {
+    Fault::ArrayChainLong.malformed(link, format!("a link to {next} after {count} elements"))
 }

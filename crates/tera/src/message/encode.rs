@@ -4,7 +4,7 @@
 use worldwire_core::{Error, Result};
 
 use super::fault::Fault;
-use super::{Head, Leniency, pairs, rewrite_head};
+use super::{Head, Leniency, pairs};
 use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
 /// Maximum length of a message in bytes.
@@ -91,19 +91,8 @@ fn write<'s, S: Source<'s>>(
     let mut writer = Writer { plan, out, origin, leniency, segments: Vec::new() };
     writer.scope(plan.scope(plan.root), fields, head.form().bytes())?;
     writer.position()?;
-    rewrite_head(head, writer.out.get_mut(origin..).unwrap_or_default());
+    head.put(writer.out.get_mut(origin..).unwrap_or_default());
     Ok(())
-}
-
-/// Writes a header with its length left at zero.
-#[inline]
-pub(crate) fn write_head(head: Head, out: &mut Vec<u8>) {
-    let [low, high] = head.opcode.to_le_bytes();
-    out.extend_from_slice(&[0, 0, low, high]);
-    if let Some(integrity) = head.integrity {
-        out.extend_from_slice(&integrity.counter.to_le_bytes());
-        out.extend_from_slice(&integrity.checksum.to_le_bytes());
-    }
 }
 
 struct Writer<'p, 'o> {

@@ -1,9 +1,8 @@
 //! The ways in which a message can be wrong.
 
-use core::fmt;
-
 use worldwire_core::{Error, ErrorKind};
 
+use crate::named::named;
 use crate::types::Scalar;
 
 /// The name of the limit for [`Fault::TooManyElements`].
@@ -12,86 +11,48 @@ const READINGS: &str = "bytes read of a message, shared ones each time";
 /// What a link that makes a list endless should have been.
 const ANOTHER_ELEMENT: &str = "a link to another element of the list";
 
-/// The rule that a message, or a value to be encoded, breaks. The names are stable.
-///
-/// An [`Error`] says in its `wanted` what would have been right, which identifies the fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The fixed part of a scope extends past the end of the message.
-    Truncated,
-    /// The length in the header is not the length of the message.
-    LengthMismatch,
-    /// An offset points into the header, or into the message's counts and offsets.
-    OffsetInHeader,
-    /// An offset points past the end of the message.
-    OffsetOutOfRange,
-    /// A text has no terminating zero unit.
-    UnterminatedString,
-    /// A byte string extends past the end of the message.
-    BytesOutOfRange,
-    /// A list has fewer elements than its count.
-    ArrayChainShort,
-    /// A list has more elements than its count, or its links form a loop.
-    ArrayChainLong,
-    /// An element does not begin with its own offset.
-    HereMismatch,
-    /// Elements, texts or bytes are shared or overlap so much that reading them would take more
-    /// than [`MAX_READINGS`](super::MAX_READINGS) times the message's length.
-    TooManyElements,
-    /// A number does not fit its type.
-    ValueOutOfRange,
-    /// A text contains a zero unit, which would end it.
-    StringContainsNul,
-    /// A value for a field that does not exist.
-    UnknownField,
-    /// A value whose type does not match the field's.
-    WrongKind,
-    /// A message of more than 65,535 bytes.
-    MessageTooLong,
+named! {
+    /// The rule that a message, or a value to be encoded, breaks. The names are stable.
+    ///
+    /// An [`Error`] says in its `wanted` what would have been right, which identifies the fault.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Fault {
+        /// The fixed part of a scope extends past the end of the message.
+        Truncated = "truncated",
+        /// The length in the header is not the length of the message.
+        LengthMismatch = "length_mismatch",
+        /// An offset points into the header, or into the message's counts and offsets.
+        OffsetInHeader = "offset_in_header",
+        /// An offset points past the end of the message.
+        OffsetOutOfRange = "offset_out_of_range",
+        /// A text has no terminating zero unit.
+        UnterminatedString = "unterminated_string",
+        /// A byte string extends past the end of the message.
+        BytesOutOfRange = "bytes_out_of_range",
+        /// A list has fewer elements than its count.
+        ArrayChainShort = "array_chain_short",
+        /// A list has more elements than its count, or its links form a loop.
+        ArrayChainLong = "array_chain_long",
+        /// An element does not begin with its own offset.
+        HereMismatch = "here_mismatch",
+        /// Elements, texts or bytes are shared or overlap so much that reading them would take more
+        /// than [`MAX_READINGS`](super::MAX_READINGS) times the message's length.
+        TooManyElements = "too_many_elements",
+        /// A number does not fit its type.
+        ValueOutOfRange = "value_out_of_range",
+        /// A text contains a zero unit, which would end it.
+        StringContainsNul = "string_contains_nul",
+        /// A value for a field that does not exist.
+        UnknownField = "unknown_field",
+        /// A value whose type does not match the field's.
+        WrongKind = "wrong_kind",
+        /// A message of more than 65,535 bytes.
+        MessageTooLong = "message_too_long",
+    }
 }
 
 impl Fault {
-    const ALL: [Self; 15] = [
-        Self::Truncated,
-        Self::LengthMismatch,
-        Self::OffsetInHeader,
-        Self::OffsetOutOfRange,
-        Self::UnterminatedString,
-        Self::BytesOutOfRange,
-        Self::ArrayChainShort,
-        Self::ArrayChainLong,
-        Self::HereMismatch,
-        Self::TooManyElements,
-        Self::ValueOutOfRange,
-        Self::StringContainsNul,
-        Self::UnknownField,
-        Self::WrongKind,
-        Self::MessageTooLong,
-    ];
-
-    /// The stable name: `offset_in_header`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Truncated => "truncated",
-            Self::LengthMismatch => "length_mismatch",
-            Self::OffsetInHeader => "offset_in_header",
-            Self::OffsetOutOfRange => "offset_out_of_range",
-            Self::UnterminatedString => "unterminated_string",
-            Self::BytesOutOfRange => "bytes_out_of_range",
-            Self::ArrayChainShort => "array_chain_short",
-            Self::ArrayChainLong => "array_chain_long",
-            Self::HereMismatch => "here_mismatch",
-            Self::TooManyElements => "too_many_elements",
-            Self::ValueOutOfRange => "value_out_of_range",
-            Self::StringContainsNul => "string_contains_nul",
-            Self::UnknownField => "unknown_field",
-            Self::WrongKind => "wrong_kind",
-            Self::MessageTooLong => "message_too_long",
-        }
-    }
-
     /// What would have been right.
     const fn wanted(self) -> &'static str {
         match self {
@@ -155,11 +116,5 @@ impl Fault {
     #[cold]
     pub(crate) fn value(self, found: impl Into<String>) -> Error {
         Error::value(self.wanted(), found.into()).hint(self.name())
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

@@ -25,16 +25,19 @@
 //! ```
 
 mod bounds;
+mod collect;
 mod content;
 mod decode;
 mod encode;
 mod fault;
+mod head;
 pub mod json;
 mod note;
 mod pairs;
 mod sample;
 mod scalar;
 mod slots;
+mod steps;
 mod tape;
 mod trace;
 pub mod typed;
@@ -47,6 +50,7 @@ use worldwire_core::{Reader, Result, Trace};
 pub use bounds::MAX_READINGS;
 pub use content::Content;
 pub use fault::Fault;
+pub use head::{Head, HeaderForm, Integrity};
 pub use note::{Note, NoteKind, Notes};
 pub use scalar::ScalarValue;
 pub use tape::{Datum, Tape, TapeList, TapeRecord};
@@ -55,72 +59,12 @@ pub use view::{Item, ListView, RecordView, View};
 pub use visit::{Part, Visit};
 
 use crate::schema::plan::Plan;
+use collect::ValueSink;
 use decode::Silent;
 use trace::TraceSink;
-use value::ValueSink;
 use visit::VisitSink;
 
-pub(crate) use decode::{
-    Group, Leaf, Sink, check_front, fields as run_fields, front as read_front,
-};
-
-/// Which header a message has. All offsets in the message count from the header's first byte.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum HeaderForm {
-    /// Length and opcode, 4 bytes.
-    #[default]
-    Plain,
-    /// Length, opcode, counter and checksum, 12 bytes: for client messages on the integrity list of
-    /// their patch.
-    Integrity,
-}
-
-impl HeaderForm {
-    /// The length of the header in bytes.
-    #[inline]
-    #[must_use]
-    pub const fn bytes(self) -> usize {
-        match self {
-            Self::Plain => crate::frame::HEADER_BYTES,
-            Self::Integrity => crate::integrity::HEADER_BYTES,
-        }
-    }
-}
-
-/// The counter and checksum of an integrity header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Integrity {
-    /// Incremented by one before each message with the same opcode.
-    pub counter: u32,
-    /// See [`integrity`](crate::integrity).
-    pub checksum: u32,
-}
-
-/// The header without its length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Head {
-    /// The message's number in this build.
-    pub opcode: u16,
-    /// Counter and checksum, if the message has them.
-    pub integrity: Option<Integrity>,
-}
-
-impl Head {
-    /// A 4-byte header.
-    #[must_use]
-    pub const fn plain(opcode: u16) -> Self {
-        Self { opcode, integrity: None }
-    }
-
-    /// The form of this header.
-    #[must_use]
-    pub const fn form(&self) -> HeaderForm {
-        match self.integrity {
-            None => HeaderForm::Plain,
-            Some(_) => HeaderForm::Integrity,
-        }
-    }
-}
+pub(crate) use decode::{Group, Leaf, Sink, fields as run_fields};
 
 /// How strictly values are checked when a message is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -151,10 +95,10 @@ impl Plan {
     ) -> Result<Notes> {
         let (base, data) = (reader.position(), reader.rest());
         let based = |error: worldwire_core::Error| error.based(base as u64);
-        let front = read_front(data, form).map_err(based)?;
+        let head = Head::read(data, form).map_err(based)?;
         let mut sink = TraceSink { reader, base };
         if T::ON
-            && let Some(integrity) = front.integrity
+            && let Some(integrity) = head.integrity
         {
             sink.integrity(integrity.counter, integrity.checksum);
         }
@@ -168,11 +112,11 @@ impl Plan {
 
     /// Reads a message into values. Text and bytes are borrowed.
     pub fn read<'d>(&self, message: &'d [u8], form: HeaderForm) -> Result<Message<'d>> {
-        let front = read_front(message, form)?;
+        let head = Head::read(message, form)?;
         let mut sink = ValueSink::new(self.fields().len());
         let rest = run_fields(self, message, form, &mut sink)?;
         Ok(Message {
-            head: Head { opcode: front.opcode, integrity: front.integrity },
+            head,
             fields: sink.finish(),
             notes: rest.notes,
             original: message,
@@ -189,13 +133,13 @@ impl Plan {
         form: HeaderForm,
         visitor: &mut impl Visit<'d, 'p>,
     ) -> Result<Notes> {
-        check_front(message, form)?;
+        Head::check(message, form)?;
         Ok(run_fields(self, message, form, &mut VisitSink(visitor))?.notes)
     }
 
     /// Validates a message, including every offset and link.
     pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Notes> {
-        check_front(message, form)?;
+        Head::check(message, form)?;
         Ok(run_fields(self, message, form, &mut Silent)?.notes)
     }
 
@@ -293,19 +237,4 @@ fn append_trailing(trailing: &[u8], start: usize, out: &mut Vec<u8>) -> Result<(
         room.copy_from_slice(&word.to_le_bytes());
     }
     Ok(())
-}
-
-/// Writes a header into the space reserved at the start of a message.
-#[inline]
-fn rewrite_head(head: Head, message: &mut [u8]) {
-    // Longer messages have been rejected.
-    let [low, high] = u16::try_from(message.len()).unwrap_or(u16::MAX).to_le_bytes();
-    let [opcode, further] = head.opcode.to_le_bytes();
-    let Some((plain, rest)) = message.split_first_chunk_mut() else { return };
-    *plain = [low, high, opcode, further];
-    if let Some(Integrity { counter, checksum }) = head.integrity
-        && let Some(room) = rest.first_chunk_mut()
-    {
-        *room = (u64::from(checksum) << 32 | u64::from(counter)).to_le_bytes();
-    }
 }

@@ -1,46 +1,32 @@
 //! Notes on messages that can be read, but deviate from canonical form.
 
-use core::fmt;
-
 use worldwire_core::Names;
+
+use crate::named::named;
 
 /// Maximum number of notes kept for one message; further ones are only counted.
 const MAX_NOTES: usize = 256;
 
-/// A kind of deviation from canonical form. The names are stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum NoteKind {
-    /// A body does not begin where the one before it ends.
-    OffsetMismatch,
-    /// An empty list has an offset.
-    UnusedOffset,
-    /// A link points backwards.
-    OutOfOrder,
-    /// Unused bytes at the end of the message.
-    TrailingBytes,
-    /// A boolean that is neither 0 nor 1.
-    BoolNot0Or1,
-    /// A count or offset without a field is not zero.
-    OrphanMeta,
+named! {
+    /// A kind of deviation from canonical form. The names are stable.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum NoteKind {
+        /// A body does not begin where the one before it ends.
+        OffsetMismatch = "offset_mismatch",
+        /// An empty list has an offset.
+        UnusedOffset = "unused_offset",
+        /// A link points backwards.
+        OutOfOrder = "out_of_order",
+        /// Unused bytes at the end of the message.
+        TrailingBytes = "trailing_bytes",
+        /// A boolean that is neither 0 nor 1.
+        BoolNot0Or1 = "bool_not_0_or_1",
+        /// A count or offset without a field is not zero.
+        OrphanMeta = "orphan_meta",
+    }
 }
 
 impl NoteKind {
-    const TABLE: [(Self, &'static str); 6] = [
-        (Self::OffsetMismatch, "offset_mismatch"),
-        (Self::UnusedOffset, "unused_offset"),
-        (Self::OutOfOrder, "out_of_order"),
-        (Self::TrailingBytes, "trailing_bytes"),
-        (Self::BoolNot0Or1, "bool_not_0_or_1"),
-        (Self::OrphanMeta, "orphan_meta"),
-    ];
-
-    /// The stable name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        let found = Self::TABLE.into_iter().find(|(kind, _)| *kind == self);
-        found.map_or("", |(_, name)| name)
-    }
-
     /// Its number among [`NAMES`].
     pub(crate) const fn number(self) -> i64 {
         self as i64
@@ -48,20 +34,17 @@ impl NoteKind {
 }
 
 /// The names of all kinds, for trees.
-pub(crate) static NAMES: Names = Names::fixed(&[
-    (0, "offset_mismatch"),
-    (1, "unused_offset"),
-    (2, "out_of_order"),
-    (3, "trailing_bytes"),
-    (4, "bool_not_0_or_1"),
-    (5, "orphan_meta"),
-]);
+pub(crate) static NAMES: Names = Names::fixed(&PAIRS);
 
-impl fmt::Display for NoteKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+const PAIRS: [(i64, &str); NoteKind::ALL.len()] = {
+    let mut pairs = [(0, ""); NoteKind::ALL.len()];
+    let mut at = 0;
+    while at < pairs.len() {
+        pairs[at] = (NoteKind::ALL[at].number(), NoteKind::ALL[at].name());
+        at += 1;
     }
-}
+    pairs
+};
 
 /// A deviation from canonical form, and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,17 +106,5 @@ impl Notes {
     #[must_use]
     pub(crate) fn only_trailing(&self) -> bool {
         self.list().iter().all(|note| note.kind == NoteKind::TrailingBytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_the_same_everywhere() {
-        for (kind, name) in NoteKind::TABLE {
-            assert_eq!(NAMES.name(kind.number()), Some(name));
-        }
     }
 }

@@ -4,10 +4,12 @@ use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::{Group, Leaf, Sink};
 use super::note::{NAMES, Notes};
+use super::scalar::read_scalar;
+use super::value::Value as Decoded;
 use crate::schema::plan::{Fixed, Plan};
 use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
-use crate::types::{Angle, Scalar, Skill, SkillForm};
+use crate::types::{Scalar, Skill};
 
 /// Passes decoded fields to a trace.
 pub(crate) struct TraceSink<'t, 'd, T> {
@@ -70,15 +72,13 @@ impl<T> TraceSink<'_, '_, T> {
         )
     }
 
-    fn floats<'n>(&mut self, name: &'n str, data: &[u8; 12], at: usize, angles: bool)
+    fn floats<'n>(&mut self, name: &'n str, numbers: [f32; 3], at: usize, angles: bool)
     where
         T: Trace<'n>,
     {
         self.scope(name, Value::Record, at, |sink| {
-            for (index, (name, bytes)) in
-                ["x", "y", "z"].into_iter().zip(data.as_chunks().0).enumerate()
-            {
-                let (at, number) = (at + index * 4, f32::from_le_bytes(*bytes));
+            for (index, (name, number)) in ["x", "y", "z"].into_iter().zip(numbers).enumerate() {
+                let at = at + index * 4;
                 if !angles {
                     sink.leaf(name, Value::F32(number), at, 4);
                 } else if component_is_whole(number) {
@@ -95,12 +95,10 @@ impl<T> TraceSink<'_, '_, T> {
         });
     }
 
-    fn skill<'n>(&mut self, name: &'n str, raw: u64, form: SkillForm, at: usize)
+    fn skill<'n>(&mut self, name: &'n str, skill: Skill, length: usize, at: usize)
     where
         T: Trace<'n>,
     {
-        let length = if form == SkillForm::Wide { 8 } else { 4 };
-        let skill = Skill::from_raw(raw, form);
         self.scope(name, Value::Record, at, |sink| {
             sink.leaf("type", Value::Unsigned(skill.kind.into()), at, length);
             sink.leaf("npc", Value::Bool(skill.npc), at, length);
@@ -148,40 +146,30 @@ impl<T> TraceSink<'_, '_, T> {
     where
         T: Trace<'n>,
     {
-        let value = match scalar {
-            Scalar::Bool => Value::Bool(*data.first()? != 0),
-            Scalar::Byte => Value::Unsigned((*data.first()?).into()),
-            Scalar::Int16 => Value::Signed(i16::from_le_bytes(*data.first_chunk()?).into()),
-            Scalar::Uint16 => Value::Unsigned(u16::from_le_bytes(*data.first_chunk()?).into()),
-            Scalar::Int32 => Value::Signed(i32::from_le_bytes(*data.first_chunk()?).into()),
-            Scalar::Uint32 => Value::Unsigned(u32::from_le_bytes(*data.first_chunk()?).into()),
-            Scalar::Int64 => Value::Signed(i64::from_le_bytes(*data.first_chunk()?)),
-            Scalar::Uint64 => Value::Unsigned(u64::from_le_bytes(*data.first_chunk()?)),
-            Scalar::Float => Value::F32(f32::from_le_bytes(*data.first_chunk()?)),
-            Scalar::Double => Value::F64(f64::from_le_bytes(*data.first_chunk()?)),
-            Scalar::Angle => Value::F64(Angle(i16::from_le_bytes(*data.first_chunk()?)).radians()),
-            Scalar::Vec3 | Scalar::Vec3fa => {
-                self.floats(name, data.first_chunk()?, at, scalar == Scalar::Vec3fa);
+        let found = read_scalar(scalar, data)?;
+        let value = match found.to_value() {
+            Decoded::Bool(value) => Value::Bool(value),
+            Decoded::Unsigned(number) => Value::Unsigned(number),
+            Decoded::Signed(number) => Value::Signed(number),
+            Decoded::Float(number) => Value::F32(number),
+            Decoded::Double(number) => Value::F64(number),
+            Decoded::Angle(angle) => Value::F64(angle.radians()),
+            Decoded::Skill(_) => {
+                self.skill(name, found.skill()?, scalar.size(), at);
                 return Some(());
             }
-            Scalar::SkillId => {
-                let raw = u64::from_le_bytes(*data.first_chunk()?);
-                self.skill(name, raw, SkillForm::Wide, at);
-                return Some(());
-            }
-            Scalar::SkillId32 => {
-                let raw = u32::from_le_bytes(*data.first_chunk()?);
-                self.skill(name, raw.into(), SkillForm::Narrow, at);
-                return Some(());
-            }
-            Scalar::Customize => {
-                let looks: &[u8; 8] = data.first_chunk()?;
+            Decoded::Customize(looks) => {
                 self.scope(name, Value::Record, at, |sink| {
                     for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
-                        sink.leaf(name, Value::Unsigned((*look).into()), at + index, 1);
+                        sink.leaf(name, Value::Unsigned(look.into()), at + index, 1);
                     }
                     ((), at + 8)
                 });
+                return Some(());
+            }
+            // Three floats; there are no other values of fixed size.
+            _ => {
+                self.floats(name, found.vec3()?, at, scalar == Scalar::Vec3fa);
                 return Some(());
             }
         };

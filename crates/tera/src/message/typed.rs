@@ -15,8 +15,7 @@ use worldwire_core::{Error, Result};
 use super::bounds::{self, Budget, Chain};
 use super::encode::MAX_BYTES;
 use super::fault::Fault;
-use super::{Head, HeaderForm, Value, read_front};
-use crate::types::text::text_length;
+use super::{Head, HeaderForm, Value};
 use crate::types::{Skill, SkillForm, Text};
 
 /// Maximum capacity reserved before any elements have been read.
@@ -83,10 +82,10 @@ pub trait Typed<'d>: Sized {
     /// Reads a message. Text and bytes are borrowed.
     #[inline]
     fn decode(message: &'d [u8], form: HeaderForm) -> Result<(Head, Self)> {
-        let front = read_front(message, form)?;
+        let head = Head::read(message, form)?;
         let mut input = Input::new(message, form.bytes() + Self::WORDS);
         let fields = Self::read(&mut input, form.bytes())?;
-        Ok((Head { opcode: front.opcode, integrity: front.integrity }, fields))
+        Ok((head, fields))
     }
 
     /// Appends a message to `out`, in canonical form.
@@ -96,12 +95,11 @@ pub trait Typed<'d>: Sized {
     #[inline]
     fn encode(&self, head: Head, out: &mut Vec<u8>) -> Result<()> {
         let origin = out.len();
-        super::encode::write_head(head, out);
+        out.resize(origin + head.form().bytes(), 0);
         let mut output = Output { out, origin };
-        let outcome = self.write(&mut output).and_then(|()| output.position());
-        match outcome {
-            Ok(length) => {
-                output.patch(origin, length);
+        match self.write(&mut output).and_then(|()| output.position()) {
+            Ok(_) => {
+                head.put(out.get_mut(origin..).unwrap_or_default());
                 Ok(())
             }
             Err(error) => {
@@ -161,28 +159,19 @@ impl<'d> Input<'d> {
 
     /// Reads the text at an offset, which is stored at `place`.
     #[inline]
-    pub fn text(&mut self, offset: u16, place: usize) -> Result<Text<'d>> {
-        let at = usize::from(offset);
-        self.check_offset(at, place)?;
-        self.text_at(at)
+    pub fn text(&mut self, offset: impl Into<usize>, place: usize) -> Result<Text<'d>> {
+        let at = offset.into();
+        bounds::check_offset(self.data, self.floor, at, place)?;
+        let text = bounds::text(self.data, at)?;
+        self.budget.spend(text.len() + 2, at)?;
+        self.cursor = at + text.len() + 2;
+        Ok(Text::from_bytes(text))
     }
 
     /// Reads a text in place.
     #[inline]
     pub fn text_here(&mut self, at: usize) -> Result<Text<'d>> {
-        self.check_offset(at, at)?;
-        self.text_at(at)
-    }
-
-    #[inline]
-    fn text_at(&mut self, at: usize) -> Result<Text<'d>> {
-        let rest = self.data.get(at..).unwrap_or_default();
-        let Some(length) = text_length(rest) else {
-            return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
-        };
-        self.budget.spend(length + 2, at)?;
-        self.cursor = at + length + 2;
-        Ok(Text::from_bytes(rest.get(..length).unwrap_or_default()))
+        self.text(at, at)
     }
 
     /// Reads a byte string; its count and offset are stored at `places`.
@@ -193,19 +182,13 @@ impl<'d> Input<'d> {
         offset: u16,
         places: (usize, usize),
     ) -> Result<Cow<'d, [u8]>> {
-        let (count, at) = (usize::from(count), usize::from(offset));
         if count == 0 {
             return Ok(Cow::Borrowed(&[]));
         }
-        if at < self.floor || at > self.data.len() {
-            self.check_offset(at, places.1)?;
-        }
-        let Some(bytes) = self.data.get(at..at + count) else {
-            let found = format!("{count} bytes at {at} of {}", self.data.len());
-            return Err(Fault::BytesOutOfRange.malformed(places.0, found));
-        };
-        self.budget.spend(count, at)?;
-        self.cursor = at + count;
+        let (count, offset) = ((count.into(), places.0), (offset.into(), places.1));
+        let bytes = bounds::bytes(self.data, self.floor, count, offset)?;
+        self.budget.spend(bytes.len(), offset.0)?;
+        self.cursor = offset.0 + bytes.len();
         Ok(Cow::Borrowed(bytes))
     }
 
@@ -232,46 +215,17 @@ impl<'d> Input<'d> {
         let room = self.data.len().saturating_sub(at) / least.max(4);
         let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MAX_ROOM));
         let mut chain = Chain::new();
-        for index in 0..count {
-            if index > 0 && at != 0 {
-                let followed = chain.follow(at, link);
-                followed.map_err(|error| error.inside_item(usize::from(index)))?;
-            }
-            let item = self
-                .links(at, link, usize::from(count), usize::from(index))
-                .and_then(|next| read(self, at + 4).map(|item| (item, next)));
-            match item {
+        for index in 0..count.into() {
+            let next = chain.element((self.data, self.floor), (at, link), (index, count.into()));
+            match next.and_then(|next| read(self, at + 4).map(|item| (item, next))) {
                 Ok((item, next)) => {
                     items.push(item);
                     (link, at) = (at + 2, next);
                 }
-                Err(error) => return Err(error.inside_item(usize::from(index))),
+                Err(error) => return Err(error.inside_item(index)),
             }
         }
-        if at == 0 {
-            return Ok(items);
-        }
-        let found = format!("a link to {at} after {count} elements");
-        Err(Fault::ArrayChainLong.malformed(link, found))
-    }
-
-    /// Validates the position and links of an element; returns the offset of the next one.
-    #[inline]
-    fn links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
-        if at == 0 {
-            let found = format!("{index} of {count}");
-            return Err(Fault::ArrayChainShort.malformed(link, found));
-        }
-        self.check_offset(at, link)?;
-        let words = self.data.get(at..).unwrap_or_default();
-        let here = words.first_chunk::<2>().map(|word| usize::from(u16::from_le_bytes(*word)));
-        if let Some(here) = here.filter(|here| *here != at) {
-            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
-        }
-        match words.first_chunk::<4>() {
-            Some([_, _, low, high]) => Ok(usize::from(u16::from_le_bytes([*low, *high]))),
-            None => Err(Fault::Truncated.malformed(at, "its end")),
-        }
+        if at == 0 { Ok(items) } else { Err(bounds::too_long(at, count.into(), link)) }
     }
 
     /// The end of what was read last.
@@ -288,11 +242,6 @@ impl<'d> Input<'d> {
         // The last element is in the longest list; if several are equally long, in the last of
         // them.
         self.cursor = filled.max_by_key(|(count, _)| *count).map_or(start, |(_, end)| *end);
-    }
-
-    #[inline]
-    fn check_offset(&self, at: usize, place: usize) -> Result<()> {
-        bounds::check_offset(self.data, self.floor, at, place)
     }
 }
 

@@ -39,8 +39,8 @@ use worldwire_core::{Form, Names, Reader, Result, Side, Trace, Value};
 
 use crate::file::library::{BuildFacts, CheckVersion, sender};
 use crate::file::{CodeMap, Library};
-use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
-use crate::message::{Fault, HeaderForm, Notes};
+use crate::frame::{FIXED, HEADER_BYTES, Header};
+use crate::message::{Fault, Head, HeaderForm, Notes};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
 pub use detect::{Detection, IntegrityDetector};
@@ -103,10 +103,11 @@ impl Packets {
         let deprecated = deprecated.map(|(index, _)| index).collect();
         let place = |name: &str, chosen: Option<&Definition>| match chosen {
             Some(chosen) => find(&definitions, name, chosen.version()),
-            None => find(&definitions, name, 1).filter(|_| is_fixed(name)),
+            None => {
+                find(&definitions, name, 1).filter(|_| FIXED.iter().any(|fixed| fixed.1 == name))
+            }
         };
-        let fixed = [CHECK_VERSION, CHECK_VERSION_ANSWER];
-        let fixed = fixed.into_iter().filter_map(|code| Some((build.name(code)?, code)));
+        let fixed = FIXED.iter().filter_map(|(code, _)| Some((build.name(*code)?, *code)));
         let mapped = build.opcodes().into_iter().flat_map(|map| {
             map.iter().filter_map(|(name, code)| {
                 let code = u16::try_from(code).ok()?;
@@ -290,8 +291,7 @@ impl Packets {
                 })
             }
             _ => {
-                crate::message::read_front(data, HeaderForm::Plain)
-                    .map_err(|error| error.based(at as u64))?;
+                Head::read(data, HeaderForm::Plain).map_err(|error| error.based(at as u64))?;
                 reader.take(HEADER_BYTES)?;
                 let left = reader.remaining();
                 reader.span("payload", left, Form::Bytes)?;
@@ -313,11 +313,6 @@ fn built_in(set: &Set) -> impl Iterator<Item = Definition> {
         let file = FileName { name: name.into(), version: 1, platform: None };
         Definition::parse(&file, text, &ParseOptions::default()).ok()
     })
-}
-
-/// Whether a message has the same opcode in every build.
-fn is_fixed(name: &str) -> bool {
-    matches!(name, "C_CHECK_VERSION" | "S_CHECK_VERSION")
 }
 
 /// The index of a definition.

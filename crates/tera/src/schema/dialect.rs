@@ -13,46 +13,28 @@
 //! If any line gives a count or offset an explicit position, every count and offset in that file
 //! must have one.
 
-use core::fmt;
-
 use super::parse::{Line, MAX_DEPTH, Meta, Statement, Type};
 use super::problem::ProblemKind;
+use crate::named::named;
 
-/// A dialect of the definition language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// The original one, with lines for counts and offsets.
-    Legacy,
-    /// tera-toolbox's, with `ref`, typed arrays and interleaved arrays.
-    Toolbox,
-    /// tera-proxy's in 2020, with patch ranges and includes.
-    Proto,
+named! {
+    /// A dialect of the definition language.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Dialect {
+        /// The original one, with lines for counts and offsets.
+        Legacy = "legacy",
+        /// tera-toolbox's, with `ref`, typed arrays and interleaved arrays.
+        Toolbox = "toolbox",
+        /// tera-proxy's in 2020, with patch ranges and includes.
+        Proto = "proto",
+    }
 }
 
 impl Dialect {
-    /// All dialects.
-    pub const ALL: [Self; 3] = [Self::Legacy, Self::Toolbox, Self::Proto];
-
-    /// The dialect's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Toolbox => "toolbox",
-            Self::Proto => "proto",
-        }
-    }
-
     /// The dialect with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
-    }
-}
-
-impl fmt::Display for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,99 +1,46 @@
 //! The fixed-size types.
 
-/// A fixed-size type, as named in definitions. All numbers are little-endian.
-///
-/// | type | bytes | value |
-/// | --- | --- | --- |
-/// | `bool` | 1 | 0 is false, anything else true; written as 0 or 1 |
-/// | `byte` | 1 | unsigned |
-/// | `int16`, `int32`, `int64` | 2, 4, 8 | two's complement |
-/// | `uint16`, `uint32`, `uint64` | 2, 4, 8 | unsigned |
-/// | `float`, `double` | 4, 8 | IEEE 754 |
-/// | `angle` | 2 | see [`Angle`](super::Angle) |
-/// | `vec3` | 12 | x, y, z as `float` |
-/// | `vec3fa` | 12 | x, y, z as `float`, each a whole number of angle units |
-/// | `skillid`, `skillid32` | 8, 4 | see [`Skill`](super::Skill) |
-/// | `customize` | 8 | a character's appearance, one byte per feature |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scalar {
-    /// `bool`.
-    Bool,
-    /// `byte`.
-    Byte,
-    /// `int16`.
-    Int16,
-    /// `uint16`.
-    Uint16,
-    /// `int32`.
-    Int32,
-    /// `uint32`.
-    Uint32,
-    /// `int64`.
-    Int64,
-    /// `uint64`.
-    Uint64,
-    /// `float`.
-    Float,
-    /// `double`.
-    Double,
-    /// `angle`.
-    Angle,
-    /// `vec3`.
-    Vec3,
-    /// `vec3fa`.
-    Vec3fa,
-    /// `skillid`, the 64-bit form.
-    SkillId,
-    /// `skillid32`, and `skillid` in sets for patches before 74.
-    SkillId32,
-    /// `customize`.
-    Customize,
+use crate::named::named;
+
+named! {
+    /// A fixed-size type, as named in definitions. All numbers are little-endian.
+    ///
+    /// | type | bytes | value |
+    /// | --- | --- | --- |
+    /// | `bool` | 1 | 0 is false, anything else true; written as 0 or 1 |
+    /// | `byte` | 1 | unsigned |
+    /// | `int16`, `int32`, `int64` | 2, 4, 8 | two's complement |
+    /// | `uint16`, `uint32`, `uint64` | 2, 4, 8 | unsigned |
+    /// | `float`, `double` | 4, 8 | IEEE 754 |
+    /// | `angle` | 2 | see [`Angle`](super::Angle) |
+    /// | `vec3` | 12 | x, y, z as `float` |
+    /// | `vec3fa` | 12 | x, y, z as `float`, each a whole number of angle units |
+    /// | `skillid`, `skillid32` | 8, 4 | see [`Skill`](super::Skill) |
+    /// | `customize` | 8 | a character's appearance, one byte per feature |
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Scalar {
+        Bool = "bool",
+        Byte = "byte",
+        Int16 = "int16",
+        Uint16 = "uint16",
+        Int32 = "int32",
+        Uint32 = "uint32",
+        Int64 = "int64",
+        Uint64 = "uint64",
+        Float = "float",
+        Double = "double",
+        Angle = "angle",
+        Vec3 = "vec3",
+        Vec3fa = "vec3fa",
+        /// `skillid`, the 64-bit form.
+        SkillId = "skillid",
+        /// `skillid32`, and `skillid` in sets for patches before 74.
+        SkillId32 = "skillid32",
+        Customize = "customize",
+    }
 }
 
 impl Scalar {
-    /// All fixed-size types.
-    pub const ALL: [Self; 16] = [
-        Self::Bool,
-        Self::Byte,
-        Self::Int16,
-        Self::Uint16,
-        Self::Int32,
-        Self::Uint32,
-        Self::Int64,
-        Self::Uint64,
-        Self::Float,
-        Self::Double,
-        Self::Angle,
-        Self::Vec3,
-        Self::Vec3fa,
-        Self::SkillId,
-        Self::SkillId32,
-        Self::Customize,
-    ];
-
-    /// The name in definitions.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::Byte => "byte",
-            Self::Int16 => "int16",
-            Self::Uint16 => "uint16",
-            Self::Int32 => "int32",
-            Self::Uint32 => "uint32",
-            Self::Int64 => "int64",
-            Self::Uint64 => "uint64",
-            Self::Float => "float",
-            Self::Double => "double",
-            Self::Angle => "angle",
-            Self::Vec3 => "vec3",
-            Self::Vec3fa => "vec3fa",
-            Self::SkillId => "skillid",
-            Self::SkillId32 => "skillid32",
-            Self::Customize => "customize",
-        }
-    }
-
     /// The type with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -64,7 +64,8 @@ fn a_client_counts_and_signs_what_it_sends() {
     // The first one waits for keys; the seed is still unknown.
     pair.client.send(&sealed).unwrap();
     let error = pair.client.send(&message(7, &[1; 7])).unwrap_err().to_string();
-    let wanted = "wanted counter and checksum behind the opcode, found a message of 11 bytes";
+    let wanted =
+        "wanted room for counter and checksum after the opcode, found a message of 11 bytes";
     assert_eq!(error, wanted);
     pair.client.send(&plain).unwrap();
     // There is no room for it, so it does not count.

@@ -1,6 +1,6 @@
 //! Checks the text formats.
 
-use worldwire_core::json::{Json, Object, json};
+use worldwire_core::json::{Json, Object};
 use worldwire_tera::file::{CodeMap, MapKind, Rule};
 use worldwire_tera::schema::parse::{Line, Type};
 use worldwire_tera::schema::version::NotADefinition;
@@ -130,8 +130,12 @@ pub(crate) fn system_message(case: &Json, whole: &Json) -> Outcome {
     });
     let (map, expect) = (CodeMap::from_pairs(pairs), expect(case)?);
     if text(case, "kind")? == "build" {
-        let json = json!({"id": case["name"], "tokens": case["tokens"]});
-        let message = SystemMessage::from_json(&json).map_err(|error| error.to_string())?;
+        let tokens = case.get("tokens").and_then(Json::as_object).into_iter().flatten();
+        let pair = |(key, value): (&str, &Json)| {
+            Some((key.to_owned().into(), value.as_str()?.to_owned().into()))
+        };
+        let pairs = tokens.map(pair).collect::<Option<_>>().ok_or("a token that is not a text")?;
+        let message = SystemMessage { name: text(case, "name")?.into(), pairs, odd: None };
         // Objects lose the order of their keys; the text has the vector's order.
         return match (message.format(&map), error_of(expect)) {
             (Ok(found), None) => {

@@ -8,100 +8,67 @@ use worldwire_tera::message::typed::{Input, Output, Typed, floats, narrow, pairs
 use worldwire_tera::types::{Angle, Skill, SkillForm, Text};
 
 /// `S_EVERYTHING`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `type` | `bool` |
-/// | `self` | `byte` |
-/// | `Self` | `int16` |
-/// | `input` | `uint16` |
-/// | `start` | `int32` |
-/// | `gameId` | `uint32` |
-/// | `game_id` | `int64` |
-/// | `_` | `uint64` |
-/// | `__` | `float` |
-/// | `f0` | `double` |
-/// | `fixed0` | `angle` |
-/// | `Value` | `vec3` |
-/// | `error` | `vec3fa` |
-/// | `index` | `skillid` |
-/// | `o` | `skillid32` |
-/// | `at0` | `customize` |
-/// | `output` | `int32` |
-/// | `Ok` | `string` |
-/// | `r` | `bytes` |
-/// | `value` | `array` |
-/// | `Value2` | `array` |
-/// | `match` | `object` |
-/// | `flags` | `array<bool>` |
-/// | `skills` | `array<skillid>` |
-/// | `angles` | `array<angle>` |
-/// | `turns` | `array<vec3fa>` |
-/// | `looks` | `array<customize>` |
-/// | `words` | `array<string>` |
-/// | `nothing` | `object` |
-/// | `void` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1<'d> {
-    /// `bool`.
+    /// `type`: `bool`.
     pub type_: bool,
-    /// `byte`.
+    /// `self`: `byte`.
     pub self_: u8,
-    /// `int16`.
+    /// `Self`: `int16`.
     pub self_2: i16,
-    /// `uint16`.
+    /// `input`: `uint16`.
     pub input: u16,
-    /// `int32`.
+    /// `start`: `int32`.
     pub start: i32,
-    /// `uint32`.
+    /// `gameId`: `uint32`.
     pub game_id: u32,
-    /// `int64`.
+    /// `game_id`: `int64`.
     pub game_id_2: i64,
-    /// `uint64`.
+    /// `_`: `uint64`.
     pub field: u64,
-    /// `float`.
+    /// `__`: `float`.
     pub field_2: f32,
-    /// `double`.
+    /// `f0`: `double`.
     pub f0: f64,
-    /// `angle`.
+    /// `fixed0`: `angle`.
     pub fixed0: Angle,
-    /// `vec3`.
+    /// `Value`: `vec3`.
     pub value: [f32; 3],
-    /// `vec3fa`.
+    /// `error`: `vec3fa`.
     pub error: [f32; 3],
-    /// `skillid`.
+    /// `index`: `skillid`.
     pub index: Skill,
-    /// `skillid32`.
+    /// `o`: `skillid32`.
     pub o: Skill,
-    /// `customize`.
+    /// `at0`: `customize`.
     pub at0: [u8; 8],
-    /// `int32`.
+    /// `output`: `int32`.
     pub output: i32,
-    /// `string`.
+    /// `Ok`: `string`.
     pub ok: Text<'d>,
-    /// `bytes`.
+    /// `r`: `bytes`.
     pub r: Cow<'d, [u8]>,
-    /// `array`.
+    /// `value`: `array`.
     pub value_2: Vec<SEverythingV1Value<'d>>,
-    /// `array`.
+    /// `Value2`: `array`.
     pub value2: Vec<SEverythingV1Value2>,
-    /// `object`.
+    /// `match`: `object`.
     pub match_: SEverythingV1Match<'d>,
-    /// `array<bool>`.
+    /// `flags`: `array<bool>`.
     pub flags: Vec<bool>,
-    /// `array<skillid>`.
+    /// `skills`: `array<skillid>`.
     pub skills: Vec<Skill>,
-    /// `array<angle>`.
+    /// `angles`: `array<angle>`.
     pub angles: Vec<Angle>,
-    /// `array<vec3fa>`.
+    /// `turns`: `array<vec3fa>`.
     pub turns: Vec<[f32; 3]>,
-    /// `array<customize>`.
+    /// `looks`: `array<customize>`.
     pub looks: Vec<[u8; 8]>,
-    /// `array<string>`.
+    /// `words`: `array<string>`.
     pub words: Vec<Text<'d>>,
-    /// `object`.
+    /// `nothing`: `object`.
     pub nothing: SEverythingV1Nothing,
-    /// `array`.
+    /// `void`: `array`.
     pub void: Vec<SEverythingV1Void>,
 }
 
@@ -285,19 +252,13 @@ impl<'d> Typed<'d> for SEverythingV1<'d> {
 }
 
 /// `value` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `output` | `int32` |
-/// | `u` | `string` |
-/// | `Text` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1Value<'d> {
-    /// `int32`.
+    /// `output`: `int32`.
     pub output: i32,
-    /// `string`.
+    /// `u`: `string`.
     pub u: Text<'d>,
-    /// `array`.
+    /// `Text`: `array`.
     pub text: Vec<SEverythingV1ValueText>,
 }
 
@@ -331,13 +292,9 @@ impl<'d> SEverythingV1Value<'d> {
 }
 
 /// `value.Text` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `item` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1ValueText {
-    /// `byte`.
+    /// `item`: `byte`.
     pub item: u8,
 }
 
@@ -365,13 +322,9 @@ impl SEverythingV1ValueText {
 }
 
 /// `Value2` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `error` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1Value2 {
-    /// `int32`.
+    /// `error`: `int32`.
     pub error: i32,
 }
 
@@ -399,19 +352,13 @@ impl SEverythingV1Value2 {
 }
 
 /// `match` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `y` | `int16` |
-/// | `Vec` | `string` |
-/// | `deep` | `object` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1Match<'d> {
-    /// `int16`.
+    /// `y`: `int16`.
     pub y: i16,
-    /// `string`.
+    /// `Vec`: `string`.
     pub vec: Text<'d>,
-    /// `object`.
+    /// `deep`: `object`.
     pub deep: SEverythingV1MatchDeep<'d>,
 }
 
@@ -427,13 +374,9 @@ impl<'d> SEverythingV1Match<'d> {
 }
 
 /// `match.deep` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `Result` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1MatchDeep<'d> {
-    /// `array`.
+    /// `Result`: `array`.
     pub result: Vec<SEverythingV1MatchDeepResult<'d>>,
 }
 
@@ -447,13 +390,9 @@ impl<'d> SEverythingV1MatchDeep<'d> {
 }
 
 /// `match.deep.Result` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `crate` | `bytes` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1MatchDeepResult<'d> {
-    /// `bytes`.
+    /// `crate`: `bytes`.
     pub crate_: Cow<'d, [u8]>,
 }
 
@@ -513,34 +452,23 @@ impl SEverythingV1Void {
 }
 
 /// `C_MIXED`, version 7.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `o` | `object` |
-/// | `id` | `uint64` |
-/// | `a` | `array` |
-/// | `b` | `array<vec3>` |
-/// | `c` | `array` |
-/// | `after` | `int32` |
-/// | `s` | `string` |
-/// | `last` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7<'d> {
-    /// `object`.
+    /// `o`: `object`.
     pub o: CMixedV7O<'d>,
-    /// `uint64`.
+    /// `id`: `uint64`.
     pub id: u64,
-    /// `array`.
+    /// `a`: `array`.
     pub a: Vec<CMixedV7A<'d>>,
-    /// `array<vec3>`.
+    /// `b`: `array<vec3>`.
     pub b: Vec<[f32; 3]>,
-    /// `array`.
+    /// `c`: `array`.
     pub c: Vec<CMixedV7C<'d>>,
-    /// `int32`.
+    /// `after`: `int32`.
     pub after: i32,
-    /// `string`.
+    /// `s`: `string`.
     pub s: Text<'d>,
-    /// `int32`.
+    /// `last`: `int32`.
     pub last: i32,
 }
 
@@ -587,9 +515,7 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
         let mut lane4 = output.lane((at0 + 8, at0 + 10), self.c.len()).map_err(|error| error.inside("c"))?;
         for round in 0..0_usize.max(self.a.len()).max(self.b.len()).max(self.c.len()) {
             if let Some(item) = self.a.get(round) {
-                output.element(&mut lane2, |output| {
-                    item.write(output)
-                }).map_err(|error| error.inside("a"))?;
+                output.element(&mut lane2, |output| item.write(output)).map_err(|error| error.inside("a"))?;
             }
             if let Some(&item) = self.b.get(round) {
                 output.element(&mut lane3, |output| {
@@ -601,9 +527,7 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
                 }).map_err(|error| error.inside("b"))?;
             }
             if let Some(item) = self.c.get(round) {
-                output.element(&mut lane4, |output| {
-                    item.write(output)
-                }).map_err(|error| error.inside("c"))?;
+                output.element(&mut lane4, |output| item.write(output)).map_err(|error| error.inside("c"))?;
             }
         }
         let at1 = output.fixed::<4>(|fixed| {
@@ -636,16 +560,11 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
 }
 
 /// `o` of `C_MIXED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `p` | `int16` |
-/// | `q` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7O<'d> {
-    /// `int16`.
+    /// `p`: `int16`.
     pub p: i16,
-    /// `string`.
+    /// `q`: `string`.
     pub q: Text<'d>,
 }
 
@@ -660,16 +579,11 @@ impl<'d> CMixedV7O<'d> {
 }
 
 /// `a` of `C_MIXED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `x` | `int32` |
-/// | `y` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7A<'d> {
-    /// `int32`.
+    /// `x`: `int32`.
     pub x: i32,
-    /// `string`.
+    /// `y`: `string`.
     pub y: Text<'d>,
 }
 
@@ -700,22 +614,15 @@ impl<'d> CMixedV7A<'d> {
 }
 
 /// `c` of `C_MIXED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `d` | `array` |
-/// | `f` | `array` |
-/// | `h` | `bytes` |
-/// | `w` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7C<'d> {
-    /// `array`.
+    /// `d`: `array`.
     pub d: Vec<CMixedV7CD>,
-    /// `array`.
+    /// `f`: `array`.
     pub f: Vec<CMixedV7CF>,
-    /// `bytes`.
+    /// `h`: `bytes`.
     pub h: Cow<'d, [u8]>,
-    /// `byte`.
+    /// `w`: `byte`.
     pub w: u8,
 }
 
@@ -741,14 +648,10 @@ impl<'d> CMixedV7C<'d> {
         let mut lane14 = output.lane((at0 + 4, at0 + 6), self.f.len()).map_err(|error| error.inside("f"))?;
         for round in 0..0_usize.max(self.d.len()).max(self.f.len()) {
             if let Some(item) = self.d.get(round) {
-                output.element(&mut lane13, |output| {
-                    item.write(output)
-                }).map_err(|error| error.inside("d"))?;
+                output.element(&mut lane13, |output| item.write(output)).map_err(|error| error.inside("d"))?;
             }
             if let Some(item) = self.f.get(round) {
-                output.element(&mut lane14, |output| {
-                    item.write(output)
-                }).map_err(|error| error.inside("f"))?;
+                output.element(&mut lane14, |output| item.write(output)).map_err(|error| error.inside("f"))?;
             }
         }
         output.bytes((at0 + 10, at0 + 8), &self.h).map_err(|error| error.inside("h"))?;
@@ -772,13 +675,9 @@ impl<'d> CMixedV7C<'d> {
 }
 
 /// `c.d` of `C_MIXED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `e` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7CD {
-    /// `byte`.
+    /// `e`: `byte`.
     pub e: u8,
 }
 
@@ -806,13 +705,9 @@ impl CMixedV7CD {
 }
 
 /// `c.f` of `C_MIXED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `g` | `int16` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7CF {
-    /// `int16`.
+    /// `g`: `int16`.
     pub g: i16,
 }
 
@@ -840,31 +735,21 @@ impl CMixedV7CF {
 }
 
 /// `S_COUNTED`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `int32` |
-/// | `list` | `array` |
-/// | `name` | `string` |
-/// | `after` | `int32` |
-/// | `blob` | `bytes` |
-/// | `inline` | `string` |
-/// | `last` | `bool` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SCountedV1<'d> {
-    /// `int32`.
+    /// `id`: `int32`.
     pub id: i32,
-    /// `array`.
+    /// `list`: `array`.
     pub list: Vec<SCountedV1List<'d>>,
-    /// `string`.
+    /// `name`: `string`.
     pub name: Text<'d>,
-    /// `int32`.
+    /// `after`: `int32`.
     pub after: i32,
-    /// `bytes`.
+    /// `blob`: `bytes`.
     pub blob: Cow<'d, [u8]>,
-    /// `string`.
+    /// `inline`: `string`.
     pub inline: Text<'d>,
-    /// `bool`.
+    /// `last`: `bool`.
     pub last: bool,
 }
 
@@ -929,16 +814,11 @@ impl<'d> Typed<'d> for SCountedV1<'d> {
 }
 
 /// `list` of `S_COUNTED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `int32` |
-/// | `word` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SCountedV1List<'d> {
-    /// `int32`.
+    /// `id`: `int32`.
     pub id: i32,
-    /// `string`.
+    /// `word`: `string`.
     pub word: Text<'d>,
 }
 
@@ -969,43 +849,29 @@ impl<'d> SCountedV1List<'d> {
 }
 
 /// `S_PIECES`, version 3.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `o` | `object` |
-/// | `between` | `int16` |
-/// | `twice#1` | `int32` |
-/// | `other` | `byte` |
-/// | `twice#2` | `int32` |
-/// | `third` | `byte` |
-/// | `twice` | `int32` |
-/// | `odd#1` | `byte` |
-/// | `odd` | `float` |
-/// | `l` | `array` |
-/// | `end` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPiecesV3<'d> {
-    /// `object`.
+    /// `o`: `object`.
     pub o: SPiecesV3O<'d>,
-    /// `int16`.
+    /// `between`: `int16`.
     pub between: i16,
-    /// `int32`.
+    /// `twice#1`: `int32`.
     pub twice_1: Option<i32>,
-    /// `byte`.
+    /// `other`: `byte`.
     pub other: u8,
-    /// `int32`.
+    /// `twice#2`: `int32`.
     pub twice_2: Option<i32>,
-    /// `byte`.
+    /// `third`: `byte`.
     pub third: u8,
-    /// `int32`.
+    /// `twice`: `int32`.
     pub twice: i32,
-    /// `byte`.
+    /// `odd#1`: `byte`.
     pub odd_1: u8,
-    /// `float`.
+    /// `odd`: `float`.
     pub odd: f32,
-    /// `array`.
+    /// `l`: `array`.
     pub l: Vec<SPiecesV3L<'d>>,
-    /// `int32`.
+    /// `end`: `int32`.
     pub end: i32,
 }
 
@@ -1090,22 +956,15 @@ impl<'d> Typed<'d> for SPiecesV3<'d> {
 }
 
 /// `o` of `S_PIECES`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `a` | `int32` |
-/// | `s` | `string` |
-/// | `b` | `int16` |
-/// | `t` | `bytes` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPiecesV3O<'d> {
-    /// `int32`.
+    /// `a`: `int32`.
     pub a: i32,
-    /// `string`.
+    /// `s`: `string`.
     pub s: Text<'d>,
-    /// `int16`.
+    /// `b`: `int16`.
     pub b: i16,
-    /// `bytes`.
+    /// `t`: `bytes`.
     pub t: Cow<'d, [u8]>,
 }
 
@@ -1122,16 +981,11 @@ impl<'d> SPiecesV3O<'d> {
 }
 
 /// `l` of `S_PIECES`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `p` | `object` |
-/// | `y` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPiecesV3L<'d> {
-    /// `object`.
+    /// `p`: `object`.
     pub p: SPiecesV3LP<'d>,
-    /// `byte`.
+    /// `y`: `byte`.
     pub y: u8,
 }
 
@@ -1164,16 +1018,11 @@ impl<'d> SPiecesV3L<'d> {
 }
 
 /// `l.p` of `S_PIECES`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `x` | `int32` |
-/// | `z` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPiecesV3LP<'d> {
-    /// `int32`.
+    /// `x`: `int32`.
     pub x: i32,
-    /// `string`.
+    /// `z`: `string`.
     pub z: Text<'d>,
 }
 
@@ -1188,58 +1037,39 @@ impl<'d> SPiecesV3LP<'d> {
 }
 
 /// `S_PLACED`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `int32` |
-/// | `name` | `string` |
-/// | `grid` | `array<array<int16>>` |
-/// | `three` | `int32[3]` |
-/// | `blob` | `bytes` |
-/// | `pair` | `string[2]` |
-/// | `rows` | `object[2]` |
-/// | `matrix` | `float[2][3]` |
-/// | `many` | `byte[40]` |
-/// | `lines` | `string[33]` |
-/// | `skills` | `skillid[2]` |
-/// | `steps` | `array<int32[2]>` |
-/// | `both` | `array<object[2]>` |
-/// | `deep` | `array<array<array<string>>>` |
-/// | `blobs` | `array<bytes>` |
-/// | `one` | `object[1]` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1<'d> {
-    /// `int32`.
+    /// `id`: `int32`.
     pub id: i32,
-    /// `string`.
+    /// `name`: `string`.
     pub name: Text<'d>,
-    /// `array<array<int16>>`.
+    /// `grid`: `array<array<int16>>`.
     pub grid: Vec<Vec<i16>>,
-    /// `int32[3]`.
+    /// `three`: `int32[3]`.
     pub three: [i32; 3],
-    /// `bytes`.
+    /// `blob`: `bytes`.
     pub blob: Cow<'d, [u8]>,
-    /// `string[2]`.
+    /// `pair`: `string[2]`.
     pub pair: [Text<'d>; 2],
-    /// `object[2]`.
+    /// `rows`: `object[2]`.
     pub rows: [SPlacedV1Rows<'d>; 2],
-    /// `float[2][3]`.
+    /// `matrix`: `float[2][3]`.
     pub matrix: [[f32; 3]; 2],
-    /// `byte[40]`.
+    /// `many`: `byte[40]`.
     pub many: Vec<u8>,
-    /// `string[33]`.
+    /// `lines`: `string[33]`.
     pub lines: Vec<Text<'d>>,
-    /// `skillid[2]`.
+    /// `skills`: `skillid[2]`.
     pub skills: [Skill; 2],
-    /// `array<int32[2]>`.
+    /// `steps`: `array<int32[2]>`.
     pub steps: Vec<[i32; 2]>,
-    /// `array<object[2]>`.
+    /// `both`: `array<object[2]>`.
     pub both: Vec<[SPlacedV1Both<'d>; 2]>,
-    /// `array<array<array<string>>>`.
+    /// `deep`: `array<array<array<string>>>`.
     pub deep: Vec<Vec<Vec<Text<'d>>>>,
-    /// `array<bytes>`.
+    /// `blobs`: `array<bytes>`.
     pub blobs: Vec<Cow<'d, [u8]>>,
-    /// `object[1]`.
+    /// `one`: `object[1]`.
     pub one: [SPlacedV1One<'d>; 1],
 }
 
@@ -1481,19 +1311,13 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
 }
 
 /// `rows` of `S_PLACED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `a` | `int16` |
-/// | `b` | `string[2]` |
-/// | `l` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1Rows<'d> {
-    /// `int16`.
+    /// `a`: `int16`.
     pub a: i16,
-    /// `string[2]`.
+    /// `b`: `string[2]`.
     pub b: [Text<'d>; 2],
-    /// `array`.
+    /// `l`: `array`.
     pub l: Vec<SPlacedV1RowsL>,
 }
 
@@ -1509,13 +1333,9 @@ impl<'d> SPlacedV1Rows<'d> {
 }
 
 /// `rows.l` of `S_PLACED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `c` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1RowsL {
-    /// `byte`.
+    /// `c`: `byte`.
     pub c: u8,
 }
 
@@ -1543,16 +1363,11 @@ impl SPlacedV1RowsL {
 }
 
 /// `both` of `S_PLACED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `s` | `string` |
-/// | `n` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1Both<'d> {
-    /// `string`.
+    /// `s`: `string`.
     pub s: Text<'d>,
-    /// `int32`.
+    /// `n`: `int32`.
     pub n: i32,
 }
 
@@ -1567,16 +1382,11 @@ impl<'d> SPlacedV1Both<'d> {
 }
 
 /// `one` of `S_PLACED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `x` | `int16` |
-/// | `two` | `object[2]` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1One<'d> {
-    /// `int16`.
+    /// `x`: `int16`.
     pub x: i16,
-    /// `object[2]`.
+    /// `two`: `object[2]`.
     pub two: [SPlacedV1OneTwo<'d>; 2],
 }
 
@@ -1591,13 +1401,9 @@ impl<'d> SPlacedV1One<'d> {
 }
 
 /// `one.two` of `S_PLACED`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `t` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1OneTwo<'d> {
-    /// `string`.
+    /// `t`: `string`.
     pub t: Text<'d>,
 }
 
@@ -1611,19 +1417,13 @@ impl<'d> SPlacedV1OneTwo<'d> {
 }
 
 /// `C_CHANGE_EQUIP_PRESET`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `gameId` | `uint64` |
-/// | `items` | `array` |
-/// | `crystals` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CChangeEquipPresetV1 {
-    /// `uint64`.
+    /// `gameId`: `uint64`.
     pub game_id: u64,
-    /// `array`.
+    /// `items`: `array`.
     pub items: Vec<CChangeEquipPresetV1Items>,
-    /// `array`.
+    /// `crystals`: `array`.
     pub crystals: Vec<CChangeEquipPresetV1Crystals>,
 }
 
@@ -1653,14 +1453,10 @@ impl<'d> Typed<'d> for CChangeEquipPresetV1 {
         let mut lane2 = output.lane((at0 + 4, at0 + 6), self.crystals.len()).map_err(|error| error.inside("crystals"))?;
         for (list, index) in pairs(self.items.iter().map(|item| item.slot), self.crystals.iter().map(|item| item.slot)) {
             if let (0, Some(item)) = (list, self.items.get(index)) {
-                output.element(&mut lane1, |output| {
-                    item.write(output)
-                }).map_err(|error| error.inside("items"))?;
+                output.element(&mut lane1, |output| item.write(output)).map_err(|error| error.inside("items"))?;
             }
             if let (1, Some(item)) = (list, self.crystals.get(index)) {
-                output.element(&mut lane2, |output| {
-                    item.write(output)
-                }).map_err(|error| error.inside("crystals"))?;
+                output.element(&mut lane2, |output| item.write(output)).map_err(|error| error.inside("crystals"))?;
             }
         }
         Ok(())
@@ -1676,19 +1472,13 @@ impl<'d> Typed<'d> for CChangeEquipPresetV1 {
 }
 
 /// `items` of `C_CHANGE_EQUIP_PRESET`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `slot` | `uint32` |
-/// | `dbid` | `uint64` |
-/// | `passivitySet` | `uint32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CChangeEquipPresetV1Items {
-    /// `uint32`.
+    /// `slot`: `uint32`.
     pub slot: u32,
-    /// `uint64`.
+    /// `dbid`: `uint64`.
     pub dbid: u64,
-    /// `uint32`.
+    /// `passivitySet`: `uint32`.
     pub passivity_set: u32,
 }
 
@@ -1722,16 +1512,11 @@ impl CChangeEquipPresetV1Items {
 }
 
 /// `crystals` of `C_CHANGE_EQUIP_PRESET`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `slot` | `uint32` |
-/// | `id` | `uint32` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CChangeEquipPresetV1Crystals {
-    /// `uint32`.
+    /// `slot`: `uint32`.
     pub slot: u32,
-    /// `uint32`.
+    /// `id`: `uint32`.
     pub id: u32,
 }
 

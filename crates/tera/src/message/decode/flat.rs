@@ -3,15 +3,15 @@
 
 use worldwire_core::Result;
 
-use super::list::{List, linked, packed, place};
-use super::{Group, Leaf, Run, Sink, path};
-use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
+use super::packed::{linked, packed, place, word, words};
+use super::{Base, Group, Leaf, Run, Sink, path};
+use crate::schema::plan::{Op, Plan, Scope, TextPlace};
 use crate::types::text::text_length;
 
 impl<'d, 'n> Run<'d, 'n> {
     /// Reads a scope as encoders write it: each text and list begins where the one before it ends,
     /// and elements without bodies are contiguous. Anything else goes to
-    /// [`irregular`](Self::irregular). Returns the end of its last body.
+    /// [`one_body`](Self::one_body). Returns the end of its last body.
     #[inline(always)]
     pub(super) fn flat<S: Sink<'d, 'n>>(
         &mut self,
@@ -28,6 +28,7 @@ impl<'d, 'n> Run<'d, 'n> {
         if !scope.bools.is_empty() && !plan.bools_hold(scope, head) {
             self.bools(scope, 0, start);
         }
+        let base = Base { scope, start, segments: self.segments.len() };
         let mut cursor = start + head.len();
         let (mut from, mut readable) = (cursor, self.readable(cursor));
         let mut steps = ops;
@@ -78,7 +79,7 @@ impl<'d, 'n> Run<'d, 'n> {
                 _ => {}
             }
             self.advance(from, cursor);
-            match self.irregular(sink, op, head, start, cursor) {
+            match self.one_body(sink, op, base, None, cursor) {
                 Ok(end) => cursor = end,
                 Err(error) => {
                     let index = ops.len() - steps.len() - 1;
@@ -104,36 +105,6 @@ impl<'d, 'n> Run<'d, 'n> {
     pub(super) fn advance(&mut self, from: usize, cursor: usize) {
         self.budget.take(cursor - from);
         self.furthest = self.furthest.max(cursor);
-    }
-
-    /// Runs one step whatever its offsets are, noting deviations; returns the end of the body.
-    #[inline(never)]
-    fn irregular<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        op: &Op,
-        head: &'d [u8],
-        start: usize,
-        cursor: usize,
-    ) -> Result<usize> {
-        let plan = self.plan;
-        let place = |spot: Spot| (word(head, spot), start + usize::from(spot.offset));
-        match *op {
-            Op::Text { place: TextPlace::Offset(spot), field, body, .. } => {
-                self.text(sink, Leaf { plan, field, body }, place(spot), cursor)
-            }
-            Op::Bytes { offset, count, field, body, .. } => {
-                let leaf = Leaf { plan, field, body };
-                self.bytes(sink, leaf, place(count), place(offset), cursor)
-            }
-            Op::Array { count, offset, scope, field, body, .. } => {
-                let ((count, _), (first, link)) = (place(count), place(offset));
-                let list = List { count, first, link, number: None };
-                self.array(sink, Leaf { plan, field, body }, scope, list, cursor)
-            }
-            // A flat scope has no other steps.
-            _ => Ok(cursor),
-        }
     }
 
     /// The steps of a scope for a sink, if the scope is flat for it.
@@ -174,25 +145,4 @@ fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
         steps = tail;
     }
     (steps, cursor as usize)
-}
-
-/// A word in the first segment of a scope, which is complete.
-#[inline]
-pub(super) fn word(head: &[u8], spot: Spot) -> usize {
-    let at = usize::from(spot.offset);
-    match head.get(at..at + 2) {
-        Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
-        _ => 0,
-    }
-}
-
-/// Two words in the first segment of a scope, which is complete: the one at the spot in the low
-/// half, the next one in the high half.
-#[inline]
-pub(super) fn words(head: &[u8], spot: Spot) -> u32 {
-    let at = usize::from(spot.offset);
-    match head.get(at..at + 4) {
-        Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
-        _ => 0,
-    }
 }

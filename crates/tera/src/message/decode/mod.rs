@@ -1,8 +1,8 @@
 //! The one decoder: runs a plan over the bytes of a message and reports the results to a [`Sink`].
 
 mod flat;
-mod front;
 mod list;
+mod packed;
 mod path;
 mod sink;
 
@@ -15,10 +15,8 @@ use super::bounds::{self, Budget};
 use super::fault::Fault;
 use super::note::{NoteKind, Notes};
 use crate::schema::plan::{FieldKind, Fixed, Op, Plan, Scope, Spot, TextPlace};
-use crate::types::text::text_length;
-pub(crate) use front::{check_front, front};
-pub(crate) use list::in_order;
 use list::{Extent, List};
+pub(crate) use packed::in_order;
 pub(crate) use sink::{Group, Leaf, Silent, Sink};
 
 /// The results of reading a message, apart from its fields.
@@ -269,34 +267,10 @@ impl<'d, 'n> Run<'d, 'n> {
                         None => Err(Fault::Truncated.malformed(start, "its end")),
                     }
                 }
-                Op::Text { place, field, body, .. } => {
-                    let leaf = Leaf { plan, field, body };
-                    let place = match place {
-                        TextPlace::Offset(spot) => self.place(spot, base),
-                        TextPlace::Here(spot) => Ok((self.at(spot, base), self.at(spot, base))),
-                    };
-                    let end = place.and_then(|place| self.text(sink, leaf, place, cursor));
-                    end.map(|end| (cursor, last) = (end, end))
-                }
-                Op::Bytes { offset, count, field, body, .. } => {
-                    let leaf = Leaf { plan, field, body };
-                    let words = self.place(count, base);
-                    let words = words.and_then(|count| Ok((count, self.place(offset, base)?)));
-                    let end = words
-                        .and_then(|(count, place)| self.bytes(sink, leaf, count, place, cursor));
-                    end.map(|end| (cursor, last) = (end, end))
-                }
-                Op::Array { count, offset, scope, field, body, .. } => {
+                Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. } => {
                     let (left, lists, from, pairs) = group;
                     let number = (left > 0).then(|| lists - left);
-                    let leaf = Leaf { plan, field, body };
-                    let words = self.place(count, base);
-                    let words = words.and_then(|(count, _)| Ok((count, self.place(offset, base)?)));
-                    let end = words.and_then(|(count, (first, link))| {
-                        let list = List { count, first, link, number };
-                        self.array(sink, leaf, scope, list, cursor)
-                    });
-                    end.map(|end| {
+                    self.one_body(sink, op, base, number, cursor).map(|end| {
                         if number.is_none() {
                             cursor = end;
                         } else if left == 1 {
@@ -398,6 +372,40 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(())
     }
 
+    /// Reads a text, byte string or list whatever its offset is, noting deviations; returns its end.
+    /// `number` is its index if it is part of a group.
+    #[inline(never)]
+    fn one_body<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        op: &Op,
+        base: Base<'n>,
+        number: Option<u32>,
+        cursor: usize,
+    ) -> Result<usize> {
+        let plan = self.plan;
+        match *op {
+            Op::Text { place: text, field, body, .. } => {
+                let at = match text {
+                    TextPlace::Offset(spot) => self.place(spot, base)?,
+                    TextPlace::Here(spot) => (self.at(spot, base), self.at(spot, base)),
+                };
+                self.text(sink, Leaf { plan, field, body }, at, cursor)
+            }
+            Op::Bytes { offset, count, field, body, .. } => {
+                let (count, offset) = (self.place(count, base)?, self.place(offset, base)?);
+                self.bytes(sink, Leaf { plan, field, body }, count, offset, cursor)
+            }
+            Op::Array { count, offset, scope, field, body, .. } => {
+                let ((count, _), (first, link)) =
+                    (self.place(count, base)?, self.place(offset, base)?);
+                let list = List { count, first, link, number };
+                self.array(sink, Leaf { plan, field, body }, scope, list, cursor)
+            }
+            _ => Ok(cursor),
+        }
+    }
+
     /// Reads a text at offset `at`, which is stored at `place`; returns its end.
     #[inline]
     fn text<S: Sink<'d, 'n>>(
@@ -407,12 +415,8 @@ impl<'d, 'n> Run<'d, 'n> {
         (at, place): (usize, usize),
         cursor: usize,
     ) -> Result<usize> {
-        self.check_offset(at, place)?;
-        let rest = self.data.get(at..).unwrap_or_default();
-        let Some(length) = text_length(rest) else {
-            return Err(Fault::UnterminatedString.malformed(at, format!("{} bytes", rest.len())));
-        };
-        let text = rest.get(..length).unwrap_or_default();
+        bounds::check_offset(self.data, self.floor, at, place)?;
+        let text = bounds::text(self.data, at)?;
         let end = self.body(at, at + text.len() + 2, place, cursor)?;
         sink.text(leaf, text, at);
         Ok(end)
@@ -423,25 +427,19 @@ impl<'d, 'n> Run<'d, 'n> {
         &mut self,
         sink: &mut S,
         leaf: Leaf<'n>,
-        (count, count_at): (usize, usize),
+        count: (usize, usize),
         (at, place): (usize, usize),
         cursor: usize,
     ) -> Result<usize> {
-        if count == 0 {
+        if count.0 == 0 {
             if at != cursor {
                 self.note(NoteKind::OffsetMismatch, place);
             }
             sink.bytes(leaf, &[], cursor);
             return Ok(cursor);
         }
-        if at < self.floor || at > self.data.len() {
-            self.check_offset(at, place)?;
-        }
-        let Some(bytes) = self.data.get(at..at + count) else {
-            let found = format!("{count} bytes at {at} of {}", self.data.len());
-            return Err(Fault::BytesOutOfRange.malformed(count_at, found));
-        };
-        let end = self.body(at, at + count, place, cursor)?;
+        let bytes = bounds::bytes(self.data, self.floor, count, (at, place))?;
+        let end = self.body(at, at + bytes.len(), place, cursor)?;
         sink.bytes(leaf, bytes, at);
         Ok(end)
     }
@@ -489,23 +487,16 @@ impl<'d, 'n> Run<'d, 'n> {
     fn word(&self, at: usize) -> Result<usize> {
         bounds::word(self.data, at)
     }
-
-    #[inline]
-    fn check_offset(&self, at: usize, place: usize) -> Result<()> {
-        bounds::check_offset(self.data, self.floor, at, place)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::message::{Head, HeaderForm, Value};
-    use crate::schema::{Definition, Dialect, FileName, ParseOptions};
+    use crate::schema::Definition;
 
     /// Objects in two parts are read twice, with their lists, but nesting must not multiply that.
     #[test]
     fn nested_split_objects_take_linear_work() {
-        let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
-        let file = FileName::parse("S_A.1.def").unwrap();
         let (mut text, depth) = (String::new(), 30);
         for level in 0..depth {
             let dashes = "-".repeat(level);
@@ -513,7 +504,7 @@ mod tests {
             text.push_str(&format!("{dashes}-byte b\n{dashes}array l\n"));
         }
         text.push_str(&format!("{}byte x\n", "-".repeat(depth)));
-        let definition = Definition::parse(&file, &text, &options).unwrap();
+        let definition = Definition::of_text(&text);
         let plan = definition.plan();
         let mut value = Value::Record(vec![Value::Unsigned(9)]);
         for _ in 0..depth {
@@ -529,11 +520,9 @@ mod tests {
     /// The second pass, for split objects, must also continue after a group.
     #[test]
     fn a_field_can_follow_a_group_that_is_read_twice() {
-        let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "object o\narray l\n- array[interleaved] a\n- - byte x\n\
                     - array[interleaved] b\n- byte z\nobject o\n";
-        let definition = Definition::parse(&file, text, &options).unwrap();
+        let definition = Definition::of_text(text);
         let (plan, none) = (definition.plan(), || Value::Record(Vec::new()));
         let list = Value::List(vec![Value::Record(vec![Value::Unsigned(7)])]);
         let element = Value::Record(vec![list, Value::List(vec![none()]), Value::Unsigned(9)]);
@@ -546,10 +535,8 @@ mod tests {
     /// The offset of the second text comes after the first text.
     #[test]
     fn a_body_can_precede_the_words_of_another() {
-        let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
-        let file = FileName::parse("S_A.1.def").unwrap();
         let text = "offset a\nstring a\noffset b\nstring b\n";
-        let definition = Definition::parse(&file, text, &options).unwrap();
+        let definition = Definition::of_text(text);
         let mut bytes = Vec::new();
         definition.plan().encode(Head::plain(1), &Value::Absent, &mut bytes).unwrap();
         assert_eq!(bytes, [12, 0, 1, 0, 6, 0, 0, 0, 10, 0, 0, 0]);

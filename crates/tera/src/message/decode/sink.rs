@@ -49,7 +49,8 @@ impl<'n> Group<'n> {
     }
 }
 
-/// Receives the contents of a message; by default it ignores them.
+/// Receives the contents of a message. A method with a default reports no contents of its own: it
+/// only says where they are, or passes them to the other methods.
 pub(crate) trait Sink<'d, 'n> {
     /// Whether it wants fixed-size fields, objects and rows, in field order. Otherwise it receives
     /// everything else in byte order.
@@ -58,24 +59,18 @@ pub(crate) trait Sink<'d, 'n> {
     const SILENT: bool = false;
 
     /// Fixed-size fields in a segment. `data` is the start of the segment and holds all of them.
-    #[inline(always)]
-    fn fixed(&mut self, _plan: &'n Plan, _run: &'n [Fixed], _data: &'d [u8], _at: usize) {}
+    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize);
     /// A text, without its terminator.
-    #[inline(always)]
-    fn text(&mut self, _leaf: Leaf<'n>, _text: &'d [u8], _at: usize) {}
+    fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize);
     /// A byte string.
-    #[inline(always)]
-    fn bytes(&mut self, _leaf: Leaf<'n>, _bytes: &'d [u8], _at: usize) {}
+    fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], at: usize);
     /// A list, record or row, whose parts `fill` reports; `fill` also returns where it ends.
-    #[inline(always)]
     fn group<R>(
         &mut self,
-        _group: Group<'n>,
-        _at: usize,
+        group: Group<'n>,
+        at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
-    ) -> R {
-        fill(self).0
-    }
+    ) -> R;
     /// A list of contiguous elements, whose fixed-size fields are one step.
     #[inline(always)]
     fn packed(
@@ -123,6 +118,21 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     const FIXED: bool = false;
     const SILENT: bool = true;
 
+    #[inline(always)]
+    fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
+    #[inline(always)]
+    fn text(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {}
+    #[inline(always)]
+    fn bytes(&mut self, _: Leaf<'n>, _: &'d [u8], _: usize) {}
+    #[inline(always)]
+    fn group<R>(
+        &mut self,
+        _: Group<'n>,
+        _: usize,
+        fill: impl FnOnce(&mut Self) -> (R, usize),
+    ) -> R {
+        fill(self).0
+    }
     #[inline(always)]
     fn packed(&mut self, _: Leaf<'n>, _: u32, _: (usize, usize), _: &'d [u8]) {}
 }

@@ -44,13 +44,14 @@ const EXTRAS: [&str; 5] = ["$integrity", "$notes", "$system", "$trailing", "$ori
 
 impl Plan {
     /// Converts the fields of a message.
-    pub fn value_from_json(&self, json: &Json, leniency: Leniency) -> Result<Value<'static>> {
-        self.value_from(json.into(), leniency)
-    }
-
-    fn value_from(&self, json: Given<'_>, leniency: Leniency) -> Result<Value<'static>> {
-        let reader = FromJson { plan: self, leniency, given: json };
-        reader.record(&self.scope(self.root).fields, json.json(), &EXTRAS)
+    pub fn value_from_json<'j>(
+        &self,
+        json: impl Into<Given<'j>>,
+        leniency: Leniency,
+    ) -> Result<Value<'static>> {
+        let given = json.into();
+        let reader = FromJson { plan: self, leniency, given };
+        reader.record(&self.scope(self.root).fields, given.json(), &EXTRAS)
     }
 
     /// Appends the message that a JSON text describes to `out`. Fields decoded by an opener need
@@ -67,7 +68,7 @@ impl Plan {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let json = json.into();
-        let fields = self.value_from(json, leniency)?;
+        let fields = self.value_from_json(json, leniency)?;
         let extra = |key: &str| json.get(key).filter(|value| !value.is_null());
         let integrity = match form {
             HeaderForm::Plain => None,
@@ -94,7 +95,7 @@ impl Plan {
             if same {
                 out.truncate(start);
                 out.extend_from_slice(&original);
-                super::rewrite_head(head, out.get_mut(start..).unwrap_or_default());
+                head.put(out.get_mut(start..).unwrap_or_default());
                 return Ok(());
             }
         }
@@ -222,17 +223,12 @@ impl FromJson<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::schema::Definition;
     use worldwire_core::json::json;
-
-    fn definition(text: &str) -> Definition {
-        let file = FileName::parse("C_A.1.def").unwrap();
-        Definition::parse(&file, text, &ParseOptions::default()).unwrap()
-    }
 
     #[test]
     fn an_error_appends_nothing() {
-        let definition = definition("int32 a\n");
+        let definition = Definition::of_text("int32 a\n");
         for odd in [
             json!({ "a": "one" }),
             json!({ "b": 1 }),
@@ -249,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_header_is_an_object_or_missing() {
-        let definition = definition("byte a\n");
+        let definition = Definition::of_text("byte a\n");
         for (header, good) in [
             (json!({}), true),
             (json!(null), true),
@@ -269,7 +265,7 @@ mod tests {
     /// The message has a boolean that is neither 0 nor 1, and a trailing byte.
     #[test]
     fn the_original_is_used_if_its_end_is_unchanged() {
-        let definition = definition("bool a\n");
+        let definition = Definition::of_text("bool a\n");
         let encoded = |trailing: Json| {
             let original = json!({ "$hex": "060001000207" });
             let json = json!({ "a": true, "$trailing": trailing, "$original": original });
@@ -285,7 +281,7 @@ mod tests {
 
     #[test]
     fn lenient_headers_wrap() {
-        let definition = definition("byte a\n");
+        let definition = Definition::of_text("byte a\n");
         let json = json!({ "$integrity": { "counter": 4_294_967_297_u64, "checksum": -1.5 } });
         let mut out = Vec::new();
         let mut encode = |leniency| {

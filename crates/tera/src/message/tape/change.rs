@@ -10,7 +10,8 @@ use crate::message::Leniency;
 use crate::message::encode::MAX_BYTES;
 use crate::message::fault::Fault;
 use crate::message::scalar::{MAX_SCALAR, kind_of, write_scalar};
-use crate::message::value::{Step, Value, path_steps};
+use crate::message::steps::{Step, path_steps};
+use crate::message::value::Value;
 use crate::schema::plan::{Field, FieldKind, Op, Plan};
 
 static ABSENT: Value<'static> = Value::Absent;

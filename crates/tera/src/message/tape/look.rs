@@ -8,7 +8,8 @@ use super::Tape;
 use super::record::{Block, width};
 use crate::message::content::Content;
 use crate::message::scalar::{ScalarValue, read_scalar};
-use crate::message::value::{Step, Value, path_steps};
+use crate::message::steps::{Step, path_steps};
+use crate::message::value::Value;
 use crate::schema::plan::{Field, FieldKind, Plan, Scope, Spot};
 use crate::types::TextView;
 

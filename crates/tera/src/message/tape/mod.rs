@@ -8,7 +8,7 @@ use worldwire_core::Result;
 
 use super::note::Notes;
 use super::{Head, HeaderForm, Leniency};
-use super::{append_trailing, encode, read_front, rewrite_head, run_fields};
+use super::{append_trailing, encode, run_fields};
 use crate::schema::plan::Plan;
 use record::{Block, TapeSink};
 
@@ -88,7 +88,7 @@ impl Plan {
     /// Reads a message onto a tape, which is empty after an error.
     pub fn read_into(&self, message: &[u8], form: HeaderForm, tape: &mut Tape) -> Result<()> {
         tape.clear();
-        let front = read_front(message, form)?;
+        let head = Head::read(message, form)?;
         let root = self.scope(self.root);
         let mut sink = TapeSink::new(&mut tape.cells, root, form.bytes(), message.len());
         let outcome = run_fields(self, message, form, &mut sink);
@@ -96,7 +96,7 @@ impl Plan {
         match outcome {
             Ok(rest) => {
                 tape.used = used;
-                tape.head = Head { opcode: front.opcode, integrity: front.integrity };
+                tape.head = head;
                 (tape.notes, tape.end, tape.length) = (rest.notes, rest.end, message.len());
                 tape.bytes.extend_from_slice(message);
                 Ok(())
@@ -156,7 +156,7 @@ impl Tape {
         if self.stands() {
             out.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
             if self.changed == Changed::Values {
-                rewrite_head(self.head, out.get_mut(start..).unwrap_or_default());
+                self.head.put(out.get_mut(start..).unwrap_or_default());
             }
             return Ok(());
         }

@@ -80,6 +80,10 @@ impl<'t> TapeSink<'t> {
 impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     const FIXED: bool = false;
 
+    /// They stay bytes until they are requested.
+    #[inline(always)]
+    fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
+
     #[inline]
     fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize) {
         self.body(leaf, at, text.len());

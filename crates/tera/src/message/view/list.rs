@@ -6,9 +6,8 @@ use worldwire_core::{Error, Result};
 
 use super::location::RecordLocation;
 use super::{Item, RecordView, View, named, narrow};
-use crate::message::bounds::{Budget, Chain};
+use crate::message::bounds::{Budget, Chain, too_long};
 use crate::message::decode::{check_list, in_order};
-use crate::message::fault::Fault;
 use crate::schema::plan::{Field, FieldKind, LINKS};
 
 /// The elements of an array, or the values of a row, seen through a [`View`].
@@ -252,8 +251,7 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
         }
         let next = self.check_links(at, index).map_err(|error| error.inside_item(index))?;
         if index + 1 == count && next != 0 {
-            let found = format!("a link to {next} after {count} elements");
-            return Err(Fault::ArrayChainLong.malformed(at + 2, found));
+            return Err(too_long(next, count, at + 2));
         }
         Ok(())
     }
@@ -267,18 +265,8 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
             chain: Chain::new(),
             budget: Budget::of(data.len()),
         });
-        if at == 0 {
-            return Err(Fault::ArrayChainShort.malformed(*link, format!("{index} of {count}")));
-        }
-        if index > 0 {
-            chain.follow(at, *link)?;
-        }
-        self.view.check(at, *link)?;
-        let here = self.view.word(at)?;
-        if here != at {
-            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
-        }
-        let next = self.view.word(at + 2)?;
+        let floor = self.view.floor();
+        let next = chain.element((data, floor), (at, *link), (index, count.into()))?;
         let start = at + LINKS;
         self.view.need(start, element.size)?;
         budget.spend(element.cost as usize, start)?;

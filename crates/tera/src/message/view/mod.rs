@@ -13,11 +13,10 @@ use super::decode::segment;
 use super::fault::Fault;
 use super::note::Notes;
 use super::scalar::{ScalarValue, read_scalar};
-use super::value::{Step, path_steps};
+use super::steps::{Step, path_steps};
 use super::visit::{Visit, VisitSink};
-use super::{HeaderForm, check_front, run_fields};
+use super::{Head, HeaderForm, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
-use crate::types::text::text_length;
 use crate::types::{Scalar, TextView};
 use location::RecordLocation;
 
@@ -74,7 +73,7 @@ impl<'d, 'p> View<'d, 'p> {
     /// Checks the length of a message and the fixed part of its root record.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
-        check_front(message, form)?;
+        Head::check(message, form)?;
         let (root, start) = (plan.scope(plan.root), form.bytes());
         let view =
             Self { plan, data: message, root: RecordLocation::new(&root.fields, start, false) };
@@ -289,12 +288,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
             }
             TextPlace::Here(spot) => self.at_spot(spot)?,
         };
-        let rest = view.data.get(begin..).unwrap_or_default();
-        let Some(length) = text_length(rest) else {
-            let found = format!("{} bytes", rest.len());
-            return Err(Fault::UnterminatedString.malformed(begin, found));
-        };
-        Ok(Piece::new(begin, length))
+        Ok(Piece::new(begin, bounds::text(view.data, begin)?.len()))
     }
 
     #[inline(never)]
@@ -306,13 +300,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
             return Ok(Piece::new(0, 0));
         }
         let begin = view.word(place)?;
-        if begin != view.data.len() {
-            view.check(begin, place)?;
-        }
-        if begin + length > view.data.len() {
-            let found = format!("{length} bytes at {begin} of {}", view.data.len());
-            return Err(Fault::BytesOutOfRange.malformed(count, found));
-        }
+        bounds::bytes(view.data, view.floor(), (length, count), (begin, place))?;
         Ok(Piece::new(begin, length))
     }
 

@@ -14,7 +14,6 @@ use worldwire_tera::schema::{ParseOptions, Problem, Set};
 use super::folder::{self, Texts};
 use crate::cli::Common;
 use crate::output::{Failure, complain, print, say};
-use crate::report;
 
 /// Editors write a file in several steps; changes within this time count as one.
 const SETTLED: Duration = Duration::from_millis(50);
@@ -79,8 +78,7 @@ fn tell(set: &Set, texts: &Texts, json: bool, common: &Common) -> Result<bool, F
         return Ok(errors == 0);
     }
     texts.tell(common);
-    let shown = of_set.iter().filter(|problem| !common.quiet || problem.is_error());
-    report::diagnostics(shown.map(|problem| &problem.diagnostic));
+    folder::tell(&of_set, common.quiet);
     let warnings = all().count() - errors;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let (files, good, names) = (set.files(), set.definitions().count(), set.names().count());

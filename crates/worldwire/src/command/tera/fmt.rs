@@ -8,7 +8,6 @@ use worldwire_tera::schema::format::canonical;
 use super::folder;
 use crate::cli::{Common, Target};
 use crate::output::{Failure, print, write_all};
-use crate::report;
 
 pub(super) fn run(paths: &[PathBuf], check: bool, common: &Common) -> Result<(), Failure> {
     let mut out = String::new();
@@ -54,10 +53,5 @@ pub(super) fn run(paths: &[PathBuf], check: bool, common: &Common) -> Result<(),
 
 /// The canonical text. If it cannot be parsed, its problems are reported.
 fn tidy(name: &str, text: &str) -> Option<String> {
-    let problems = match canonical(name, text) {
-        Ok(tidy) => return Some(tidy),
-        Err(problems) => problems,
-    };
-    report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
-    None
+    canonical(name, text).map_err(|problems| folder::tell(&problems, false)).ok()
 }

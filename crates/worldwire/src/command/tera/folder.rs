@@ -166,9 +166,15 @@ pub(in crate::command) fn set(
     let texts = texts(paths, common)?;
     texts.tell(common);
     let set = Set::load(texts.files, options);
-    let problems: Vec<Problem> = texts.places.problems(&set).filter(Problem::is_error).collect();
-    report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
+    tell(&texts.places.problems(&set).collect::<Vec<_>>(), true);
     Ok(set)
+}
+
+/// Reports problems; if quiet, only errors. Returns whether there are no errors.
+pub(super) fn tell(problems: &[Problem], quiet: bool) -> bool {
+    let shown = problems.iter().filter(|problem| !quiet || problem.is_error());
+    report::diagnostics(shown.map(|problem| &problem.diagnostic));
+    !problems.iter().any(Problem::is_error)
 }
 
 /// The definition given as NAME or NAME.VERSION.

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use worldwire_tera::file::{CodeMap, MapKind, text};
 
-use super::map;
+use super::{folder, map};
 use crate::cli::{Common, Target};
 use crate::definitions::shell;
 use crate::input;
 use crate::output::{Failure, Place, shown, write_all};
-use crate::report;
 
 /// The file of a map, with its content when it was read.
 #[derive(Default)]
@@ -33,8 +32,7 @@ impl GrowingMap {
             return Err(refuse(&format!("is a JSON map, which cannot be extended; {convert}")));
         }
         let (map, problems) = CodeMap::parse(MapKind::Protocol, &shown(&file), &text);
-        let shown = problems.iter().filter(|problem| !common.quiet || problem.is_error());
-        report::diagnostics(shown.map(|problem| &problem.diagnostic));
+        folder::tell(&problems, common.quiet);
         map::wants_opcodes(&file, &map)?;
         Ok(Self { file, bytes, map })
     }

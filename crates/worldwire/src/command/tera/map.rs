@@ -9,13 +9,11 @@ use serde_json::json;
 use worldwire_core::{listed, nearest};
 use worldwire_tera::file::library::sender;
 use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
-use worldwire_tera::schema::Problem;
 
 use super::folder;
 use crate::cli::{Common, Target, TeraMapForm};
 use crate::definitions::shell;
 use crate::output::{Failure, complain, print, shown, write_all};
-use crate::report;
 
 pub(super) fn show(
     file: &Path,
@@ -135,16 +133,11 @@ fn read_choosing(
 ) -> Result<(CodeMap, bool), Failure> {
     let text = folder::read(file, common)?;
     let path = file.display().to_string();
-    let report = |problems: Vec<Problem>| {
-        let shown = problems.iter().filter(|problem| !common.quiet || problem.is_error());
-        report::diagnostics(shown.map(|problem| &problem.diagnostic));
-        !problems.iter().any(Problem::is_error)
-    };
     if !text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
         let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let kind = MapName::parse(&name).map_or(MapKind::SystemMessages, |name| name.kind);
         let (map, problems) = CodeMap::parse(kind, &path, &text);
-        return Ok((map, report(problems)));
+        return Ok((map, folder::tell(&problems, common.quiet)));
     }
     // An object with names and codes, or a data.json.
     if let Ok(Pairs(pairs)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
@@ -155,7 +148,7 @@ fn read_choosing(
         return Ok((map, true));
     }
     let (mut bundle, problems) = Bundle::parse(&path, &text);
-    let clean = report(problems);
+    let clean = folder::tell(&problems, common.quiet);
     let revisions: Vec<String> = bundle.maps.keys().map(ToString::to_string).collect();
     let chosen = match (revision, bundle.maps.len()) {
         (Some(revision), _) => bundle.maps.remove(&revision),
