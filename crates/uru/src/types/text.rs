@@ -235,7 +235,7 @@ impl<const N: usize> TextFormat for NetText<N> {
             let at = reader.position() as u64;
             let count = usize::from(u16::from_le_bytes(reader.take_array()?));
             if count >= N {
-                return Err(too_long(N - 1, count).at(at));
+                return Err(too_long(N - 1, count * 2, true).at(at));
             }
             let units = reader.take(count * 2)?;
             Ok((units, reader.span_behind(Form::Utf16, units.len())))
@@ -246,7 +246,7 @@ impl<const N: usize> TextFormat for NetText<N> {
     fn encode(stored: &[u8], writer: &mut Writer) -> Result<()> {
         let count = stored.len() / 2;
         let small = u16::try_from(count).ok().filter(|_| count < N);
-        writer.u16(small.ok_or_else(|| too_long(N - 1, count))?);
+        writer.u16(small.ok_or_else(|| too_long(N - 1, stored.len(), true))?);
         writer.bytes(stored);
         Ok(())
     }
@@ -254,7 +254,7 @@ impl<const N: usize> TextFormat for NetText<N> {
     fn from_json(json: Given<'_>) -> Result<Vec<u8>> {
         let stored = whole_units(json::text(&json, wide)?, true)?;
         let count = stored.len() / 2;
-        if count < N { Ok(stored) } else { Err(too_long(N - 1, count)) }
+        if count < N { Ok(stored) } else { Err(too_long(N - 1, stored.len(), true)) }
     }
 }
 
@@ -322,7 +322,7 @@ impl TextFormat for ZeroEnded {
 
     fn encode(stored: &[u8], writer: &mut Writer) -> Result<()> {
         if zero_unit(stored, true).is_some() {
-            return Err(Error::value("text without zero units", "a zero unit"));
+            return Err(inner_zero(true));
         }
         writer.bytes(stored);
         writer.u16(0);
@@ -441,7 +441,7 @@ pub(crate) fn encode_padded(
     writer: &mut Writer,
 ) -> Result<()> {
     let Some(rest) = (count * unit(wide)).checked_sub(stored.len()) else {
-        return Err(too_long(count, stored.len() / unit(wide)));
+        return Err(too_long(count, stored.len(), wide));
     };
     writer.bytes(stored);
     writer.zeros(rest);
@@ -454,8 +454,11 @@ pub(crate) fn padded_from_json(json: Given<'_>, count: usize, wide: bool) -> Res
     let size = count * unit(wide);
     if json.get("text").is_none() {
         let mut stored = whole_units(json::text(&json, encode)?, wide)?;
+        if zero_unit(&stored, wide).is_some() {
+            return Err(inner_zero(wide));
+        }
         if stored.len() > size {
-            return Err(too_long(count, stored.len() / unit(wide)));
+            return Err(too_long(count, stored.len(), wide));
         }
         stored.resize(size, 0);
         return Ok(stored);
@@ -471,9 +474,13 @@ pub(crate) fn padded_from_json(json: Given<'_>, count: usize, wide: bool) -> Res
     }
     // Readers end the text at the first zero.
     match zero_unit(&stored, wide) {
-        Some(end) if end < text => Err(Error::value("text without zeros", "a zero").inside("text")),
+        Some(end) if end < text => Err(inner_zero(wide).inside("text")),
         end if end != Some(text) && text < size => {
-            Err(Error::value("a zero first", "another unit").inside("deadMemory"))
+            let (wanted, found) = match wide {
+                true => ("a zero unit first", "another unit"),
+                false => ("a NUL byte first", "another byte"),
+            };
+            Err(Error::value(wanted, found).inside("deadMemory"))
         }
         _ => Ok(stored),
     }
@@ -493,8 +500,17 @@ fn zero_unit(stored: &[u8], wide: bool) -> Option<usize> {
 }
 
 #[cold]
-fn too_long(max: usize, count: usize) -> Error {
-    Error::limit("units of this string", max as u64, count as u64)
+fn too_long(max: usize, bytes: usize, wide: bool) -> Error {
+    let what = if wide { "units of this string" } else { "bytes of this string" };
+    Error::limit(what, max as u64, (bytes / unit(wide)) as u64)
+}
+
+#[cold]
+fn inner_zero(wide: bool) -> Error {
+    match wide {
+        true => Error::value("text without zero units", "a zero unit"),
+        false => Error::value("text without NUL bytes", "a NUL byte"),
+    }
 }
 
 /// Refuses half a unit.
@@ -553,6 +569,6 @@ mod tests {
         assert_eq!(FixedText::<4>::from_json((&json).into()).unwrap(), value);
         let wrong = json!({"text": "ab", "deadMemory": {"$hex": "0707"}});
         let error = FixedText::<4>::from_json((&wrong).into()).unwrap_err();
-        assert_eq!(error.to_string(), "deadMemory: wanted a zero first, found another unit");
+        assert_eq!(error.to_string(), "deadMemory: wanted a NUL byte first, found another byte");
     }
 }
