@@ -221,7 +221,7 @@ fn sender_of(case: &Json) -> std::result::Result<Side, String> {
     }
 }
 
-/// What a server makes of bytes after an unencrypted setup.
+/// How a server handles bytes after an unencrypted setup.
 fn malformed(case: &Json) -> Outcome {
     let service = service_of(case)?;
     check(sender_of(case)? == Side::Client, "only a client can be malformed here")?;

@@ -167,7 +167,7 @@ impl Scene {
             NetMessage::MembersList(list) => {
                 let members = list.members.iter().filter_map(|member| {
                     let name = member.client.player_name.as_ref();
-                    Some((member.client.player_id?, name.map(|name| name.to_text().into_owned())))
+                    Some((member.client.player_id?, name.map(|name| name.to_text())))
                 });
                 let now: BTreeMap<u32, String> = members
                     .map(|(player, name)| (player, name.unwrap_or_default()))
@@ -185,7 +185,7 @@ impl Scene {
                 let client = &update.member.client;
                 let Some(player) = client.player_id else { return Ok(Vec::new()) };
                 let name = client.player_name.as_ref();
-                let name = name.map(|name| name.to_text().into_owned()).unwrap_or_default();
+                let name = name.map(|name| name.to_text()).unwrap_or_default();
                 let came = update.was_added.is_true();
                 let seen = joined_or_left(player, &name, came);
                 match came {

@@ -177,10 +177,7 @@ impl Interpreter<Connection> for Reading {
     }
 
     fn secrets(&self, connection: &Connection) -> Option<String> {
-        let (service, (seed, key)) = (connection.service()?, connection.session()?);
-        let mut ring = KeyRing::new();
-        ring.insert_session(service, *seed, key.clone());
-        Some(ring.format(KeyFileFormat::Toml).to_string())
+        connection.opened_with().map(|ring| ring.format(KeyFileFormat::Toml).to_string())
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {

@@ -161,28 +161,26 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
         return field_reason(line, field);
     }
     Some(match sign {
-        _ if is("InitialAgeStateSent") => "D-14: clones count as initial messages, too",
+        _ if is("InitialAgeStateSent") => "clones count as initial messages, too",
         _ if is("MembersList") => {
-            "chapter 10: the recorded server lists nobody before the own avatar is loaded"
+            "the recorded server lists nobody before the own avatar is loaded"
         }
-        '-' if is("SDLState initial") => "D-16: a list of rooms limits the states",
-        '-' if has("[ends client]") => "D-41: a text that ends clients",
-        '+' if has("[empty]") => "D-36: the recorded server cannot read an empty wide text",
-        '!' if has("[beyond ASCII]") => "chapter 10: the recorded server garbles wide text",
-        '!' if has("plAvPushBrainMsg") => {
-            "D-01: the recorded server rewrites the brain, and changes it"
-        }
+        '-' if is("SDLState initial") => "a list of rooms limits the states",
+        '-' if has("[ends client]") => "a text that ends clients",
+        '+' if has("[empty]") => "the recorded server cannot read an empty wide text",
+        '!' if has("[beyond ASCII]") => "the recorded server garbles wide text",
+        '!' if has("plAvPushBrainMsg") => "the recorded server rewrites the brain, and changes it",
         '-' | '+' if is("LoadClone initial") && has("Hen") => {
-            "D-14, D-42: no clones for a members request; the new owner's name after a crash"
+            "no clones for a members request; the new owner's name after a crash"
         }
         '-' | '+' if is("LoadClone initial") => {
-            "D-14: clones at the state request, all of them, and none at a members request"
+            "clones at the state request, all of them, and none at a members request"
         }
         '-' | '+' if has("plServerReplyMsg") => {
-            "D-12: a holder gets its lock again; and a race, in which the order of the capture is not \
+            "a holder gets its lock again; and a race, in which the order of the capture is not \
              the one in which the recorded server took two requests"
         }
-        '-' if is("GroupOwner true") => "D-19: the player present longest becomes the owner",
+        '-' if is("GroupOwner true") => "the player present longest becomes the owner",
         _ => return None,
     })
 }
@@ -193,15 +191,15 @@ fn field_reason(line: &str, field: &str) -> Option<&'static str> {
     let class = line.split(' ').next()?;
     Some(match (class, name) {
         ("GameMessage" | "GameMessageDirected", "msg") if is_non_local(why) => {
-            "D-09: the recorded server sets the non-local bit, which clients set themselves"
+            "the recorded server sets the non-local bit, which clients set themselves"
         }
         ("GameMessage" | "GameMessageDirected", "text") if line.contains("[beyond ASCII]") => {
-            "chapter 10: the recorded server garbles wide text"
+            "the recorded server garbles wide text"
         }
         ("LoadClone", "flags" | "object" | "spawn" | "msg")
             if line.starts_with("LoadClone initial") =>
         {
-            "D-14: the message that loaded the clone; the recorded server makes up a new one"
+            "the message that loaded the clone; the recorded server makes up a new one"
         }
         ("MembersList", "members") if why.starts_with('[') => {
             "members in the order in which they joined; the recorded server keeps none"
@@ -213,13 +211,13 @@ fn field_reason(line: &str, field: &str) -> Option<&'static str> {
             "chapter 4: bytes that are not deflated may be of type 0 or 3"
         }
         ("SDLState", "vars") if why.starts_with(".$") && why.ends_with(": not wanted") => {
-            "D-20: nested variables merge; the recorded server forgets what was not sent again"
+            "nested variables merge; the recorded server forgets what was not sent again"
         }
         ("SDLStateBCast", "flags" | "compression") => {
-            "D-24: the message as it was sent; the recorded server rewrites it"
+            "the message as it was sent; the recorded server rewrites it"
         }
         ("SDLStateBCast", "vars") if why.ends_with(": missing") => {
-            "D-24: only changes are forwarded; the recorded server sends the whole state"
+            "only changes are forwarded; the recorded server sends the whole state"
         }
         _ => return None,
     })
@@ -450,7 +448,7 @@ fn payload_text(payload: &[u8]) -> String {
     }
 }
 
-/// The payload, uncompressed and without the bit that the recorded server sets (D-09).
+/// The payload, uncompressed and without the bit that the recorded server sets.
 fn plain_payload(bytes: &[u8]) -> Vec<u8> {
     let limits = &Limits::DEFAULT;
     let mut inflater = Inflater::new();

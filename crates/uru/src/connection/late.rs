@@ -48,7 +48,7 @@ impl Connection {
     /// setup packets and the keys that fit, or by messages of a file connection.
     #[must_use]
     pub fn observer_from_the_middle(keys: Arc<KeyRing>) -> Self {
-        let role = Role::Observer { keys, y: None, exchange: None };
+        let role = Role::observer(keys, None);
         let phases = [Phase::Late, Phase::Setup];
         Self::new(role, Bounds::default(), phases, Duration::ZERO)
     }

@@ -65,7 +65,6 @@ pub use relay::RelayRandom;
 pub use sender::Sender;
 
 use crate::connect::SetupPacket;
-use crate::crypt::exchange::SessionKey;
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
 use config::refused;
@@ -81,8 +80,6 @@ pub struct Connection {
     sender: Sender,
     /// The streams of both sides, as far as this role reads them; by [`Side::index`].
     streams: [Stream; 2],
-    /// Observer: the seed and the key of an encrypted connection.
-    session: Option<([u8; 7], SessionKey)>,
     /// The services it may belong to, while the connect packet is missing and only messages can
     /// decide.
     candidates: Vec<Candidate>,
@@ -142,7 +139,7 @@ impl Connection {
     /// Observes both sides. Reading encrypted connections takes the shard's private keys.
     #[must_use]
     pub fn observer(keys: Arc<KeyRing>) -> Self {
-        let role = Role::Observer { keys, y: None, exchange: None };
+        let role = Role::observer(keys, None);
         Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
@@ -179,7 +176,7 @@ impl Connection {
     /// not match the packets that arrive, the observer computes its own.
     #[must_use]
     pub fn observer_expecting(keys: Arc<KeyRing>, computed: Arc<CapturedExchange>) -> Self {
-        let role = Role::Observer { keys, y: None, exchange: Some(computed) };
+        let role = Role::observer(keys, Some(computed));
         Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
@@ -188,7 +185,6 @@ impl Connection {
         Self {
             sender: Sender::new(role, bounds, now),
             streams: [Stream::new(Side::Client, client), Stream::new(Side::Server, server)],
-            session: None,
             candidates: Vec::new(),
             events: VecDeque::new(),
         }
@@ -200,12 +196,15 @@ impl Connection {
         self.sender.service
     }
 
-    /// For an observer of an encrypted connection: the server's seed and the session key, once
-    /// known. [`KeyRing::insert_session`] uses them to make the connection readable without the
-    /// server's key.
+    /// What an observer decrypts the connection with, once known. The ring makes the connection
+    /// readable without the server's key.
     #[must_use]
-    pub fn session(&self) -> Option<(&[u8; 7], &SessionKey)> {
-        self.session.as_ref().map(|(seed, key)| (seed, key))
+    pub fn opened_with(&self) -> Option<KeyRing> {
+        let Role::Observer { session, .. } = &self.sender.half.role else { return None };
+        let (seed, key) = session.as_ref()?;
+        let mut ring = KeyRing::new();
+        ring.insert_session(self.service()?, *seed, key.clone());
+        Some(ring)
     }
 }
 

@@ -14,7 +14,7 @@ use super::config::{ClientConfig, ServerConfig};
 use super::event::Unit;
 use super::ping::ping;
 use super::relay::{RelayState, check_message};
-use crate::crypt::exchange::SharedSecret;
+use crate::crypt::exchange::{SessionKey, SharedSecret};
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service};
@@ -44,8 +44,16 @@ pub enum Role {
         /// The client's number, once known.
         y: Option<Vec<u8>>,
         exchange: Option<Arc<CapturedExchange>>,
+        /// The seed and the key of an encrypted connection, once known.
+        session: Option<([u8; 7], SessionKey)>,
     },
     Relay(Box<RelayState>),
+}
+
+impl Role {
+    pub(super) fn observer(keys: Arc<KeyRing>, exchange: Option<Arc<CapturedExchange>>) -> Self {
+        Self::Observer { keys, y: None, exchange, session: None }
+    }
 }
 
 impl connection::Role for Role {

@@ -137,7 +137,7 @@ impl Connection {
     /// Handles a setup packet as an observer. After the server's, nothing more can be learned.
     fn observe_setup(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         let service = self.service();
-        let Role::Observer { keys, y, exchange } = &mut self.sender.half.role else {
+        let Role::Observer { keys, y, exchange, .. } = &mut self.sender.half.role else {
             return Ok(());
         };
         let seed = match (side, packet) {
@@ -189,7 +189,9 @@ impl Connection {
         seed: Option<[u8; 7]>,
         key: &SessionKey,
     ) {
-        self.session = seed.map(|seed| (seed, key.clone()));
+        if let Role::Observer { session, .. } = &mut self.sender.half.role {
+            *session = seed.map(|seed| (seed, key.clone()));
+        }
         self.establish(service, Some([key, key]));
     }
 

@@ -103,11 +103,6 @@ fn net_messages() -> Vec<Vec<u8>> {
 }
 
 pub(super) static TARGETS: &[Target] = &[
-    Target {
-        name: "uru_net_message",
-        run: |data| super::field::<NetMessage<'_>>(data),
-        seeds: net_messages,
-    },
     Target { name: "uru_safety", run: safety, seeds: net_messages },
     Target { name: "uru_patch", run: patch, seeds: net_messages },
 ];

@@ -30,7 +30,7 @@ use crate::vault::VaultNode;
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let states = sdl::TARGETS.iter().chain(age::TARGETS);
     let connections = connection::TARGETS.iter().chain(connection::ENCRYPTED);
-    TARGETS.iter().chain(game::TARGETS).chain(states).chain(connections)
+    TARGETS.iter().chain(FIELDS).chain(game::TARGETS).chain(states).chain(connections)
 }
 
 /// SDL files of the project, and their descriptors.
@@ -155,16 +155,23 @@ fn again<'d, F: Field<'d>>(bytes: &'d [u8]) -> Result<(Vec<u8>, String)> {
     Ok((encoded(|writer| value.encode(writer))?, root_json(&reader.finish())))
 }
 
-/// A stand-alone format.
+/// A stand-alone format that can be read from JSON.
 struct Format {
     /// Checks the invariants.
     from_json: fn(&Json),
     seeds: fn() -> Vec<Vec<u8>>,
 }
 
+/// Declares the stand-alone formats: a target for the bytes of each, with a number of seeds, and the
+/// list for their JSON.
 macro_rules! formats {
-    ($($type:ty;)*) => {
-        &[$(Format {
+    ($($name:literal $type:ty, $samples:literal;)*) => {
+        static FIELDS: &[Target] = &[$(Target {
+            name: $name,
+            run: |data| field::<$type>(data),
+            seeds: || samples::<$type>($samples),
+        }),*];
+        static FORMATS: &[Format] = &[$(Format {
             from_json: |json| {
                 let Some(bytes) = from_json::<$type>(json) else { return };
                 let again = again::<$type>(&bytes);
@@ -176,31 +183,39 @@ macro_rules! formats {
                 let texts = samples::<$type>(16).into_iter().filter_map(|bytes| json(bytes).ok());
                 texts.map(String::into_bytes).collect()
             },
-        }),*]
+        }),*];
     };
 }
 
-/// The stand-alone formats that can be read from JSON.
-static FORMATS: &[Format] = formats! {
-    ConnectPacket;
-    SetupPacket<'_>;
-    VaultNode<'_>;
-    Manifest<'_>;
-    FileList<'_>;
-    NetAgeInfo<'_>;
-    BitVector;
-    SafeString<'_>;
-    SafeWString<'_>;
-    Key<'_>;
-    Str<'_, 40>;
-    TermStr<'_>;
-    ZStr<'_>;
-    WFix<'_, 20>;
-    NetMessage<'_>;
-    PlasmaMessage<'_>;
-    SharedState<'_>;
-    SafeWString<'_, 12>;
-};
+formats! {
+    "uru_connect" ConnectPacket, 16;
+    "uru_setup" SetupPacket<'_>, 16;
+    "uru_vault_node" VaultNode<'_>, 16;
+    "uru_bit_vector" BitVector, 16;
+    "uru_safe_string" SafeString<'_>, 16;
+    "uru_safe_wstring" SafeWString<'_>, 16;
+    "uru_uoid" Uoid<'_>, 16;
+    "uru_key" Key<'_>, 16;
+    "uru_location" Location, 16;
+    "uru_unified_time" UnifiedTime, 16;
+    "uru_creatable" Creatable, 16;
+    "uru_age_info" NetAgeInfo<'_>, 16;
+    "uru_manifest" Manifest<'_>, 16;
+    "uru_file_list" FileList<'_>, 16;
+    "uru_plasma_message" PlasmaMessage<'_>, 400;
+    "uru_avatar_object" AvatarObject<'_>, 60;
+    "uru_notify_event" NotifyEvent<'_>, 60;
+    "uru_age_link" AgeLink<'_>, 30;
+    "uru_shared_state" SharedState<'_>, 30;
+    "uru_client_guid" ClientGuid<'_>, 30;
+    "uru_generic_type" GenericType<'_>, 40;
+    "uru_net_wstring" SafeWString<'_, 12>, 16;
+    "uru_net_message" NetMessage<'_>, 400;
+    "uru_str" Str<'_, 40>, 16;
+    "uru_term_str" TermStr<'_>, 16;
+    "uru_zero_str" ZStr<'_>, 16;
+    "uru_fixed_str" WFix<'_, 20>, 16;
+}
 
 /// One of every message, in several generated variants.
 fn messages(service: Service, sender: Side) -> Vec<Vec<u8>> {
@@ -278,19 +293,6 @@ macro_rules! message_target {
     };
 }
 
-macro_rules! field_target {
-    ($name:literal, $type:ty) => {
-        field_target! { $name, $type, 16 }
-    };
-    ($name:literal, $type:ty, $samples:literal) => {
-        Target {
-            name: $name,
-            run: |data| field::<$type>(data),
-            seeds: || samples::<$type>($samples),
-        }
-    };
-}
-
 static TARGETS: &[Target] = &[
     message_target! { "uru_gatekeeper_client", Gatekeeper, Client },
     message_target! { "uru_gatekeeper_server", Gatekeeper, Server },
@@ -300,28 +302,6 @@ static TARGETS: &[Target] = &[
     message_target! { "uru_game_server", Game, Server },
     message_target! { "uru_file_client", File, Client },
     message_target! { "uru_file_server", File, Server },
-    field_target! { "uru_connect", ConnectPacket },
-    field_target! { "uru_setup", SetupPacket<'_> },
-    field_target! { "uru_vault_node", VaultNode<'_> },
-    field_target! { "uru_bit_vector", BitVector },
-    field_target! { "uru_safe_string", SafeString<'_> },
-    field_target! { "uru_safe_wstring", SafeWString<'_> },
-    field_target! { "uru_uoid", Uoid<'_> },
-    field_target! { "uru_key", Key<'_> },
-    field_target! { "uru_location", Location },
-    field_target! { "uru_unified_time", UnifiedTime },
-    field_target! { "uru_creatable", Creatable },
-    field_target! { "uru_age_info", NetAgeInfo<'_> },
-    field_target! { "uru_manifest", Manifest<'_> },
-    field_target! { "uru_file_list", FileList<'_> },
-    field_target! { "uru_plasma_message", PlasmaMessage<'_>, 400 },
-    field_target! { "uru_avatar_object", AvatarObject<'_>, 60 },
-    field_target! { "uru_notify_event", NotifyEvent<'_>, 60 },
-    field_target! { "uru_age_link", AgeLink<'_>, 30 },
-    field_target! { "uru_shared_state", SharedState<'_>, 30 },
-    field_target! { "uru_client_guid", ClientGuid<'_>, 30 },
-    field_target! { "uru_generic_type", GenericType<'_>, 40 },
-    field_target! { "uru_net_wstring", SafeWString<'_, 12> },
     Target {
         name: "uru_manifest_text",
         run: manifest_text,

@@ -73,7 +73,7 @@ macro_rules! net_messages {
     ) => {
         walked_classes! {
             $(#[doc = $doc])*
-            pub enum NetMessage<$a>: u16;
+            pub enum NetMessage<$a>: u16, header NetHeader;
             named { $($named $named_name in $named_parent)* }
             $(
                 $(#[doc = $cdoc])*
@@ -389,34 +389,6 @@ net_messages! {
 }
 
 impl<'d> NetMessage<'d> {
-    /// The header of the message; `None` for a class without a known layout.
-    #[must_use]
-    pub fn header(&self) -> Option<&NetHeader> {
-        Some(match self {
-            Self::PagingRoom(message) => &message.header,
-            Self::GroupOwner(message) => &message.header,
-            Self::GameStateRequest(message) => &message.header,
-            Self::GameMessage(message) => &message.header,
-            Self::Voice(message) => &message.header,
-            Self::TestAndSet(message) => &message.header,
-            Self::GetSharedState(message) => &message.header,
-            Self::ObjStateRequest(message) => &message.header,
-            Self::ObjectUpdateFilter(message) => &message.header,
-            Self::MembersListReq(message) => &message.header,
-            Self::MembersList(message) => &message.header,
-            Self::MemberUpdate(message) => &message.header,
-            Self::InitialAgeStateSent(message) => &message.header,
-            Self::ListenListUpdate(message) => &message.header,
-            Self::SdlState(message) => &message.header,
-            Self::SdlStateBCast(message) => &message.state.header,
-            Self::GameMessageDirected(message) => &message.game.header,
-            Self::RelevanceRegions(message) => &message.header,
-            Self::LoadClone(message) => &message.header,
-            Self::PlayerPage(message) => &message.header,
-            Self::Other(_) => return None,
-        })
-    }
-
     /// Walks a net message, including its class index, to the end of the enclosing part.
     pub(crate) fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();

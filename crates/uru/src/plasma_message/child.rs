@@ -30,19 +30,99 @@ impl<C> Child<C> {
     pub const NONE: Self = Self(None);
 }
 
-/// Returns the class index of the next object without advancing.
-fn next_class<T>(reader: &Reader<'_, T>) -> Result<u16> {
-    match reader.rest().first_chunk() {
-        Some(index) => Ok(u16::from_le_bytes(*index)),
-        None => {
-            let error = Error::incomplete(2, reader.remaining());
-            Err(error.at(reader.position() as u64))
-        }
+/// An object whose class must have a known layout, because an object inside a message has no length
+/// field and cannot be skipped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known<C>(pub C);
+
+impl<C> From<C> for Known<C> {
+    fn from(object: C) -> Self {
+        Self(object)
     }
 }
 
-fn is_known<'d, C: Classes<'d>>(class: u16) -> bool {
-    C::info(class.into()).is_some_and(|info| info.fields.is_some())
+/// Returns the class index of the next object without advancing.
+fn next_class<'d, C: Field<'d>, T>(reader: &Reader<'_, T>) -> Result<u32> {
+    let Some(index) = reader.rest().get(..C::LEAST) else {
+        let error = Error::incomplete(C::LEAST, reader.remaining());
+        return Err(error.at(reader.position() as u64));
+    };
+    Ok(index.iter().rev().fold(0, |index, byte| index << 8 | u32::from(*byte)))
+}
+
+fn is_known<'d, C: Classes<'d>>(class: u32) -> bool {
+    C::info(class).is_some_and(|info| info.fields.is_some())
+}
+
+/// What is expected and found instead of a class with a known layout.
+#[cold]
+fn unknown<'d, C: Classes<'d>>(class: u32) -> (&'static str, String) {
+    let found = match C::NAMES.name(class.into()) {
+        Some(name) => format!("{name} (0x{class:04x})"),
+        None => format!("class 0x{class:04x}"),
+    };
+    ("a class with a known layout", found)
+}
+
+impl<'d, C> Known<C>
+where
+    C: Classes<'d> + Field<'d>,
+    <C as Field<'d>>::Owned: Clone + PartialEq + fmt::Debug,
+{
+    fn check(&self) -> Result<()> {
+        let class = self.0.class();
+        if is_known::<C>(class) {
+            return Ok(());
+        }
+        let (wanted, found) = unknown::<C>(class);
+        Err(Error::value(wanted, found).inside("class"))
+    }
+}
+
+impl<'d, C> Field<'d> for Known<C>
+where
+    C: Classes<'d> + Field<'d>,
+    <C as Field<'d>>::Owned: Clone + PartialEq + fmt::Debug,
+{
+    type Owned = Known<<C as Field<'d>>::Owned>;
+    const LEAST: usize = C::LEAST;
+
+    fn layout() -> Cow<'static, str> {
+        C::layout()
+    }
+
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        let class = next_class::<C, T>(reader).map_err(|error| error.inside(name))?;
+        if !is_known::<C>(class) {
+            let (wanted, found) = unknown::<C>(class);
+            return Err(reader.place_error(Error::malformed(wanted, found)).inside(name));
+        }
+        C::decode(reader, name).map(Self)
+    }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.check()?;
+        self.0.encode(writer)
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let object = Self(C::from_json(json)?);
+        object.check().map(|()| object)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        loop {
+            // Nearly all classes are known.
+            let object = C::sample(sampler);
+            if is_known::<C>(object.class()) {
+                return Self(object);
+            }
+        }
+    }
+
+    fn into_owned(self) -> Self::Owned {
+        Known(self.0.into_owned())
+    }
 }
 
 impl<'d, C> Field<'d> for Child<C>
@@ -58,18 +138,13 @@ where
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        let class = next_class(reader).map_err(|error| error.inside(name))?;
-        if class == NULL {
+        if reader.rest().starts_with(&NULL.to_le_bytes()) {
             let start = reader.place_if_on();
             reader.take(2)?;
             reader.leaf_from(name, start, Value::Null);
             return Ok(Self(None));
         }
-        if !is_known::<C>(class) {
-            let error = unknown(class, C::NAMES.name(class.into()));
-            return Err(reader.place_error(error).inside(name));
-        }
-        C::decode(reader, name).map(Self::from)
+        Known::<C>::decode(reader, name).map(|object| object.0.into())
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
@@ -86,14 +161,7 @@ where
         if json.is_null() {
             return Ok(Self(None));
         }
-        let object = C::from_json(json)?;
-        match u16::try_from(object.class()) {
-            Ok(class) if is_known::<C>(class) => Ok(Self::from(object)),
-            _ => {
-                let found = format!("0x{:04x}", object.class());
-                Err(Error::value("a class with a known layout", found).inside("class"))
-            }
-        }
+        Known::<C>::from_json(json).map(|object| object.0.into())
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
@@ -102,8 +170,7 @@ where
             return Self(None);
         }
         let object = C::sample(sampler);
-        let ends = u16::try_from(object.class()).is_ok_and(ends_itself::<C>);
-        Self(ends.then(|| Box::new(object)))
+        Self(ends_itself::<C>(object.class()).then(|| Box::new(object)))
     }
 
     fn into_owned(self) -> Self::Owned {
@@ -113,8 +180,8 @@ where
 
 /// Whether fields can follow an object of this class. A class with a [`Tail`] extends to the end,
 /// so it is only sent alone.
-fn ends_itself<'d, C: Classes<'d>>(class: u16) -> bool {
-    let fields = C::info(class.into()).and_then(|info| info.fields);
+fn ends_itself<'d, C: Classes<'d>>(class: u32) -> bool {
+    let fields = C::info(class).and_then(|info| info.fields);
     fields
         .is_some_and(|fields| fields().iter().all(|field| !field.layout.contains(&*Tail::layout())))
 }
@@ -128,14 +195,13 @@ where
 
     fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
-        let class = next_class(reader)?;
-        reader.take(2)?;
+        let class = u16::from_le_bytes(reader.take_array()?);
         if class == NULL {
             return Ok(());
         }
         let refuse = |reason| Refusal::at(reason, C::NAMES.name(class.into()), at).inside("class");
         guard.class(class).map_err(refuse)?;
-        if !is_known::<C>(class) {
+        if !is_known::<C>(class.into()) {
             return Err(refuse(Reason::UnknownInside(class)));
         }
         // The reader counts depth as when decoding: a nested object may be a field of a record in a
@@ -153,11 +219,21 @@ where
     }
 }
 
-#[cold]
-fn unknown(class: u16, name: Option<&str>) -> Error {
-    let found = match name {
-        Some(name) => format!("{name} (0x{class:04x})"),
-        None => format!("class 0x{class:04x}"),
-    };
-    Error::malformed("a class with a known layout", found)
+/// An object whose class no guard objects to.
+impl<'d, C> Walk<'d> for Known<C>
+where
+    C: WalkClasses<'d> + Field<'d>,
+    <C as Field<'d>>::Owned: Clone + PartialEq + fmt::Debug,
+{
+    type Summary = ();
+
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
+        let class = next_class::<C, _>(reader)?;
+        if !is_known::<C>(class) {
+            let (wanted, found) = unknown::<C>(class);
+            return Err(reader.place_error(Error::malformed(wanted, found)).into());
+        }
+        reader.take(C::LEAST)?;
+        C::walk_class(class, reader, guard)
+    }
 }

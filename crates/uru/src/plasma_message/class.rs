@@ -8,7 +8,7 @@ use crate::types::{
     BitVector, Bool8, Bool32, CountedString, Float, Floats, Key, List, Matrix44, NetGroupId,
     SafeString, SafeWString, Tail,
 };
-use crate::walk::{walked_classes, walked_record};
+use crate::walk::{header_of, walked_classes, walked_record};
 
 walked_record! {
     /// A keyboard key that was pressed or released.
@@ -27,9 +27,11 @@ walked_record! {
     }
 }
 
+header_of! { MessageHeader<'a>, KeyStroke ['a] { ..input: InputEventMsg<'a>, } }
+
 walked_classes! {
     /// A Plasma message.
-    pub enum PlasmaMessage<'a>: u16;
+    pub enum PlasmaMessage<'a>: u16, header MessageHeader<'a>;
     named {
         0x0200 "plObjRefMsg" in "plGenRefMsg"
         0x0201 "plNodeRefMsg" in "plGenRefMsg"

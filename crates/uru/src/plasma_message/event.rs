@@ -1,12 +1,10 @@
 //! The events in a `plNotifyMsg`.
 
-use std::borrow::Cow;
+use worldwire_core::wire_enum;
 
-use worldwire_core::json::Given;
-use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Writer, wire_enum};
-
+use super::Known;
 use crate::types::{Bool8, Float, Floats, Key, SafeString};
-use crate::walk::{Guard, Walk, WalkClasses, WalkResult, walk_plain, walked_classes};
+use crate::walk::{walk_plain, walked_classes};
 
 wire_enum! {
     /// The type of the value in a variable event.
@@ -215,79 +213,5 @@ walked_classes! {
     }
 }
 
-/// An event in the list of a `plNotifyMsg`. Events have no length field, so an unknown type cannot
-/// be skipped and is refused.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event<'d>(pub NotifyEvent<'d>);
-
-impl<'d, E: Into<NotifyEvent<'d>>> From<E> for Event<'d> {
-    fn from(event: E) -> Self {
-        Self(event.into())
-    }
-}
-
-impl<'d> Event<'d> {
-    /// Returns the type of the next event without advancing; unknown types are an error.
-    fn next_kind<T>(reader: &Reader<'d, T>) -> Result<u32> {
-        let Some(kind) = reader.rest().first_chunk() else {
-            let error = Error::incomplete(4, reader.remaining());
-            return Err(error.at(reader.position() as u64));
-        };
-        let kind = u32::from_le_bytes(*kind);
-        if is_known(kind) {
-            return Ok(kind);
-        }
-        let error = Error::malformed("a type of event with a known layout", kind.to_string());
-        Err(reader.place_error(error).inside("class"))
-    }
-}
-
-fn is_known(kind: u32) -> bool {
-    NotifyEvent::info(kind).is_some_and(|info| info.fields.is_some())
-}
-
-impl<'d> Field<'d> for Event<'d> {
-    type Owned = Event<'static>;
-    const LEAST: usize = NotifyEvent::LEAST;
-
-    fn layout() -> Cow<'static, str> {
-        NotifyEvent::layout()
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        Self::next_kind(reader).map_err(|error| error.inside(name))?;
-        NotifyEvent::decode(reader, name).map(Self)
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        if is_known(self.0.class()) {
-            return self.0.encode(writer);
-        }
-        let found = self.0.class().to_string();
-        Err(Error::value("a type of event with a known layout", found).inside("class"))
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Self> {
-        NotifyEvent::from_json(json).map(Self)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        let event = NotifyEvent::sample(sampler);
-        let activate = || ActivateEvent { active: true.into(), activate: true.into() };
-        if is_known(event.class()) { Self(event) } else { activate().into() }
-    }
-
-    fn into_owned(self) -> Self::Owned {
-        Event(self.0.into_owned())
-    }
-}
-
-impl<'d> Walk<'d> for Event<'d> {
-    type Summary = ();
-
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
-        let kind = Self::next_kind(reader)?;
-        reader.take(4)?;
-        NotifyEvent::walk_class(kind, reader, guard)
-    }
-}
+/// An event in the list of a `plNotifyMsg`.
+pub type Event<'d> = Known<NotifyEvent<'d>>;

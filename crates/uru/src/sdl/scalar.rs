@@ -4,7 +4,9 @@ use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
 use crate::schema::{STRING_BYTES, Type};
-use crate::types::{Creatable, UnifiedTime, Uoid};
+use crate::types::{
+    Bool8, Creatable, UnifiedTime, Uoid, decode_padded, encode_padded, padded_from_json,
+};
 
 /// A decoded element.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,17 +53,11 @@ impl<'d> Scalar<'d> {
         Ok(match simple {
             Type::Int => Self::Int(reader.i32(name)?),
             Type::Float => Self::Float(reader.f32(name)?),
-            Type::Bool => {
-                let read =
-                    |reader: &mut Reader<'d, T>| reader.take_array().map(|[byte]: [u8; 1]| byte);
-                let byte = reader.shown(name, read, |byte| match byte {
-                    0 => Value::Bool(false),
-                    1 => Value::Bool(true),
-                    other => Value::Unsigned(u64::from(*other)),
-                })?;
-                Self::Bool(byte != 0)
+            Type::Bool => Self::Bool(Bool8::decode(reader, name)?.is_true()),
+            Type::String32 => {
+                let all = decode_padded(reader, name, STRING_BYTES, false)?;
+                Self::Text(all.split(|byte| *byte == 0).next().unwrap_or_default())
             }
-            Type::String32 => Self::Text(text(reader, name)?),
             Type::Key => Self::Key(Uoid::decode(reader, name)?),
             Type::Creatable => Self::Creatable(creatable(reader, name)?),
             Type::Double => Self::Double(reader.f64(name)?),
@@ -151,40 +147,11 @@ fn several<'d, 'n, T: Trace<'n>, V: Default + Copy, const N: usize>(
     })
 }
 
-/// Reads a text of 32 bytes. Bytes after the first zero are traced only if they are not all zero.
-fn text<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
-    let start = reader.place_if_on();
-    let Some(all) = reader.rest().get(..STRING_BYTES) else {
-        let error = Error::incomplete(STRING_BYTES, reader.remaining());
-        return Err(error.at(reader.position() as u64).inside(name));
-    };
-    let length = all.iter().position(|byte| *byte == 0).unwrap_or(STRING_BYTES);
-    let (text, rest) = all.split_at(length);
-    if T::ON && rest.iter().any(|byte| *byte != 0) {
-        return reader.record(name, |reader| {
-            reader.span("text", length, Form::Utf8)?;
-            reader.bytes("deadMemory", STRING_BYTES - length)?;
-            Ok(text)
-        });
-    }
-    reader.take(length)?;
-    let span = reader.span_behind(Form::Utf8, length);
-    reader.take(STRING_BYTES - length)?;
-    reader.leaf_from(name, start, span);
-    Ok(text)
-}
-
 fn write_text(text: &[u8], writer: &mut Writer) -> Result<()> {
     if text.contains(&0) {
         return Err(Error::value("text without NUL bytes", "a NUL byte"));
     }
-    let Some(rest) = STRING_BYTES.checked_sub(text.len()) else {
-        let found = text.len() as u64;
-        return Err(Error::limit("bytes of this string", STRING_BYTES as u64, found));
-    };
-    writer.bytes(text);
-    writer.zeros(rest);
-    Ok(())
+    encode_padded(text, STRING_BYTES, false, writer)
 }
 
 fn creatable<'d, 'n, T: Trace<'n>>(
@@ -239,45 +206,13 @@ pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) ->
             writer.f64(json::double(&json)?);
             Ok(())
         }
-        Type::Bool => {
-            let byte = match json.as_bool() {
-                Some(value) => u8::from(value),
-                None => json::integer(&json, "true, false or a whole number from 0 to 255")?,
-            };
-            writer.u8(byte);
-            Ok(())
-        }
+        Type::Bool => Bool8::from_json(json)?.encode(writer),
         Type::Time => UnifiedTime::from_json(json)?.encode(writer),
         Type::Key => Uoid::from_json(json)?.encode(writer),
         Type::AgeTimeOfDay if json.is_null() => Ok(()),
         Type::AgeTimeOfDay => Err(json::expected("null", &json)),
         Type::String32 => {
-            if json.get("text").is_none() {
-                let bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
-                return write_text(&bytes, writer);
-            }
-            let mut fields = FieldsOf::new(json)?;
-            let mut bytes = json::text(fields.take("text")?, |text| text.as_bytes().to_vec())?;
-            let text = bytes.len();
-            bytes.extend(json::bytes(fields.take("deadMemory")?)?);
-            fields.end()?;
-            if bytes.len() != STRING_BYTES {
-                let found = format!("{} bytes", bytes.len());
-                return Err(Error::value("32 bytes of text and dead memory in total", found));
-            }
-            // Readers end the text at the first NUL byte.
-            match bytes.iter().position(|byte| *byte == 0) {
-                Some(end) if end < text => {
-                    let error = Error::value("text without NUL bytes", "a NUL byte");
-                    return Err(error.inside("text"));
-                }
-                end if end != Some(text) && text < STRING_BYTES => {
-                    let error = Error::value("a NUL byte first", "another byte");
-                    return Err(error.inside("deadMemory"));
-                }
-                _ => {}
-            }
-            writer.bytes(&bytes);
+            writer.bytes(&padded_from_json(json, STRING_BYTES, false)?);
             Ok(())
         }
         Type::Creatable if json.is_null() => Creatable(None).encode(writer),
@@ -332,10 +267,7 @@ pub(super) fn sample(simple: Type, sampler: &mut Sampler, writer: &mut Writer) {
             let bytes = sampler.bytes(length);
             write_creatable(0x0206, &bytes, writer)
         }
-        Type::Bool => {
-            writer.u8(u8::from(sampler.below(2) == 1));
-            Ok(())
-        }
+        Type::Bool => Bool8::sample(sampler).encode(writer),
         other => {
             let bytes = sampler.bytes(other.size().unwrap_or(0));
             writer.bytes(&bytes);

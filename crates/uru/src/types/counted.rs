@@ -1,75 +1,14 @@
-//! Text, bytes and lists whose counts are signed or not 32 bits wide.
+//! Bytes and lists whose counts are signed or not 32 bits wide, and the rest of a part.
 
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, Given};
+use worldwire_core::json::Given;
 use worldwire_core::{
     Error, Field, Form, Reader, Result, Sampler, Trace, Writer, encode_list, list_from_json,
 };
-
-/// A counted string: a `u16` byte count, then the bytes. Current clients send UTF-8.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct CountedString<'d>(Cow<'d, [u8]>);
-
-impl CountedString<'_> {
-    /// The text; bytes that are not UTF-8 become U+FFFD.
-    #[must_use]
-    pub fn to_text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// Accepts text of any length; encoding fails if it exceeds 65,535 bytes.
-impl From<&str> for CountedString<'_> {
-    fn from(text: &str) -> Self {
-        Self(Cow::Owned(text.as_bytes().to_vec()))
-    }
-}
-
-debug_as_text!([] CountedString<'_>);
-
-impl<'d> Field<'d> for CountedString<'d> {
-    type Owned = CountedString<'static>;
-    const LEAST: usize = 2;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("u16 byte count, text")
-    }
-
-    #[inline]
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        let start = reader.place_if_on();
-        let bytes = take_counted(reader).map_err(|error| error.inside(name))?;
-        let span = reader.span_behind(Form::Utf8, bytes.len());
-        reader.leaf_from(name, start, span);
-        Ok(Self(Cow::Borrowed(bytes)))
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        encode_counted(&self.0, writer)
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Self> {
-        json::text(&json, |text| text.as_bytes().to_vec()).map(Cow::Owned).map(Self)
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        Self::from(&*sampler.text(32))
-    }
-
-    fn into_owned(self) -> Self::Owned {
-        CountedString(Cow::Owned(self.0.into_owned()))
-    }
-}
 
 /// Bytes with a `u16` count.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -353,90 +292,5 @@ impl<'d> Field<'d> for Tail<'d> {
 
     fn into_owned(self) -> Self::Owned {
         Tail(Cow::Owned(self.0.into_owned()))
-    }
-}
-
-/// Text in exactly `N` bytes, padded with zeros.
-///
-/// Bytes after the first zero are not part of the text. They are kept even if non-zero, so that a
-/// decoded message encodes to the same bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct FixedText<'d, const N: usize>(Cow<'d, [u8]>);
-
-impl<const N: usize> FixedText<'_, N> {
-    /// The text; bytes that are not UTF-8 become U+FFFD.
-    #[must_use]
-    pub fn to_text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.split().0)
-    }
-
-    /// The text, and the bytes after it.
-    fn split(&self) -> (&[u8], &[u8]) {
-        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        self.0.split_at(end)
-    }
-}
-
-/// Accepts text of any length; encoding fails if it exceeds `N` bytes.
-impl<const N: usize> From<&str> for FixedText<'_, N> {
-    fn from(text: &str) -> Self {
-        Self(Cow::Owned(text.as_bytes().to_vec()))
-    }
-}
-
-debug_as_text!([const N: usize] FixedText<'_, N>);
-
-impl<'d, const N: usize> Field<'d> for FixedText<'d, N> {
-    type Owned = FixedText<'static, N>;
-    const LEAST: usize = N;
-
-    fn layout() -> Cow<'static, str> {
-        Cow::Owned(format!("text({N})"))
-    }
-
-    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        let start = reader.place_if_on();
-        let bytes = reader.take(N).map_err(|error| error.inside(name))?;
-        let value = Self(Cow::Borrowed(bytes));
-        if T::ON {
-            let (text, rest) = value.split();
-            // The whole field is traced as text and bytes, except for plain zero padding.
-            let plain = rest.iter().all(|byte| *byte == 0);
-            let length = if plain { text.len() } else { N };
-            let form = if plain { Form::Utf8 } else { Form::Bytes };
-            let first = u32::try_from(reader.position() - N).unwrap_or(u32::MAX);
-            let length = u32::try_from(length).unwrap_or(u32::MAX);
-            let span = worldwire_core::Span { form, start: first, length };
-            reader.leaf_from(name, start, worldwire_core::Value::Span(span));
-        }
-        Ok(value)
-    }
-
-    fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let Some(rest) = N.checked_sub(self.0.len()) else {
-            return Err(Error::limit("bytes of this text", N as u64, self.0.len() as u64));
-        };
-        writer.bytes(&self.0);
-        writer.zeros(rest);
-        Ok(())
-    }
-
-    fn from_json(json: Given<'_>) -> Result<Self> {
-        let mut bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
-        if bytes.len() > N {
-            return Err(Error::limit("bytes of this text", N as u64, bytes.len() as u64));
-        }
-        bytes.resize(N, 0);
-        Ok(Self(Cow::Owned(bytes)))
-    }
-
-    fn sample(sampler: &mut Sampler) -> Self {
-        let mut bytes = sampler.text(N as u64 / 4).into_bytes();
-        bytes.resize(N, 0);
-        Self(Cow::Owned(bytes))
-    }
-
-    fn into_owned(self) -> Self::Owned {
-        FixedText(Cow::Owned(self.0.into_owned()))
     }
 }

@@ -26,17 +26,6 @@
 
 use worldwire_core::{Field, Result, Writer};
 
-/// Makes `Debug` show a string type as its text.
-macro_rules! debug_as_text {
-    ([$($generics:tt)*] $type:ty) => {
-        impl<$($generics)*> core::fmt::Debug for $type {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                core::fmt::Debug::fmt(&self.to_text(), f)
-            }
-        }
-    };
-}
-
 /// The encoded bytes of a value.
 pub(crate) fn encoded<'d>(value: &impl Field<'d>) -> Result<Vec<u8>> {
     let mut writer = Writer::new();
@@ -51,29 +40,32 @@ mod counted;
 mod error;
 mod float;
 mod generic;
+mod hi_lo;
 mod member;
 mod nested;
 mod object;
 mod plasma;
-mod string;
-mod terminated;
+mod text;
 mod wide;
 
 pub use address::{Ipv4, TransId, Uuid};
 pub use bits::BitVector;
 pub use boolean::{Bool8, Bool32};
-pub use counted::{Bytes16, Count, CountedString, FixedText, List, Tail};
+pub use counted::{Bytes16, Count, List, Tail};
 pub(crate) use counted::{encode_counted, take_counted};
 pub use error::NetError;
 pub use float::Floats;
 pub use generic::GenericType;
+pub use hi_lo::HiLo;
 pub use member::{ClientGuid, ClientGuidFlags, Matrix44, NetGroupFlags, NetGroupId};
 pub use nested::{Inner, InnerFamily, Nested};
 pub use object::{
     ClassIndex, CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid,
 };
 pub use plasma::{Creatable, SafeForm, SafeString, UnifiedTime};
-pub use string::{Str, WFix, wide, wide_text};
-pub use terminated::{HiLo, TermStr, ZStr};
+pub use text::{
+    CountedString, FixedText, Str, TermStr, Text, TextFormat, WFix, ZStr, wide, wide_text,
+};
+pub(crate) use text::{decode_padded, encode_padded, padded_from_json};
 pub use wide::SafeWString;
 pub use worldwire_core::{Double, Float};

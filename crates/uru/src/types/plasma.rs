@@ -1,5 +1,6 @@
 //! Strings and times as Plasma's own streams write them.
 
+use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
@@ -131,7 +132,11 @@ impl From<&str> for SafeString<'_> {
     }
 }
 
-debug_as_text!([] SafeString<'_>);
+impl fmt::Debug for SafeString<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
 
 impl<'d> Field<'d> for SafeString<'d> {
     type Owned = SafeString<'static>;

@@ -1,12 +1,13 @@
 //! UTF-16 safe strings.
 
+use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
 use super::plasma::invert;
-use super::string::{wide, wide_text};
+use super::text::{wide, wide_text};
 
 /// A UTF-16 string with a 12-bit count, obfuscated by inversion. **An empty one has no
 /// terminator.**
@@ -60,7 +61,11 @@ impl<const FOLLOWING: usize> From<&str> for SafeWString<'_, FOLLOWING> {
     }
 }
 
-debug_as_text!([const FOLLOWING: usize] SafeWString<'_, FOLLOWING>);
+impl<const FOLLOWING: usize> fmt::Debug for SafeWString<'_, FOLLOWING> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
 
 impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
     type Owned = SafeWString<'static, FOLLOWING>;

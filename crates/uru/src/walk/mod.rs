@@ -127,8 +127,58 @@ macro_rules! walked_record {
     };
 }
 
-/// [`classes!`](worldwire_core::classes) with a walk for every class.
+/// Finds the header of a record: the record before its fields, or the header of that one.
+macro_rules! header_of {
+    ($head:ty, $name:ident [$($lt:lifetime)?] { ..$base:ident: $type:ty, $($fields:tt)* }) => {
+        impl $(<$lt>)? AsRef<$head> for $name $(<$lt>)? {
+            fn as_ref(&self) -> &$head {
+                self.$base.as_ref()
+            }
+        }
+    };
+}
+
+/// [`classes!`](worldwire_core::classes) with a walk for every class. All classes of an enum can
+/// begin with the same header.
 macro_rules! walked_classes {
+    (
+        $(#[doc = $doc:expr])*
+        pub enum $enum:ident<$a:lifetime>: $index:ident, header $head:ty;
+        $(named { $($named:tt)* })?
+        $(
+            $(#[doc = $cdoc:expr])*
+            $class:literal $name:ident $(<$lt:lifetime>)? $wire:literal in $parent:literal
+            { $($fields:tt)* }
+        )*
+    ) => {
+        $crate::walk::walked_classes! {
+            $(#[doc = $doc])*
+            pub enum $enum<$a>: $index;
+            $(named { $($named)* })?
+            $(
+                $(#[doc = $cdoc])*
+                $class $name $(<$lt>)? $wire in $parent { $($fields)* }
+            )*
+        }
+        $($crate::walk::header_of! { $head, $name [$($lt)?] { $($fields)* } })*
+
+        impl<$a> AsRef<Self> for $head {
+            fn as_ref(&self) -> &Self {
+                self
+            }
+        }
+
+        impl<$a> $enum<$a> {
+            /// The header of the message; `None` for a class without a known layout.
+            #[must_use]
+            pub fn header(&self) -> Option<&$head> {
+                match self {
+                    $(Self::$name(message) => Some(message.as_ref()),)*
+                    Self::Other(_) => None,
+                }
+            }
+        }
+    };
     (
         $(#[doc = $doc:expr])*
         pub enum $enum:ident<$a:lifetime>: $index:ident;
@@ -171,4 +221,4 @@ macro_rules! walked_classes {
     };
 }
 
-pub(crate) use {walk_record, walked_classes, walked_record};
+pub(crate) use {header_of, walk_record, walked_classes, walked_record};

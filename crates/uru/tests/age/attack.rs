@@ -50,7 +50,7 @@ struct Client {
     /// `None` before the first member list.
     members: Option<BTreeSet<u32>>,
     is_owner: bool,
-    /// Initial messages that came since the last count.
+    /// Initial messages received since the last count.
     initial: u32,
     /// Whether a state and an avatar arrived since the last count.
     had_state: bool,
@@ -138,7 +138,7 @@ impl Attack {
 
     fn join(&mut self, player_id: u32) {
         let outcome = self.instance.join(self.now, Player::new(player_id, "Somebody"));
-        // Chapter 8: joining twice is an error. D-33 as configured here.
+        // Joining twice is an error. This configuration refuses players beyond the capacity.
         let wanted = if self.is_over {
             Err(JoinRefused::Over)
         } else if self.joined.contains(&player_id) {
@@ -170,7 +170,7 @@ impl Attack {
         self.closing.remove(&player_id);
         self.locks.retain(|_, holder| *holder != player_id);
         if self.owner == Some(player_id) {
-            // D-19.
+            // The member who has been here longest, unless it is silent.
             let is_active = |player: &&u32| self.now - self.clients[*player].last_active <= SILENCE;
             let active = self.joined.iter().find(is_active);
             self.owner = active.or_else(|| self.joined.first()).copied();
@@ -188,7 +188,7 @@ impl Attack {
             }
         }
         assert!(self.instance.poll_timeout().is_none_or(|at| at > self.now));
-        // D-32.
+        // An empty instance lingers before it ends.
         self.is_over |= self.empty_since.is_some_and(|since| self.now >= since + LINGER);
         assert_eq!(self.instance.is_over(), self.is_over);
     }
@@ -236,7 +236,7 @@ impl Attack {
         if !is_member {
             return;
         }
-        // D-11, D-12.
+        // Requests are answered, also those of the holder. Releases are not.
         let mut answers = Vec::new();
         let mut rest = Vec::new();
         while let Some(delivery) = self.instance.poll_delivery() {
@@ -337,10 +337,10 @@ impl Attack {
                 Event::Route { players, .. } => {
                     assert!(players.iter().all(|player| !self.joined.contains(player)));
                 }
-                // D-05: there are no administrators here.
+                // Only administrators reach everyone, and there are none here.
                 Event::RouteToAll { .. } => panic!("a route to all"),
                 Event::StoreState { object, .. } => {
-                    // D-26.
+                    // States of clones are not stored.
                     assert!(object.clone.is_none_or(|ids| ids.id == 0));
                 }
                 _ => {}
@@ -349,7 +349,7 @@ impl Attack {
         self.agrees();
         let slow = |(player, client): (&u32, &Client)| client.queue.is_none().then_some(*player);
         if let Some(player_id) = self.clients.iter().find_map(slow) {
-            // D-34: clients that read too slowly are disconnected.
+            // Clients that read too slowly are disconnected.
             self.leave(player_id);
             self.settle();
         }
@@ -400,18 +400,18 @@ impl Attack {
         let limits = &Limits::DEFAULT;
         let mut inflater = Inflater::new();
         assert!(packet.bytes().len() <= 1 << 20);
-        // D-41, and anything that cannot be decoded.
+        // Neither text that crashes clients nor anything that cannot be decoded.
         let checked = check(packet.bytes(), &Rules::ADMIN, &mut inflater, limits);
         checked.unwrap_or_else(|refusal| panic!("{refusal}"));
         let message = packet.decode().unwrap();
         let (sender, listed) = (self.sender, self.listed.clone());
         let stamp = self.stamp();
         let is_from_sender = |header: &NetHeader| {
-            // D-02, D-03. A message without a time does not get one (D-01), and receivers then keep
-            // their clocks.
+            // Time and player are the server's. A message without a time does not get one, and
+            // receivers then keep their clocks.
             assert!(header.time_sent.as_ref().is_none_or(|time| *time == stamp));
             assert_eq!(header.player_id, sender);
-            assert!(!header.flags.contains(NetFlags::RouteToAllPlayers), "D-05");
+            assert!(!header.flags.contains(NetFlags::RouteToAllPlayers));
         };
         let is_echo = |header: &NetHeader| {
             Some(to) != sender || header.flags.contains(NetFlags::EchoBackToSender)
@@ -445,8 +445,8 @@ impl Attack {
                 (client.initial, client.had_state, client.had_avatar) = (0, false, false);
             }
             NetMessage::LoadClone(load) if load.is_initial_state.is_true() => {
-                assert!(load.is_loading.is_true() && !client.had_state, "D-15");
-                assert!(!client.had_avatar || load.is_player.is_true(), "D-15");
+                assert!(load.is_loading.is_true() && !client.had_state, "a clone after a state");
+                assert!(!client.had_avatar || load.is_player.is_true(), "avatars come last");
                 client.had_avatar |= load.is_player.is_true();
                 client.initial += 1;
                 let payload = world::payload(packet);
@@ -456,7 +456,7 @@ impl Attack {
                     PlasmaMessage::LoadAvatarMsg(avatar) => avatar.clone_msg.originating_player_id,
                     other => panic!("{other:?}"),
                 };
-                // D-42: otherwise the client ignores it.
+                // Otherwise the client ignores it.
                 assert!(members.contains(&originator));
                 let known = client.members.as_ref().unwrap();
                 assert!(originator == to || known.contains(&originator));
@@ -476,7 +476,7 @@ impl Attack {
                 client.initial += 1;
                 let mut reader = Reader::new(state.stream.as_bytes());
                 let blob = Blob::decode(&self.world.descriptors, &mut reader);
-                assert!(blob.is_ok() && reader.remaining() == 0, "D-25");
+                assert!(blob.is_ok() && reader.remaining() == 0);
             }
             NetMessage::SdlStateBCast(broadcast) => {
                 let state = &broadcast.state;
@@ -491,7 +491,7 @@ impl Attack {
                 is_from_sender(&game.header);
                 assert!(is_echo(&game.header));
             }
-            // D-10.
+            // Directed messages reach the listed members only.
             NetMessage::GameMessageDirected(directed) => {
                 is_from_sender(&directed.game.header);
                 let is_listed = listed.is_some_and(|listed| listed.contains(&to));
@@ -502,7 +502,7 @@ impl Attack {
                 let is_listed = listed.is_some_and(|listed| listed.contains(&to));
                 assert!(is_listed || Some(to) == sender && is_echo(&voice.header));
             }
-            // D-17, D-40: other classes are never forwarded.
+            // Other classes are never forwarded.
             other => panic!("{other:?}"),
         }
     }

@@ -38,7 +38,7 @@ fn unloading_a_clone_removes_its_states() {
     assert_eq!(world.received(B), ["plNetMsgLoadClone"]);
     let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
     assert_eq!((left, world.age().clones().count()), (vec!["Hen".to_owned()], 2));
-    // The same applies to the avatar; afterwards nobody hears of it again.
+    // The same applies to the avatar, and no later message mentions it.
     world.send(A, load_avatar(A, false));
     assert!(world.age().members().next().unwrap().avatar().is_none());
     world.forget();

@@ -1,4 +1,4 @@
-//! An age under siege: thousands of operations of honest and hostile clients, judged only by what
+//! An age under siege: thousands of operations by honest and hostile clients, judged only by what
 //! clients receive. There is no model of the instance; each rule comes from the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,8 +197,8 @@ impl Siege {
         payload.unwrap_or_else(|refusal| panic!("sent to {to}: {refusal}"));
         let decoded = NetMessage::decode(&mut Reader::new(message), "").unwrap();
         let header = decoded.header().unwrap();
-        assert!(header.time_sent.as_ref().is_none_or(|time| *time == self.time()), "D-02");
-        assert!(!header.flags.contains(NetFlags::RouteToAllPlayers), "D-05");
+        assert!(header.time_sent.as_ref().is_none_or(|time| *time == self.time()), "{header:?}");
+        assert!(!header.flags.contains(NetFlags::RouteToAllPlayers), "{header:?}");
         let is_forwarded = header.player_id.is_some();
         let here: BTreeSet<u32> = self.clients.keys().copied().collect();
         let client = self.clients.get_mut(&to).unwrap();
@@ -208,7 +208,7 @@ impl Siege {
             _ => false,
         };
         if is_forwarded && !initial && !matches!(decoded, NetMessage::MembersList(_)) {
-            assert_eq!(header.player_id, Some(sent.sender), "D-03");
+            assert_eq!(header.player_id, Some(sent.sender), "the sender");
             let may = to != sent.sender || sent.is_echoed;
             let listed = sent.listed.is_none_or(|listed| listed.contains(&to));
             assert!(listed && (may || sent.listed.is_some()), "{to} of {}", sent.sender);
@@ -231,9 +231,12 @@ impl Siege {
                 }
             }
             NetMessage::LoadClone(load) => {
-                assert!(!initial || load.is_loading.is_true() && client.stage <= 1, "D-15");
+                assert!(
+                    !initial || load.is_loading.is_true() && client.stage <= 1,
+                    "a clone after a state"
+                );
                 let is_player = load.is_player.is_true();
-                assert!(!initial || client.stage == 0 || is_player, "D-15");
+                assert!(!initial || client.stage == 0 || is_player, "avatars come last");
                 let payload = load.stream.payload(&mut inflater, &limits).unwrap();
                 let payload = PlasmaMessage::decode(&mut Reader::new(payload), "").unwrap();
                 let originator = match payload {
@@ -242,7 +245,7 @@ impl Siege {
                     other => panic!("{other:?}"),
                 };
                 if load.is_loading.is_true() {
-                    assert!(here.contains(&originator), "D-42");
+                    assert!(here.contains(&originator), "a member");
                     let known = client.members.as_ref();
                     assert!(originator == to || known.is_some_and(|it| it.contains(&originator)));
                 }
@@ -287,7 +290,7 @@ impl Siege {
     fn blob(&self, payload: &[u8]) -> Option<i32> {
         let mut reader = Reader::new(payload);
         let blob = Blob::decode(&self.world.descriptors, &mut reader);
-        let state = ObjectState::of(&blob.expect("a descriptor that clients have (D-25)"));
+        let state = ObjectState::of(&blob.expect("a descriptor that clients have"));
         assert_eq!(reader.remaining(), 0);
         if state.descriptor().name() != "lever" {
             return None;
@@ -316,7 +319,7 @@ impl Siege {
         }
         let is_here = self.clients.contains_key(&id);
         if !asks {
-            assert_eq!(answers, [0; 0], "D-11");
+            assert_eq!(answers, [0; 0], "no reply to a release");
             if self.granted.get(name) == Some(&id) {
                 self.granted.remove(name);
             }
@@ -325,7 +328,7 @@ impl Siege {
             let own = self.granted.values().filter(|holder| **holder == id).count();
             let is_free = holder.is_none_or(|holder| holder == id);
             let may = holder == Some(id) || own < BOUNDS.locks;
-            assert_eq!(answers, [i32::from(is_free && may)], "one holder (D-12)");
+            assert_eq!(answers, [i32::from(is_free && may)], "one holder");
             if is_free && may {
                 self.granted.insert(name, id);
             }
@@ -473,7 +476,7 @@ impl Siege {
         all.into_iter().for_each(|id| self.leave(id));
         assert_eq!((self.age.clones().count(), self.age.lock_holders().count()), (0, 0));
         let durable = self.age.states().iter().filter(|stored| stored.is_durable()).count();
-        assert_eq!(self.stored.len(), durable, "D-26");
+        assert_eq!(self.stored.len(), durable, "stored states");
         let mut again = age(&self.world.descriptors);
         for (object, blob) in self.stored.values() {
             again.restore(object.clone(), blob).unwrap();
@@ -488,7 +491,7 @@ impl Siege {
         self.leave(WITNESS);
         self.now += Duration::from_secs(30);
         self.age.timeout(self.now);
-        assert!(self.age.is_over(), "D-32");
+        assert!(self.age.is_over(), "the linger time is over");
         assert!(matches!(self.age.poll_event(), Some(Event::Over)));
     }
 }

@@ -217,7 +217,7 @@ fn states_are_bounded() {
     assert!(world.age().counts().dropped(DropKind::Limit) > 0);
 }
 
-/// A player who comes back as another player of the same account gets no additional room.
+/// Returning as another player of the same account frees no room.
 #[test]
 fn players_of_an_account_share_a_quota() {
     let bounds = AgeBounds { states: 8, share: 4, ..AgeBounds::default() };

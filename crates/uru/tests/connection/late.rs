@@ -6,6 +6,7 @@ use std::time::Duration;
 use worldwire_core::Side;
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::Connection;
+use worldwire_uru::crypt::exchange::SessionKey;
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::Service;
 
@@ -118,14 +119,11 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
     for service in [Service::Gatekeeper, Service::Auth, Service::Game] {
         let streams = conversation(service, true);
         let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-        assert_eq!(observer.session(), None);
+        assert!(observer.opened_with().is_none());
         deliver(&mut observer, Side::Client, NOW, &streams[0]);
         deliver(&mut observer, Side::Server, NOW, &streams[1]);
-        let (seed, key) = observer.session().expect("it is encrypted");
-        let mut ring = KeyRing::new();
-        ring.insert_session(service, *seed, key.clone());
-        let text = ring.format(KeyFileFormat::Toml);
-        let mut ring = KeyRing::parse(&text).unwrap();
+        let ring = observer.opened_with().expect("it is encrypted");
+        let mut ring = KeyRing::parse(&ring.format(KeyFileFormat::Toml)).unwrap();
         let whole = watch(Connection::observer(Arc::new(KEYS.clone())), &streams, 0..0);
         let opened = watch(Connection::observer(Arc::new(ring.clone())), &streams, 0..0);
         assert_eq!(opened, whole);
@@ -135,7 +133,7 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
         assert_eq!(messages(&late, service), messages(&whole, service));
         // It opens no other connection and contains no secret of the server.
         assert!(ring.private(worldwire_uru::crypt::key::ServerKind::Auth).is_none());
-        ring.insert_session(service, [0; 7], key.clone());
+        ring.insert_session(service, [0; 7], SessionKey::new([1; 7]));
         assert!(ring.format(KeyFileFormat::TomlPublic).is_empty());
     }
     let wrong = "[[uru.session]]\nservice = \"auht\"\nseed = \"00\"\nkee = \"\"\n\
