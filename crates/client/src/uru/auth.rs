@@ -15,7 +15,7 @@ use worldwire_uru::message::auth::server::ServerMessage;
 use worldwire_uru::types::{Ipv4, NetError, TransId, Uuid};
 
 use super::notification::Notifications;
-use super::reply::{Key, reply};
+use super::reply::{Key, granted, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// A connection to an auth server.
@@ -186,8 +186,7 @@ impl Auth {
                 friend_invite: "".into(),
             })
         };
-        let (request, reply) = self.link.granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::PlayerCreateReply)?;
+        let reply = granted!(self.link, request, AuthServer, auth::PlayerCreateReply)?;
         Ok(Player {
             id: reply.player_id,
             name: reply.player_name.to_text(),

@@ -8,7 +8,7 @@ use worldwire_uru::message::file::client::{
     ManifestRequest,
 };
 
-use super::reply::reply;
+use super::reply::{granted, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// A connection to a file server.
@@ -34,8 +34,7 @@ impl Files {
     /// Asks for the newest build.
     pub async fn build_id(&self) -> Result<u32> {
         let request = |trans_id| ClientMessage::from(BuildIdRequest { trans_id });
-        let (request, reply) = self.link.granted(request).await?;
-        Ok(reply!(request, reply, FileServer, file::BuildIdReply)?.build_id)
+        Ok(granted!(self.link, request, FileServer, file::BuildIdReply)?.build_id)
     }
 
     /// Lists the files of a group: `External`, `ThinExternal`, ..., or the name of an age.
@@ -49,9 +48,8 @@ impl Files {
             ClientMessage::from(ManifestRequest { trans_id, group: group.into(), build_id })
                 .into_owned()
         };
-        let (request, reply) = self.link.granted(request).await?;
-        let reply = reply!(request, reply, FileServer, file::ManifestReply)?;
-        let malformed = ClientError::malformed(request);
+        let reply = granted!(self.link, request, FileServer, file::ManifestReply)?;
+        let malformed = ClientError::malformed("ManifestRequest");
         let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(&malformed)?.into_owned();
         let (promised, found) = (reply.num_files, manifest.0.len());
         if u32::try_from(found) != Ok(promised) {

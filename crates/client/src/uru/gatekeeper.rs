@@ -6,7 +6,7 @@ use worldwire_uru::message::gatekeeper::client::{
 };
 
 use super::notification::Notifications;
-use super::reply::reply;
+use super::reply::granted;
 use super::{Link, Result, Shard};
 
 /// A connection to a gatekeeper.
@@ -29,16 +29,14 @@ impl Gatekeeper {
     pub async fn file_server(&self) -> Result<String> {
         let request =
             |trans_id| ClientMessage::from(FileSrvIpAddressRequest { trans_id, is_patcher: 0 });
-        let (request, reply) = self.0.granted(request).await?;
-        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::FileSrvIpAddressReply)?;
+        let reply = granted!(self.0, request, GatekeeperServer, gatekeeper::FileSrvIpAddressReply)?;
         Ok(reply.address.to_text())
     }
 
     /// Asks for the auth server: a host with an optional `:port`; see [`Shard::host_and_port`].
     pub async fn auth_server(&self) -> Result<String> {
         let request = |trans_id| ClientMessage::from(AuthSrvIpAddressRequest { trans_id });
-        let (request, reply) = self.0.granted(request).await?;
-        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::AuthSrvIpAddressReply)?;
+        let reply = granted!(self.0, request, GatekeeperServer, gatekeeper::AuthSrvIpAddressReply)?;
         Ok(reply.address.to_text())
     }
 }

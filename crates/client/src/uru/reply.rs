@@ -95,3 +95,12 @@ macro_rules! reply {
     };
 }
 pub(super) use reply;
+
+/// Sends a request, waits for its only reply, and extracts it. A refusal is an error.
+macro_rules! granted {
+    ($link:expr, $request:expr, $service:ident, $part:ident :: $name:ident) => {{
+        let (request, reply) = $link.granted($request).await?;
+        $crate::uru::reply::reply!(request, reply, $service, $part::$name)
+    }};
+}
+pub(super) use granted;

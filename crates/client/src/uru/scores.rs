@@ -8,7 +8,7 @@ use worldwire_uru::message::auth::client::{
 use worldwire_uru::message::{Score, Scores};
 
 use super::auth::owned;
-use super::reply::reply;
+use super::reply::granted;
 use super::{Auth, ClientError, Result};
 
 /// Decodes the records in a reply.
@@ -32,17 +32,15 @@ impl Auth {
         let request = |trans_id| {
             owned(ScoreCreate { trans_id, owner_id, game_name: name.into(), game_type, value })
         };
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::ScoreCreateReply)?.score_id)
+        Ok(granted!(self.link(), request, AuthServer, auth::ScoreCreateReply)?.score_id)
     }
 
     /// Fetches an owner's scores of this name: one or none.
     pub async fn scores(&self, owner_id: u32, name: &str) -> Result<Vec<Score<'static>>> {
         let request =
             |trans_id| owned(ScoreGetScores { trans_id, owner_id, game_name: name.into() });
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::ScoreGetScoresReply)?;
-        records(request, reply.scores.decode())
+        let reply = granted!(self.link(), request, AuthServer, auth::ScoreGetScoresReply)?;
+        records("ScoreGetScores", reply.scores.decode())
     }
 
     /// Fetches the highest scores of this name, at most `max_scores`, of one owner, or of all for
@@ -56,9 +54,8 @@ impl Auth {
         let request = |trans_id| {
             owned(ScoreGetHighScores { trans_id, owner_id, max_scores, game_name: name.into() })
         };
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::ScoreGetHighScoresReply)?;
-        records(request, reply.scores.decode())
+        let reply = granted!(self.link(), request, AuthServer, auth::ScoreGetHighScoresReply)?;
+        records("ScoreGetHighScores", reply.scores.decode())
     }
 
     /// Adds points to a score that is not fixed. Refusals include `ScoreNoDataFound` and

@@ -6,7 +6,7 @@ use worldwire_uru::message::auth::client::{
 };
 
 use super::auth::owned;
-use super::reply::reply;
+use super::reply::{granted, reply};
 use super::{Auth, ClientError, Result};
 
 /// A file that can be downloaded.
@@ -29,10 +29,9 @@ impl Auth {
                 extension: extension.into(),
             })
         };
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::FileListReply)?;
+        let reply = granted!(self.link(), request, AuthServer, auth::FileListReply)?;
         let files = reply.files.decode::<FileList<'_>>();
-        let files = files.map_err(ClientError::malformed(request))?;
+        let files = files.map_err(ClientError::malformed("FileListRequest"))?;
         let entry = |entry: worldwire_uru::file::manifest::FileListEntry<'_>| SecureEntry {
             name: entry.name.to_text(),
             size: entry.size.0,

@@ -14,7 +14,7 @@ use worldwire_uru::vault::VaultNode;
 
 use super::auth::{check, owned};
 use super::link::Transaction;
-use super::reply::reply;
+use super::reply::{granted, reply};
 use super::{Auth, ClientError, Result};
 
 /// The parameters of [`Auth::init_age`].
@@ -74,8 +74,7 @@ impl Auth {
     pub async fn create_node(&self, node: &VaultNode<'static>) -> Result<u32> {
         let node = encoded("VaultNodeCreate", node)?;
         let request = |trans_id| ClientMessage::from(VaultNodeCreate { trans_id, node });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::VaultNodeCreated)?.node_id)
+        Ok(granted!(self.link(), request, AuthServer, auth::VaultNodeCreated)?.node_id)
     }
 
     /// Fetches a node. Refusals include `VaultNodeNotFound`. An unreadable node is
@@ -119,8 +118,7 @@ impl Auth {
     /// Fetches all references reachable from a node. Refusals include `VaultNodeNotFound`.
     pub async fn fetch_refs(&self, node_id: u32) -> Result<Vec<NodeRef>> {
         let request = |trans_id| ClientMessage::from(VaultFetchNodeRefs { trans_id, node_id });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
+        Ok(granted!(self.link(), request, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
     }
 
     /// Finds the nodes that match all fields set in the template. Refusals include
@@ -128,8 +126,7 @@ impl Auth {
     pub async fn find_nodes(&self, template: &VaultNode<'static>) -> Result<Vec<u32>> {
         let node = encoded("VaultNodeFind", template)?;
         let request = |trans_id| ClientMessage::from(VaultNodeFind { trans_id, node });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::VaultNodeFindReply)?.node_ids.0)
+        Ok(granted!(self.link(), request, AuthServer, auth::VaultNodeFindReply)?.node_ids.0)
     }
 
     /// Puts a node into a player's inbox. The server does not reply.
@@ -153,8 +150,7 @@ impl Auth {
                 age_language: age.language,
             })
         };
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::VaultInitAgeReply)?;
+        let reply = granted!(self.link(), request, AuthServer, auth::VaultInitAgeReply)?;
         Ok((reply.age_node_id, reply.age_info_node_id))
     }
 
@@ -180,8 +176,7 @@ impl Auth {
     pub async fn public_ages(&self, filename: &str) -> Result<Vec<NetAgeInfo<'static>>> {
         let request =
             |trans_id| owned(GetPublicAgeList { trans_id, age_filename: filename.into() });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::PublicAgeList)?.ages.0)
+        Ok(granted!(self.link(), request, AuthServer, auth::PublicAgeList)?.ages.0)
     }
 
     /// Makes an age public or private, by its AgeInfo node. The server sends a notification, but no
