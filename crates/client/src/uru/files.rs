@@ -4,11 +4,10 @@ use worldwire_core::{Field as _, Messages as _};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry};
 use worldwire_uru::frame::Service;
 use worldwire_uru::message::file::client::{
-    BuildIdRequest, ClientMessage, FileDownloadChunkAck, FileDownloadRequest, ManifestEntryAck,
-    ManifestRequest,
+    ClientMessage, FileDownloadChunkAck, FileDownloadRequest, ManifestEntryAck,
 };
 
-use super::reply::{granted, reply};
+use super::reply::{ask, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// A connection to a file server.
@@ -33,8 +32,7 @@ impl Files {
 
     /// Asks for the newest build.
     pub async fn build_id(&self) -> Result<u32> {
-        let request = |trans_id| ClientMessage::from(BuildIdRequest { trans_id });
-        Ok(granted!(self.link, request, FileServer, file::BuildIdReply)?.build_id)
+        Ok(ask!(self.link, file::BuildIdRequest {} => BuildIdReply)?.build_id)
     }
 
     /// Lists the files of a group: `External`, `ThinExternal`, ..., or the name of an age.
@@ -43,12 +41,9 @@ impl Files {
     /// Refusals include `FileNotFound` and `OldBuildId`. Malformed when the list is unreadable or
     /// does not have the number of files that the reply states.
     pub async fn manifest(&self, group: &str) -> Result<Vec<ManifestEntry<'static>>> {
-        let build_id = self.build;
-        let request = |trans_id| {
-            ClientMessage::from(ManifestRequest { trans_id, group: group.into(), build_id })
-                .into_owned()
-        };
-        let reply = granted!(self.link, request, FileServer, file::ManifestReply)?;
+        let reply = ask!(self.link, file::ManifestRequest {
+            group: group.into(), build_id: self.build
+        } => ManifestReply)?;
         let malformed = ClientError::malformed("ManifestRequest");
         let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(&malformed)?.into_owned();
         let (promised, found) = (reply.num_files, manifest.0.len());

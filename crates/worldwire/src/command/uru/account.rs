@@ -9,7 +9,7 @@ use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
 use crate::cli::{AccountRole, Common, UruAccount, UruShard};
-use crate::command::password;
+use crate::command::{password, system};
 use crate::output::{Failure, complain, print, printable};
 
 pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Result<(), Failure> {
@@ -80,10 +80,7 @@ pub(crate) fn answer(
     request: Request,
     lines: &[String],
 ) -> Result<Result<Vec<Json>, String>, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
-    let answer = runtime.block_on(async {
+    let answer = system::runtime()?.block_on(async {
         let admin = Admin::open(folder).await?;
         let answer = admin.ask_with_lines(request, lines).await;
         admin.close().await;

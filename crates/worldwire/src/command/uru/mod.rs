@@ -9,6 +9,7 @@ mod vault;
 
 use crate::cli::{Common, Uru, UruCommand};
 use crate::output::Failure;
+pub(crate) use sdl::update as sdl_update;
 pub(crate) use vault::{drawn, fields_of};
 
 pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use worldwire_client::uru::{
@@ -13,11 +13,11 @@ use worldwire_core::Field as _;
 use worldwire_uru::net_message::{NetFlags, NetHeader};
 use worldwire_uru::plasma_message::InputState;
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::Blob;
 use worldwire_uru::types::{Location, LocationFlags, SequenceNumber, Uoid, Uuid};
 
 use super::shown::seen;
 use super::step::Thing;
+use crate::command::uru::sdl_update;
 
 #[derive(Debug)]
 pub(super) struct InAge {
@@ -151,19 +151,7 @@ impl InAge {
             let wanted = "one of the shard's descriptors";
             not_sent(worldwire_core::Error::value(wanted, descriptor.to_owned()))
         })?;
-        let variables: serde_json::Map<String, Json> = variables
-            .iter()
-            .map(|(name, value)| {
-                (name.clone(), json!({"hint": "", "flags": ["Dirty"], "value": value}))
-            })
-            .collect();
-        let update = json!({
-            "flags": ["AddedVarLengthIO"],
-            "descriptor": newest.name(),
-            "version": newest.version(),
-            "variables": variables,
-        });
-        let update = Blob::from_json(&self.descriptors, &update.into()).map_err(not_sent)?;
+        let update = sdl_update(&self.descriptors, &newest, variables).map_err(not_sent)?;
         self.game.change(object(thing), &update).await
     }
 

@@ -95,8 +95,8 @@ steps! {
     Lock(Thing) = "lock" "OBJECT",
         "request the lock of an object, named as printed: NAME@PAGE";
     Release(Thing) = "release" "OBJECT", "release the lock";
-    SetState(Thing, String, Vec<(String, Json)>) = "set-state" "OBJECT DESCRIPTOR VARIABLE=VALUE...",
-        "change the state of an object";
+    SetState(Thing, String, Vec<(String, Json)>) =
+        "set-state" "OBJECT DESCRIPTOR VARIABLE=VALUE...", "change the state of an object";
     Leave = "leave" "", "leave the age";
     Logout = "logout" "", "disconnect; the next login connects again";
     Ping = "ping" "", "wait for an echo from the auth server";
