@@ -57,7 +57,8 @@
 //! * [`Stop`]: graceful shutdown;
 //! * [`lossy`]: simulates a bad network;
 //! * [`mailbox()`]: bounded notices from other tasks;
-//! * [`LogLimiter`]: rate-limited log lines about frequent events.
+//! * [`LogLimiter`]: rate-limited log lines about frequent events;
+//! * [`reason()`]: the system's errors in words.
 //!
 //! This crate knows nothing about games.
 
@@ -69,6 +70,7 @@ mod drive;
 mod log_limiter;
 pub mod lossy;
 mod mailbox;
+mod reason;
 mod stop;
 pub mod tcp;
 pub mod udp;
@@ -81,6 +83,7 @@ pub use clock::Clock;
 pub use drive::{Driver, Settings};
 pub use log_limiter::LogLimiter;
 pub use mailbox::{Handle, Mailbox, Overflow, mailbox};
+pub use reason::reason;
 pub use stop::{Signal, Stop};
 
 /// The example in the README compiles.

@@ -1,8 +1,10 @@
-//! Files that the first start writes to a server's directory, and errors of the file system.
+//! Files that the first start writes to a server's directory.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
+
+pub(crate) use worldwire_net::reason;
 
 /// Writes a new file that only its owner can read. Fails if the file exists.
 pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -13,13 +15,4 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut out = options.open(file)?;
     out.write_all(bytes)?;
     out.sync_all()
-}
-
-/// The system's message for an error, without the number.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_lowercase(),
-        None => text,
-    }
 }

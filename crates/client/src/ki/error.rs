@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use worldwire_core::Error;
 use worldwire_ki::LoginError;
-use worldwire_net::End;
+use worldwire_net::{End, reason};
 
 /// The result of a client's request.
 pub type Result<T> = core::result::Result<T, ClientError>;
@@ -16,7 +16,7 @@ pub type Result<T> = core::result::Result<T, ClientError>;
 #[non_exhaustive]
 pub enum ClientError {
     /// The server cannot be reached.
-    #[error("cannot connect to {address}: {error}")]
+    #[error("cannot connect to {address}: {}", reason(error))]
     Connect {
         /// The address that was tried.
         address: String,

@@ -117,7 +117,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, and waits for a session.
+    /// Connects to a server, given as `HOST:PORT`, and waits for a session.
     pub async fn connect(address: &str, settings: &Settings) -> Result<Self> {
         let link = Link::connect(address, settings).await?;
         Ok(Self { link, settings: settings.clone(), position: None })

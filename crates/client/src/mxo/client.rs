@@ -61,7 +61,7 @@ impl Settings {
 #[non_exhaustive]
 pub enum ConnectError {
     /// A network error.
-    #[error("cannot connect: {0}")]
+    #[error("cannot connect: {}", worldwire_net::reason(.0))]
     Io(#[from] io::Error),
     /// The operating system has no random numbers.
     #[error("no random numbers: {0}")]

@@ -22,7 +22,7 @@ pub struct ExpectedViews {
 #[non_exhaustive]
 pub enum StatusPageError {
     /// A network error.
-    #[error("the status page at {address}: {error}")]
+    #[error("the status page at {address}: {}", worldwire_net::reason(error))]
     Io {
         /// The page's address.
         address: SocketAddr,

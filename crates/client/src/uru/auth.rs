@@ -9,13 +9,13 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client::{
     AcctLoginRequest, AcctSetPlayerRequest, ClientMessage, ClientRegisterRequest,
-    PlayerCreateRequest, PlayerDeleteRequest,
+    PlayerDeleteRequest,
 };
 use worldwire_uru::message::auth::server::ServerMessage;
 use worldwire_uru::types::{Ipv4, NetError, TransId, Uuid};
 
 use super::notification::Notifications;
-use super::reply::{Key, reply};
+use super::reply::{Key, ask, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// A connection to an auth server.
@@ -178,16 +178,9 @@ impl Auth {
     /// Refusals include `PlayerAlreadyExists`, `PlayerNameInvalid`, `MaxPlayersOnAcct` and
     /// `InvalidParameter`.
     pub async fn create_player(&self, name: &str, shape: &str) -> Result<Player> {
-        let request = |trans_id| {
-            owned(PlayerCreateRequest {
-                trans_id,
-                player_name: name.into(),
-                avatar_shape: shape.into(),
-                friend_invite: "".into(),
-            })
-        };
-        let (request, reply) = self.link.granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::PlayerCreateReply)?;
+        let reply = ask!(self.link, auth::PlayerCreateRequest {
+            player_name: name.into(), avatar_shape: shape.into(), friend_invite: "".into()
+        } => PlayerCreateReply)?;
         Ok(Player {
             id: reply.player_id,
             name: reply.player_name.to_text(),

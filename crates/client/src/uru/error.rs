@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use worldwire_core::Error;
-use worldwire_net::End;
+use worldwire_net::{End, reason};
 use worldwire_uru::types::NetError;
 
 /// Why a request failed.
@@ -12,7 +12,7 @@ use worldwire_uru::types::NetError;
 #[non_exhaustive]
 pub enum ClientError {
     /// The server cannot be reached.
-    #[error("cannot connect to the {service} server at {address}: {error}")]
+    #[error("cannot connect to the {service} server at {address}: {}", reason(error))]
     Connect {
         /// The service.
         service: &'static str,
@@ -96,7 +96,7 @@ pub enum ClientError {
         found: String,
     },
     /// A file cannot be written.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), reason(error))]
     Io {
         /// The file's path.
         path: PathBuf,

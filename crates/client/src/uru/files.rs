@@ -4,11 +4,10 @@ use worldwire_core::{Field as _, Messages as _};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry};
 use worldwire_uru::frame::Service;
 use worldwire_uru::message::file::client::{
-    BuildIdRequest, ClientMessage, FileDownloadChunkAck, FileDownloadRequest, ManifestEntryAck,
-    ManifestRequest,
+    ClientMessage, FileDownloadChunkAck, FileDownloadRequest, ManifestEntryAck,
 };
 
-use super::reply::reply;
+use super::reply::{ask, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
 /// A connection to a file server.
@@ -33,9 +32,7 @@ impl Files {
 
     /// Asks for the newest build.
     pub async fn build_id(&self) -> Result<u32> {
-        let request = |trans_id| ClientMessage::from(BuildIdRequest { trans_id });
-        let (request, reply) = self.link.granted(request).await?;
-        Ok(reply!(request, reply, FileServer, file::BuildIdReply)?.build_id)
+        Ok(ask!(self.link, file::BuildIdRequest {} => BuildIdReply)?.build_id)
     }
 
     /// Lists the files of a group: `External`, `ThinExternal`, ..., or the name of an age.
@@ -44,14 +41,10 @@ impl Files {
     /// Refusals include `FileNotFound` and `OldBuildId`. Malformed when the list is unreadable or
     /// does not have the number of files that the reply states.
     pub async fn manifest(&self, group: &str) -> Result<Vec<ManifestEntry<'static>>> {
-        let build_id = self.build;
-        let request = |trans_id| {
-            ClientMessage::from(ManifestRequest { trans_id, group: group.into(), build_id })
-                .into_owned()
-        };
-        let (request, reply) = self.link.granted(request).await?;
-        let reply = reply!(request, reply, FileServer, file::ManifestReply)?;
-        let malformed = ClientError::malformed(request);
+        let reply = ask!(self.link, file::ManifestRequest {
+            group: group.into(), build_id: self.build
+        } => ManifestReply)?;
+        let malformed = ClientError::malformed("ManifestRequest");
         let manifest = reply.manifest.decode::<Manifest<'_>>().map_err(&malformed)?.into_owned();
         let (promised, found) = (reply.num_files, manifest.0.len());
         if u32::try_from(found) != Ok(promised) {

@@ -224,11 +224,18 @@ fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
         }
     }
     let target = root.join(path);
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = builder.tempfile_in(&parent).map_err(at(&parent))?;
+    let file = temporary_in(&parent).map_err(at(&parent))?;
     Ok((target, file))
+}
+
+/// A temporary file that, once complete, has the permissions of any new file.
+fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    #[cfg(unix)]
+    return tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder);
+    #[cfg(not(unix))]
+    return NamedTempFile::new_in(folder);
 }
 
 /// Moves a complete file to its target. If the target is a link, replaces the link itself.

@@ -1,12 +1,9 @@
 //! The gatekeeper, which locates the other services.
 
 use worldwire_uru::frame::Service;
-use worldwire_uru::message::gatekeeper::client::{
-    AuthSrvIpAddressRequest, ClientMessage, FileSrvIpAddressRequest,
-};
 
 use super::notification::Notifications;
-use super::reply::reply;
+use super::reply::ask;
 use super::{Link, Result, Shard};
 
 /// A connection to a gatekeeper.
@@ -27,18 +24,15 @@ impl Gatekeeper {
 
     /// Asks for the file server: a host with an optional `:port`; see [`Shard::host_and_port`].
     pub async fn file_server(&self) -> Result<String> {
-        let request =
-            |trans_id| ClientMessage::from(FileSrvIpAddressRequest { trans_id, is_patcher: 0 });
-        let (request, reply) = self.0.granted(request).await?;
-        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::FileSrvIpAddressReply)?;
+        let reply = ask!(self.0, gatekeeper::FileSrvIpAddressRequest {
+            is_patcher: 0
+        } => FileSrvIpAddressReply)?;
         Ok(reply.address.to_text())
     }
 
     /// Asks for the auth server: a host with an optional `:port`; see [`Shard::host_and_port`].
     pub async fn auth_server(&self) -> Result<String> {
-        let request = |trans_id| ClientMessage::from(AuthSrvIpAddressRequest { trans_id });
-        let (request, reply) = self.0.granted(request).await?;
-        let reply = reply!(request, reply, GatekeeperServer, gatekeeper::AuthSrvIpAddressReply)?;
+        let reply = ask!(self.0, gatekeeper::AuthSrvIpAddressRequest {} => AuthSrvIpAddressReply)?;
         Ok(reply.address.to_text())
     }
 }

@@ -95,3 +95,24 @@ macro_rules! reply {
     };
 }
 pub(super) use reply;
+
+/// Sends a request to a service, waits for its only reply, and extracts it. A refusal is an error.
+macro_rules! ask {
+    ($link:expr, auth::$($message:tt)*) => { ask!(@ $link, AuthServer auth $($message)*) };
+    ($link:expr, file::$($message:tt)*) => { ask!(@ $link, FileServer file $($message)*) };
+    ($link:expr, gatekeeper::$($message:tt)*) => {
+        ask!(@ $link, GatekeeperServer gatekeeper $($message)*)
+    };
+    (@ $link:expr, $service:ident $part:ident $Request:ident {
+        $($fields:tt)*
+    } => $Reply:ident) => {{
+        use worldwire_uru::message::$part::client;
+        let request = |trans_id| {
+            let request = client::$Request { trans_id, $($fields)* };
+            worldwire_uru::frame::Message::from(client::ClientMessage::from(request)).into_owned()
+        };
+        let (request, reply) = $link.granted(request).await?;
+        $crate::uru::reply::reply!(request, reply, $service, $part::$Reply)
+    }};
+}
+pub(super) use ask;

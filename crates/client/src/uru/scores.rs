@@ -1,14 +1,10 @@
 //! Requests for scores.
 
 use worldwire_core::Field as _;
-use worldwire_uru::message::auth::client::{
-    ScoreAddPoints, ScoreCreate, ScoreGetHighScores, ScoreGetScores, ScoreSetPoints,
-    ScoreTransferPoints,
-};
+use worldwire_uru::message::auth::client::{ScoreAddPoints, ScoreSetPoints, ScoreTransferPoints};
 use worldwire_uru::message::{Score, Scores};
 
-use super::auth::owned;
-use super::reply::reply;
+use super::reply::ask;
 use super::{Auth, ClientError, Result};
 
 /// Decodes the records in a reply.
@@ -29,20 +25,18 @@ impl Auth {
         game_type: u32,
         value: i32,
     ) -> Result<u32> {
-        let request = |trans_id| {
-            owned(ScoreCreate { trans_id, owner_id, game_name: name.into(), game_type, value })
-        };
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::ScoreCreateReply)?.score_id)
+        let reply = ask!(self.link(), auth::ScoreCreate {
+            owner_id, game_name: name.into(), game_type, value
+        } => ScoreCreateReply)?;
+        Ok(reply.score_id)
     }
 
     /// Fetches an owner's scores of this name: one or none.
     pub async fn scores(&self, owner_id: u32, name: &str) -> Result<Vec<Score<'static>>> {
-        let request =
-            |trans_id| owned(ScoreGetScores { trans_id, owner_id, game_name: name.into() });
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::ScoreGetScoresReply)?;
-        records(request, reply.scores.decode())
+        let reply = ask!(self.link(), auth::ScoreGetScores {
+            owner_id, game_name: name.into()
+        } => ScoreGetScoresReply)?;
+        records("ScoreGetScores", reply.scores.decode())
     }
 
     /// Fetches the highest scores of this name, at most `max_scores`, of one owner, or of all for
@@ -53,12 +47,10 @@ impl Auth {
         max_scores: u32,
         name: &str,
     ) -> Result<Vec<Score<'static>>> {
-        let request = |trans_id| {
-            owned(ScoreGetHighScores { trans_id, owner_id, max_scores, game_name: name.into() })
-        };
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::ScoreGetHighScoresReply)?;
-        records(request, reply.scores.decode())
+        let reply = ask!(self.link(), auth::ScoreGetHighScores {
+            owner_id, max_scores, game_name: name.into()
+        } => ScoreGetHighScoresReply)?;
+        records("ScoreGetHighScores", reply.scores.decode())
     }
 
     /// Adds points to a score that is not fixed. Refusals include `ScoreNoDataFound` and

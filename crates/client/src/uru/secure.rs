@@ -2,11 +2,11 @@
 
 use worldwire_uru::file::manifest::FileList;
 use worldwire_uru::message::auth::client::{
-    ClientMessage, FileDownloadChunkAck, FileDownloadRequest, FileListRequest,
+    ClientMessage, FileDownloadChunkAck, FileDownloadRequest,
 };
 
 use super::auth::owned;
-use super::reply::reply;
+use super::reply::{ask, reply};
 use super::{Auth, ClientError, Result};
 
 /// A file that can be downloaded.
@@ -22,17 +22,11 @@ impl Auth {
     /// Lists the files of a directory: `Python` and `pak`, or `SDL` and `sdl`. Refusals include
     /// `FileNotFound`. An unreadable list is [`Malformed`](ClientError::Malformed).
     pub async fn secure_files(&self, directory: &str, extension: &str) -> Result<Vec<SecureEntry>> {
-        let request = |trans_id| {
-            owned(FileListRequest {
-                trans_id,
-                directory: directory.into(),
-                extension: extension.into(),
-            })
-        };
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::FileListReply)?;
+        let reply = ask!(self.link(), auth::FileListRequest {
+            directory: directory.into(), extension: extension.into()
+        } => FileListReply)?;
         let files = reply.files.decode::<FileList<'_>>();
-        let files = files.map_err(ClientError::malformed(request))?;
+        let files = files.map_err(ClientError::malformed("FileListRequest"))?;
         let entry = |entry: worldwire_uru::file::manifest::FileListEntry<'_>| SecureEntry {
             name: entry.name.to_text(),
             size: entry.size.0,

@@ -4,9 +4,8 @@ use std::net::Ipv4Addr;
 
 use worldwire_core::Field as _;
 use worldwire_uru::message::auth::client::{
-    AgeRequest, ClientMessage, GetPublicAgeList, SetAgePublic, VaultFetchNodeRefs,
-    VaultInitAgeRequest, VaultNodeAdd, VaultNodeCreate, VaultNodeFetch, VaultNodeFind,
-    VaultNodeRemove, VaultNodeSave, VaultSendNode,
+    AgeRequest, ClientMessage, SetAgePublic, VaultNodeAdd, VaultNodeFetch, VaultNodeRemove,
+    VaultNodeSave, VaultSendNode,
 };
 use worldwire_uru::message::{NetAgeInfo, NodeRef};
 use worldwire_uru::types::{Nested, Uuid};
@@ -14,7 +13,7 @@ use worldwire_uru::vault::VaultNode;
 
 use super::auth::{check, owned};
 use super::link::Transaction;
-use super::reply::reply;
+use super::reply::{ask, reply};
 use super::{Auth, ClientError, Result};
 
 /// The parameters of [`Auth::init_age`].
@@ -73,9 +72,7 @@ impl Auth {
     /// `InvalidParameter`.
     pub async fn create_node(&self, node: &VaultNode<'static>) -> Result<u32> {
         let node = encoded("VaultNodeCreate", node)?;
-        let request = |trans_id| ClientMessage::from(VaultNodeCreate { trans_id, node });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::VaultNodeCreated)?.node_id)
+        Ok(ask!(self.link(), auth::VaultNodeCreate { node } => VaultNodeCreated)?.node_id)
     }
 
     /// Fetches a node. Refusals include `VaultNodeNotFound`. An unreadable node is
@@ -118,18 +115,14 @@ impl Auth {
 
     /// Fetches all references reachable from a node. Refusals include `VaultNodeNotFound`.
     pub async fn fetch_refs(&self, node_id: u32) -> Result<Vec<NodeRef>> {
-        let request = |trans_id| ClientMessage::from(VaultFetchNodeRefs { trans_id, node_id });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
+        Ok(ask!(self.link(), auth::VaultFetchNodeRefs { node_id } => VaultNodeRefsFetched)?.refs.0)
     }
 
     /// Finds the nodes that match all fields set in the template. Refusals include
     /// `InvalidParameter`, for an empty template.
     pub async fn find_nodes(&self, template: &VaultNode<'static>) -> Result<Vec<u32>> {
         let node = encoded("VaultNodeFind", template)?;
-        let request = |trans_id| ClientMessage::from(VaultNodeFind { trans_id, node });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::VaultNodeFindReply)?.node_ids.0)
+        Ok(ask!(self.link(), auth::VaultNodeFind { node } => VaultNodeFindReply)?.node_ids.0)
     }
 
     /// Puts a node into a player's inbox. The server does not reply.
@@ -140,21 +133,16 @@ impl Auth {
     /// Finds or creates the Age and AgeInfo nodes of an age instance. Refusals include
     /// `InvalidParameter`, for an empty file name.
     pub async fn init_age(&self, age: &NewAge<'_>) -> Result<(u32, u32)> {
-        let request = |trans_id| {
-            owned(VaultInitAgeRequest {
-                trans_id,
-                age_instance_id: age.instance,
-                parent_age_instance_id: age.parent,
-                age_filename: age.filename.into(),
-                age_instance_name: age.instance_name.into(),
-                age_user_name: age.user_name.into(),
-                age_description: age.description.into(),
-                age_sequence_number: age.sequence_number,
-                age_language: age.language,
-            })
-        };
-        let (request, reply) = self.link().granted(request).await?;
-        let reply = reply!(request, reply, AuthServer, auth::VaultInitAgeReply)?;
+        let reply = ask!(self.link(), auth::VaultInitAgeRequest {
+            age_instance_id: age.instance,
+            parent_age_instance_id: age.parent,
+            age_filename: age.filename.into(),
+            age_instance_name: age.instance_name.into(),
+            age_user_name: age.user_name.into(),
+            age_description: age.description.into(),
+            age_sequence_number: age.sequence_number,
+            age_language: age.language,
+        } => VaultInitAgeReply)?;
         Ok((reply.age_node_id, reply.age_info_node_id))
     }
 
@@ -178,10 +166,10 @@ impl Auth {
 
     /// Lists the public instances of an age.
     pub async fn public_ages(&self, filename: &str) -> Result<Vec<NetAgeInfo<'static>>> {
-        let request =
-            |trans_id| owned(GetPublicAgeList { trans_id, age_filename: filename.into() });
-        let (request, reply) = self.link().granted(request).await?;
-        Ok(reply!(request, reply, AuthServer, auth::PublicAgeList)?.ages.0)
+        let reply = ask!(self.link(), auth::GetPublicAgeList {
+            age_filename: filename.into()
+        } => PublicAgeList)?;
+        Ok(reply.ages.0)
     }
 
     /// Makes an age public or private, by its AgeInfo node. The server sends a notification, but no

@@ -37,20 +37,18 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Figures {
     fn default() -> Self {
-        let (established, open) = (Default::default(), Default::default());
+        let limiter = || LogLimiter::new(LOG_EVERY);
         let [logins, logins_refused, returns] = Default::default();
-        let [refused_logins, turned_away, sent_away] = [(); 3].map(|()| LogLimiter::new(LOG_EVERY));
-        let started = Instant::now();
         Self {
-            started,
-            established,
-            open,
+            started: Instant::now(),
+            established: Default::default(),
+            open: Default::default(),
             logins,
             logins_refused,
             returns,
-            refused_logins,
-            turned_away,
-            sent_away,
+            refused_logins: limiter(),
+            turned_away: limiter(),
+            sent_away: limiter(),
         }
     }
 }
@@ -80,51 +78,41 @@ impl Figures {
     /// All metrics in Prometheus' text format.
     pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures) -> String {
         let mut metrics = Metrics::default();
-        let mut metric = |name: &str, kind: &str, help: &str, values: &[(&str, i128)]| {
-            metrics.add(name, kind, help, "service", values);
-        };
-        let single = |value: u64| [("", i128::from(value))];
-        let seconds = self.started.elapsed().as_secs();
-        metric("uptime_seconds", "gauge", "Time since the server started.", &single(seconds));
-        let open = u64::try_from(counts.open()).unwrap_or(u64::MAX);
-        metric(
-            "connections",
-            "gauge",
-            "Open connections, including those in setup.",
-            &single(open),
-        );
-        for (name, value, help) in crate::metrics::of_listener(counts).into_iter().chain([
-            ("logins_total", self.logins.load(Ordering::Relaxed), "Logins."),
-            (
-                "logins_refused_total",
-                self.logins_refused.load(Ordering::Relaxed),
-                "Refused logins.",
-            ),
-            (
-                "sessions_resumed_total",
-                self.returns.load(Ordering::Relaxed),
-                "Sessions resumed after a lost connection.",
-            ),
-        ]) {
-            metric(name, "counter", help, &single(value));
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let gauges = [
+            ("uptime_seconds", self.started.elapsed().as_secs(), "Time since the server started."),
+            ("connections", number(counts.open()), "Open connections, including those in setup."),
+            ("ages", number(ages.ages), "Running ages."),
+            ("players_in_ages", number(ages.players), "Players in ages."),
+        ];
+        for (name, value, help) in gauges {
+            metrics.add(name, "gauge", help, "", &[("", value.into())]);
         }
-        let established = self.established.each_ref().map(|count| count.load(Ordering::Relaxed));
-        let open = self.open.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let resumed = "Sessions resumed after a lost connection.";
+        for (name, value, help) in crate::metrics::of_listener(counts).into_iter().chain([
+            ("logins_total", count(&self.logins), "Logins."),
+            ("logins_refused_total", count(&self.logins_refused), "Refused logins."),
+            ("sessions_resumed_total", count(&self.returns), resumed),
+        ]) {
+            metrics.add(name, "counter", help, "", &[("", value.into())]);
+        }
         let by_service = |values: [i128; Service::ALL.len()]| {
             Service::ALL.map(Service::name).into_iter().zip(values).collect::<Vec<_>>()
         };
         let help = "Open connections by service.";
-        metric("service_connections", "gauge", help, &by_service(open.map(i128::from)));
+        let open = by_service(self.open.each_ref().map(|open| open.load(Ordering::Relaxed).into()));
+        metrics.add("service_connections", "gauge", help, "service", &open);
         let help = "Connections whose setup was completed, by service.";
-        let values = by_service(established.map(i128::from));
-        metric("service_connections_total", "counter", help, &values);
-        let gauge = |value: usize| [("", i128::try_from(value).unwrap_or_default())];
-        metric("ages", "gauge", "Running ages.", &gauge(ages.ages));
-        metric("players_in_ages", "gauge", "Players in ages.", &gauge(ages.players));
+        let established = by_service(self.established.each_ref().map(|all| count(all).into()));
+        metrics.add("service_connections_total", "counter", help, "service", &established);
         let dropped = ages.dropped.iter().map(|(why, count)| (*why, i128::from(*count)));
         let help = "Messages that ages dropped, by reason.";
         let dropped: Vec<_> = dropped.collect();
         metrics.add("dropped_messages_total", "counter", help, "reason", &dropped);
         metrics.into_text()
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

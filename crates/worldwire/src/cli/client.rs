@@ -7,6 +7,7 @@ use worldwire_uru::connect::BUILD_ID;
 
 use super::ClientKi;
 use super::mxo::{SessionId, number};
+use crate::command::client::uru_steps;
 
 #[derive(Debug, Args)]
 pub(crate) struct Client {
@@ -17,65 +18,7 @@ pub(crate) struct Client {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
     /// Log in to an Uru shard, meet other players, download files, or generate load
-    #[command(after_help = "\
-Steps, separated by +:
-  gatekeeper                         show the addresses of the auth and file servers
-  build                              show the newest build on the file server
-  manifest GROUP                     list the files of a group, such as External
-  download GROUP FOLDER              download missing or changed files, verified by size and MD5
-  login                              log in with --account
-  players                            list the account's players
-  create-player NAME SHAPE           create a player, male or female
-  set-player PLAYER                  select a player, by name or ID; 0 selects none
-  delete-player PLAYER               delete a player
-  vault [NODE]                       show the tree below a node [default: the player's]
-  node NODE                          show all fields of a node
-  find FIELD=VALUE...                find nodes with these values, such as NodeType=PlayerInfo
-  create-node FIELD=VALUE...         create a node
-  save-node NODE FIELD=VALUE...      change fields of a node
-  add-node PARENT CHILD              link a node below another
-  remove-node PARENT CHILD           remove this link
-  send-node NODE PLAYER              send a node to a player's inbox, by player ID
-  ages FILENAME                      list the public instances of an age
-  age FILENAME INSTANCE              show which game server hosts an instance
-  init-age FILENAME INSTANCE [NAME]  find or create an instance; with zeros the server chooses it
-  set-public NODE yes|no             make an age public or private, by its AgeInfo node
-  scores OWNER NAME                  show the scores of a node
-  high-scores OWNER COUNT NAME       show the best scores of this name; owner 0 means everybody's
-  create-score OWNER NAME TYPE POINTS  create a score: 0 fixed, 1 accumulative, 2 may be negative
-  add-points SCORE POINTS            add points to a score
-  set-points SCORE POINTS            set a fixed score
-  transfer-points SCORE SCORE POINTS move points from one score to another
-  secure DIRECTORY EXTENSION FOLDER  download and decrypt secure files, such as SDL sdl
-  enter FILENAME [INSTANCE]          enter an age [default instance: the first public one]
-  say TEXT                           say something to everyone in the age
-  walk SECONDS                       walk in a circle, and print what happens
-  lock OBJECT                        request the lock of an object, named as printed: NAME@PAGE
-  release OBJECT                     release the lock
-  set-state OBJECT DESCRIPTOR VARIABLE=VALUE...
-                                     change the state of an object
-  leave                              leave the age
-  logout                             disconnect; the next login connects again
-  ping                               wait for an echo from the auth server
-  wait SECONDS                       print what happens in the age and in the vault
-
-A NODE is an ID, player, or made for the last node created. An INSTANCE is a UUID, or a number for the
-UUID that ends with it.
-
-The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, the steps up to the login, or up to the word again, run once, and the others
-repeat, with a pause after a failure; {} in the account and in steps is replaced by the client's
-number. The server may limit connections from one address.
-
-Examples:
-  worldwire client uru shard --account ann@example.org
-  worldwire client uru server.ini download External game
-  worldwire client uru shard --account ann login + create-player Ann female + set-player Ann + vault
-  worldwire client uru shard --account ann login + set-player Ann + enter city + say Shorah + wait 60
-  worldwire client uru shard --account ann --script steps.txt --json
-  worldwire client uru shard --account ann --count 100 --seconds 30 login + ping
-  worldwire client uru shard --account load-{} --count 50 \\
-    login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x")]
+    #[command(after_help = format!("Steps, separated by +:\n{}{URU_HELP}", uru_steps()))]
     Uru(ClientUru),
     /// Log in to a KI login server, manage characters, or generate load
     #[command(after_help = "\
@@ -118,6 +61,26 @@ Examples:
   worldwire client mxo 192.0.2.7:10000 --key 000102030405060708090a0b0c0d0e0f --session 0x1f2e3d4c")]
     Mxo(ClientMxo),
 }
+
+/// The help after the list of steps.
+const URU_HELP: &str = "
+A NODE is an ID, player, or made for the last node created. An INSTANCE is a UUID, or a number for the
+UUID that ends with it.
+
+The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
+for it. With --count, the steps up to the login, or up to the word again, run once, and the others
+repeat, with a pause after a failure; {} in the account and in steps is replaced by the client's
+number. The server may limit connections from one address.
+
+Examples:
+  worldwire client uru shard --account ann@example.org
+  worldwire client uru server.ini download External game
+  worldwire client uru shard --account ann login + create-player Ann female + set-player Ann + vault
+  worldwire client uru shard --account ann login + set-player Ann + enter city + say Shorah + wait 60
+  worldwire client uru shard --account ann --script steps.txt --json
+  worldwire client uru shard --account ann --count 100 --seconds 30 login + ping
+  worldwire client uru shard --account load-{} --count 50 \\
+    login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x";
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientUru {

@@ -15,8 +15,13 @@ pub(crate) struct Uru {
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruCommand {
     /// Manage a shard's accounts, running or not
-    #[command(subcommand, arg_required_else_help = true)]
-    Account(UruAccount),
+    #[command(arg_required_else_help = true)]
+    Account {
+        #[command(subcommand)]
+        command: UruAccount,
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Clear the stored states of an empty age
     ///
     /// The next player finds the age's objects in their initial state. Values set for all instances
@@ -68,10 +73,10 @@ pub(crate) enum UruCommand {
 #[derive(Debug, Args)]
 pub(crate) struct UruShard {
     /// The shard's directory
-    #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
+    #[arg(short, long, global = true, value_name = "FOLDER", default_value = "shard")]
     pub(crate) shard: PathBuf,
     /// Write JSON, one value per line
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 
@@ -97,16 +102,11 @@ pub(crate) enum UruAccount {
         /// Role of the account; can be repeated
         #[arg(long, value_name = "ROLE", default_value = "user")]
         role: Vec<AccountRole>,
-        #[command(flatten)]
-        shard: UruShard,
     },
     /// List all accounts with their players
     #[command(after_help = "Example:
   worldwire uru account list --json")]
-    List {
-        #[command(flatten)]
-        shard: UruShard,
-    },
+    List,
     /// Ban an account and disconnect its clients
     #[command(after_help = "Examples:
   worldwire uru account ban ann
@@ -117,8 +117,6 @@ pub(crate) enum UruAccount {
         /// Lift the ban
         #[arg(long)]
         lift: bool,
-        #[command(flatten)]
-        shard: UruShard,
     },
     /// Change an account's password
     #[command(after_help = "Example:
@@ -128,8 +126,6 @@ pub(crate) enum UruAccount {
         name: String,
         #[command(flatten)]
         password: NewPassword,
-        #[command(flatten)]
-        shard: UruShard,
     },
     /// Delete an account with all its players
     #[command(after_help = "Example:
@@ -137,8 +133,6 @@ pub(crate) enum UruAccount {
     Delete {
         /// Account name
         name: String,
-        #[command(flatten)]
-        shard: UruShard,
     },
 }
 

@@ -169,19 +169,11 @@ impl Administered for Vault {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A request about an account.
-    #[error("account {name:?} {}", words(*error))]
-    Account {
-        /// The account's name.
-        name: String,
-        /// The vault's answer.
-        error: NetError,
-    },
-    /// A request about a node.
-    #[error("node {id} {}", words(*error))]
-    Node {
-        /// The node's number.
-        id: u32,
+    /// A request about an account, a node, or the vault as a whole.
+    #[error("{what} {}", words(*error))]
+    Vault {
+        /// What the request was about: `node 10023`.
+        what: String,
         /// The vault's answer.
         error: NetError,
     },
@@ -196,9 +188,6 @@ pub enum RequestError {
         /// Why its states were not removed.
         error: ClearError,
     },
-    /// Another request.
-    #[error("the request {}", words(*.0))]
-    Vault(NetError),
     /// A name that no account or player has.
     #[error("no account or player is called {0:?}")]
     NoPlayer(String),
@@ -251,7 +240,7 @@ pub enum RequestError {
 
 impl From<NetError> for RequestError {
     fn from(error: NetError) -> Self {
-        Self::Vault(error)
+        Self::Vault { what: "the request".to_owned(), error }
     }
 }
 
@@ -265,10 +254,11 @@ impl Operated for Vault {
 
     async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
         let about = |name: &str| {
-            let name = name.to_owned();
-            move |error| RequestError::Account { name, error }
+            let what = format!("account {name:?}");
+            move |error| RequestError::Vault { what, error }
         };
-        let about_node = |id: u32| move |error| RequestError::Node { id, error };
+        let about_node =
+            |id: u32| move |error| RequestError::Vault { what: format!("node {id}"), error };
         match request {
             Request::Accounts => Ok(self.accounts().await?.iter().map(account_json).collect()),
             Request::AddAccount { name, password, flags } => {
@@ -388,8 +378,8 @@ pub fn check_account_name(name: &str) -> Result<(), RequestError> {
     match is_account_name(name) {
         true => Ok(()),
         false => {
-            let (name, error) = (name.to_owned(), NetError::InvalidParameter);
-            Err(RequestError::Account { name, error })
+            let (what, error) = (format!("account {name:?}"), NetError::InvalidParameter);
+            Err(RequestError::Vault { what, error })
         }
     }
 }

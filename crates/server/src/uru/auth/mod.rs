@@ -14,6 +14,7 @@ mod resume;
 mod secure;
 
 use std::future::pending;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use worldwire_core::Messages as _;
@@ -25,7 +26,7 @@ use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
-use worldwire_uru::types::{Nested, NetError, Uuid};
+use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 
 pub(super) use resume::Reconnections;
 pub use secure::SecureFiles;
@@ -35,7 +36,7 @@ use super::vault::{Connection as Session, InitAge, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
-use replies::{encoded, high_scores, outcome, public_age, score};
+use replies::{outcome, public_age, scores};
 use resume::{Claim, Identity, Recent, ResumeToken, SuspendedSession};
 
 /// An auth connection.
@@ -74,6 +75,17 @@ enum ClientState {
     Connected,
     LoggedIn,
     Playing,
+}
+
+/// Sends the reply to a request: its transaction, the outcome, and more fields.
+macro_rules! answer {
+    ($self:ident, $sender:ident, $request:ident, $outcome:ident, $Reply:ident {
+        $($field:ident $(: $value:expr)?),*
+    }) => {{
+        let (trans_id, result) = ($request.trans_id, outcome(&$outcome));
+        let reply = reply::$Reply { trans_id, result, $($field $(: $value)?),* };
+        $self.reply($sender, reply)
+    }};
 }
 
 impl AuthService {
@@ -197,16 +209,14 @@ impl AuthService {
             Ask::AcctSetPlayerRequest(request) => self.set_player(request, sender).await,
             Ask::AcctChangePasswordRequest(request) => {
                 let name = request.account_name.to_text();
-                let call = self.session.change_password(name, request.password_hash);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::AcctChangePasswordReply { trans_id, result })
+                let changed = self.session.change_password(name, request.password_hash).await;
+                answer!(self, sender, request, changed, AcctChangePasswordReply {})
             }
             Ask::PlayerCreateRequest(request) => self.create_player(request, sender).await,
             Ask::PlayerDeleteRequest(request) => {
                 self.give_up(request.player_id);
-                let call = self.session.delete_player(request.player_id);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::PlayerDeleteReply { trans_id, result })
+                let deleted = self.session.delete_player(request.player_id).await;
+                answer!(self, sender, request, deleted, PlayerDeleteReply {})
             }
             Ask::KickPlayer(request) => {
                 let kicked = self.session.kick_player(request.player_id).await;
@@ -221,44 +231,47 @@ impl AuthService {
         match message {
             Ask::VaultNodeCreate(request) => {
                 let made = self.session.create(request.node.as_bytes().to_vec()).await;
-                let (trans_id, result) = (request.trans_id, outcome(&made));
                 let node_id = made.unwrap_or_default();
-                self.reply(sender, reply::VaultNodeCreated { trans_id, result, node_id })
+                answer!(self, sender, request, made, VaultNodeCreated { node_id })
             }
             Ask::VaultNodeFetch(request) => {
                 let fetched = self.session.fetch(request.node_id).await;
-                let (trans_id, result) = (request.trans_id, outcome(&fetched));
                 let node = Nested::new(fetched.as_deref().unwrap_or_default());
-                self.reply(sender, reply::VaultNodeFetched { trans_id, result, node })
+                answer!(self, sender, request, fetched, VaultNodeFetched { node })
             }
             Ask::VaultNodeSave(request) => {
                 let node = request.node.as_bytes().to_vec();
-                let call = self.session.save(request.node_id, request.revision_id, node);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::VaultSaveNodeReply { trans_id, result })
+                let saved = self.session.save(request.node_id, request.revision_id, node).await;
+                answer!(self, sender, request, saved, VaultSaveNodeReply {})
             }
             Ask::VaultNodeAdd(request) => {
                 let ask::VaultNodeAdd { parent_id, child_id, owner_id, .. } = request;
-                let call = self.session.add(parent_id, child_id, owner_id);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::VaultAddNodeReply { trans_id, result })
+                let added = self.session.add(parent_id, child_id, owner_id).await;
+                answer!(self, sender, request, added, VaultAddNodeReply {})
             }
             Ask::VaultNodeRemove(request) => {
-                let call = self.session.remove(request.parent_id, request.child_id);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::VaultRemoveNodeReply { trans_id, result })
+                let removed = self.session.remove(request.parent_id, request.child_id).await;
+                answer!(self, sender, request, removed, VaultRemoveNodeReply {})
             }
             Ask::VaultFetchNodeRefs(request) => {
-                let refs = self.session.refs(request.node_id).await;
-                let (trans_id, result) = (request.trans_id, outcome(&refs));
-                let refs = refs.unwrap_or_default().into();
-                self.reply(sender, reply::VaultNodeRefsFetched { trans_id, result, refs })
+                let found = self.session.refs(request.node_id).await;
+                answer!(
+                    self,
+                    sender,
+                    request,
+                    found,
+                    VaultNodeRefsFetched { refs: found.unwrap_or_default().into() }
+                )
             }
             Ask::VaultNodeFind(request) => {
                 let found = self.session.find(request.node.as_bytes().to_vec()).await;
-                let (trans_id, result) = (request.trans_id, outcome(&found));
-                let node_ids = found.unwrap_or_default().into();
-                self.reply(sender, reply::VaultNodeFindReply { trans_id, result, node_ids })
+                answer!(
+                    self,
+                    sender,
+                    request,
+                    found,
+                    VaultNodeFindReply { node_ids: found.unwrap_or_default().into() }
+                )
             }
             Ask::VaultSendNode(request) => {
                 let sent = self.session.send(request.node_id, request.receiver_id).await;
@@ -272,67 +285,57 @@ impl AuthService {
     async fn age(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::VaultInitAgeRequest(request) => {
-                let trans_id = request.trans_id;
                 let made = self.session.init_age(init_age(&request)).await;
-                let result = outcome(&made);
                 let (age_node_id, age_info_node_id) =
-                    made.map(|nodes| (nodes.age, nodes.info)).unwrap_or_default();
-                let reply =
-                    reply::VaultInitAgeReply { trans_id, result, age_node_id, age_info_node_id };
-                self.reply(sender, reply)
+                    made.as_ref().map_or((0, 0), |nodes| (nodes.age, nodes.info));
+                answer!(
+                    self,
+                    sender,
+                    request,
+                    made,
+                    VaultInitAgeReply { age_node_id, age_info_node_id }
+                )
             }
             Ask::AgeRequest(request) => {
-                let (trans_id, instance) = (request.trans_id, request.age_instance_id);
-                let host = self.shared.hosts.ipv4().await.ok_or(NetError::NameLookupFailed);
-                let found = match host {
-                    Ok(host) => {
-                        let name = request.age_name.to_text();
-                        self.request_age(name, instance).await.map(|age| (age, host))
+                let instance = request.age_instance_id;
+                let found = match self.shared.hosts.ipv4().await {
+                    Some(host) => {
+                        let found = self.request_age(request.age_name.to_text(), instance).await;
+                        found.map(|age| (age, host))
                     }
-                    Err(error) => Err(error),
+                    None => Err(NetError::NameLookupFailed),
                 };
-                let result = outcome(&found);
-                let (age, host) = found.map_or((None, None), |(age, host)| (Some(age), Some(host)));
-                let (age_mcp_id, age_node_id) = age.unwrap_or_default();
-                let reply = reply::AgeReply {
-                    trans_id,
-                    result,
-                    age_mcp_id,
-                    age_instance_id: if age.is_some() { instance } else { Uuid::ZERO },
-                    age_node_id,
-                    game_server_address: worldwire_uru::types::Ipv4(
-                        host.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED),
-                    ),
-                };
-                self.reply(sender, reply)
+                let ((age_mcp_id, age_node_id), host) =
+                    found.unwrap_or(((0, 0), Ipv4Addr::UNSPECIFIED));
+                let age_instance_id = found.map_or(Uuid::ZERO, |_| instance);
+                let game_server_address = Ipv4(host);
+                answer!(
+                    self,
+                    sender,
+                    request,
+                    found,
+                    AgeReply { age_mcp_id, age_instance_id, age_node_id, game_server_address }
+                )
             }
             Ask::AgeRequestEx(request) => {
-                let (trans_id, instance) = (request.trans_id, request.age_instance_id);
-                let name = request.age_name.to_text();
-                let found = self.request_age(name, instance).await;
-                let result = outcome(&found);
-                let address = found.as_ref().map_or("", |_| &self.shared.config.public_address);
+                let instance = request.age_instance_id;
+                let found = self.request_age(request.age_name.to_text(), instance).await;
                 let (age_mcp_id, age_node_id) = found.unwrap_or_default();
-                let reply = reply::AgeReplyEx {
-                    trans_id,
-                    result,
-                    age_mcp_id,
-                    age_instance_id: if result == NetError::Success {
-                        instance
-                    } else {
-                        Uuid::ZERO
-                    },
-                    age_node_id,
-                    game_server_address: address.to_owned().as_str().into(),
-                };
-                self.reply(sender, reply)
+                let age_instance_id = found.map_or(Uuid::ZERO, |_| instance);
+                let address = found.map_or("", |_| &self.shared.config.public_address).to_owned();
+                let game_server_address = address.as_str().into();
+                answer!(
+                    self,
+                    sender,
+                    request,
+                    found,
+                    AgeReplyEx { age_mcp_id, age_instance_id, age_node_id, game_server_address }
+                )
             }
             Ask::GetPublicAgeList(request) => {
-                let ages = self.session.public_ages(request.age_filename.to_text()).await;
-                let (trans_id, result) = (request.trans_id, outcome(&ages));
-                let ages = ages.unwrap_or_default();
-                let ages = ages.iter().map(public_age).collect::<Vec<_>>().into();
-                self.reply(sender, reply::PublicAgeList { trans_id, result, ages })
+                let found = self.session.public_ages(request.age_filename.to_text()).await;
+                let ages = found.iter().flatten().map(public_age).collect::<Vec<_>>().into();
+                answer!(self, sender, request, found, PublicAgeList { ages })
             }
             Ask::SetAgePublic(request) => {
                 let set = self.session.set_public(request.age_info_id, request.public_ != 0).await;
@@ -346,45 +349,43 @@ impl AuthService {
     async fn score(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::ScoreCreate(request) => {
-                let (name, kind) = (request.game_name.to_text(), request.game_type);
-                let made =
-                    self.session.create_score(request.owner_id, name, kind, request.value).await;
-                let (trans_id, result) = (request.trans_id, outcome(&made));
+                let ask::ScoreCreate { owner_id, game_type, value, .. } = request;
+                let name = request.game_name.to_text();
+                let made = self.session.create_score(owner_id, name, game_type, value).await;
                 let (score_id, created_time) = made.unwrap_or_default();
-                let reply = reply::ScoreCreateReply { trans_id, result, score_id, created_time };
-                self.reply(sender, reply)
+                answer!(self, sender, request, made, ScoreCreateReply { score_id, created_time })
             }
             Ask::ScoreGetScores(request) => {
                 let name = request.game_name.to_text();
                 let found = self.session.get_scores(request.owner_id, name).await;
-                let (trans_id, result) = (request.trans_id, outcome(&found));
-                let found: Vec<_> = found.unwrap_or_default().iter().map(score).collect();
-                let score_count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-                let scores = encoded(found);
-                let reply = reply::ScoreGetScoresReply { trans_id, result, score_count, scores };
-                self.reply(sender, reply)
+                let (score_count, scores) = scores(&found);
+                answer!(self, sender, request, found, ScoreGetScoresReply { score_count, scores })
             }
             Ask::ScoreGetHighScores(request) => {
-                let name = request.game_name.to_text();
                 let (owner, most) = (request.owner_id, request.max_scores);
+                let name = request.game_name.to_text();
                 let found = self.session.high_scores(owner, most, name).await;
-                self.reply(sender, high_scores(request.trans_id, &found))
+                let (score_count, scores) = scores(&found);
+                answer!(
+                    self,
+                    sender,
+                    request,
+                    found,
+                    ScoreGetHighScoresReply { score_count, scores }
+                )
             }
             Ask::ScoreAddPoints(request) => {
-                let call = self.session.add_points(request.score_id, request.points);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::ScoreAddPointsReply { trans_id, result })
+                let added = self.session.add_points(request.score_id, request.points).await;
+                answer!(self, sender, request, added, ScoreAddPointsReply {})
             }
             Ask::ScoreTransferPoints(request) => {
                 let (from, to) = (request.src_score_id, request.dest_score_id);
-                let call = self.session.transfer_points(from, to, request.points);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::ScoreTransferPointsReply { trans_id, result })
+                let moved = self.session.transfer_points(from, to, request.points).await;
+                answer!(self, sender, request, moved, ScoreTransferPointsReply {})
             }
             Ask::ScoreSetPoints(request) => {
-                let call = self.session.set_points(request.score_id, request.points);
-                let (trans_id, result) = (request.trans_id, outcome(&call.await));
-                self.reply(sender, reply::ScoreSetPointsReply { trans_id, result })
+                let set = self.session.set_points(request.score_id, request.points).await;
+                answer!(self, sender, request, set, ScoreSetPointsReply {})
             }
             message => self.file(message, sender).await,
         }

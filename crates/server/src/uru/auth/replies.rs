@@ -1,8 +1,7 @@
-//! Helpers for building replies.
+//! Parts of replies: results, and the vault's answers as the protocol's records.
 
-use worldwire_uru::message::auth::server::ScoreGetHighScoresReply;
 use worldwire_uru::message::{NetAgeInfo, Score, Scores};
-use worldwire_uru::types::{Nested, NetError, TermStr, TransId, WFix};
+use worldwire_uru::types::{Nested, NetError, TermStr, WFix};
 
 use crate::uru::vault::{PublicAge, ScoreSummary};
 
@@ -39,7 +38,18 @@ fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
     WFix::from(text.chars().take_while(fits).collect::<String>().as_str())
 }
 
-pub(super) fn score(score: &ScoreSummary) -> Score<'static> {
+/// The number of scores found, and the blob that holds them in a reply.
+pub(super) fn scores(
+    found: &Result<Vec<ScoreSummary>, NetError>,
+) -> (u32, Nested<'static, Scores<'static>, 1_048_576>) {
+    let scores: Vec<_> = found.iter().flatten().map(score).collect();
+    let count = u32::try_from(scores.len()).unwrap_or(u32::MAX);
+    // The vault limits the lengths of names, so encoding cannot fail.
+    let scores = Nested::encode_from(&worldwire_core::Rest(scores));
+    (count, scores.unwrap_or_else(|_| Nested::new(Vec::new())))
+}
+
+fn score(score: &ScoreSummary) -> Score<'static> {
     Score {
         score_id: score.id,
         owner_id: score.owner,
@@ -48,20 +58,4 @@ pub(super) fn score(score: &ScoreSummary) -> Score<'static> {
         value: score.value,
         game_name: TermStr::from(score.name.as_str()),
     }
-}
-
-/// Scores as the blob in a reply.
-pub(super) fn encoded(scores: Vec<Score<'static>>) -> Nested<'static, Scores<'static>, 1_048_576> {
-    // The vault limits the lengths of names, so encoding cannot fail.
-    Nested::encode_from(&worldwire_core::Rest(scores)).unwrap_or_else(|_| Nested::new(Vec::new()))
-}
-
-pub(super) fn high_scores(
-    trans_id: TransId,
-    found: &Result<Vec<ScoreSummary>, NetError>,
-) -> ScoreGetHighScoresReply<'static> {
-    let found_scores: Vec<_> = found.iter().flatten().map(score).collect();
-    let score_count = u32::try_from(found_scores.len()).unwrap_or(u32::MAX);
-    let (result, scores) = (outcome(found), encoded(found_scores));
-    ScoreGetHighScoresReply { trans_id, result, score_count, scores }
 }

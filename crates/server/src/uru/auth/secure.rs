@@ -13,6 +13,8 @@ use worldwire_uru::file::manifest::{FileList, FileListEntry};
 use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
 use worldwire_uru::types::{HiLo, ZStr};
 
+use crate::uru::file::within;
+
 /// The directories that clients can list, and the extensions of files in them.
 const DIRECTORIES: [(&str, &str); 2] = [("Python", "pak"), ("SDL", "sdl")];
 /// The largest file, in bytes.
@@ -100,9 +102,9 @@ impl SecureFiles {
         if !is_listed(file, extension) {
             return Err(not_found());
         }
-        let path = fs::canonicalize(self.root.join(directory).join(file))?;
+        let path = within(&self.root, &Path::new(directory).join(file))?;
         let metadata = fs::metadata(&path)?;
-        if !path.starts_with(&self.root) || !metadata.is_file() || metadata.len() > LONGEST {
+        if metadata.len() > LONGEST {
             return Err(not_found());
         }
         let stamp = (metadata.len(), metadata.modified().ok());

@@ -1,4 +1,4 @@
-//! The section `[ages]` of `shard.toml`: the shard's own ages, and who may enter ages.
+//! The shard's own ages, as `[ages]` of `shard.toml` names them.
 
 use serde::{Deserialize, Serialize};
 use worldwire_core::Field as _;
@@ -6,26 +6,9 @@ use worldwire_core::json::Json;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MAX_STRING_UNITS;
 
+use super::Ages;
 use crate::config::{ConfigError, SettingError};
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
-
-/// The shard's own ages, and who may enter ages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ages {
-    /// Filenames of ages that players may enter without their being in the vault.
-    pub temporary: Vec<String>,
-    /// Filenames of ages that owners may make public.
-    pub public: Vec<String>,
-    /// Whether players may enter any age they know, as on other shards.
-    pub open: bool,
-    /// The city that new players get a link to.
-    pub city: FixedAge,
-    /// The neighbourhoods that new players join. Each has its own instance.
-    pub neighbourhood: FixedAge,
-    /// More public ages, created when the shard starts.
-    pub fixed: Vec<FixedAge>,
-}
 
 /// An age that the shard creates by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,22 +27,6 @@ pub struct FixedAge {
     /// Its instance, a UUID; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub instance: String,
-}
-
-impl Default for Ages {
-    fn default() -> Self {
-        let VaultConfig { temporary_ages, may_be_public, open_ages, city, neighbourhood, .. } =
-            VaultConfig::default();
-        let neighbourhood = StaticAge { names: neighbourhood, instance: None };
-        Self {
-            temporary: temporary_ages,
-            public: may_be_public,
-            open: open_ages,
-            city: FixedAge::of(city),
-            neighbourhood: FixedAge::of(neighbourhood),
-            fixed: Vec::new(),
-        }
-    }
 }
 
 impl Ages {
@@ -89,7 +56,12 @@ impl Ages {
 }
 
 impl FixedAge {
-    fn of(StaticAge { names, instance }: StaticAge) -> Self {
+    /// The neighbourhoods by default.
+    pub(super) fn neighbourhood() -> Self {
+        Self::of(StaticAge { names: VaultConfig::default().neighbourhood, instance: None })
+    }
+
+    pub(super) fn of(StaticAge { names, instance }: StaticAge) -> Self {
         let AgeNames { filename, instance_name, user_name, description } = names;
         let instance = instance.map(|id| id.to_string()).unwrap_or_default();
         Self { filename, instance_name, user_name, description, instance }

@@ -16,8 +16,11 @@ use crate::config::{
 };
 
 mod ages;
+mod settings;
 
-pub use ages::{Ages, FixedAge};
+pub use ages::FixedAge;
+
+use settings::settings;
 
 /// The name of the configuration in a shard's directory.
 pub const CONFIG: &str = "shard.toml";
@@ -30,40 +33,130 @@ pub const PORT: u16 = 14_617;
 /// The longest address the gatekeeper can send: its field holds 24 UTF-16 units with a terminator.
 const MAX_ADDRESS_UNITS: usize = 23;
 
-/// The configuration of a shard. Paths are relative to the shard's directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ShardConfig {
-    /// The address at which all services listen for clients.
-    pub listen: SocketAddr,
-    /// The host that the gatekeeper tells clients to connect to.
-    pub public_address: String,
-    /// The address of the status page; empty for none.
-    pub status: String,
-    /// The message that launchers show to players.
-    pub welcome: String,
-    /// Whether connections are encrypted.
-    pub encryption: EncryptionPolicy,
-    /// The clients' build number.
-    pub build: u32,
-    /// Whether to accept clients of other builds.
-    pub any_build: bool,
-    /// The file with the servers' secret keys.
-    #[serde(serialize_with = "path_text")]
-    pub keys: PathBuf,
-    /// The directory with files for clients.
-    #[serde(serialize_with = "path_text")]
-    pub data: PathBuf,
-    /// The URL of a PostgreSQL database; empty for SQLite in the shard's directory.
-    pub database: String,
+settings! {
+    TEMPLATE = "# Configuration of this shard. Changes take effect at the next start.
+# Paths are relative to the folder of this file.
+
+";
+
+    /// The configuration of a shard. Paths are relative to the shard's directory.
+    pub struct ShardConfig {
+        /// The address for clients. All services share one port. 0.0.0.0 is every address of this
+        /// machine.
+        listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+        /// The IPv4 address or host name (at most 23 characters) that clients are told to connect
+        /// to. With 127.0.0.1, only clients on this machine can connect.
+        public_address: String = "127.0.0.1".to_owned(),
+        /// The address of the status page (/status, /welcome, /metrics and /health). Empty for
+        /// none.
+        status: String = "127.0.0.1:14680".to_owned(),
+        /// The message that launchers show to players.
+        welcome: String = "Welcome to this shard.".to_owned(),
+        /// "require": clients must encrypt. "allow_plain": they choose. "openuru_plain": for
+        /// clients compiled without encryption. "auto": allow_plain if listen is a loopback
+        /// address, else require.
+        encryption: EncryptionPolicy = EncryptionPolicy::Auto,
+        /// The client build to accept.
+        build: u32 = BUILD_ID,
+        /// Accept clients of all other builds as well.
+        any_build: bool = false,
+        /// The shard's secret keys. Clients need the lines that `serve` prints.
+        #[serde(serialize_with = "path_text")]
+        keys: PathBuf = "keys.toml".into(),
+        /// The folder with files for clients. The file service offers files/: manifests (NAME.mfs),
+        /// and folders, each of which has its own manifest. Clients get secure/Python and
+        /// secure/SDL after logging in.
+        #[serde(serialize_with = "path_text")]
+        data: PathBuf = "data".into(),
+        /// The database: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in this
+        /// folder.
+        database: String = String::new(),
+    } {
+        /// Limits on connections and on the vault.
+        limits: Limits,
+        /// The auth service.
+        auth: Auth,
+        /// The game service.
+        game: Game,
+        /// The shard's own ages, and who may enter ages.
+        ages: Ages,
+    }
+
     /// Limits on connections and on the vault.
-    pub limits: Limits,
+    [limits]
+    pub struct Limits {
+        /// The maximum number of connections in total.
+        connections: usize = Capacity::default().total,
+        /// The maximum number of connections from one address.
+        connections_per_address: usize = Capacity::default().per_address,
+        /// The maximum number of vault nodes that one player may create. 0: no limit.
+        nodes_per_player: usize = VaultConfig::default().max_nodes,
+        /// The maximum number of nodes in a player's inbox, beyond which others cannot send more.
+        /// 0: no limit.
+        nodes_in_inbox: usize = VaultConfig::default().max_in_inbox,
+    }
+
     /// The auth service.
-    pub auth: Auth,
+    [auth]
+    pub struct Auth {
+        /// How the server announces its capabilities: "compatible" with all clients, "always" with
+        /// H'uru's message, or "never".
+        caps: CapsPolicy = CapsPolicy::Compatible,
+        /// Send Python and SDL files in small chunks, as the original client expects.
+        strict_chunks: bool = false,
+        /// Only administrators, developers and testers may log in.
+        restricted: bool = false,
+        /// The number of failed logins per minute after which more are refused, for one name from
+        /// one address. For an address, and for a name from addresses that never logged in to it,
+        /// it is four times as high. 0: no limit.
+        failed_logins: u32 = 5,
+        /// How many seconds a client that lost its connection has to reconnect without logging in.
+        /// Its player remains visible to others until then. 0: clients must log in again.
+        reconnect_seconds: u32 = 30,
+        /// If a player logs in twice, disconnect the first connection. If false, the second login
+        /// is refused.
+        kick_on_duplicate: bool = false,
+        /// Players may change only their own vault nodes.
+        strict_vault: bool = true,
+        /// Players may enter any age, even if it is not in the vault. For developers.
+        temporary_ages: bool = false,
+    }
+
     /// The game service.
-    pub game: Game,
+    [game]
+    pub struct Game {
+        /// Refuse players once an age has as many as its file (ages/NAME.age in data) allows.
+        refuse_full: bool = false,
+        /// Send avatar positions only to players nearby.
+        relevance: bool = false,
+        /// Deliver messages addressed to players in other ages, even if the messages do not request
+        /// it.
+        directed_anywhere: bool = false,
+        /// Console commands that objects in this shard's ages may run on other players' consoles.
+        console_commands: Vec<String> = Vec::new(),
+        /// The sustained rate, in bytes per second, at which a player may send into an age. Clients
+        /// need a few thousand. Players who exceed it are slowed down.
+        bytes_per_second: u32 = 64 << 10,
+    }
+
     /// The shard's own ages, and who may enter ages.
-    pub ages: Ages,
+    [ages]
+    pub struct Ages {
+        /// Ages that players may enter without their being in the vault.
+        temporary: Vec<String> = VaultConfig::default().temporary_ages,
+        /// Ages that owners may make public.
+        public: Vec<String> = VaultConfig::default().may_be_public,
+        /// Let players enter any age they know, as other shards do, so that books can be shared. If
+        /// false, only owners and the players they invite can enter ages that are not public.
+        open: bool = false,
+        /// The city that new players get a link to.
+        city: FixedAge = FixedAge::of(VaultConfig::default().city),
+        /// The neighbourhoods that new players join.
+        neighbourhood: FixedAge = FixedAge::neighbourhood(),
+        /// More public ages to create at startup, such as { filename = "Fern", instance_name =
+        /// "Fern" }. Add instance = "UUID" to choose an age's instance.
+        fixed: Vec<FixedAge> = Vec::new(),
+    }
 }
 
 /// Whether connections are encrypted. Those to the file service never are.
@@ -81,71 +174,6 @@ pub enum EncryptionPolicy {
     OpenuruPlain,
 }
 
-/// Limits on connections and on the vault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Connections in total.
-    pub connections: usize,
-    /// Connections from one address.
-    pub connections_per_address: usize,
-    /// Vault nodes that one player may create; 0 for no limit.
-    pub nodes_per_player: usize,
-    /// Nodes in a player's inbox, beyond which others cannot send more; 0 for no limit.
-    pub nodes_in_inbox: usize,
-}
-
-/// The auth service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Auth {
-    /// How the server announces its capabilities.
-    pub caps: CapsPolicy,
-    /// Whether to send secure files in chunks of 1,460 bytes, as the original client expects.
-    pub strict_chunks: bool,
-    /// Whether only administrators, developers and testers may log in.
-    pub restricted: bool,
-    /// Failed logins per minute, for one name and address, after which more are refused; 0 for no
-    /// limit.
-    pub failed_logins: u32,
-    /// How many seconds a lost connection's session is kept for its client; 0 to end it at once.
-    pub reconnect_seconds: u32,
-    /// Whether a second login of the same player disconnects the first. If not, it is refused.
-    pub kick_on_duplicate: bool,
-    /// Whether players may change only their own nodes.
-    pub strict_vault: bool,
-    /// Whether players may enter ages that are not in the vault.
-    pub temporary_ages: bool,
-}
-
-/// The game service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Game {
-    /// Whether an age refuses players beyond the maximum in its file.
-    pub refuse_full: bool,
-    /// Whether messages that ask for it are sent to nearby players only.
-    pub relevance: bool,
-    /// Whether messages addressed to players always reach them in other ages.
-    pub directed_anywhere: bool,
-    /// Console commands that an age's objects may run on other players' consoles.
-    pub console_commands: Vec<String>,
-    /// The sustained rate, in bytes per second, at which a player may send into an age.
-    pub bytes_per_second: u32,
-}
-
-impl Default for Game {
-    fn default() -> Self {
-        Self {
-            refuse_full: false,
-            relevance: false,
-            directed_anywhere: false,
-            console_commands: Vec::new(),
-            bytes_per_second: 64 << 10,
-        }
-    }
-}
-
 /// How the server announces its capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -156,55 +184,6 @@ pub enum CapsPolicy {
     Compatible,
     /// Not at all.
     Never,
-}
-
-impl Default for ShardConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
-            public_address: "127.0.0.1".to_owned(),
-            status: "127.0.0.1:14680".to_owned(),
-            welcome: "Welcome to this shard.".to_owned(),
-            encryption: EncryptionPolicy::Auto,
-            build: BUILD_ID,
-            any_build: false,
-            keys: "keys.toml".into(),
-            data: "data".into(),
-            database: String::new(),
-            limits: Limits::default(),
-            auth: Auth::default(),
-            game: Game::default(),
-            ages: Ages::default(),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let Capacity { total, per_address } = Capacity::default();
-        let VaultConfig { max_nodes, max_in_inbox, .. } = VaultConfig::default();
-        Self {
-            connections: total,
-            connections_per_address: per_address,
-            nodes_per_player: max_nodes,
-            nodes_in_inbox: max_in_inbox,
-        }
-    }
-}
-
-impl Default for Auth {
-    fn default() -> Self {
-        Self {
-            caps: CapsPolicy::Compatible,
-            strict_chunks: false,
-            restricted: false,
-            failed_logins: 5,
-            reconnect_seconds: 30,
-            kick_on_duplicate: false,
-            strict_vault: true,
-            temporary_ages: false,
-        }
-    }
 }
 
 impl ShardConfig {
@@ -339,92 +318,6 @@ fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The text of `shard.toml`; see [`ServerConfig::TEMPLATE`].
-const TEMPLATE: &str = r#"# Configuration of this shard. Changes take effect at the next start.
-# Paths are relative to the folder of this file.
-
-# The address for clients. All services share one port. 0.0.0.0 is every address of this machine.
-listen =
-# The IPv4 address or host name (at most 23 characters) that clients are told to connect
-# to. With 127.0.0.1, only clients on this machine can connect.
-public_address =
-# The address of the status page (/status, /welcome, /metrics and /health). Empty for none.
-status =
-# The message that launchers show to players.
-welcome =
-# "require": clients must encrypt. "allow_plain": they choose. "openuru_plain": for clients
-# compiled without encryption. "auto": allow_plain if listen is a loopback address, else require.
-encryption =
-# The client build to accept, and whether to accept all others as well.
-build =
-any_build =
-# The shard's secret keys. Clients need the lines that `serve` prints.
-keys =
-# The folder with files for clients. The file service offers files/: manifests (NAME.mfs), and folders,
-# each of which has its own manifest. Clients get secure/Python and secure/SDL after logging in.
-data =
-# The database: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in this folder.
-database =
-
-[limits]
-# The maximum number of connections, in total and from one address.
-connections =
-connections_per_address =
-# The maximum number of vault nodes that one player may create, and of nodes in a player's inbox,
-# beyond which others cannot send more. 0: no limit.
-nodes_per_player =
-nodes_in_inbox =
-
-[auth]
-# How the server announces its capabilities: "compatible" with all clients, "always" with H'uru's
-# message, or "never".
-caps =
-# Send Python and SDL files in small chunks, as the original client expects.
-strict_chunks =
-# Only administrators, developers and testers may log in.
-restricted =
-# The number of failed logins per minute after which more are refused, for one name from one address.
-# For an address, and for a name from addresses that never logged in to it, it is four times as high.
-# 0: no limit.
-failed_logins =
-# How many seconds a client that lost its connection has to reconnect without logging in. Its player
-# remains visible to others until then. 0: clients must log in again.
-reconnect_seconds =
-# If a player logs in twice, disconnect the first connection. If false, the second login is refused.
-kick_on_duplicate =
-# Players may change only their own vault nodes.
-strict_vault =
-# Players may enter any age, even if it is not in the vault. For developers.
-temporary_ages =
-
-[game]
-# Refuse players once an age has as many as its file (ages/NAME.age in data) allows.
-refuse_full =
-# Send avatar positions only to players nearby.
-relevance =
-# Deliver messages addressed to players in other ages, even if the messages do not request it.
-directed_anywhere =
-# Console commands that objects in this shard's ages may run on other players' consoles.
-console_commands =
-# The sustained rate, in bytes per second, at which a player may send into an age. Clients need a few
-# thousand. Players who exceed it are slowed down.
-bytes_per_second =
-
-[ages]
-# Ages that players may enter without their being in the vault, and ages that owners may make public.
-temporary =
-public =
-# Let players enter any age they know, as other shards do, so that books can be shared. If false, only
-# owners and the players they invite can enter ages that are not public.
-open =
-# The city that new players get a link to, and the neighbourhoods that they join.
-city =
-neighbourhood =
-# More public ages to create at startup, such as { filename = "Fern", instance_name = "Fern" }.
-# Add instance = "UUID" to choose an age's instance.
-fixed =
-"#;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,60 +327,54 @@ mod tests {
         let default = ShardConfig::default();
         assert_eq!(ShardConfig::parse(&default.to_text()), Ok(default));
         assert_eq!(ShardConfig::parse(""), Ok(ShardConfig::default()));
-        let other = ShardConfig {
-            listen: "[::]:9".parse().unwrap(),
-            public_address: "uru.example.org".to_owned(),
-            status: String::new(),
-            welcome: "\"Shorah\"\n\\o/".to_owned(),
-            encryption: EncryptionPolicy::OpenuruPlain,
-            build: 1,
-            any_build: true,
-            keys: "a b".into(),
-            data: "/srv/uru".into(),
-            database: "postgres://uru@localhost/shard".to_owned(),
-            limits: Limits {
-                connections: 1,
-                connections_per_address: 2,
-                nodes_per_player: 3,
-                nodes_in_inbox: 0,
-            },
-            auth: Auth {
-                caps: CapsPolicy::Never,
-                strict_chunks: true,
-                restricted: true,
-                failed_logins: 0,
-                reconnect_seconds: 0,
-                kick_on_duplicate: true,
-                strict_vault: false,
-                temporary_ages: true,
-            },
-            game: Game {
-                refuse_full: true,
-                relevance: true,
-                directed_anywhere: true,
-                console_commands: vec!["Foo.Bar".to_owned()],
-                bytes_per_second: 7,
-            },
-            ages: Ages {
-                temporary: Vec::new(),
-                public: vec!["a".to_owned(), "b".to_owned()],
-                open: true,
-                city: FixedAge { filename: "Town".to_owned(), ..FixedAge::default() },
-                neighbourhood: FixedAge {
-                    filename: "Hood".to_owned(),
-                    user_name: "\"The\"".to_owned(),
-                    ..FixedAge::default()
-                },
-                fixed: vec![
-                    FixedAge { filename: "Fern".to_owned(), ..FixedAge::default() },
-                    FixedAge {
-                        filename: "Fern".to_owned(),
-                        instance: "12345678-1234-5678-1234-567812345678".to_owned(),
-                        ..FixedAge::default()
-                    },
-                ],
-            },
-        };
+        let text = r#"
+            listen = "[::]:9"
+            public_address = "uru.example.org"
+            status = ""
+            welcome = "\"Shorah\"\n\\o/"
+            encryption = "openuru_plain"
+            build = 1
+            any_build = true
+            keys = "a b"
+            data = "/srv/uru"
+            database = "postgres://uru@localhost/shard"
+            [limits]
+            connections = 1
+            connections_per_address = 2
+            nodes_per_player = 3
+            nodes_in_inbox = 0
+            [game]
+            refuse_full = true
+            relevance = true
+            directed_anywhere = true
+            console_commands = ["Foo.Bar"]
+            bytes_per_second = 7
+            [auth]
+            caps = "never"
+            strict_chunks = true
+            restricted = true
+            failed_logins = 0
+            reconnect_seconds = 0
+            kick_on_duplicate = true
+            strict_vault = false
+            temporary_ages = true
+            [ages]
+            temporary = []
+            public = ["a", "b"]
+            open = true
+            city = { filename = "Town" }
+            neighbourhood = { filename = "Hood", user_name = "\"The\"" }
+            fixed = [
+                { filename = "Fern" },
+                { filename = "Fern", instance = "12345678-1234-5678-1234-567812345678" },
+            ]
+        "#;
+        let other = ShardConfig::parse(text).unwrap();
+        let [ours, default] =
+            [&other, &ShardConfig::default()].map(|it| serde_json::to_value(it).unwrap());
+        for (name, value) in ours.as_object().unwrap() {
+            assert_ne!(*value, default[name], "{name}");
+        }
         let vault = other.vault();
         assert!(vault.open_ages && vault.static_ages[1].instance.is_some());
         assert_eq!(ShardConfig::parse(&other.to_text()), Ok(other));

@@ -115,7 +115,7 @@ impl Library {
 }
 
 /// Finds a file below a canonical root, and refuses links that leave it.
-fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
+pub(in crate::uru) fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
     let path = fs::canonicalize(root.join(relative))?;
     if path.starts_with(root) && path.is_file() {
         Ok(path)

@@ -24,6 +24,7 @@ use worldwire_uru::message::file::server::{
 };
 use worldwire_uru::types::{Nested, NetError, TransId};
 
+pub(super) use library::within;
 pub use library::{Library, LibraryError};
 
 use super::sent;

@@ -158,26 +158,13 @@ impl Games {
         let PlayerIdentity { name, is_admin, .. } = &expected.identity;
         let member = Player { id: player, name: name.clone(), is_admin: *is_admin, account };
         for _ in 0..MAX_TRIES {
-            let (serial, commands) = self.host(number, &expected.place)?;
-            let membership = self.0.next_serial();
-            let effort = Arc::<Effort>::default();
-            let kept = Arc::clone(&effort);
-            let commands_of = commands.clone();
-            *place = Some(Membership {
-                player,
-                serial: membership,
-                commands: commands_of,
-                effort: kept,
-            });
+            let (host_serial, commands) = self.host(number, &expected.place)?;
+            let (serial, effort, auth) = (self.0.next_serial(), Arc::default(), expected.auth);
+            let membership = Membership { player, serial, commands, effort: Arc::clone(&effort) };
+            let commands = place.insert(membership).commands.clone();
             let (reply, replied) = oneshot::channel();
-            let arrival = Arrival {
-                player: member.clone(),
-                serial: membership,
-                auth: expected.auth,
-                outbox: Arc::clone(outbox),
-                effort,
-                reply,
-            };
+            let (player, outbox) = (member.clone(), Arc::clone(outbox));
+            let arrival = Arrival { player, serial, auth, outbox, effort, reply };
             if commands.send(Command::Join(arrival)).await.is_ok()
                 && let Ok(outcome) = replied.await
                 && outcome != Err(NetError::AgeNotFound)
@@ -186,24 +173,16 @@ impl Games {
                     *place = None;
                     return Err(error);
                 }
-                let elsewhere = self.0.came(
-                    player,
-                    PresentPlayer {
-                        number,
-                        serial: membership,
-                        auth: expected.auth,
-                        since: Instant::now(),
-                    },
-                );
-                if let Some((elsewhere, serial)) = elsewhere {
+                let present = PresentPlayer { number, serial, auth, since: Instant::now() };
+                if let Some((elsewhere, serial)) = self.0.came(member.id, present) {
                     // Sending fails if the age has ended.
-                    let _ = elsewhere.send(Command::Kick { player, serial }).await;
+                    let _ = elsewhere.send(Command::Kick { player: member.id, serial }).await;
                 }
                 return Ok(());
             }
             // The age was just ending.
             *place = None;
-            self.0.over(number, serial);
+            self.0.over(number, host_serial);
         }
         Err(NetError::AgeNotFound)
     }

@@ -246,20 +246,16 @@ impl StateWriter {
 
     /// Writes all pending states, and returns how many could not be written.
     pub(super) async fn finish(&mut self) -> usize {
-        for _ in 0..LAST_TRIES {
+        for attempt in 0..=LAST_TRIES {
             if let Some(saving) = self.saving.take() {
                 let saved = saving.await;
                 self.saved(saved);
             }
-            if self.is_idle() {
-                return 0;
+            if self.is_idle() || attempt == LAST_TRIES {
+                break;
             }
             sleep_until(self.not_before).await;
             self.saving = Some(self.save());
-        }
-        if let Some(saving) = self.saving.take() {
-            let saved = saving.await;
-            self.saved(saved);
         }
         self.objects.len() + usize::from(self.age.is_some())
     }

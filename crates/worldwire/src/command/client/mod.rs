@@ -6,6 +6,7 @@ mod uru;
 
 use crate::cli::{Client, ClientCommand, Common};
 use crate::output::{Failure, printable};
+pub(crate) use uru::steps_help as uru_steps;
 
 pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     match &arguments.command {

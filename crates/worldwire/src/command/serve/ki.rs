@@ -6,6 +6,7 @@ use worldwire_net::Stop;
 use worldwire_server::ki::realm::Realm;
 use worldwire_server::ki::{KiConfig, LoginServer, Start};
 
+use super::set;
 use crate::cli::{Common, ServeKi};
 use crate::output::{Failure, Interruption, say, shown};
 
@@ -55,12 +56,6 @@ fn changes(arguments: &ServeKi) -> impl FnOnce(&mut KiConfig) + Send + use<> {
         set(&mut config.session.keep_alive_seconds, keep_alive);
         set(&mut config.session.afk_seconds, afk);
         set(&mut config.login.ck2_seconds, ck2_life);
-    }
-}
-
-fn set<T>(value: &mut T, option: Option<T>) {
-    if let Some(option) = option {
-        *value = option;
     }
 }
 

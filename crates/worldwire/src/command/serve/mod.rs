@@ -20,6 +20,13 @@ pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
     }
 }
 
+/// Changes a setting if its option is given.
+fn set<T>(value: &mut T, option: Option<T>) {
+    if let Some(option) = option {
+        *value = option;
+    }
+}
+
 /// Prepares the process for a server.
 fn start(verbose: bool, common: &Common) -> Result<Runtime, Failure> {
     begin_log(verbose, common);

@@ -6,6 +6,7 @@ use worldwire_net::Stop;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 
+use super::set;
 use crate::cli::{Common, ServeUru};
 use crate::output::{Failure, Interruption, print, say, shown};
 
@@ -32,26 +33,17 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
 /// The configuration given by the options.
 fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>, Failure> {
     // The configuration's own paths are relative to the shard's directory, not to the current one.
-    let data = arguments
-        .data
-        .as_ref()
-        .map(|data| absolute(data).map_err(|error| Failure::io(data, &error)));
-    let data = data.transpose()?;
+    let data = match &arguments.data {
+        Some(data) => Some(absolute(data).map_err(|error| Failure::io(data, &error))?),
+        None => None,
+    };
     let ServeUru { listen, status, .. } = *arguments;
     let public_address = arguments.public_address.clone();
     Ok(move |config: &mut ShardConfig| {
-        if let Some(listen) = listen {
-            config.listen = listen;
-        }
-        if let Some(status) = status {
-            config.status = status.to_string();
-        }
-        if let Some(address) = public_address {
-            config.public_address = address;
-        }
-        if let Some(data) = data {
-            config.data = data;
-        }
+        set(&mut config.listen, listen);
+        set(&mut config.status, status.map(|status| status.to_string()));
+        set(&mut config.public_address, public_address);
+        set(&mut config.data, data);
     })
 }
 

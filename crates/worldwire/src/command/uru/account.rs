@@ -9,55 +9,57 @@ use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
 use crate::cli::{AccountRole, Common, UruAccount, UruShard};
-use crate::command::password;
+use crate::command::{password, system};
 use crate::output::{Failure, complain, print, printable};
 
-pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> {
-    match command {
-        UruAccount::Add { name, password, role, shard } => {
+pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Result<(), Failure> {
+    let (name, request, done) = match command {
+        UruAccount::List => {
+            let accounts = ask(&shard.shard, Request::Accounts, Vec::new())?;
+            return if shard.json { print_lines(&accounts) } else { print(&table(&accounts)) };
+        }
+        UruAccount::Add { name, password, role } => {
             check_account_name(name).map_err(|problem| {
                 complain(&shard.shard.to_string_lossy(), &problem.to_string());
                 Failure::Input
             })?;
-            let password = password::fresh(password)?;
+            let password = known_to_clients(name, password::fresh(password)?, common);
             let flags = flags(role);
-            let request = Request::AddAccount { name: name.clone(), password, flags };
-            set(name, "account created", request, shard, common)
+            (name, Request::AddAccount { name: name.clone(), password, flags }, "account created")
         }
-        UruAccount::Passwd { name, password, shard } => {
-            let password = password::fresh(password)?;
-            let request = Request::SetPassword { name: name.clone(), password };
-            set(name, "password changed", request, shard, common)
+        UruAccount::Passwd { name, password } => {
+            let password = known_to_clients(name, password::fresh(password)?, common);
+            (name, Request::SetPassword { name: name.clone(), password }, "password changed")
         }
-        UruAccount::List { shard } => {
-            let accounts = ask(&shard.shard, Request::Accounts, Vec::new())?;
-            if shard.json { print_lines(&accounts) } else { print(&table(&accounts)) }
+        UruAccount::Ban { name, lift } => {
+            let done = if *lift { "may log in again" } else { "banned" };
+            (name, Request::Ban { name: name.clone(), banned: !lift }, done)
         }
-        UruAccount::Ban { name, lift, shard } => {
-            let request = Request::Ban { name: name.clone(), banned: !lift };
-            ask(&shard.shard, request, Vec::new())?;
-            common.note(name, if *lift { "may log in again" } else { "banned" });
-            Ok(())
+        UruAccount::Delete { name } => {
+            (name, Request::DeleteAccount { name: name.clone() }, "deleted")
         }
-        UruAccount::Delete { name, shard } => {
-            ask(&shard.shard, Request::DeleteAccount { name: name.clone() }, Vec::new())?;
-            common.note(name, "deleted");
-            Ok(())
-        }
+    };
+    let answer = ask(&shard.shard, request, Vec::new())?;
+    if answer.iter().any(|answer| answer["allClients"] == false) {
+        let advice =
+            "the name or password ends with a non-ASCII character; H'uru clients cannot log in";
+        common.note(name, advice);
     }
+    common.note(name, done);
+    if shard.json { print_lines(&answer) } else { Ok(()) }
 }
 
 /// Kicks a player, or every player logged in to an account.
 pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
-    let thrown_out = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
-    for one in &thrown_out {
+    let kicked = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
+    for one in &kicked {
         let player = match &one["player"] {
             Json::Null => "without a player".to_owned(),
             player => format!("player {} ({})", player["id"], text(&player["name"])),
         };
         common.note(&text(&one["account"]), &format!("kicked, {player}"));
     }
-    if shard.json { print_lines(&thrown_out) } else { Ok(()) }
+    if shard.json { print_lines(&kicked) } else { Ok(()) }
 }
 
 /// Asks the shard in a directory, and reports refusals.
@@ -78,10 +80,7 @@ pub(crate) fn answer(
     request: Request,
     lines: &[String],
 ) -> Result<Result<Vec<Json>, String>, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
-    let answer = runtime.block_on(async {
+    let answer = system::runtime()?.block_on(async {
         let admin = Admin::open(folder).await?;
         let answer = admin.ask_with_lines(request, lines).await;
         admin.close().await;
@@ -103,18 +102,8 @@ pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
     print(&out)
 }
 
-/// Creates an account or changes its password.
-fn set(
-    name: &str,
-    done: &str,
-    request: Request,
-    shard: &UruShard,
-    common: &Common,
-) -> Result<(), Failure> {
-    let password = match &request {
-        Request::AddAccount { password, .. } | Request::SetPassword { password, .. } => password,
-        _ => "",
-    };
+/// Warns about a new password that is longer than what clients send.
+fn known_to_clients(name: &str, password: String, common: &Common) -> String {
     if password.encode_utf16().count() > PASSWORD_UNITS {
         let advice = format!(
             "only the first {PASSWORD_UNITS} characters of the password are used; clients that send \
@@ -122,15 +111,7 @@ fn set(
         );
         common.note(name, &advice);
     }
-    let answer = ask(&shard.shard, request, Vec::new())?;
-    let all_clients = answer.first().is_none_or(|answer| answer["allClients"] != false);
-    if !all_clients {
-        let advice =
-            "the name or password ends with a non-ASCII character; H'uru clients cannot log in";
-        common.note(name, advice);
-    }
-    common.note(name, done);
-    if shard.json { print_lines(&answer) } else { Ok(()) }
+    password
 }
 
 fn text(value: &Json) -> String {

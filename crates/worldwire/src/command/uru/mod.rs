@@ -9,11 +9,12 @@ mod vault;
 
 use crate::cli::{Common, Uru, UruCommand};
 use crate::output::Failure;
-pub(crate) use vault::fields_of;
+pub(crate) use sdl::update as sdl_update;
+pub(crate) use vault::{drawn, fields_of};
 
 pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
-        UruCommand::Account(account) => account::run(account, common),
+        UruCommand::Account { command, shard } => account::run(command, shard, common),
         UruCommand::ClearStates { age, with_age, shard } => {
             states::clear(age, *with_age, shard, common)
         }

@@ -81,20 +81,14 @@ fn set(
         let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         Failure::Run(format!("{}: no descriptor has this name{near}", printable(age)))
     })?;
-    let mut changes = serde_json::Map::new();
-    for word in variables {
-        let (name, value) = word.split_once('=').ok_or_else(|| {
-            Failure::Run(format!("{}: needs the form VARIABLE=VALUE", printable(word)))
-        })?;
-        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
-        changes.insert(name.to_owned(), json!({"hint": "", "flags": ["Dirty"], "value": value}));
-    }
-    let update = json!({
-        "flags": ["AddedVarLengthIO"], "descriptor": newest.name(), "version": newest.version(),
-        "variables": changes,
-    });
+    let variable = |word: &String| {
+        let misfit = || Failure::Run(format!("{}: needs the form VARIABLE=VALUE", printable(word)));
+        let (name, value) = word.split_once('=').ok_or_else(misfit)?;
+        Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
+    };
+    let variables = variables.iter().map(variable).collect::<Result<Vec<_>, _>>()?;
     let failed = |error: worldwire_core::Error| Failure::Run(error.to_string());
-    let update = Blob::from_json(&set, &update.into()).map_err(failed)?;
+    let update = update(&set, &newest, &variables).map_err(failed)?;
     let request = Request::AgeSettings { age: newest.name().to_owned() };
     let stored = ask(shard, request, Vec::new())?;
     let stored = stored.first().and_then(serde_json::Value::as_str).and_then(parse_hex);
@@ -115,6 +109,25 @@ fn set(
     push_hex(&mut hex, &state.to_blob().to_bytes().map_err(failed)?);
     let request = Request::SetAgeSettings { age: newest.name().to_owned(), state: hex };
     ask(shard, request, Vec::new()).map(drop)
+}
+
+/// A state with nothing but these variables.
+pub(crate) fn update(
+    set: &Descriptors,
+    descriptor: &Definition,
+    variables: &[(String, worldwire_core::json::Json)],
+) -> worldwire_core::Result<Blob<'static>> {
+    let variables: serde_json::Map<_, _> = variables
+        .iter()
+        .map(|(name, value)| {
+            (name.clone(), json!({"hint": "", "flags": ["Dirty"], "value": value}))
+        })
+        .collect();
+    let update = json!({
+        "flags": ["AddedVarLengthIO"], "descriptor": descriptor.name(),
+        "version": descriptor.version(), "variables": variables,
+    });
+    Blob::from_json(set, &update.into())
 }
 
 fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {

@@ -169,7 +169,8 @@ pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
     Ok(Json::Object(fields))
 }
 
-fn drawn(tree: &[Json]) -> String {
+/// The lines of a tree as text.
+pub(crate) fn drawn(tree: &[Json]) -> String {
     let mut out = String::new();
     for line in tree {
         let text = |value: &Json| printable(value.as_str().unwrap_or_default());

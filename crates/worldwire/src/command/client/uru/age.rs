@@ -3,38 +3,38 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use worldwire_client::uru::{
     Age, ClientError, Game, Notification, Notifications, Player, Result, Scene, SceneEvent, Shard,
 };
 use worldwire_core::Field as _;
-use worldwire_uru::net_message::{NetFlags, NetHeader, NetMessage};
+use worldwire_uru::net_message::{NetFlags, NetHeader};
 use worldwire_uru::plasma_message::InputState;
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::Blob;
 use worldwire_uru::types::{Location, LocationFlags, SequenceNumber, Uoid, Uuid};
 
 use super::shown::seen;
 use super::step::Thing;
+use crate::command::uru::sdl_update;
 
 #[derive(Debug)]
 pub(super) struct InAge {
     game: Game,
     player: Player,
     descriptors: Arc<Descriptors>,
-    ears: Ears,
+    receiver: Receiver,
     steps: u32,
 }
 
-/// The receiver of notifications.
+/// What receives the age's messages.
 #[derive(Debug)]
-enum Ears {
-    /// The steps receive and print them.
-    Open(Box<Scene>, Notifications),
-    /// A task receives them and measures their latency.
-    Measuring(JoinHandle<()>, Arc<Mutex<Vec<u64>>>),
+enum Receiver {
+    /// The steps, which print what they see.
+    Steps(Box<Scene>, Notifications),
+    /// A task that measures latency.
+    Task(JoinHandle<()>, Arc<Mutex<Vec<u64>>>),
 }
 
 /// The radius of an avatar's circle in feet, and the number of steps around it.
@@ -56,15 +56,15 @@ impl InAge {
         let mut scene = Scene::new(player.id, Arc::clone(&descriptors));
         let events = game.arrive(&player.shape, &mut scene, &mut notifications).await?;
         let values = events.iter().map(seen).collect();
-        let ears = match measures {
-            false => Ears::Open(scene.into(), notifications),
+        let receiver = match measures {
+            false => Receiver::Steps(scene.into(), notifications),
             true => {
                 let delays = Arc::default();
                 let task = tokio::spawn(measure(notifications, Arc::clone(&delays)));
-                Ears::Measuring(task, delays)
+                Receiver::Task(task, delays)
             }
         };
-        Ok((Self { game, player, descriptors, ears, steps: 0 }, values))
+        Ok((Self { game, player, descriptors, receiver, steps: 0 }, values))
     }
 
     /// Sends chat to everyone in the age.
@@ -83,7 +83,7 @@ impl InAge {
             let since = epoch().elapsed();
             let whole = Duration::from_secs(since.saturating_sub(phase).as_secs());
             let next = if since < phase { phase } else { whole + SECOND + phase };
-            values.extend(self.hear_until(epoch() + next).await?);
+            values.extend(self.watch_until(epoch() + next).await?);
             self.steps += 1;
             let part = self.steps % u32::from(ROUND);
             let angle = f32::from(u16::try_from(part).unwrap_or(0)) / f32::from(ROUND);
@@ -107,7 +107,7 @@ impl InAge {
 
     /// Under load, carries the time at which a message was sent; servers forward it unchanged.
     fn stamp(&self, header: &mut NetHeader) {
-        if let Ears::Measuring(..) = self.ears {
+        if let Receiver::Task(..) = self.receiver {
             header.flags = header.flags | NetFlags::HasTransactionID;
             header.transaction_id = Some(micros());
         }
@@ -117,7 +117,9 @@ impl InAge {
     pub(super) async fn lock(&mut self, thing: &Thing) -> Result<Vec<Json>> {
         let object = object(thing);
         self.game.lock(object.clone(), true).await?;
-        let Ears::Open(scene, notifications) = &mut self.ears else { return Ok(Vec::new()) };
+        let Receiver::Steps(scene, notifications) = &mut self.receiver else {
+            return Ok(Vec::new());
+        };
         let mut values = Vec::new();
         while let Some(notification) = notifications.next().await {
             for one in scene.apply(&notification)? {
@@ -149,25 +151,13 @@ impl InAge {
             let wanted = "one of the shard's descriptors";
             not_sent(worldwire_core::Error::value(wanted, descriptor.to_owned()))
         })?;
-        let variables: serde_json::Map<String, Json> = variables
-            .iter()
-            .map(|(name, value)| {
-                (name.clone(), json!({"hint": "", "flags": ["Dirty"], "value": value}))
-            })
-            .collect();
-        let update = json!({
-            "flags": ["AddedVarLengthIO"],
-            "descriptor": newest.name(),
-            "version": newest.version(),
-            "variables": variables,
-        });
-        let update = Blob::from_json(&self.descriptors, &update.into()).map_err(not_sent)?;
+        let update = sdl_update(&self.descriptors, &newest, variables).map_err(not_sent)?;
         self.game.change(object(thing), &update).await
     }
 
     /// Processes notifications until the given time.
-    pub(super) async fn hear_until(&mut self, end: Instant) -> Result<Vec<Json>> {
-        let Ears::Open(scene, notifications) = &mut self.ears else {
+    pub(super) async fn watch_until(&mut self, end: Instant) -> Result<Vec<Json>> {
+        let Receiver::Steps(scene, notifications) = &mut self.receiver else {
             sleep_until(end).await;
             return Ok(Vec::new());
         };
@@ -192,7 +182,7 @@ impl InAge {
     }
 
     pub(super) async fn leave(self) {
-        if let Ears::Measuring(task, _) = self.ears {
+        if let Receiver::Task(task, _) = self.receiver {
             task.abort();
         }
         self.game.leave().await;
@@ -200,9 +190,9 @@ impl InAge {
 
     /// The latencies of messages received since the last call, in microseconds.
     pub(super) fn delays(&self) -> Vec<u64> {
-        match &self.ears {
-            Ears::Open(..) => Vec::new(),
-            Ears::Measuring(_, delays) => {
+        match &self.receiver {
+            Receiver::Steps(..) => Vec::new(),
+            Receiver::Task(_, delays) => {
                 core::mem::take(&mut *delays.lock().unwrap_or_else(PoisonError::into_inner))
             }
         }
@@ -214,17 +204,13 @@ async fn measure(mut notifications: Notifications, delays: Arc<Mutex<Vec<u64>>>)
     while let Some(notification) = notifications.next().await {
         let now = micros();
         let Notification::NetMessage(buffer) = notification else { continue };
-        let header = buffer.decode().ok().and_then(|message| header(&message));
+        let header = buffer.decode().ok().and_then(|message| message.header().cloned());
         if let Some(sent) = header.and_then(|header| header.transaction_id) {
             // The clocks of two processes differ by less than a message takes.
             let delay = now.wrapping_sub(sent).cast_signed().max(0).unsigned_abs().into();
             delays.lock().unwrap_or_else(PoisonError::into_inner).push(delay);
         }
     }
-}
-
-fn header(message: &NetMessage<'_>) -> Option<NetHeader> {
-    message.header().cloned()
 }
 
 /// The start of this process's clock.

@@ -19,7 +19,7 @@ use crate::cli::{ClientUru, Common};
 use crate::output::{Failure, complain, print, printable, without_error_numbers};
 
 /// How many clients connect at the same time; with more, they would measure their own congestion.
-const COMING: usize = 16;
+const MAX_CONNECTING: usize = 16;
 
 /// The initial and the maximum pause of a client after a failed step.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -30,9 +30,9 @@ const DELIVERY: &str = "delivery";
 
 /// The number of clients that have tried to connect, and of those that succeeded.
 #[derive(Clone, Copy, Debug, Default)]
-struct Arrived {
-    all: u32,
-    there: u32,
+struct Connected {
+    tried: u32,
+    succeeded: u32,
 }
 
 /// The measurements of one client or of all clients.
@@ -94,11 +94,11 @@ pub(super) async fn run(
     arguments: &ClientUru,
     common: &Common,
 ) -> Result<(), Failure> {
-    let coming = Arc::new(Semaphore::new(COMING));
+    let connecting = Arc::new(Semaphore::new(MAX_CONNECTING));
     // When to stop; unknown until all clients are connected.
     let (stop, _) = watch::channel(None);
-    let (here, mut arrived) = watch::channel(Arrived::default());
-    let here = Arc::new(here);
+    let (connected, mut news) = watch::channel(Connected::default());
+    let connected = Arc::new(connected);
     let steps = source.steps(Some(1))?;
     let mut clients = JoinSet::new();
     for number in 1..=count {
@@ -106,18 +106,18 @@ pub(super) async fn run(
         let account =
             account.map(|(name, password)| (name.replace("{}", &number.to_string()), password));
         let setup = Setup { shard: setup.shard.clone(), account };
-        let (coming, here, steps) =
-            (Arc::clone(&coming), Arc::clone(&here), source.steps(Some(number))?);
+        let (connecting, connected) = (Arc::clone(&connecting), Arc::clone(&connected));
+        let steps = source.steps(Some(number))?;
         let stop = stop.subscribe();
-        clients.spawn(async move { client(&setup, &steps, &coming, &here, stop).await });
+        clients.spawn(async move { client(&setup, &steps, &connecting, &connected, stop).await });
     }
     // This cannot fail: this function holds the other end.
-    let _ = arrived.wait_for(|arrived| arrived.all == count).await;
+    let _ = news.wait_for(|connected| connected.tried == count).await;
     let begun = Instant::now();
-    let there = arrived.borrow().there;
-    let seconds = if there == 0 { 0 } else { arguments.seconds };
-    let of = if there == count { String::new() } else { format!(" of {count}") };
-    common.note("load", &format!("{there}{of} clients connected; running for {seconds} s"));
+    let succeeded = news.borrow().succeeded;
+    let seconds = if succeeded == 0 { 0 } else { arguments.seconds };
+    let of = if succeeded == count { String::new() } else { format!(" of {count}") };
+    common.note("load", &format!("{succeeded}{of} clients connected; running for {seconds} s"));
     stop.send_replace(Some(begun + Duration::from_secs(seconds)));
     let mut all = Measured::default();
     while let Some(done) = clients.join_next().await {
@@ -139,41 +139,41 @@ pub(super) async fn run(
 async fn client(
     setup: &Setup,
     steps: &[Step],
-    coming: &Semaphore,
-    here: &watch::Sender<Arrived>,
+    connecting: &Semaphore,
+    connected: &watch::Sender<Connected>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) -> Measured {
     let mut measured = Measured::default();
-    let mut session = Session::deaf(setup);
+    let mut session = Session::measuring(setup);
     let (once, again) = parts(steps);
-    let mut goes_on = true;
+    let mut is_alive = true;
     {
         // The semaphore is never closed.
-        let _turn = coming.acquire().await;
+        let _turn = connecting.acquire().await;
         for step in once {
-            goes_on = goes_on && measured.take(&mut session, step).await;
+            is_alive = is_alive && measured.take(&mut session, step).await;
             // Requests from a client that is not logged in would measure nothing.
-            goes_on &= *step != Step::Login || !measured.failures.contains_key(step.name());
+            is_alive &= *step != Step::Login || !measured.failures.contains_key(step.name());
         }
     }
-    here.send_modify(|here| {
-        here.all += 1;
-        here.there += u32::from(goes_on);
+    connected.send_modify(|connected| {
+        connected.tried += 1;
+        connected.succeeded += u32::from(is_alive);
     });
     session.delays();
     let Ok(Some(end)) = stop.wait_for(Option::is_some).await.map(|end| *end) else {
         return measured;
     };
-    if again.is_empty() && goes_on {
+    if again.is_empty() && is_alive {
         sleep_until(end).await;
         // Detects that the client was kicked in the meantime.
         measured.take(&mut session, &Step::Ping).await;
     }
     let mut pause = Pause::default();
-    while goes_on && !again.is_empty() && Instant::now() < end {
+    while is_alive && !again.is_empty() && Instant::now() < end {
         let failed = measured.failed();
         for step in again {
-            goes_on = goes_on && measured.take(&mut session, step).await;
+            is_alive = is_alive && measured.take(&mut session, step).await;
         }
         let pause = pause.after(measured.failed() > failed);
         if !pause.is_zero() {

@@ -15,6 +15,7 @@ use crate::input;
 use crate::output::{Failure, complain, print, printable};
 use session::Session;
 use step::Step;
+pub(crate) use step::help as steps_help;
 
 /// Settings shared by all clients.
 #[derive(Debug)]

@@ -37,8 +37,8 @@ pub(super) struct Session<'s> {
     player: u32,
     made: Option<u32>,
     age: Option<InAge>,
-    /// Discard notifications from the server.
-    is_deaf: bool,
+    /// Whether to measure how long steps take, instead of printing events.
+    measures: bool,
 }
 
 impl<'s> Session<'s> {
@@ -52,13 +52,13 @@ impl<'s> Session<'s> {
             player: 0,
             made: None,
             age: None,
-            is_deaf: false,
+            measures: false,
         }
     }
 
     /// A session that prints no events, but measures how long steps take.
-    pub(super) fn deaf(setup: &'s Setup) -> Self {
-        Self { is_deaf: true, ..Self::new(setup) }
+    pub(super) fn measuring(setup: &'s Setup) -> Self {
+        Self { measures: true, ..Self::new(setup) }
     }
 
     /// Runs a step and returns its results.
@@ -142,8 +142,7 @@ impl<'s> Session<'s> {
             }
             Step::SendNode(node, player) => {
                 let id = self.number(*node)?;
-                self.auth().await?.send_node(id, *player).await?;
-                Vec::new()
+                self.auth().await?.send_node(id, *player).await.map(silent)?
             }
             Step::Ages(filename) => {
                 let ages = self.auth().await?.public_ages(filename).await?;
@@ -175,8 +174,7 @@ impl<'s> Session<'s> {
             }
             Step::SetPublic(node, public) => {
                 let id = self.number(*node)?;
-                self.auth().await?.set_age_public(id, *public).await?;
-                Vec::new()
+                self.auth().await?.set_age_public(id, *public).await.map(silent)?
             }
             Step::Scores(owner, name) => {
                 let owner = self.number(*owner)?;
@@ -209,41 +207,27 @@ impl<'s> Session<'s> {
                 self.secure(directory, extension, folder).await?
             }
             Step::Enter(filename, instance) => self.enter(filename, *instance).await?,
-            Step::Say(text) => {
-                self.age()?.say(text).await?;
-                Vec::new()
-            }
+            Step::Say(text) => self.age()?.say(text).await.map(silent)?,
             Step::Walk(seconds) => self.age()?.walk(*seconds).await?,
             Step::Lock(thing) => self.age()?.lock(thing).await?,
-            Step::Release(thing) => {
-                self.age()?.release(thing).await?;
-                Vec::new()
-            }
+            Step::Release(thing) => self.age()?.release(thing).await.map(silent)?,
             Step::SetState(thing, descriptor, variables) => {
-                self.age()?.set_state(thing, descriptor, variables).await?;
-                Vec::new()
+                self.age()?.set_state(thing, descriptor, variables).await.map(silent)?
             }
             Step::Leave => {
                 self.age()?;
-                if let Some(age) = self.age.take() {
-                    age.leave().await;
-                }
+                self.leave().await;
                 Vec::new()
             }
             Step::Logout => {
-                if let Some(age) = self.age.take() {
-                    age.leave().await;
-                }
+                self.leave().await;
                 if let Some((auth, _)) = self.auth.take() {
                     auth.link().clone().close().await;
                 }
                 (self.login, self.player) = (None, 0);
                 Vec::new()
             }
-            Step::Ping => {
-                self.auth().await?.link().ping().await?;
-                Vec::new()
-            }
+            Step::Ping => self.auth().await?.link().ping().await.map(silent)?,
             Step::Wait(time) => self.wait(*time).await?,
             Step::Again => Vec::new(),
         })
@@ -260,10 +244,8 @@ impl<'s> Session<'s> {
     }
 
     /// Closes all connections in an orderly way, so that the server is notified.
-    pub(super) async fn close(self) {
-        if let Some(age) = self.age {
-            age.leave().await;
-        }
+    pub(super) async fn close(mut self) {
+        self.leave().await;
         if let Some((auth, _)) = self.auth {
             auth.link().clone().close().await;
         }
@@ -272,6 +254,12 @@ impl<'s> Session<'s> {
         }
         if let Some(gatekeeper) = self.gatekeeper {
             gatekeeper.link().clone().close().await;
+        }
+    }
+
+    async fn leave(&mut self) {
+        if let Some(age) = self.age.take() {
+            age.leave().await;
         }
     }
 
@@ -292,7 +280,7 @@ impl<'s> Session<'s> {
     async fn auth(&mut self) -> Result<&Auth> {
         if self.auth.is_none() {
             let (auth, notifications) = Auth::connect(&self.setup.shard).await?;
-            self.auth = Some((auth, Some(notifications).filter(|_| !self.is_deaf)));
+            self.auth = Some((auth, Some(notifications).filter(|_| !self.measures)));
         }
         self.auth.as_ref().map(|(auth, _)| auth).ok_or(ClientError::NoHost("auth"))
     }
@@ -359,12 +347,10 @@ impl<'s> Session<'s> {
         };
         let descriptors = self.descriptors().await?;
         let age = self.auth().await?.age(filename, instance).await?;
-        if let Some(before) = self.age.take() {
-            before.leave().await;
-        }
+        self.leave().await;
         let shard = &self.setup.shard;
         let (age, values) =
-            InAge::enter(shard, &age, account, player, descriptors, self.is_deaf).await?;
+            InAge::enter(shard, &age, account, player, descriptors, self.measures).await?;
         self.age = Some(age);
         Ok(values)
     }
@@ -461,7 +447,7 @@ impl<'s> Session<'s> {
         };
         let seen = async {
             match &mut self.age {
-                Some(age) => age.hear_until(end).await,
+                Some(age) => age.watch_until(end).await,
                 None => {
                     tokio::time::sleep_until(end).await;
                     Ok(Vec::new())
@@ -472,6 +458,11 @@ impl<'s> Session<'s> {
         values.extend(seen?);
         Ok(values)
     }
+}
+
+/// The results of a step that prints nothing.
+fn silent((): ()) -> Vec<Json> {
+    Vec::new()
 }
 
 /// Generates a revision for a change; it must not be zero.
@@ -496,12 +487,12 @@ fn player_shown(player: &Player) -> Json {
 }
 
 /// The nodes of a vault mirror as a tree; a repeated node is expanded only once.
-fn tree(picture: &VaultMirror) -> Vec<Json> {
+fn tree(mirror: &VaultMirror) -> Vec<Json> {
     let mut values = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut next = vec![(0usize, picture.root())];
+    let mut next = vec![(0usize, mirror.root())];
     while let Some((depth, id)) = next.pop() {
-        let node = picture.node(id);
+        let node = mirror.node(id);
         let is_new = seen.insert(id);
         let kind = node.and_then(|node| node.node_type);
         values.push(json!({
@@ -514,10 +505,10 @@ fn tree(picture: &VaultMirror) -> Vec<Json> {
             "repeated": !is_new,
         }));
         if is_new {
-            let below = picture.below(id).iter().rev();
+            let below = mirror.below(id).iter().rev();
             next.extend(below.map(|known| (depth + 1, known.child_id)));
         }
     }
-    values.push(json!({"nodes": picture.nodes().len(), "refs": picture.refs().count()}));
+    values.push(json!({"nodes": mirror.nodes().len(), "refs": mirror.refs().count()}));
     values
 }

@@ -12,7 +12,8 @@ use worldwire_uru::types::{ClassIndex, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::step::Step;
-use crate::output::{indented, printable};
+use crate::command::uru::drawn;
+use crate::output::printable;
 
 /// One JSON object per line, starting with the step.
 pub(super) fn lines(step: &str, values: &[Json]) -> String {
@@ -30,13 +31,8 @@ pub(super) fn lines(step: &str, values: &[Json]) -> String {
 pub(super) fn text(step: &Step, values: &[Json]) -> String {
     let mut out = String::new();
     for value in values {
-        if let (Step::Vault(_), Some(depth)) = (step, value["depth"].as_u64()) {
-            let indent = indented(depth);
-            let said = |key: &str| printable(value[key].as_str().unwrap_or_default());
-            let again = if value["repeated"] == true { " (see above)" } else { "" };
-            let gap = if value["title"].is_null() { "" } else { " " };
-            let (kind, title) = (said("type"), said("title"));
-            let _ = writeln!(out, "{indent}{} {kind}{gap}{title}{again}", value["id"]);
+        if matches!(step, Step::Vault(_)) && value["depth"].is_u64() {
+            out.push_str(&drawn(std::slice::from_ref(value)));
             continue;
         }
         let between = if matches!(step, Step::Node(_)) { "\n" } else { "  " };
@@ -51,31 +47,15 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
         let _ = writeln!(out, "{}", pairs.collect::<Vec<_>>().join(between));
     }
     if values.is_empty() {
-        let outcome = match step {
-            // The error does not come from a server.
-            Step::SendNode(..) | Step::SetPublic(..) => "sent",
-            step if is_silent(step) => "ok",
+        let outcome = match step.name() {
+            // Servers do not answer these.
+            "send-node" | "set-public" => "sent",
+            "ping" | "logout" | "say" | "walk" | "release" | "set-state" | "leave" => "ok",
             _ => "none",
         };
         let _ = writeln!(out, "{}: {outcome}", step.name());
     }
     out
-}
-
-/// Whether a successful step prints nothing.
-fn is_silent(step: &Step) -> bool {
-    matches!(
-        step,
-        Step::Ping
-            | Step::Logout
-            | Step::SendNode(..)
-            | Step::SetPublic(..)
-            | Step::Say(..)
-            | Step::Walk(..)
-            | Step::Release(..)
-            | Step::SetState(..)
-            | Step::Leave
-    )
 }
 
 pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {

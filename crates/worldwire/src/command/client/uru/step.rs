@@ -1,5 +1,6 @@
 //! The steps of a script, and how they are written.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,48 +12,96 @@ use worldwire_uru::vault::VaultNode;
 use crate::command::uru::fields_of;
 use crate::output::Failure;
 
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
-    Gatekeeper,
-    Build,
-    Manifest(String),
-    Download(String, PathBuf),
-    Login,
-    Players,
-    CreatePlayer(String, String),
-    SetPlayer(String),
-    DeletePlayer(String),
-    Vault(Option<Node>),
-    Node(Node),
-    Find(Box<VaultNode<'static>>),
-    CreateNode(Box<VaultNode<'static>>),
-    SaveNode(Node, Box<VaultNode<'static>>),
-    AddNode(Node, Node),
-    RemoveNode(Node, Node),
-    SendNode(Node, u32),
-    Ages(String),
-    Age(String, Uuid),
-    InitAge(String, Uuid, Option<String>),
-    SetPublic(Node, bool),
-    Scores(Node, String),
-    HighScores(Node, u32, String),
-    CreateScore(Node, String, u32, i32),
-    AddPoints(u32, i32),
-    SetPoints(u32, i32),
-    TransferPoints(u32, u32, i32),
-    Secure(String, String, PathBuf),
-    Enter(String, Option<Uuid>),
-    Say(String),
-    Walk(u64),
-    Lock(Thing),
-    Release(Thing),
-    SetState(Thing, String, Vec<(String, Json)>),
-    Leave,
-    Logout,
-    Ping,
-    Wait(Duration),
-    /// Under load, the steps before it run once, and those after it repeat.
-    Again,
+/// Declares the steps, each with the word that starts it, its arguments as help shows them, and
+/// what it does. Words are parsed by the types of the variant's fields.
+macro_rules! steps {
+    ($($Step:ident $(($($Type:ty),+))? = $word:literal $form:literal, $help:literal;)*) => {
+        #[derive(Clone, Debug, PartialEq)]
+        pub(super) enum Step {
+            $($Step $(($($Type),+))?,)*
+        }
+
+        const STEPS: &[(&str, &str, &str)] = &[$(($word, $form, $help)),*];
+
+        impl Step {
+            /// The word that starts it.
+            pub(super) fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$Step { .. } => $word,)*
+                }
+            }
+
+            /// The step with a name and arguments; `None` for an unknown name.
+            fn read(name: &str, words: &mut Words<'_>) -> Option<Result<Self, Misfit>> {
+                match name {
+                    $($word => {
+                        let read = |_words: &mut Words<'_>| {
+                            Ok(Self::$Step $(($(<$Type as Argument>::take(_words)?),+))?)
+                        };
+                        Some(read(words))
+                    })*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+steps! {
+    Gatekeeper = "gatekeeper" "", "show the addresses of the auth and file servers";
+    Build = "build" "", "show the newest build on the file server";
+    Manifest(String) = "manifest" "GROUP", "list the files of a group, such as External";
+    Download(String, PathBuf) = "download" "GROUP FOLDER",
+        "download missing or changed files, verified by size and MD5";
+    Login = "login" "", "log in with --account";
+    Players = "players" "", "list the account's players";
+    CreatePlayer(String, String) = "create-player" "NAME SHAPE", "create a player, male or female";
+    SetPlayer(String) = "set-player" "PLAYER",
+        "select a player, by name or ID; 0 selects none";
+    DeletePlayer(String) = "delete-player" "PLAYER", "delete a player";
+    Vault(Option<Node>) = "vault" "[NODE]",
+        "show the tree below a node [default: the player's]";
+    Node(Node) = "node" "NODE", "show all fields of a node";
+    Find(Box<VaultNode<'static>>) = "find" "FIELD=VALUE...",
+        "find nodes with these values, such as NodeType=PlayerInfo";
+    CreateNode(Box<VaultNode<'static>>) = "create-node" "FIELD=VALUE...", "create a node";
+    SaveNode(Node, Box<VaultNode<'static>>) = "save-node" "NODE FIELD=VALUE...",
+        "change fields of a node";
+    AddNode(Node, Node) = "add-node" "PARENT CHILD", "link a node below another";
+    RemoveNode(Node, Node) = "remove-node" "PARENT CHILD", "remove this link";
+    SendNode(Node, u32) = "send-node" "NODE PLAYER",
+        "send a node to a player's inbox, by player ID";
+    Ages(String) = "ages" "FILENAME", "list the public instances of an age";
+    Age(String, Uuid) = "age" "FILENAME INSTANCE", "show which game server hosts an instance";
+    InitAge(String, Uuid, Option<String>) = "init-age" "FILENAME INSTANCE [NAME]",
+        "find or create an instance; with zeros the server chooses it";
+    SetPublic(Node, bool) = "set-public" "NODE yes|no",
+        "make an age public or private, by its AgeInfo node";
+    Scores(Node, String) = "scores" "OWNER NAME", "show the scores of a node";
+    HighScores(Node, u32, String) = "high-scores" "OWNER COUNT NAME",
+        "show the best scores of this name; owner 0 means everybody's";
+    CreateScore(Node, String, u32, i32) = "create-score" "OWNER NAME TYPE POINTS",
+        "create a score: 0 fixed, 1 accumulative, 2 may be negative";
+    AddPoints(u32, i32) = "add-points" "SCORE POINTS", "add points to a score";
+    SetPoints(u32, i32) = "set-points" "SCORE POINTS", "set a fixed score";
+    TransferPoints(u32, u32, i32) = "transfer-points" "SCORE SCORE POINTS",
+        "move points from one score to another";
+    Secure(String, String, PathBuf) = "secure" "DIRECTORY EXTENSION FOLDER",
+        "download and decrypt secure files, such as SDL sdl";
+    Enter(String, Option<Uuid>) = "enter" "FILENAME [INSTANCE]",
+        "enter an age [default instance: the first public one]";
+    Say(String) = "say" "TEXT", "say something to everyone in the age";
+    Walk(u64) = "walk" "SECONDS", "walk in a circle, and print what happens";
+    Lock(Thing) = "lock" "OBJECT",
+        "request the lock of an object, named as printed: NAME@PAGE";
+    Release(Thing) = "release" "OBJECT", "release the lock";
+    SetState(Thing, String, Vec<(String, Json)>) =
+        "set-state" "OBJECT DESCRIPTOR VARIABLE=VALUE...", "change the state of an object";
+    Leave = "leave" "", "leave the age";
+    Logout = "logout" "", "disconnect; the next login connects again";
+    Ping = "ping" "", "wait for an echo from the auth server";
+    Wait(Duration) = "wait" "SECONDS", "print what happens in the age and in the vault";
+    Again = "again" "", "with --count: repeat the following steps";
 }
 
 /// A node as named in a step.
@@ -65,9 +114,6 @@ pub(super) enum Node {
     Made,
 }
 
-/// The maximum delay before a waiting client prints an event.
-const SLICE: Duration = Duration::from_millis(100);
-
 /// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, and page
 /// flags after a slash if there are any.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,106 +123,22 @@ pub(super) struct Thing {
     pub(super) flags: u16,
 }
 
-impl Thing {
-    fn parse(word: &str) -> Option<Self> {
-        let (name, page) = word.rsplit_once('@')?;
-        let (sequence, flags) = page.split_once('/').unwrap_or((page, "0"));
-        Some(Self {
-            name: name.to_owned(),
-            sequence: u32::from_str_radix(sequence, 16).ok()?,
-            flags: flags.parse().ok()?,
-        })
+/// The maximum delay before a waiting client prints an event.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The steps, for help.
+pub(crate) fn help() -> String {
+    const WIDTH: usize = 36;
+    let mut text = String::new();
+    for (name, form, help) in STEPS {
+        let step = format!("{name} {form}");
+        let gap = if step.len() > WIDTH { format!("\n{:WIDTH$}  ", "") } else { String::new() };
+        let _ = writeln!(text, "  {step:WIDTH$}{gap}{help}");
     }
+    text
 }
 
-const STEPS: &[(&str, &str)] = &[
-    ("gatekeeper", ""),
-    ("build", ""),
-    ("manifest", "GROUP"),
-    ("download", "GROUP FOLDER"),
-    ("login", ""),
-    ("players", ""),
-    ("create-player", "NAME SHAPE"),
-    ("set-player", "PLAYER"),
-    ("delete-player", "PLAYER"),
-    ("vault", "[NODE]"),
-    ("node", "NODE"),
-    ("find", "FIELD=VALUE..."),
-    ("create-node", "FIELD=VALUE..."),
-    ("save-node", "NODE FIELD=VALUE..."),
-    ("add-node", "PARENT CHILD"),
-    ("remove-node", "PARENT CHILD"),
-    ("send-node", "NODE PLAYER"),
-    ("ages", "FILENAME"),
-    ("age", "FILENAME INSTANCE"),
-    ("init-age", "FILENAME INSTANCE [NAME]"),
-    ("set-public", "NODE yes|no"),
-    ("scores", "OWNER NAME"),
-    ("high-scores", "OWNER COUNT NAME"),
-    ("create-score", "OWNER NAME TYPE POINTS"),
-    ("add-points", "SCORE POINTS"),
-    ("set-points", "SCORE POINTS"),
-    ("transfer-points", "SCORE SCORE POINTS"),
-    ("secure", "DIRECTORY EXTENSION FOLDER"),
-    ("enter", "FILENAME [INSTANCE]"),
-    ("say", "TEXT"),
-    ("walk", "SECONDS"),
-    ("lock", "OBJECT"),
-    ("release", "OBJECT"),
-    ("set-state", "OBJECT DESCRIPTOR VARIABLE=VALUE..."),
-    ("leave", ""),
-    ("logout", ""),
-    ("ping", ""),
-    ("wait", "SECONDS"),
-    ("again", ""),
-];
-
 impl Step {
-    /// The word that starts it.
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Gatekeeper => "gatekeeper",
-            Self::Build => "build",
-            Self::Manifest(..) => "manifest",
-            Self::Download(..) => "download",
-            Self::Login => "login",
-            Self::Players => "players",
-            Self::CreatePlayer(..) => "create-player",
-            Self::SetPlayer(..) => "set-player",
-            Self::DeletePlayer(..) => "delete-player",
-            Self::Vault(..) => "vault",
-            Self::Node(..) => "node",
-            Self::Find(..) => "find",
-            Self::CreateNode(..) => "create-node",
-            Self::SaveNode(..) => "save-node",
-            Self::AddNode(..) => "add-node",
-            Self::RemoveNode(..) => "remove-node",
-            Self::SendNode(..) => "send-node",
-            Self::Ages(..) => "ages",
-            Self::Age(..) => "age",
-            Self::InitAge(..) => "init-age",
-            Self::SetPublic(..) => "set-public",
-            Self::Scores(..) => "scores",
-            Self::HighScores(..) => "high-scores",
-            Self::CreateScore(..) => "create-score",
-            Self::AddPoints(..) => "add-points",
-            Self::SetPoints(..) => "set-points",
-            Self::TransferPoints(..) => "transfer-points",
-            Self::Secure(..) => "secure",
-            Self::Enter(..) => "enter",
-            Self::Say(..) => "say",
-            Self::Walk(..) => "walk",
-            Self::Lock(..) => "lock",
-            Self::Release(..) => "release",
-            Self::SetState(..) => "set-state",
-            Self::Leave => "leave",
-            Self::Logout => "logout",
-            Self::Ping => "ping",
-            Self::Wait(..) => "wait",
-            Self::Again => "again",
-        }
-    }
-
     /// Splits a long step into a start and the rest; other steps are returned whole.
     pub(super) fn split(&self) -> (Self, Option<Self>) {
         match self {
@@ -192,132 +154,147 @@ impl Step {
         let Some((name, rest)) = words.split_first() else {
             return Err("a step is missing before or after +".to_owned());
         };
-        let known = STEPS.iter().find(|(known, _)| known == name);
-        let Some((name, form)) = known else {
-            let near = nearest(name, STEPS.iter().map(|step| step.0));
-            let hint = match near {
+        let mut words = Words(rest);
+        let known = STEPS.iter().find(|(known, ..)| known == name);
+        let (Some((_, form, _)), Some(step)) = (known, Self::read(name, &mut words)) else {
+            let hint = match nearest(name, STEPS.iter().map(|step| step.0)) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "`worldwire client uru --help` lists them".to_owned(),
             };
             return Err(format!("unknown step `{name}`; {hint}"));
         };
-        let misfit = || match (form.is_empty(), rest.is_empty()) {
-            (true, _) => format!("{name}: takes no arguments: {}", rest.join(" ")),
-            (false, true) => format!("{name}: needs {form}"),
-            (false, false) => format!("{name}: needs {form}, not {}", rest.join(" ")),
-        };
-        let number = |word: &String| {
-            word.parse::<u32>().map_err(|_| format!("{name}: {word} is not a number"))
-        };
-        let points = |word: &String| {
-            word.parse::<i32>().map_err(|_| format!("{name}: {word} is not a number of points"))
-        };
-        let place = |word: &String| match word.as_str() {
-            "player" => Ok(Node::Player),
-            "made" => Ok(Node::Made),
-            _ => word
-                .parse()
-                .map(Node::Number)
-                .map_err(|_| format!("{name}: {word} is not a node: use an ID, player or made")),
-        };
-        let uuid = |word: &String| {
-            // A number selects the instance whose UUID ends with it.
-            if let Ok(number) = word.parse::<u32>() {
-                let mut bytes = [0; 16];
-                bytes[12..].copy_from_slice(&number.to_be_bytes());
-                return Ok(Uuid(bytes));
+        match step {
+            Ok(step) if words.0.is_empty() => Ok(step),
+            Err(Misfit::Word(problem)) => Err(format!("{name}: {problem}")),
+            _ if form.is_empty() => Err(format!("{name}: takes no arguments: {}", rest.join(" "))),
+            _ if rest.is_empty() => Err(format!("{name}: needs {form}")),
+            _ => Err(format!("{name}: needs {form}, not {}", rest.join(" "))),
+        }
+    }
+}
+
+/// The words of a step that are not parsed yet.
+struct Words<'w>(&'w [String]);
+
+/// Why words are not the arguments of a step.
+enum Misfit {
+    /// There are too many or too few, or one is not among those that help names.
+    Form,
+    /// A word has a problem of its own.
+    Word(String),
+}
+
+impl Words<'_> {
+    fn next<T>(&mut self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Misfit> {
+        let (first, rest) = self.0.split_first().ok_or(Misfit::Form)?;
+        self.0 = rest;
+        parse(first).map_err(Misfit::Word)
+    }
+
+    /// All words; there must be at least one.
+    fn rest(&mut self) -> Result<&[String], Misfit> {
+        let all = std::mem::take(&mut self.0);
+        if all.is_empty() { Err(Misfit::Form) } else { Ok(all) }
+    }
+}
+
+/// An argument of a step.
+trait Argument: Sized {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit>;
+}
+
+/// Arguments of one word.
+macro_rules! words {
+    ($($Type:ty: |$word:ident| $parsed:expr;)*) => {
+        $(impl Argument for $Type {
+            fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+                words.next(|$word| $parsed)
             }
-            let json = Json::from(&**word);
-            Uuid::from_json((&json).into()).map_err(|error| format!("{name}: {error}"))
-        };
-        let thing = |word: &String| {
-            let wanted = || format!("{name}: {word} is not an object: use NAME@PAGE");
-            Thing::parse(word).ok_or_else(wanted)
-        };
-        let variable = |word: &String| {
-            let wanted = || format!("{name}: {word} does not have the form VARIABLE=VALUE");
-            let (variable, value) = word.split_once('=').ok_or_else(wanted)?;
-            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-            Ok::<_, String>((variable.to_owned(), value))
-        };
-        let word = Clone::clone;
-        Ok(match (*name, rest) {
-            ("gatekeeper", []) => Self::Gatekeeper,
-            ("build", []) => Self::Build,
-            ("manifest", [group]) => Self::Manifest(word(group)),
-            ("download", [group, folder]) => Self::Download(word(group), folder.into()),
-            ("login", []) => Self::Login,
-            ("players", []) => Self::Players,
-            ("create-player", [player, shape]) => Self::CreatePlayer(word(player), word(shape)),
-            ("set-player", [player]) => Self::SetPlayer(word(player)),
-            ("delete-player", [player]) => Self::DeletePlayer(word(player)),
-            ("vault", []) => Self::Vault(None),
-            ("vault", [node]) => Self::Vault(Some(place(node)?)),
-            ("node", [node]) => Self::Node(place(node)?),
-            ("find", fields @ [_, ..]) => Self::Find(fields_in(name, fields)?),
-            ("create-node", fields @ [_, ..]) => Self::CreateNode(fields_in(name, fields)?),
-            ("save-node", [node, fields @ ..]) if !fields.is_empty() => {
-                Self::SaveNode(place(node)?, fields_in(name, fields)?)
-            }
-            ("add-node", [parent, child]) => Self::AddNode(place(parent)?, place(child)?),
-            ("remove-node", [parent, child]) => Self::RemoveNode(place(parent)?, place(child)?),
-            ("send-node", [node, player]) => Self::SendNode(place(node)?, number(player)?),
-            ("ages", [filename]) => Self::Ages(word(filename)),
-            ("age", [filename, instance]) => Self::Age(word(filename), uuid(instance)?),
-            ("init-age", [filename, instance]) => {
-                Self::InitAge(word(filename), uuid(instance)?, None)
-            }
-            ("init-age", [filename, instance, name]) => {
-                Self::InitAge(word(filename), uuid(instance)?, Some(word(name)))
-            }
-            ("set-public", [node, public]) => match public.as_str() {
-                "yes" => Self::SetPublic(place(node)?, true),
-                "no" => Self::SetPublic(place(node)?, false),
-                _ => return Err(misfit()),
-            },
-            ("scores", [owner, score]) => Self::Scores(place(owner)?, word(score)),
-            ("high-scores", [owner, most, score]) => {
-                Self::HighScores(place(owner)?, number(most)?, word(score))
-            }
-            ("create-score", [owner, score, kind, value]) => {
-                Self::CreateScore(place(owner)?, word(score), number(kind)?, points(value)?)
-            }
-            ("add-points", [score, value]) => Self::AddPoints(number(score)?, points(value)?),
-            ("set-points", [score, value]) => Self::SetPoints(number(score)?, points(value)?),
-            ("transfer-points", [from, to, value]) => {
-                Self::TransferPoints(number(from)?, number(to)?, points(value)?)
-            }
-            ("secure", [directory, extension, folder]) => {
-                Self::Secure(word(directory), word(extension), folder.into())
-            }
-            ("enter", [filename]) => Self::Enter(word(filename), None),
-            ("enter", [filename, instance]) => Self::Enter(word(filename), Some(uuid(instance)?)),
-            ("say", [text]) => Self::Say(word(text)),
-            ("walk", [seconds]) => Self::Walk(u64::from(number(seconds)?)),
-            ("lock", [object]) => Self::Lock(thing(object)?),
-            ("release", [object]) => Self::Release(thing(object)?),
-            ("set-state", [object, descriptor, variables @ ..]) if !variables.is_empty() => {
-                let variables = variables.iter().map(variable).collect::<Result<_, _>>()?;
-                Self::SetState(thing(object)?, word(descriptor), variables)
-            }
-            ("leave", []) => Self::Leave,
-            ("logout", []) => Self::Logout,
-            ("ping", []) => Self::Ping,
-            ("wait", [seconds]) => Self::Wait(Duration::from_secs(number(seconds)?.into())),
-            ("again", []) => Self::Again,
-            _ => return Err(misfit()),
-        })
+        })*
+    };
+}
+
+words! {
+    String: |word| Ok(word.to_owned());
+    PathBuf: |word| Ok(word.into());
+    u32: |word| word.parse().map_err(|_| format!("{word} is not a number"));
+    i32: |word| word.parse().map_err(|_| format!("{word} is not a number of points"));
+    Node: |word| match word {
+        "player" => Ok(Self::Player),
+        "made" => Ok(Self::Made),
+        _ => word
+            .parse()
+            .map(Self::Number)
+            .map_err(|_| format!("{word} is not a node: use an ID, player or made")),
+    };
+    Uuid: |word| {
+        // A number selects the instance whose UUID ends with it.
+        if let Ok(number) = word.parse::<u32>() {
+            return Ok(Self(u128::from(number).to_be_bytes()));
+        }
+        Self::from_json((&Json::from(word)).into()).map_err(|error| error.to_string())
+    };
+    Thing: |word| {
+        let parsed = word.rsplit_once('@').and_then(|(name, page)| {
+            let (sequence, flags) = page.split_once('/').unwrap_or((page, "0"));
+            let sequence = u32::from_str_radix(sequence, 16).ok()?;
+            Some(Self { name: name.to_owned(), sequence, flags: flags.parse().ok()? })
+        });
+        parsed.ok_or_else(|| format!("{word} is not an object: use NAME@PAGE"))
+    };
+}
+
+impl Argument for u64 {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+        u32::take(words).map(Self::from)
+    }
+}
+
+impl Argument for Duration {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+        u64::take(words).map(Self::from_secs)
+    }
+}
+
+impl Argument for bool {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+        match String::take(words)?.as_str() {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            _ => Err(Misfit::Form),
+        }
+    }
+}
+
+impl<T: Argument> Argument for Option<T> {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+        if words.0.is_empty() { Ok(None) } else { T::take(words).map(Some) }
     }
 }
 
 /// A node, or a part of one, by its fields.
-fn fields_in(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, String> {
-    let fields = fields_of(fields).map_err(|failure| match failure {
-        Failure::Run(problem) => format!("{step}: {problem}"),
-        _ => format!("{step}: needs FIELD=VALUE"),
-    })?;
-    let node = VaultNode::from_json((&Json::from(fields)).into());
-    node.map(Box::new).map_err(|error| format!("{step}: {error}"))
+impl Argument for Box<VaultNode<'static>> {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+        let fields = fields_of(words.rest()?).map_err(|failure| match failure {
+            Failure::Run(problem) => Misfit::Word(problem),
+            _ => Misfit::Form,
+        })?;
+        let node = VaultNode::from_json((&Json::from(fields)).into());
+        node.map(Self::new).map_err(|error| Misfit::Word(error.to_string()))
+    }
+}
+
+/// Variables of a state, with values in JSON.
+impl Argument for Vec<(String, Json)> {
+    fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
+        let variable = |word: &String| {
+            let misfit = || Misfit::Word(format!("{word} does not have the form VARIABLE=VALUE"));
+            let (variable, value) = word.split_once('=').ok_or_else(misfit)?;
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            Ok((variable.to_owned(), value))
+        };
+        words.rest()?.iter().map(variable).collect()
+    }
 }
 
 /// The steps on a command line, separated by `+`.
@@ -401,7 +378,7 @@ mod tests {
 
     #[test]
     fn every_step_is_parsed() {
-        for (name, form) in STEPS {
+        for (name, form, _) in STEPS {
             let words = form
                 .replace("[INSTANCE]", "12345678-1234-5678-1234-567812345678")
                 .replace("OBJECT", "Lever@00780022/8")
