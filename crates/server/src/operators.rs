@@ -19,6 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use subtle::ConstantTimeEq as _;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
     AsyncWriteExt as _, BufReader, BufWriter,
@@ -215,10 +216,12 @@ async fn read_request<O: Operated>(
     reader: &mut (impl AsyncBufRead + Unpin),
     token: Option<&str>,
 ) -> io::Result<Result<O::Request, Malformed>> {
-    if let Some(token) = token
-        && in_time(read_line(reader)).await?.as_deref() != Some(token)
-    {
-        return Err(io::ErrorKind::PermissionDenied.into());
+    if let Some(token) = token {
+        let found = in_time(read_line(reader)).await?.unwrap_or_default();
+        // In constant time: how long it takes must not tell how much of a guess is right.
+        if !bool::from(found.as_bytes().ct_eq(token.as_bytes())) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
     }
     let line = in_time(read_line(reader)).await?.unwrap_or_default();
     Ok(serde_json::from_str(&line).map_err(Malformed::Request))
