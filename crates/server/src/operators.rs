@@ -288,6 +288,9 @@ mod platform {
 
     /// The name of the socket.
     pub(super) const FILE: &str = "admin.sock";
+    /// The directory in which it is created. Its path must not be longer than the socket's, whose
+    /// length the system limits.
+    const PRIVATE: &str = ".admin";
 
     #[derive(Debug)]
     pub(super) struct Listener {
@@ -297,17 +300,27 @@ mod platform {
 
     impl Listener {
         pub(super) fn bind(folder: &Path) -> io::Result<Self> {
-            use std::os::unix::fs::PermissionsExt as _;
+            use std::fs::{self, DirBuilder, Permissions};
+            use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 
-            let file = folder.join(FILE);
-            // A file left by a server that has ended: the caller holds the lock.
-            match std::fs::remove_file(&file) {
+            let (file, private) = (folder.join(FILE), folder.join(PRIVATE));
+            // A server that ended early may have left it: the caller holds the lock.
+            match fs::remove_dir_all(&private) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-            let inner = UnixListener::bind(&file)?;
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
-            Ok(Self { inner, file })
+            // A new socket has the permissions that the umask leaves, so it is created where
+            // nobody else can reach it, and moved once it is private.
+            DirBuilder::new().mode(0o700).create(&private)?;
+            let socket = private.join("s");
+            let bound = UnixListener::bind(&socket).and_then(|inner| {
+                fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+                // This also replaces a socket that an earlier server left.
+                fs::rename(&socket, &file)?;
+                Ok(Self { inner, file })
+            });
+            let _ = fs::remove_dir_all(&private);
+            bound
         }
 
         pub(super) async fn accept(&self) -> io::Result<UnixStream> {
@@ -384,5 +397,71 @@ mod platform {
         let port: u16 = port.trim().parse().map_err(|_| wrong())?;
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         Ok((stream, Some(token.trim().to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Echo;
+
+    impl Operated for Echo {
+        type Request = String;
+        type Error = io::Error;
+
+        async fn perform(&self, request: String, _: &[String]) -> io::Result<Vec<Json>> {
+            Ok(vec![request.into()])
+        }
+    }
+
+    #[tokio::test]
+    async fn operators_need_the_whole_token() {
+        let request = async |lines: &str| {
+            let read = read_request::<Echo>(&mut lines.as_bytes(), Some("0123")).await;
+            read.map(Result::unwrap).map_err(|error| error.kind())
+        };
+        assert_eq!(request("0123\n\"hello\"\n").await, Ok("hello".to_owned()));
+        for wrong in ["", "\n", "012\n", "01234\n", "0124\n\"hello\"\n", "\"hello\"\n"] {
+            assert_eq!(request(wrong).await, Err(io::ErrorKind::PermissionDenied), "{wrong:?}");
+        }
+    }
+
+    /// Another thread watches for a moment at which others could connect.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_socket_is_never_open_to_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let folder = tempfile::tempdir().unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let watching = std::thread::spawn({
+            let (socket, done) = (file(folder.path()), Arc::clone(&done));
+            move || {
+                let mut modes = std::collections::BTreeSet::new();
+                while !done.load(Ordering::Relaxed) {
+                    let found = std::fs::metadata(&socket);
+                    modes.extend(found.map(|found| found.permissions().mode() & 0o777));
+                }
+                modes
+            }
+        });
+        for _ in 0..500 {
+            drop(Listener::bind(folder.path(), Echo).unwrap());
+        }
+        let listener = Listener::bind(folder.path(), Echo).unwrap();
+        let running = tokio::spawn(listener.run());
+        let answer = ask::<Echo>(folder.path(), &"hello".to_owned(), &[]).await.unwrap();
+        assert_eq!(answer, Ok(vec!["hello".into()]));
+        running.abort();
+        done.store(true, Ordering::Relaxed);
+        let modes: Vec<String> =
+            watching.join().unwrap().iter().map(|mode| format!("{mode:o}")).collect();
+        assert_eq!(modes, ["600"]);
+        // Only the socket is left, and it ends with the server.
+        let _ = running.await;
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
