@@ -35,8 +35,13 @@ pub enum StartError {
         error: ConfigError,
     },
     /// Another process has locked the directory.
-    #[error("{}: a server is already running here", .0.display())]
-    Taken(PathBuf),
+    #[error("{}: in use by {holder}; stop that process first", folder.display())]
+    Taken {
+        /// The directory.
+        folder: PathBuf,
+        /// Which process, for people.
+        holder: String,
+    },
     /// The key that passwords are sealed with is missing.
     #[error("{}: file is missing; restore it, because the passwords in the database are sealed with it",
         .0.display())]
@@ -75,7 +80,10 @@ pub(crate) fn in_config<C: ServerConfig>(folder: &Path) -> impl FnOnce(ConfigErr
 pub(crate) fn lock_folder(folder: &Path) -> Result<FolderLock, StartError> {
     std::fs::create_dir_all(folder).map_err(at(folder))?;
     let lock = FolderLock::take(folder).map_err(at(folder))?;
-    lock.ok_or_else(|| StartError::Taken(folder.to_owned()))
+    lock.ok_or_else(|| {
+        let holder = FolderLock::holder(folder);
+        StartError::Taken { folder: folder.to_owned(), holder }
+    })
 }
 
 /// Reads the configuration, changes it, and checks the result. Also returns whether this is the
