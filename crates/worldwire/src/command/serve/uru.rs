@@ -37,7 +37,7 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
         .as_ref()
         .map(|data| absolute(data).map_err(|error| Failure::io(data, &error)));
     let data = data.transpose()?;
-    let ServeUru { listen, status, .. } = *arguments;
+    let ServeUru { listen, status, no_status, .. } = *arguments;
     let public_address = arguments.public_address.clone();
     Ok(move |config: &mut ShardConfig| {
         if let Some(listen) = listen {
@@ -45,6 +45,9 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
         }
         if let Some(status) = status {
             config.status = status.to_string();
+        }
+        if no_status {
+            config.status.clear();
         }
         if let Some(address) = public_address {
             config.public_address = address;
