@@ -4,6 +4,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use tokio::task::spawn_blocking;
+
 /// Writes a new file that only its owner can read. Fails if the file exists.
 pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
@@ -13,6 +15,12 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut out = options.open(file)?;
     out.write_all(bytes)?;
     out.sync_all()
+}
+
+/// Runs file IO on a thread for that, so that it does not hold up the runtime.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = spawn_blocking(work).await;
+    done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }
 
 /// The system's message for an error, without the number.

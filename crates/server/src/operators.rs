@@ -77,8 +77,8 @@ pub struct Listener<O> {
 
 impl<O: Operated> Listener<O> {
     /// Listens in a server's directory. The caller must hold the directory's lock.
-    pub fn bind(folder: &Path, operated: O) -> io::Result<Self> {
-        Ok(Self { inner: platform::Listener::bind(folder)?, operated })
+    pub async fn bind(folder: &Path, operated: O) -> io::Result<Self> {
+        Ok(Self { inner: platform::Listener::bind(folder).await?, operated })
     }
 
     /// Answers operators until it is dropped.
@@ -282,9 +282,14 @@ async fn write_line(writer: &mut (impl AsyncWrite + Unpin), line: &str) -> io::R
 
 #[cfg(unix)]
 mod platform {
+    use std::fs::{self, DirBuilder, Permissions};
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    use std::os::unix::net::UnixListener as StdUnixListener;
+
     use tokio::net::{UnixListener, UnixStream};
 
     use super::*;
+    use crate::folder::blocking;
 
     /// The name of the socket.
     pub(super) const FILE: &str = "admin.sock";
@@ -299,28 +304,11 @@ mod platform {
     }
 
     impl Listener {
-        pub(super) fn bind(folder: &Path) -> io::Result<Self> {
-            use std::fs::{self, DirBuilder, Permissions};
-            use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-
+        pub(super) async fn bind(folder: &Path) -> io::Result<Self> {
             let (file, private) = (folder.join(FILE), folder.join(PRIVATE));
-            // A server that ended early may have left it: the caller holds the lock.
-            match fs::remove_dir_all(&private) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            // A new socket has the permissions that the umask leaves, so it is created where
-            // nobody else can reach it, and moved once it is private.
-            DirBuilder::new().mode(0o700).create(&private)?;
-            let socket = private.join("s");
-            let bound = UnixListener::bind(&socket).and_then(|inner| {
-                fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
-                // This also replaces a socket that an earlier server left.
-                fs::rename(&socket, &file)?;
-                Ok(Self { inner, file })
-            });
-            let _ = fs::remove_dir_all(&private);
-            bound
+            let made = file.clone();
+            let inner = blocking(move || private_socket(&made, &private)).await?;
+            Ok(Self { inner: UnixListener::from_std(inner)?, file })
         }
 
         pub(super) async fn accept(&self) -> io::Result<UnixStream> {
@@ -333,10 +321,32 @@ mod platform {
         }
     }
 
+    /// Creates the socket that only its owner can use. The caller holds the lock on its directory.
+    fn private_socket(file: &Path, private: &Path) -> io::Result<StdUnixListener> {
+        // A server that ended early may have left it.
+        match fs::remove_dir_all(private) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // A new socket has the permissions that the umask leaves, so it is created where nobody
+        // else can reach it, and moved once it is private.
+        DirBuilder::new().mode(0o700).create(private)?;
+        let socket = private.join("s");
+        let bound = StdUnixListener::bind(&socket).and_then(|inner| {
+            inner.set_nonblocking(true)?;
+            fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+            // This also replaces a socket that an earlier server left.
+            fs::rename(&socket, file)?;
+            Ok(inner)
+        });
+        let _ = fs::remove_dir_all(private);
+        bound
+    }
+
     impl Drop for Listener {
         fn drop(&mut self) {
             // If this fails, the next server removes it.
-            let _ = std::fs::remove_file(&self.file);
+            let _ = fs::remove_file(&self.file);
         }
     }
 
@@ -352,6 +362,7 @@ mod platform {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::folder::blocking;
 
     /// The name of the file with the port, and the token on the second line.
     pub(super) const FILE: &str = "admin.token";
@@ -364,14 +375,15 @@ mod platform {
     }
 
     impl Listener {
-        pub(super) fn bind(folder: &Path) -> io::Result<Self> {
+        pub(super) async fn bind(folder: &Path) -> io::Result<Self> {
             let inner = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             inner.set_nonblocking(true)?;
             let mut secret = [0_u8; 32];
             getrandom::fill(&mut secret)?;
             let token: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
             let file = folder.join(FILE);
-            std::fs::write(&file, format!("{}\n{token}\n", inner.local_addr()?.port()))?;
+            let (made, text) = (file.clone(), format!("{}\n{token}\n", inner.local_addr()?.port()));
+            blocking(move || std::fs::write(made, text)).await?;
             Ok(Self { inner: TcpListener::from_std(inner)?, file, token })
         }
 
@@ -391,7 +403,7 @@ mod platform {
     }
 
     pub(super) async fn connect(folder: &Path) -> io::Result<(TcpStream, Option<String>)> {
-        let text = std::fs::read_to_string(folder.join(FILE))?;
+        let text = tokio::fs::read_to_string(folder.join(FILE)).await?;
         let wrong = || io::Error::from(io::ErrorKind::InvalidData);
         let (port, token) = text.trim_end().split_once('\n').ok_or_else(wrong)?;
         let port: u16 = port.trim().parse().map_err(|_| wrong())?;
@@ -449,9 +461,9 @@ mod tests {
             }
         });
         for _ in 0..500 {
-            drop(Listener::bind(folder.path(), Echo).unwrap());
+            drop(Listener::bind(folder.path(), Echo).await.unwrap());
         }
-        let listener = Listener::bind(folder.path(), Echo).unwrap();
+        let listener = Listener::bind(folder.path(), Echo).await.unwrap();
         let running = tokio::spawn(listener.run());
         let answer = ask::<Echo>(folder.path(), &"hello".to_owned(), &[]).await.unwrap();
         assert_eq!(answer, Ok(vec!["hello".into()]));
