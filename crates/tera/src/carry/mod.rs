@@ -195,8 +195,10 @@ impl<'p> Carry<'p> {
                 let share = all.get(&of).and_then(|around| around.get(at)?.get(&Some(other)));
                 share.copied().unwrap_or(0.0)
             };
-            let both = |at: usize| {
-                share(&neighbours, new, at, other.0).min(share(&of_old, old, at, other.1))
+            let both = |at: usize| match share(&neighbours, new, at, other.0) {
+                // The usual case, since most opcodes have few neighbours.
+                0.0 => 0.0,
+                of_new => of_new.min(share(&of_old, old, at, other.1)),
             };
             AROUND * (both(0) + both(1))
         };
