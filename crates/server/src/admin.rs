@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::config::{ConfigError, ServerConfig};
-use crate::folder::reason;
+use crate::folder::{blocking, reason};
 use crate::operators::{self, Operated};
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
@@ -151,7 +151,9 @@ impl<S: Administered> Admin<S> {
     /// Finds the server in a folder: the running one, or else its database.
     pub async fn open(folder: &Path) -> Result<Self, AdminError<S::LoadError>> {
         S::check_folder(folder)?;
-        let lock = FolderLock::take(folder)
+        let path = folder.to_owned();
+        let lock = blocking(move || FolderLock::take(&path))
+            .await
             .map_err(|source| AdminError::File { file: folder.join(LOCK_FILE), source })?;
         let stopped = match lock {
             Some(lock) => Some((S::open_stopped(folder).await?, lock)),

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use tokio::task::spawn_blocking;
 pub(crate) use worldwire_net::reason;
 
 /// Writes a new file that only its owner can read. Fails if the file exists.
@@ -15,4 +16,10 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut out = options.open(file)?;
     out.write_all(bytes)?;
     out.sync_all()
+}
+
+/// Runs file IO on a thread for that, so that it does not hold up the runtime.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = spawn_blocking(work).await;
+    done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }

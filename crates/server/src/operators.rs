@@ -19,6 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use subtle::ConstantTimeEq as _;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
     AsyncWriteExt as _, BufReader, BufWriter,
@@ -76,8 +77,8 @@ pub struct Listener<O> {
 
 impl<O: Operated> Listener<O> {
     /// Listens in a server's directory. The caller must hold the directory's lock.
-    pub fn bind(folder: &Path, operated: O) -> io::Result<Self> {
-        Ok(Self { inner: platform::Listener::bind(folder)?, operated })
+    pub async fn bind(folder: &Path, operated: O) -> io::Result<Self> {
+        Ok(Self { inner: platform::Listener::bind(folder).await?, operated })
     }
 
     /// Answers operators until it is dropped.
@@ -215,10 +216,12 @@ async fn read_request<O: Operated>(
     reader: &mut (impl AsyncBufRead + Unpin),
     token: Option<&str>,
 ) -> io::Result<Result<O::Request, Malformed>> {
-    if let Some(token) = token
-        && in_time(read_line(reader)).await?.as_deref() != Some(token)
-    {
-        return Err(io::ErrorKind::PermissionDenied.into());
+    if let Some(token) = token {
+        let found = in_time(read_line(reader)).await?.unwrap_or_default();
+        // In constant time: how long it takes must not tell how much of a guess is right.
+        if !bool::from(found.as_bytes().ct_eq(token.as_bytes())) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
     }
     let line = in_time(read_line(reader)).await?.unwrap_or_default();
     Ok(serde_json::from_str(&line).map_err(Malformed::Request))
@@ -279,12 +282,20 @@ async fn write_line(writer: &mut (impl AsyncWrite + Unpin), line: &str) -> io::R
 
 #[cfg(unix)]
 mod platform {
+    use std::fs::{self, DirBuilder, Permissions};
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    use std::os::unix::net::UnixListener as StdUnixListener;
+
     use tokio::net::{UnixListener, UnixStream};
 
     use super::*;
+    use crate::folder::blocking;
 
     /// The name of the socket.
     pub(super) const FILE: &str = "admin.sock";
+    /// The directory in which it is created. Its path must not be longer than the socket's, whose
+    /// length the system limits.
+    const PRIVATE: &str = ".admin";
 
     #[derive(Debug)]
     pub(super) struct Listener {
@@ -293,18 +304,11 @@ mod platform {
     }
 
     impl Listener {
-        pub(super) fn bind(folder: &Path) -> io::Result<Self> {
-            use std::os::unix::fs::PermissionsExt as _;
-
-            let file = folder.join(FILE);
-            // A file left by a server that has ended: the caller holds the lock.
-            match std::fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let inner = UnixListener::bind(&file)?;
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
-            Ok(Self { inner, file })
+        pub(super) async fn bind(folder: &Path) -> io::Result<Self> {
+            let (file, private) = (folder.join(FILE), folder.join(PRIVATE));
+            let made = file.clone();
+            let inner = blocking(move || private_socket(&made, &private)).await?;
+            Ok(Self { inner: UnixListener::from_std(inner)?, file })
         }
 
         pub(super) async fn accept(&self) -> io::Result<UnixStream> {
@@ -317,10 +321,32 @@ mod platform {
         }
     }
 
+    /// Creates the socket that only its owner can use. The caller holds the lock on its directory.
+    fn private_socket(file: &Path, private: &Path) -> io::Result<StdUnixListener> {
+        // A server that ended early may have left it.
+        match fs::remove_dir_all(private) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // A new socket has the permissions that the umask leaves, so it is created where nobody
+        // else can reach it, and moved once it is private.
+        DirBuilder::new().mode(0o700).create(private)?;
+        let socket = private.join("s");
+        let bound = StdUnixListener::bind(&socket).and_then(|inner| {
+            inner.set_nonblocking(true)?;
+            fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+            // This also replaces a socket that an earlier server left.
+            fs::rename(&socket, file)?;
+            Ok(inner)
+        });
+        let _ = fs::remove_dir_all(private);
+        bound
+    }
+
     impl Drop for Listener {
         fn drop(&mut self) {
             // If this fails, the next server removes it.
-            let _ = std::fs::remove_file(&self.file);
+            let _ = fs::remove_file(&self.file);
         }
     }
 
@@ -336,6 +362,7 @@ mod platform {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::folder::blocking;
 
     /// The name of the file with the port, and the token on the second line.
     pub(super) const FILE: &str = "admin.token";
@@ -348,14 +375,15 @@ mod platform {
     }
 
     impl Listener {
-        pub(super) fn bind(folder: &Path) -> io::Result<Self> {
+        pub(super) async fn bind(folder: &Path) -> io::Result<Self> {
             let inner = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             inner.set_nonblocking(true)?;
             let mut secret = [0_u8; 32];
             getrandom::fill(&mut secret)?;
             let token: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
             let file = folder.join(FILE);
-            std::fs::write(&file, format!("{}\n{token}\n", inner.local_addr()?.port()))?;
+            let (made, text) = (file.clone(), format!("{}\n{token}\n", inner.local_addr()?.port()));
+            blocking(move || std::fs::write(made, text)).await?;
             Ok(Self { inner: TcpListener::from_std(inner)?, file, token })
         }
 
@@ -375,11 +403,77 @@ mod platform {
     }
 
     pub(super) async fn connect(folder: &Path) -> io::Result<(TcpStream, Option<String>)> {
-        let text = std::fs::read_to_string(folder.join(FILE))?;
+        let text = tokio::fs::read_to_string(folder.join(FILE)).await?;
         let wrong = || io::Error::from(io::ErrorKind::InvalidData);
         let (port, token) = text.trim_end().split_once('\n').ok_or_else(wrong)?;
         let port: u16 = port.trim().parse().map_err(|_| wrong())?;
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         Ok((stream, Some(token.trim().to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Echo;
+
+    impl Operated for Echo {
+        type Request = String;
+        type Error = io::Error;
+
+        async fn perform(&self, request: String, _: &[String]) -> io::Result<Vec<Json>> {
+            Ok(vec![request.into()])
+        }
+    }
+
+    #[tokio::test]
+    async fn operators_need_the_whole_token() {
+        let request = async |lines: &str| {
+            let read = read_request::<Echo>(&mut lines.as_bytes(), Some("0123")).await;
+            read.map(Result::unwrap).map_err(|error| error.kind())
+        };
+        assert_eq!(request("0123\n\"hello\"\n").await, Ok("hello".to_owned()));
+        for wrong in ["", "\n", "012\n", "01234\n", "0124\n\"hello\"\n", "\"hello\"\n"] {
+            assert_eq!(request(wrong).await, Err(io::ErrorKind::PermissionDenied), "{wrong:?}");
+        }
+    }
+
+    /// Another thread watches for a moment at which others could connect.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_socket_is_never_open_to_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let folder = tempfile::tempdir().unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let watching = std::thread::spawn({
+            let (socket, done) = (file(folder.path()), Arc::clone(&done));
+            move || {
+                let mut modes = std::collections::BTreeSet::new();
+                while !done.load(Ordering::Relaxed) {
+                    let found = std::fs::metadata(&socket);
+                    modes.extend(found.map(|found| found.permissions().mode() & 0o777));
+                }
+                modes
+            }
+        });
+        for _ in 0..500 {
+            drop(Listener::bind(folder.path(), Echo).await.unwrap());
+        }
+        let listener = Listener::bind(folder.path(), Echo).await.unwrap();
+        let running = tokio::spawn(listener.run());
+        let answer = ask::<Echo>(folder.path(), &"hello".to_owned(), &[]).await.unwrap();
+        assert_eq!(answer, Ok(vec!["hello".into()]));
+        running.abort();
+        done.store(true, Ordering::Relaxed);
+        let modes: Vec<String> =
+            watching.join().unwrap().iter().map(|mode| format!("{mode:o}")).collect();
+        assert_eq!(modes, ["600"]);
+        // Only the socket is left, and it ends with the server.
+        let _ = running.await;
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

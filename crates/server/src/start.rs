@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use worldwire_net::{Options, tcp};
+use zeroize::Zeroizing;
 
 use crate::config::{ConfigError, ServerConfig};
-use crate::folder::{reason, write_secret};
+use crate::folder::{blocking, reason, write_secret};
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, Store, StoreError};
@@ -35,8 +36,13 @@ pub enum StartError {
         error: ConfigError,
     },
     /// Another process has locked the directory.
-    #[error("{}: a server is already running here", .0.display())]
-    Taken(PathBuf),
+    #[error("{}: in use by {holder}; stop that process first", folder.display())]
+    Taken {
+        /// The directory.
+        folder: PathBuf,
+        /// Which process, for people.
+        holder: String,
+    },
     /// The key that passwords are sealed with is missing.
     #[error("{}: file is missing; restore it, because the passwords in the database are sealed with it",
         .0.display())]
@@ -72,10 +78,17 @@ pub(crate) fn in_config<C: ServerConfig>(folder: &Path) -> impl FnOnce(ConfigErr
 }
 
 /// Creates a server's directory if it is missing, and locks it.
-pub(crate) fn lock_folder(folder: &Path) -> Result<FolderLock, StartError> {
-    std::fs::create_dir_all(folder).map_err(at(folder))?;
-    let lock = FolderLock::take(folder).map_err(at(folder))?;
-    lock.ok_or_else(|| StartError::Taken(folder.to_owned()))
+pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError> {
+    let folder = folder.to_owned();
+    blocking(move || {
+        std::fs::create_dir_all(&folder).map_err(at(&folder))?;
+        let lock = FolderLock::take(&folder).map_err(at(&folder))?;
+        lock.ok_or_else(|| {
+            let holder = FolderLock::holder(&folder);
+            StartError::Taken { folder, holder }
+        })
+    })
+    .await
 }
 
 /// Reads the configuration, changes it, and checks the result. Also returns whether this is the
@@ -94,9 +107,9 @@ pub(crate) fn configuration<C: ServerConfig>(
 
 /// Writes the configuration on the first start. Only its owner can read the file, because the URL
 /// of a database may contain a password.
-pub(crate) fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StartError> {
-    let file = folder.join(C::FILE);
-    write_secret(&file, config.to_text().as_bytes()).map_err(at(&file))
+pub(crate) async fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StartError> {
+    let (file, text) = (folder.join(C::FILE), Zeroizing::new(config.to_text()));
+    blocking(move || write_secret(&file, text.as_bytes()).map_err(at(&file))).await
 }
 
 /// Opens the database, and reads the key that passwords are sealed with.
@@ -118,7 +131,7 @@ async fn server_key(folder: &Path, store: &dyn Store) -> Result<ServerKey, Start
             return Err(StartError::KeyLost(path));
         }
     }
-    Ok(ServerKey::load_or_create(&path)?)
+    Ok(blocking(move || ServerKey::load_or_create(&path)).await?)
 }
 
 /// Binds a port for clients. `setting` is where the address comes from.

@@ -27,7 +27,7 @@ pub const HEADER_BYTES: usize = 12;
 /// The first patch whose clients count their messages.
 pub(crate) const FIRST_PATCH: u16 = 92;
 /// Position of the counter.
-const COUNTER: core::ops::Range<usize> = 4..8;
+pub const COUNTER: core::ops::Range<usize> = 4..8;
 /// Position of the checksum, which is excluded from its own computation.
 const CHECKSUM: core::ops::Range<usize> = 8..12;
 

@@ -27,9 +27,14 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
     let Data { revision, patch, pin, .. } = data;
     let mut definitions = Definitions::built_in();
     add_kind(&mut definitions, &data.paths, (DEFINITIONS, *revision), common)?;
-    for pin in pin {
+    for (index, one) in pin.iter().enumerate() {
+        let mut before = pin.iter().take(index);
+        if let Some(other) = before.find(|other| other.name == one.name) {
+            let problem = format!("--pin: {} is already pinned to version", one.name);
+            return Err(Failure::Run(format!("{problem} {}; pin it once", other.version)));
+        }
         let tera = definitions.part::<TeraDefinitions>();
-        named(&tera.library().definitions, &format!("{}.{}", pin.name, pin.version))?;
+        named(&tera.library().definitions, &format!("{}.{}", one.name, one.version))?;
     }
     if revision.is_some() || patch.is_some() || !pin.is_empty() {
         let pins = pin.iter().map(|pin| (pin.name.as_str().into(), pin.version)).collect();

@@ -58,17 +58,19 @@ impl Files {
         Ok(manifest.0)
     }
 
-    /// Downloads a file by its name on the server, passing each piece to `take`. Every piece states
-    /// the total size, which must not change. Returns the total.
+    /// Downloads a file by its name on the server, passing each piece to `take` together with the
+    /// sink that it returned last. Every piece states the total size, which must not change. Returns
+    /// the total and the sink.
     ///
     /// # Errors
     /// Refusals, time-outs, errors from `take`, and a file longer than stated or than `most`.
-    pub async fn download(
+    pub async fn download<S, F: Future<Output = Result<S>>>(
         &self,
         name: &str,
         most: u32,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u32> {
+        mut sink: S,
+        take: impl Fn(S, Vec<u8>) -> F,
+    ) -> Result<(u32, S)> {
         let build_id = self.build;
         let request = |trans_id| {
             ClientMessage::from(FileDownloadRequest { trans_id, filename: name.into(), build_id })
@@ -96,12 +98,12 @@ impl Files {
             if length == 0 && taken < stated {
                 return Err(wrong(format!("{stated} bytes"), format!("{taken}, then nothing")));
             }
-            take(&reply.data)?;
+            sink = take(sink, reply.data.to_vec()).await?;
             let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);
             let ack = FileDownloadChunkAck { trans_id, reader_id };
             self.link.send(ClientMessage::from(ack)).await?;
             if taken == stated {
-                return Ok(stated);
+                return Ok((stated, sink));
             }
         }
     }

@@ -48,8 +48,9 @@ pub async fn update(
     placed: &mut (dyn FnMut(&InstalledFile) + Send),
 ) -> Result<Summary> {
     let manifest = files.manifest(group).await?;
-    fs::create_dir_all(folder).map_err(at(folder))?;
-    let folder = fs::canonicalize(folder).map_err(at(folder))?;
+    let root = folder.to_owned();
+    let made = move || fs::create_dir_all(&root).and_then(|()| fs::canonicalize(&root));
+    let folder = blocking(folder, made).await?;
     let mut summary = Summary::default();
     for entry in &manifest {
         let name = entry.client_name.to_text();
@@ -114,16 +115,20 @@ async fn place(
     } else {
         (entry.file_size.0, wanted.clone())
     };
-    let (target, mut packed) = begin(folder, path)?;
-    let mut sum = Md5::new();
-    let taken = files
-        .download(&name, size, |bytes| {
-            sum.update(bytes);
-            packed.write_all(bytes).map_err(at(&target))
+    let (folder, path) = (folder.to_owned(), path.to_owned());
+    let (place, part) = (folder.clone(), path.clone());
+    let (target, packed) = unblocked(move || begin(&place, &part)).await?;
+    let (taken, (packed, sum)) = files
+        .download(&name, size, (packed, Md5::new()), |(mut packed, mut sum), bytes| {
+            let failed = at(&target);
+            unblocked(move || {
+                sum.update(&bytes);
+                packed.write_all(&bytes).map_err(failed)?;
+                Ok((packed, sum))
+            })
         })
         .await?;
     Sum { bytes: u64::from(taken), md5: hex(sum) }.expect(&name, &sent)?;
-    let (folder, path) = (folder.to_owned(), path.to_owned());
     let work = move || -> Result<()> {
         if !is_packed {
             return keep(packed, &target);
@@ -136,9 +141,7 @@ async fn place(
         found.expect(&name, &wanted)?;
         keep(plain, &target)
     };
-    spawn_blocking(work)
-        .await
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+    unblocked(work).await?;
     Ok(Some(taken))
 }
 
@@ -245,12 +248,21 @@ fn keep(file: NamedTempFile, target: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Runs file IO on a thread for that; errors name the path.
 async fn blocking<R: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> io::Result<R> + Send + 'static,
 ) -> Result<R> {
+    let failed = at(path);
+    unblocked(move || work().map_err(failed)).await
+}
+
+/// Runs file IO on a thread for that.
+async fn unblocked<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R> + Send + 'static,
+) -> Result<R> {
     let done = spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())).map_err(at(path))
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ClientError + use<> {

@@ -1,7 +1,7 @@
 //! TERA's part of the user's definitions: messages, opcode maps and related lists.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use worldwire_core::json::{self, Json};
@@ -10,7 +10,9 @@ use worldwire_tera::file::library::BuildFacts;
 use worldwire_tera::file::{
     Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions, text,
 };
-use worldwire_tera::message::Leniency;
+use worldwire_tera::frame::Header;
+use worldwire_tera::integrity::COUNTER;
+use worldwire_tera::message::{HeaderForm, Leniency};
 use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::version::NotADefinition;
 use worldwire_tera::schema::{FileName, Patch, Problem, Set};
@@ -166,7 +168,8 @@ impl TeraDefinitions {
         let Ok(packets) = self.packets_of(json) else { return Vec::new() };
         let uncounted = packets.uncounted(json).map(|name| {
             format!(
-                "{name} has no counter (\"$integrity\"); it is encoded as 0, which no client sends"
+                "{name} has no counter (\"$integrity\"); its messages are numbered from 1, and their \
+                 checksum is 0"
             )
         });
         let fields = json.get("fields");
@@ -175,6 +178,24 @@ impl TeraDefinitions {
         let opcode = json.get("opcode").filter(|_| is_plain);
         let unused = opcode.and_then(|opcode| unused_list(&packets, opcode_of(&packets, opcode)?));
         deprecation(&packets, json).into_iter().chain(uncounted).chain(unused).collect()
+    }
+
+    /// Numbers an encoded message if it has a counter that its JSON does not state: one more than the
+    /// last message with its opcode. `counters` holds the last ones.
+    pub fn number(&self, json: &Json, message: &mut [u8], counters: &mut HashMap<u16, u32>) {
+        let Ok(packets) = self.packets_of(json) else { return };
+        let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
+        let is_sealed = packets.get(opcode).is_some_and(|one| one.form == HeaderForm::Integrity);
+        let place = message.get_mut(COUNTER).filter(|_| is_sealed);
+        let Some(place) = place.and_then(|place| place.first_chunk_mut()) else { return };
+        let last = counters.entry(opcode).or_default();
+        match packets.uncounted(json) {
+            Some(_) => {
+                *last = last.wrapping_add(1);
+                *place = last.to_le_bytes();
+            }
+            None => *last = u32::from_le_bytes(*place),
+        }
     }
 
     /// The names of all messages with an opcode or a definition.
@@ -492,8 +513,8 @@ mod tests {
             let line = json!({ "opcode": opcode, "fields": fields, "revision": 7 });
             tera.remarks_to_encode(&line)
         };
-        let expected =
-            "C_A has no counter (\"$integrity\"); it is encoded as 0, which no client sends";
+        let expected = "C_A has no counter (\"$integrity\"); its messages are numbered from 1, and \
+                        their checksum is 0";
         for fields in [
             json!({ "a": 1 }),
             json!({ "$integrity": null }),
@@ -502,6 +523,19 @@ mod tests {
             assert_eq!(diagnostics(json!("C_A"), fields.clone()), [expected], "{fields}");
             assert_eq!(diagnostics(json!(5), fields), [expected]);
         }
+        let mut counters = HashMap::new();
+        let mut numbered = |fields: Json| {
+            let line = json!({ "opcode": "C_A", "fields": fields, "revision": 7 });
+            let mut message = tera.encode(&line).unwrap();
+            tera.number(&line, &mut message, &mut counters);
+            message[4]
+        };
+        let seventh = || json!({ "$integrity": { "counter": 7, "checksum": 5 } });
+        let all = [json!({}), json!({ "a": 1 }), seventh(), json!({})];
+        assert_eq!(all.map(&mut numbered), [1, 2, 7, 8]);
+        let mut plain = tera.encode(&json!({ "opcode": 6, "payload": { "$hex": "0102030405" } }));
+        tera.number(&json!({ "opcode": 6, "revision": 7 }), plain.as_mut().unwrap(), &mut counters);
+        assert_eq!(plain.unwrap()[4..], [1, 2, 3, 4, 5], "a message without a counter");
         // With the counter as read, or without counters at all.
         for counter in [0, 7] {
             let fields = json!({ "$integrity": { "counter": counter, "checksum": 5 } });

@@ -36,7 +36,7 @@ pub struct Connections {
     ids: Mutex<SessionIds>,
     clock: Clock,
     pub(super) figures: Arc<Figures>,
-    secrets: Option<Secrets>,
+    secrets: Option<Arc<Secrets>>,
 }
 
 impl Connections {
@@ -75,7 +75,7 @@ impl Connections {
     /// Sets the key file for the secrets of logins.
     #[must_use]
     pub(super) fn with_secrets(mut self, secrets: Option<Secrets>) -> Self {
-        self.secrets = secrets;
+        self.secrets = secrets.map(Arc::new);
         self
     }
 

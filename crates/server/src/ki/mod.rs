@@ -120,7 +120,7 @@ impl LoginServer {
     /// Opens the server in a directory and binds its ports. Missing files are created: the
     /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
-        let lock = lock_folder(folder)?;
+        let lock = lock_folder(folder).await?;
         let (config, is_new) = configuration(folder, |config: &mut KiConfig| {
             if let Some(change) = start.change {
                 change(config);
@@ -146,7 +146,7 @@ impl LoginServer {
         let status = listen_status(config.status_address().map_err(in_config(folder))?).await?;
         if is_new {
             // Only after the ports are known to be free.
-            save(folder, &config)?;
+            save(folder, &config).await?;
         }
         let (store, key) = open_store(folder, &config).await?;
         let mut known = config.clone();
@@ -155,7 +155,8 @@ impl LoginServer {
             known.zone.tcp_port = listener.local_addr().map_err(at(folder))?.port();
         }
         let realm = Realm::open(store, key, known, clock).await?;
-        let operators = operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
+        let operators =
+            operators::Listener::bind(folder, realm.clone()).await.map_err(at(folder))?;
         let connections = Connections::new(&config, rules, protocols.into(), realm, clock, epoch);
         let connections = Arc::new(connections.with_secrets(secrets));
         Ok(Self { config, connections, listener, patch, status, operators, files, is_new, lock })

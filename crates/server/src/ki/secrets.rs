@@ -3,10 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::task::spawn_blocking;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::LogLimiter;
+use zeroize::Zeroizing;
 
 /// A key file that grows with every login.
 #[derive(Debug)]
@@ -26,10 +28,15 @@ impl Secrets {
         Ok(Self { file: Mutex::new(options.open(path)?), failures })
     }
 
-    /// Appends the CK2 that was issued to an account.
-    pub(super) fn append(&self, user: &str, ck2: &Secret) {
+    /// Appends the CK2 that was issued to an account, on a thread for file IO.
+    pub(super) fn append(self: &Arc<Self>, user: &str, ck2: &Secret) {
         let user = toml::Value::String(user.to_owned());
         let text = format!("[[ki.login]]\nuser = {user}\nck2 = \"{}\"\n\n", ck2.as_str());
+        let secrets = Arc::clone(self);
+        spawn_blocking(move || secrets.write(&Zeroizing::new(text)));
+    }
+
+    fn write(&self, text: &str) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.write_all(text.as_bytes())
             && let Some(count) = self.failures.count()

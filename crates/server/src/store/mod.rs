@@ -132,11 +132,17 @@ pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, St
     }
 }
 
-/// The name of this process for others: `process 4242 on host, folder /srv/shard`.
-fn writer_name(folder: &Path) -> String {
+/// The name of this process for others: `process 4242 on host`.
+fn process_name() -> String {
     let host = whoami::hostname().unwrap_or_else(|_| "an unnamed host".to_owned());
+    format!("process {} on {host}", std::process::id())
+}
+
+/// The name of this process for others, with its directory: `process 4242 on host, folder
+/// /srv/shard`.
+fn writer_name(folder: &Path) -> String {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    format!("process {} on {host}, folder {}", std::process::id(), folder.display())
+    format!("{}, folder {}", process_name(), folder.display())
 }
 
 /// Why a request to a store failed.

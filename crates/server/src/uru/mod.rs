@@ -143,7 +143,7 @@ impl Shard {
         primes: PrimeKind,
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
-        let lock = lock_folder(folder)?;
+        let lock = lock_folder(folder).await?;
         let (config, is_new) = configuration(folder, change)?;
         let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
         let data = folder.join(&config.data);
@@ -166,11 +166,12 @@ impl Shard {
         let status = listen_status(status).await?;
         if is_new {
             // Only after the ports are known to be free.
-            save(folder, &config)?;
+            save(folder, &config).await?;
         }
         let (store, key) = open_store(folder, &config).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
-        let operators = operators::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
+        let operators =
+            operators::Listener::bind(folder, vault.clone()).await.map_err(at(folder))?;
         let shared = Shared {
             games: Games::new(vault.clone(), ages, config.age()),
             hosts: Hosts::new(config.host()),

@@ -385,6 +385,13 @@ impl<'d> Typed<'d> for SSyntheticUserV1<'d> {
     }
 }
 
+impl SSyntheticUserV1<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SSyntheticUserV1<'static> {
+        SSyntheticUserV1 { world: self.world, person: self.person, id: self.id, place: self.place, facing: self.facing, relation: self.relation, kind: self.kind, zone: self.zone, walking: self.walking, running: self.running, mode: self.mode, state: self.state, shown: self.shown, living: self.living, looks: self.looks, sword: self.sword, coat: self.coat, gloves: self.gloves, shoes: self.shoes, shirt: self.shirt, hat: self.hat, mask: self.mask, effect: self.effect, horse: self.horse, pose: self.pose, rank: self.rank, ferry: self.ferry, sign: self.sign, fair: self.fair, master: self.master, hidden: self.hidden, dye0: self.dye0, dye1: self.dye1, dye2: self.dye2, dye3: self.dye3, dye4: self.dye4, dye5: self.dye5, dye6: self.dye6, charm: self.charm, target: self.target, duels: self.duels, level: self.level, carriage: self.carriage, face: self.face, style0: self.style0, style1: self.style1, style2: self.style2, style3: self.style3, size0: self.size0, turn0: self.turn0, shift0: self.shift0, size1: self.size1, turn1: self.turn1, shift1: self.shift1, size2: self.size2, turn2: self.turn2, shift2: self.shift2, party: self.party, crowd: self.crowd, titles: self.titles, scale: self.scale, icons: self.icons, name: self.name.into_owned(), guild: self.guild.into_owned(), guild_rank: self.guild_rank.into_owned(), details: Cow::Owned(self.details.into_owned()), crest: self.crest.into_owned(), shape: Cow::Owned(self.shape.into_owned()) }
+    }
+}
+
 /// `S_SYNTHETIC_BAG`, version 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SSyntheticBagV1<'d> {
@@ -455,6 +462,13 @@ impl<'d> Typed<'d> for SSyntheticBagV1<'d> {
             Value::Signed(self.best.into()),
             Value::List(self.items.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
+    }
+}
+
+impl SSyntheticBagV1<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SSyntheticBagV1<'static> {
+        SSyntheticBagV1 { id: self.id, pages: self.pages, money: self.money, open: self.open, first: self.first, more: self.more, mean: self.mean, best: self.best, items: self.items.into_iter().map(|item| item.into_owned()).collect() }
     }
 }
 
@@ -569,6 +583,11 @@ impl<'d> SSyntheticBagV1Items<'d> {
             Value::Bool(self.awake),
             Value::Text(Text::from_bytes(self.maker.as_bytes())),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SSyntheticBagV1Items<'static> {
+        SSyntheticBagV1Items { crystals: self.crystals, passives: self.passives, kind: self.kind, item: self.item, owner: self.owner, slot: self.slot, amount: self.amount, charm: self.charm, bound: self.bound, luck: self.luck, dye: self.dye, until: self.until, used: self.used, level: self.level, experience: self.experience, awake: self.awake, maker: self.maker.into_owned() }
     }
 }
 

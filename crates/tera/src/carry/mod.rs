@@ -10,7 +10,9 @@
 //!
 //! A match is certain if no other name comes close for the opcode and no other opcode for the name,
 //! if swapping it with another match would clearly be worse, and if all this holds without relying
-//! on uncertain neighbours. Other matches are only the best guess.
+//! on uncertain neighbours. It must also precede and follow about the same messages in both builds:
+//! a message that the old capture lacks looks like another one with the same layout, and only its
+//! place shows that it is not. Other matches are only the best guess.
 //!
 //! The weights were chosen, not measured. They work for synthetic builds with shuffled opcodes and
 //! some changed layouts; no pairs of real captures were available.
@@ -21,11 +23,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter;
 
 use worldwire_core::Side;
 
 use crate::file::library::sender;
-use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
+use crate::frame::{FIXED, HEADER_BYTES, Header};
 use crate::packet::Packets;
 use crate::rank::Ranking;
 
@@ -133,13 +136,11 @@ impl<'p> Carry<'p> {
             olds.into_iter().filter_map(|(opcode, of)| Some((opcode, name(opcode)?, of))).collect();
         let news = self.new.most_frequent(self.max_opcodes, |_| true);
         let totals = [&self.old, &self.new].map(BuildStats::messages);
-        let mut base = vec![vec![f64::NEG_INFINITY; olds.len()]; news.len()];
+        let mut base: Scores = vec![vec![f64::NEG_INFINITY; olds.len()]; news.len()];
         for ((opcode, of), row) in news.iter().zip(&mut base) {
             let ranks = ranks(packets, of);
             for ((old, name, known), score) in olds.iter().zip(row.iter_mut()) {
-                // Two opcodes are the same in every build.
-                let fixed = |code| matches!(code, CHECK_VERSION | CHECK_VERSION_ANSWER);
-                let other = old != opcode && (fixed(*old) || fixed(*opcode));
+                let other = old != opcode && (is_fixed(*old) || is_fixed(*opcode));
                 if known.from != of.from || other {
                     continue;
                 }
@@ -150,11 +151,11 @@ impl<'p> Carry<'p> {
         let beside = self.old.beside(olds.iter().map(|(opcode, ..)| *opcode));
         let neighbours = self.new.neighbours();
         // The scores, given the matches of neighbouring opcodes.
-        let scores_by = |matched: &Matched| {
-            let known: HashMap<u16, u16> = matched
-                .iter()
-                .filter_map(|(new, old)| Some((news.get(*new)?.0, olds.get(*old)?.0)))
-                .collect();
+        let scores_by = |matched: &Matched| -> Scores {
+            let known = matched.iter();
+            let known = known
+                .filter_map(|(new, old)| Some((Some(news.get(*new)?.0), Some(olds.get(*old)?.0))));
+            let known: HashMap<Neighbour, Neighbour> = known.chain([(None, None)]).collect();
             let mut scores = base.clone();
             for (row, (opcode, _)) in scores.iter_mut().zip(&news) {
                 for (around, beside) in neighbours.get(opcode).into_iter().flatten().zip(&beside) {
@@ -182,7 +183,29 @@ impl<'p> Carry<'p> {
             }
             matched = again;
         }
-        let sure = sure::sure(&scores, &matched, scores_by);
+        let of_old = self.old.neighbours();
+        let code = |new: usize, old: usize| Some((news.get(new)?.0, olds.get(old)?.0));
+        // What the match of another opcode adds to the score of a match.
+        let support = |(new, old): (usize, usize), (other_new, other_old): (usize, usize)| {
+            let (Some((new, old)), Some(other)) = (code(new, old), code(other_new, other_old))
+            else {
+                return 0.0;
+            };
+            let share = |all: &Neighbours, of: u16, at: usize, other: u16| {
+                let share = all.get(&of).and_then(|around| around.get(at)?.get(&Some(other)));
+                share.copied().unwrap_or(0.0)
+            };
+            let both = |at: usize| match share(&neighbours, new, at, other.0) {
+                // The usual case, since most opcodes have few neighbours.
+                0.0 => 0.0,
+                of_new => of_new.min(share(&of_old, old, at, other.1)),
+            };
+            AROUND * (both(0) + both(1))
+        };
+        let is_fixed = |new: usize| news.get(new).is_some_and(|(opcode, _)| is_fixed(*opcode));
+        let evidence =
+            sure::Evidence { base: &base, scores: &scores, scores_by, support, is_fixed };
+        let sure = evidence.sure(&matched);
         let found: BTreeMap<u16, Carried> = news
             .iter()
             .enumerate()
@@ -263,14 +286,20 @@ pub fn format(carried: &[Carried]) -> String {
     out
 }
 
+/// The scores of all names, for each opcode of the new build.
+type Scores = Vec<Vec<f64>>;
+
 /// Indices of opcodes of the new build, and of the names they are matched with.
 type Matched = BTreeMap<usize, usize>;
 
-/// For each opcode, the opcodes before and after it, with their shares.
-type Neighbours = HashMap<u16, [BTreeMap<u16, f64>; 2]>;
+/// A neighbour: an opcode; `None` is the beginning or end of a conversation.
+type Neighbour = Option<u16>;
 
-/// The inverse: for each opcode, the indices of opcodes that it precedes or follows.
-type Beside = [HashMap<u16, Vec<(usize, f64)>>; 2];
+/// For each opcode, what comes before and after it, with shares.
+type Neighbours = HashMap<u16, [BTreeMap<Neighbour, f64>; 2]>;
+
+/// The inverse: for each neighbour, the indices of opcodes that it precedes or follows.
+type Beside = [HashMap<Neighbour, Vec<(usize, f64)>>; 2];
 
 impl BuildStats {
     fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
@@ -328,12 +357,14 @@ impl BuildStats {
     fn neighbours(&self) -> Neighbours {
         let mut all = Neighbours::new();
         for order in self.order.values() {
-            for pair in order.windows(2) {
-                let [before, after] = *pair else { continue };
-                let [_, of_before] = all.entry(before).or_default();
-                *of_before.entry(after).or_default() += 1.0;
-                let [of_after, _] = all.entry(after).or_default();
-                *of_after.entry(before).or_default() += 1.0;
+            let befores = iter::once(None).chain(order.iter().copied().map(Some));
+            // Beyond this number, the end is not known.
+            let end = (order.len() < MAX_IN_ORDER).then_some(None);
+            let afters = order.iter().copied().map(Some).skip(1).chain(end);
+            for (opcode, (before, after)) in order.iter().zip(befores.zip(afters)) {
+                let [of_before, of_after] = all.entry(*opcode).or_default();
+                *of_before.entry(before).or_default() += 1.0;
+                *of_after.entry(after).or_default() += 1.0;
             }
         }
         for map in all.values_mut().flatten() {
@@ -410,6 +441,11 @@ fn ranks<'p>(packets: &'p Packets, of: &OpcodeStats) -> HashMap<&'p str, f64> {
         ranks.insert(candidate.definition.name(), score);
     }
     ranks
+}
+
+/// Whether an opcode is the same in every build.
+fn is_fixed(opcode: u16) -> bool {
+    FIXED.iter().any(|(code, _)| *code == opcode)
 }
 
 /// Matches rows with columns, best pairs first, each at most once.

@@ -19,6 +19,8 @@
 //! | `T[n]` | `[T; n]` up to 32 values, else a `Vec` that is padded when encoded |
 //! | an earlier copy of a field | `Option`: `None` is encoded like the last copy; a plain value if the last copy has another type |
 //!
+//! Structs borrow texts and bytes from the message; `into_owned` copies them.
+//!
 //! The same definitions always yield the same text. It belongs in a module of its own, with
 //! `#[rustfmt::skip]` and `#[allow(clippy::all)]`.
 //!
@@ -116,6 +118,11 @@ fn message(name: &str, version: u32, shapes: &Shapes<'_>, out: &mut String) {
             out.push('\n');
             values(one, "", out);
             out.push_str("}\n");
+            if one.borrows {
+                let _ = writeln!(out, "\nimpl {}<'_> {{", one.name);
+                owned(one, shapes, out);
+                out.push_str("}\n");
+            }
             continue;
         }
         // A struct without texts and bytes can be read from a message with any lifetime.
@@ -128,6 +135,10 @@ fn message(name: &str, version: u32, shapes: &Shapes<'_>, out: &mut String) {
         }
         out.push_str("    /// The fields in the order of the definition.\n");
         values(one, "pub ", out);
+        if one.borrows {
+            out.push('\n');
+            owned(one, shapes, out);
+        }
         out.push_str("}\n");
     }
 }
@@ -169,6 +180,50 @@ fn values(one: &Struct, visible: &str, out: &mut String) {
         let _ = writeln!(out, "            {value},");
     }
     out.push_str("        ]))\n    }\n");
+}
+
+/// Generates the method that copies what a struct borrows.
+fn owned(one: &Struct, shapes: &Shapes<'_>, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "    /// Copies borrowed texts and bytes.\n    pub fn into_owned(self) -> {}<'static> {{",
+        one.name
+    );
+    let fields = one.fields.iter().map(|field| {
+        let place = format!("self.{}", field.name);
+        let value = match field.last {
+            Some(_) => each(&field.shape, shapes, &place),
+            None => owned_value(&field.shape, shapes, &place),
+        };
+        format!("{}: {value}", field.name)
+    });
+    let fields = fields.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(out, "        {} {{ {fields} }}\n    }}", one.name);
+}
+
+/// The owned value of a place, as an expression.
+fn owned_value(shape: &Shape, shapes: &Shapes<'_>, place: &str) -> String {
+    match shape {
+        Shape::Text => format!("{place}.into_owned()"),
+        Shape::Bytes => format!("Cow::Owned({place}.into_owned())"),
+        Shape::Record(record) if shapes.structs[*record].borrows => format!("{place}.into_owned()"),
+        Shape::List(inner, _) | Shape::Row(inner, _) if shape.is_vec() => {
+            match each(inner, shapes, &format!("{place}.into_iter()")) {
+                all if all.ends_with(".into_iter()") => place.to_owned(),
+                all => format!("{all}.collect()"),
+            }
+        }
+        Shape::Row(inner, _) => each(inner, shapes, place),
+        _ => place.to_owned(),
+    }
+}
+
+/// The owned values of several places, as an expression; the places themselves if they are owned.
+fn each(shape: &Shape, shapes: &Shapes<'_>, places: &str) -> String {
+    match owned_value(shape, shapes, "item") {
+        item if item == "item" => places.to_owned(),
+        item => format!("{places}.map(|item| {item})"),
+    }
 }
 
 /// The value at a place, as an expression that may use `?`.

@@ -36,6 +36,11 @@ impl Shape {
         matches!(self, Self::Row(_, count) if *count > MAX_ARRAY)
     }
 
+    /// Whether it becomes a `Vec`.
+    pub(super) fn is_vec(&self) -> bool {
+        matches!(self, Self::List(..)) || self.is_long_row()
+    }
+
     /// The type's name in definitions.
     pub(super) fn wire_type(&self) -> String {
         match self {

@@ -51,6 +51,12 @@ pub enum Finding {
         /// Their names.
         names: Vec<Box<str>>,
     },
+    /// Client messages are on the build's integrity list, but have no counter and checksum: the list
+    /// is probably of another patch.
+    WrongList {
+        /// Their names.
+        names: Vec<Box<str>>,
+    },
     /// Client messages are on an integrity list that is not used because the client's patch is not
     /// known.
     UnusedList {
@@ -140,6 +146,11 @@ impl fmt::Display for Finding {
             Self::UnlistedIntegrity { names } => {
                 let names = listed(names);
                 write!(f, "messages with counters that no integrity list names: {names}")
+            }
+            Self::WrongList { names } => {
+                let (is, has) = if names.len() == 1 { ("is", "has") } else { ("are", "have") };
+                let names = listed(names);
+                write!(f, "{names} {is} on the integrity list, but {has} no counter and checksum")
             }
             Self::UnusedList { patch, names } => {
                 let (names, verb) = (listed(names), if names.len() == 1 { "is" } else { "are" });

@@ -43,6 +43,8 @@ struct OpcodeStats {
     odd: u64,
     /// Those of them with unused bytes.
     gaps: u64,
+    /// Messages on the integrity list that fit their definition only without counter and checksum.
+    unsealed: u64,
     /// The first decoding error.
     error: Option<String>,
     /// Some of the messages, and whether each is suspect; suspect ones displace others.
@@ -87,6 +89,7 @@ impl Diagnosis {
             failed: 0,
             odd: 0,
             gaps: 0,
+            unsealed: 0,
             error: None,
             kept: Vec::new(),
             held: BTreeMap::new(),
@@ -124,10 +127,19 @@ impl Diagnosis {
             Err(error) => {
                 counted.is_failed = true;
                 seen.failed += 1;
-                seen.error.get_or_insert_with(|| error.to_string());
+                seen.error.get_or_insert_with(|| {
+                    let text = error.to_string();
+                    // Findings name the definition themselves.
+                    let rest = text.strip_prefix(definition.title());
+                    let rest = rest.and_then(|rest| rest.strip_prefix(": ")).map(str::to_owned);
+                    rest.unwrap_or(text)
+                });
                 true
             }
         };
+        if odd && packet.form == HeaderForm::Integrity {
+            seen.unsealed += u64::from(fits(definition, message, HeaderForm::Plain));
+        }
         if detection == Detection::Possible {
             seen.held.insert(conversation, counted);
         }
@@ -156,6 +168,10 @@ impl Diagnosis {
             findings.push(Finding::UnlistedIntegrity { names });
         }
         findings.extend(self.unused_list());
+        let names: Vec<Box<str>> = self.unsealed().map(Box::from).collect();
+        if !names.is_empty() {
+            findings.push(Finding::WrongList { names });
+        }
         for (&opcode, seen) in &self.opcodes {
             let OpcodeStats { from, count, crossed, failed, odd, gaps, .. } = *seen;
             let Some(packet) = self.packets.get(opcode) else {
@@ -184,6 +200,9 @@ impl Diagnosis {
                 });
                 continue;
             };
+            if seen.is_unsealed() {
+                continue;
+            }
             let title: Box<str> = definition.title().into();
             let better = match failed + odd {
                 0 => None,
@@ -205,6 +224,13 @@ impl Diagnosis {
         findings
     }
 
+    /// The names of messages that are on the integrity list although they have no counter and
+    /// checksum.
+    fn unsealed(&self) -> impl Iterator<Item = &str> {
+        let opcodes = self.opcodes.iter().filter(|(_, seen)| seen.is_unsealed());
+        opcodes.filter_map(|(opcode, _)| self.packets.get(*opcode)).map(|packet| packet.name)
+    }
+
     /// Reports observed client messages that are on an integrity list which is not in use.
     fn unused_list(&self) -> Option<Finding> {
         let of_client = self.opcodes.iter().filter(|(_, seen)| seen.count > seen.crossed);
@@ -218,11 +244,12 @@ impl Diagnosis {
         Some(Finding::UnusedList { patch, names })
     }
 
-    /// The names of all messages with a counter and checksum: those on the build's list, and those
-    /// detected.
+    /// The names of all messages with a counter and checksum: those on the build's list unless their
+    /// messages have none, and those detected.
     #[must_use]
     pub fn integrity(&self) -> NameList {
-        let listed = self.packets.integrity_names();
+        let unsealed: NameList = self.unsealed().collect();
+        let listed = self.packets.integrity_names().filter(|name| !unsealed.contains(name));
         listed.chain(self.names(IntegrityDetector::opcodes).iter()).collect()
     }
 
@@ -272,11 +299,7 @@ impl Diagnosis {
         kept: &[(bool, Box<[u8]>)],
     ) -> Option<Better> {
         let fits = |definition: &Definition| {
-            let whole = |message: &[u8]| {
-                let checked = definition.plan().check(message, form);
-                checked.is_ok_and(|notes| !is_odd(&notes))
-            };
-            kept.iter().filter(|(_, message)| whole(message)).count()
+            kept.iter().filter(|(_, message)| fits(definition, message, form)).count()
         };
         let others = self.packets.versions(used.name()).iter();
         let others = others.filter(|other| other.version() != used.version());
@@ -300,11 +323,13 @@ impl OpcodeStats {
         if self.failed == 0 {
             self.error = None;
         }
-        let fits = |message: &[u8]| {
-            let checked = definition.plan().check(message, HeaderForm::Integrity);
-            checked.is_ok_and(|notes| !is_odd(&notes))
-        };
+        let fits = |message: &[u8]| fits(definition, message, HeaderForm::Integrity);
         self.kept.retain(|(odd, message)| !odd || !fits(message));
+    }
+
+    /// Whether all its messages are on the integrity list without having counter and checksum.
+    fn is_unsealed(&self) -> bool {
+        self.unsealed > 0 && self.unsealed == self.count - self.crossed
     }
 }
 
@@ -334,6 +359,11 @@ fn has_gaps(plan: &Plan, message: &[u8], form: HeaderForm, notes: &Notes) -> boo
     let mut alone = Vec::with_capacity(message.len());
     let encoded = plan.encode(read.head(), read.fields(), &mut alone);
     encoded.is_ok() && alone.len() < message.len()
+}
+
+/// Whether a definition reads a message with this header without gaps or misplaced bodies.
+fn fits(definition: &Definition, message: &[u8], form: HeaderForm) -> bool {
+    definition.plan().check(message, form).is_ok_and(|notes| !is_odd(&notes))
 }
 
 /// Whether a message looks as if it had another layout.
@@ -478,6 +508,31 @@ mod tests {
         assert_eq!(findings_of(&files, &map, Some(list), &all), wanted);
         let wanted = ["messages with counters that no integrity list names: C_A, C_B"];
         assert_eq!(findings_of(&files, &map, None, &all), wanted);
+    }
+
+    /// The list names a message that has no counter and checksum in this build.
+    #[test]
+    fn a_wrong_integrity_list_is_suspected() {
+        let files = [("C_A.1.def", "int32 a\nint32 b\nint32 c\n"), ("C_B.1.def", "string s\n")];
+        let mut library = Library {
+            definitions: Set::load(files, ParseOptions::default()),
+            ..Library::default()
+        };
+        library.add_map("protocol.7.map", CodeMap::from_pairs([("C_A", 5), ("C_B", 6)]));
+        library.integrity.insert(92, ["C_A", "C_B", "C_C"].into_iter().collect());
+        let patch = Some(Patch::major(98));
+        let known = BuildFacts { revision: Some(7), patch, ..BuildFacts::default() };
+        let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
+        let plain = [16, 0, 5, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
+        let sealed = [18, 0, 6, 0, 1, 0, 0, 0, 9, 9, 9, 9, 14, 0, b'E', 0, 0, 0];
+        for message in [&plain[..], &sealed, &plain] {
+            diagnosis.push(0, Side::Client, message);
+        }
+        let findings = diagnosis.findings(&library.deprecated);
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        let wanted = "C_A is on the integrity list, but has no counter and checksum";
+        assert_eq!(lines, [wanted]);
+        assert_eq!(diagnosis.integrity(), ["C_B"].into_iter().collect());
     }
 
     /// They fit a definition with the longer header, and their counter rises.

@@ -111,10 +111,14 @@ impl Plan {
     }
 
     /// Reads a message into values. Text and bytes are borrowed.
+    ///
+    /// # Errors
+    /// Malformed, with the definition, the path of the field and the offset.
     pub fn read<'d>(&self, message: &'d [u8], form: HeaderForm) -> Result<Message<'d>> {
-        let head = Head::read(message, form)?;
+        let named = |error| self.named(error);
+        let head = Head::read(message, form).map_err(named)?;
         let mut sink = ValueSink::new(self.fields().len());
-        let rest = run_fields(self, message, form, &mut sink)?;
+        let rest = run_fields(self, message, form, &mut sink).map_err(named)?;
         Ok(Message {
             head,
             fields: sink.finish(),
@@ -133,14 +137,16 @@ impl Plan {
         form: HeaderForm,
         visitor: &mut impl Visit<'d, 'p>,
     ) -> Result<Notes> {
-        Head::check(message, form)?;
-        Ok(run_fields(self, message, form, &mut VisitSink(visitor))?.notes)
+        let checked = Head::check(message, form);
+        let rest = checked.and_then(|()| run_fields(self, message, form, &mut VisitSink(visitor)));
+        rest.map(|rest| rest.notes).map_err(|error| self.named(error))
     }
 
     /// Validates a message, including every offset and link.
     pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Notes> {
-        Head::check(message, form)?;
-        Ok(run_fields(self, message, form, &mut Silent)?.notes)
+        let checked = Head::check(message, form);
+        let rest = checked.and_then(|()| run_fields(self, message, form, &mut Silent));
+        rest.map(|rest| rest.notes).map_err(|error| self.named(error))
     }
 
     /// Appends a message to `out`, in canonical form.

@@ -82,10 +82,12 @@ pub trait Typed<'d>: Sized {
     /// Reads a message. Text and bytes are borrowed.
     #[inline]
     fn decode(message: &'d [u8], form: HeaderForm) -> Result<(Head, Self)> {
-        let head = Head::read(message, form)?;
-        let mut input = Input::new(message, form.bytes() + Self::WORDS);
-        let fields = Self::read(&mut input, form.bytes())?;
-        Ok((head, fields))
+        let read = || {
+            let head = Head::read(message, form)?;
+            let mut input = Input::new(message, form.bytes() + Self::WORDS);
+            Ok((head, Self::read(&mut input, form.bytes())?))
+        };
+        read().map_err(|error: Error| error.about(format!("{}.{}", Self::NAME, Self::VERSION)))
     }
 
     /// Appends a message to `out`, in canonical form.

@@ -14,9 +14,9 @@ impl Packets {
     /// `version` to select a definition; or `opcode` with `payload`. Missing fields are 0 or empty.
     /// If the fields include
     /// `$integrity`, the message gets a header with those values, verbatim: computing a checksum
-    /// needs the connection's seed. Otherwise messages on the build's integrity list get zeros, to
-    /// be [filled in](crate::integrity); [`uncounted`](Self::uncounted) reports them. `length` is
-    /// recomputed, and `revision`, which selects the packets, is ignored.
+    /// needs the connection's seed. Otherwise messages on the build's integrity list get the counter
+    /// 1 and the checksum 0, to be [filled in](crate::integrity); [`uncounted`](Self::uncounted)
+    /// reports them. `length` is recomputed, and `revision`, which selects the packets, is ignored.
     ///
     /// # Errors
     /// Value, if the JSON has another form, or names something the build does not have. A version
@@ -79,8 +79,8 @@ impl Packets {
         Ok(out)
     }
 
-    /// The name of the message described by JSON, if it would be encoded with the counter 0, which
-    /// no client sends: the build's list names it, but its fields have no `$integrity`.
+    /// The name of the message described by JSON, if it has a counter that is not stated: the
+    /// build's list names it, but its fields have no `$integrity`.
     #[must_use]
     pub fn uncounted(&self, json: &Json) -> Option<&str> {
         let (_, entry) = self.named(json.get("opcode")?).ok()?;

@@ -44,7 +44,6 @@ pub struct Definition {
     lines: Arc<[Line]>,
     plan: Arc<Plan>,
     since: Option<u16>,
-    title: Arc<str>,
 }
 
 impl Definition {
@@ -82,7 +81,7 @@ impl Definition {
     /// Name and version, as usually written: `S_LOGIN.14`.
     #[must_use]
     pub fn title(&self) -> &str {
-        &self.title
+        &self.plan.title
     }
 
     /// The dialect it was read in.
@@ -303,11 +302,10 @@ pub(super) fn build<'f>(
     }
     let includes = lines.origins.iter().skip(1).map(|origin| origin.name.clone()).collect();
     let definition = plan.filter(|_| !broken).map(|plan| Definition {
-        title: format!("{}.{}", file.name, file.version).into(),
         file: file.clone(),
         dialect,
         lines: lines.lines.into(),
-        plan: Arc::new(plan),
+        plan: Arc::new(Plan { title: format!("{}.{}", file.name, file.version).into(), ..plan }),
         since: text.since,
     });
     Built { definition, problems: lines.problems, includes, size, no_room: false }

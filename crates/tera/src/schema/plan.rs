@@ -6,6 +6,8 @@
 
 use core::ops::Range;
 
+use worldwire_core::Error;
+
 use crate::types::Scalar;
 
 /// Bytes before the fields of an element: its own offset and that of the next element.
@@ -43,6 +45,8 @@ pub enum Placement {
 /// A compiled definition, ready to read and write messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
+    /// Name and version of the definition, as usually written.
+    pub(crate) title: Box<str>,
     pub(crate) fields: Vec<Field>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) ops: Vec<Op>,
@@ -282,6 +286,12 @@ impl Plan {
     pub fn element(&self, scope: u32) -> (&[Field], bool) {
         let scope = self.scope(scope);
         (self.fields_of(&scope.fields), scope.single)
+    }
+
+    /// Names the message in an error.
+    #[cold]
+    pub(crate) fn named(&self, error: Error) -> Error {
+        error.about(self.title.to_string())
     }
 
     /// Where counts and offsets are placed.

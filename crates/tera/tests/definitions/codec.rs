@@ -312,6 +312,8 @@ pub(crate) fn malformed(case: &Json) -> Outcome {
         check(fault.name() == wanted, format!("wanted {wanted}, found {fault}"))?;
         let mut reader = Reader::traced("message", &bytes, Tree::new());
         let traced = plan.decode(&mut reader, HeaderForm::Plain);
+        let title = definition.title().to_owned();
+        let traced = traced.map_err(|error| error.about(title));
         return check(traced == Err(error), "the traced decoder fails differently");
     }
     let notes = notes.map_err(shown)?;

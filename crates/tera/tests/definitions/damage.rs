@@ -55,7 +55,8 @@ impl Message<'_> {
         if fault(&found) != fault(&wanted) || Fault::of(&found) == Some(Fault::Truncated) {
             return Ok(());
         }
-        let same = found.to_string() == wanted.to_string();
+        let title = wanted.subject().unwrap_or_default().to_owned();
+        let same = found.clone().about(title).to_string() == wanted.to_string();
         check(same, format!("wanted {wanted}, found {found} in the view"))
     }
 

@@ -125,6 +125,48 @@ proptest! {
     }
 }
 
+/// Owned structs outlive the message, and encode to the same bytes.
+#[test]
+fn owned_structs_keep_everything() {
+    fn owned<T: Typed<'static>, F>(definition: &Definition, decode: F)
+    where
+        F: for<'d> Fn(&'d [u8]) -> (Head, T),
+    {
+        let plan = definition.plan();
+        for seed in 0..8 {
+            let mut bytes = Vec::new();
+            let values = plan.sample(&mut Sampler::new(seed));
+            plan.encode(Head::plain(7), &values, &mut bytes).unwrap();
+            let (head, message) = decode(&bytes.clone());
+            let mut again = Vec::new();
+            message.encode(head, &mut again).unwrap();
+            assert_eq!(again, bytes, "{}", T::NAME);
+        }
+    }
+    macro_rules! check {
+        ($($index:literal $name:ident),*) => {$(
+            owned(&definitions()[$index], |bytes| {
+                let (head, message) =
+                    generated::$name::decode(bytes, HeaderForm::Plain).unwrap();
+                (head, message.into_owned())
+            });
+        )*};
+    }
+    check!(0 SEverythingV1, 1 CMixedV7, 2 SCountedV1, 3 SPiecesV3, 4 SPlacedV1);
+}
+
+#[test]
+fn decoding_errors_name_the_message() {
+    let definition = &definitions()[2];
+    let message = [6, 0, 1, 0, 0, 0];
+    let by_plan = definition.plan().read(&message, HeaderForm::Plain).unwrap_err();
+    let typed = generated::SCountedV1::decode(&message, HeaderForm::Plain).unwrap_err();
+    for error in [by_plan, typed] {
+        assert_eq!(error.subject(), Some("S_COUNTED.1"), "{error}");
+        assert!(error.to_string().starts_with("S_COUNTED.1: "), "{error}");
+    }
+}
+
 #[test]
 fn missing_values_are_zero_or_empty() {
     macro_rules! check {

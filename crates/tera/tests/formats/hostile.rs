@@ -33,7 +33,7 @@ fn refused(definition: &Definition, data: &[u8]) -> (Error, usize) {
     let mut reader = Reader::traced("message", data, Tree::new());
     let outcome = plan.decode(&mut reader, HeaderForm::Plain);
     let (tree, outcome) = reader.conclude(outcome);
-    assert_eq!(outcome.unwrap_err(), error);
+    assert_eq!(outcome.unwrap_err().about("S_A.1"), error);
     render(&tree, Style::default());
     let mut ranking = Ranking::new([definition]);
     ranking.push(0, Side::Server, data);

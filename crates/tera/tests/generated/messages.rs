@@ -251,6 +251,13 @@ impl<'d> Typed<'d> for SEverythingV1<'d> {
     }
 }
 
+impl SEverythingV1<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SEverythingV1<'static> {
+        SEverythingV1 { type_: self.type_, self_: self.self_, self_2: self.self_2, input: self.input, start: self.start, game_id: self.game_id, game_id_2: self.game_id_2, field: self.field, field_2: self.field_2, f0: self.f0, fixed0: self.fixed0, value: self.value, error: self.error, index: self.index, o: self.o, at0: self.at0, output: self.output, ok: self.ok.into_owned(), r: Cow::Owned(self.r.into_owned()), value_2: self.value_2.into_iter().map(|item| item.into_owned()).collect(), value2: self.value2, match_: self.match_.into_owned(), flags: self.flags, skills: self.skills, angles: self.angles, turns: self.turns, looks: self.looks, words: self.words.into_iter().map(|item| item.into_owned()).collect(), nothing: self.nothing, void: self.void }
+    }
+}
+
 /// `value` of `S_EVERYTHING`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1Value<'d> {
@@ -288,6 +295,11 @@ impl<'d> SEverythingV1Value<'d> {
             Value::Text(Text::from_bytes(self.u.as_bytes())),
             Value::List(self.text.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SEverythingV1Value<'static> {
+        SEverythingV1Value { output: self.output, u: self.u.into_owned(), text: self.text }
     }
 }
 
@@ -371,6 +383,11 @@ impl<'d> SEverythingV1Match<'d> {
             self.deep.value()?,
         ]))
     }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SEverythingV1Match<'static> {
+        SEverythingV1Match { y: self.y, vec: self.vec.into_owned(), deep: self.deep.into_owned() }
+    }
 }
 
 /// `match.deep` of `S_EVERYTHING`.
@@ -386,6 +403,11 @@ impl<'d> SEverythingV1MatchDeep<'d> {
         Ok(Value::Record(vec![
             Value::List(self.result.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SEverythingV1MatchDeep<'static> {
+        SEverythingV1MatchDeep { result: self.result.into_iter().map(|item| item.into_owned()).collect() }
     }
 }
 
@@ -414,6 +436,11 @@ impl<'d> SEverythingV1MatchDeepResult<'d> {
         Ok(Value::Record(vec![
             Value::Bytes(Cow::Borrowed(&self.crate_)),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SEverythingV1MatchDeepResult<'static> {
+        SEverythingV1MatchDeepResult { crate_: Cow::Owned(self.crate_.into_owned()) }
     }
 }
 
@@ -559,6 +586,13 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
     }
 }
 
+impl CMixedV7<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> CMixedV7<'static> {
+        CMixedV7 { o: self.o.into_owned(), id: self.id, a: self.a.into_iter().map(|item| item.into_owned()).collect(), b: self.b, c: self.c.into_iter().map(|item| item.into_owned()).collect(), after: self.after, s: self.s.into_owned(), last: self.last }
+    }
+}
+
 /// `o` of `C_MIXED`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CMixedV7O<'d> {
@@ -575,6 +609,11 @@ impl<'d> CMixedV7O<'d> {
             Value::Signed(self.p.into()),
             Value::Text(Text::from_bytes(self.q.as_bytes())),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> CMixedV7O<'static> {
+        CMixedV7O { p: self.p, q: self.q.into_owned() }
     }
 }
 
@@ -610,6 +649,11 @@ impl<'d> CMixedV7A<'d> {
             Value::Signed(self.x.into()),
             Value::Text(Text::from_bytes(self.y.as_bytes())),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> CMixedV7A<'static> {
+        CMixedV7A { x: self.x, y: self.y.into_owned() }
     }
 }
 
@@ -671,6 +715,11 @@ impl<'d> CMixedV7C<'d> {
             Value::Bytes(Cow::Borrowed(&self.h)),
             Value::Unsigned(self.w.into()),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> CMixedV7C<'static> {
+        CMixedV7C { d: self.d, f: self.f, h: Cow::Owned(self.h.into_owned()), w: self.w }
     }
 }
 
@@ -813,6 +862,13 @@ impl<'d> Typed<'d> for SCountedV1<'d> {
     }
 }
 
+impl SCountedV1<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SCountedV1<'static> {
+        SCountedV1 { id: self.id, list: self.list.into_iter().map(|item| item.into_owned()).collect(), name: self.name.into_owned(), after: self.after, blob: Cow::Owned(self.blob.into_owned()), inline: self.inline.into_owned(), last: self.last }
+    }
+}
+
 /// `list` of `S_COUNTED`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SCountedV1List<'d> {
@@ -845,6 +901,11 @@ impl<'d> SCountedV1List<'d> {
             Value::Signed(self.id.into()),
             Value::Text(Text::from_bytes(self.word.as_bytes())),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SCountedV1List<'static> {
+        SCountedV1List { id: self.id, word: self.word.into_owned() }
     }
 }
 
@@ -955,6 +1016,13 @@ impl<'d> Typed<'d> for SPiecesV3<'d> {
     }
 }
 
+impl SPiecesV3<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPiecesV3<'static> {
+        SPiecesV3 { o: self.o.into_owned(), between: self.between, twice_1: self.twice_1, other: self.other, twice_2: self.twice_2, third: self.third, twice: self.twice, odd_1: self.odd_1, odd: self.odd, l: self.l.into_iter().map(|item| item.into_owned()).collect(), end: self.end }
+    }
+}
+
 /// `o` of `S_PIECES`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPiecesV3O<'d> {
@@ -977,6 +1045,11 @@ impl<'d> SPiecesV3O<'d> {
             Value::Signed(self.b.into()),
             Value::Bytes(Cow::Borrowed(&self.t)),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPiecesV3O<'static> {
+        SPiecesV3O { a: self.a, s: self.s.into_owned(), b: self.b, t: Cow::Owned(self.t.into_owned()) }
     }
 }
 
@@ -1015,6 +1088,11 @@ impl<'d> SPiecesV3L<'d> {
             Value::Unsigned(self.y.into()),
         ]))
     }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPiecesV3L<'static> {
+        SPiecesV3L { p: self.p.into_owned(), y: self.y }
+    }
 }
 
 /// `l.p` of `S_PIECES`.
@@ -1033,6 +1111,11 @@ impl<'d> SPiecesV3LP<'d> {
             Value::Signed(self.x.into()),
             Value::Text(Text::from_bytes(self.z.as_bytes())),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPiecesV3LP<'static> {
+        SPiecesV3LP { x: self.x, z: self.z.into_owned() }
     }
 }
 
@@ -1310,6 +1393,13 @@ impl<'d> Typed<'d> for SPlacedV1<'d> {
     }
 }
 
+impl SPlacedV1<'_> {
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPlacedV1<'static> {
+        SPlacedV1 { id: self.id, name: self.name.into_owned(), grid: self.grid, three: self.three, blob: Cow::Owned(self.blob.into_owned()), pair: self.pair.map(|item| item.into_owned()), rows: self.rows.map(|item| item.into_owned()), matrix: self.matrix, many: self.many, lines: self.lines.into_iter().map(|item| item.into_owned()).collect(), skills: self.skills, steps: self.steps, both: self.both.into_iter().map(|item| item.map(|item| item.into_owned())).collect(), deep: self.deep.into_iter().map(|item| item.into_iter().map(|item| item.into_iter().map(|item| item.into_owned()).collect()).collect()).collect(), blobs: self.blobs.into_iter().map(|item| Cow::Owned(item.into_owned())).collect(), one: self.one.map(|item| item.into_owned()) }
+    }
+}
+
 /// `rows` of `S_PLACED`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SPlacedV1Rows<'d> {
@@ -1329,6 +1419,11 @@ impl<'d> SPlacedV1Rows<'d> {
             Value::List(self.b.iter().map(|item| Ok(Value::Text(Text::from_bytes(item.as_bytes())))).collect::<Result<_>>()?),
             Value::List(self.l.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPlacedV1Rows<'static> {
+        SPlacedV1Rows { a: self.a, b: self.b.map(|item| item.into_owned()), l: self.l }
     }
 }
 
@@ -1379,6 +1474,11 @@ impl<'d> SPlacedV1Both<'d> {
             Value::Signed(self.n.into()),
         ]))
     }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPlacedV1Both<'static> {
+        SPlacedV1Both { s: self.s.into_owned(), n: self.n }
+    }
 }
 
 /// `one` of `S_PLACED`.
@@ -1398,6 +1498,11 @@ impl<'d> SPlacedV1One<'d> {
             Value::List(self.two.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
     }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPlacedV1One<'static> {
+        SPlacedV1One { x: self.x, two: self.two.map(|item| item.into_owned()) }
+    }
 }
 
 /// `one.two` of `S_PLACED`.
@@ -1413,6 +1518,11 @@ impl<'d> SPlacedV1OneTwo<'d> {
         Ok(Value::Record(vec![
             Value::Text(Text::from_bytes(self.t.as_bytes())),
         ]))
+    }
+
+    /// Copies borrowed texts and bytes.
+    pub fn into_owned(self) -> SPlacedV1OneTwo<'static> {
+        SPlacedV1OneTwo { t: self.t.into_owned() }
     }
 }
 

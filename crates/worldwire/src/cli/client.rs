@@ -58,7 +58,7 @@ Examples:
   worldwire client mxo
   worldwire client mxo --views --seconds 3
   worldwire client mxo --count 50 --seconds 60 --loss 30 --duplicate 10 --reorder 30 --compare
-  worldwire client mxo 192.0.2.7:10000 --key 000102030405060708090a0b0c0d0e0f --session 0x1f2e3d4c")]
+  worldwire client mxo 192.0.2.7:10000 --key $KEY --session 0x1f2e3d4c")]
     Mxo(ClientMxo),
 }
 

@@ -184,6 +184,20 @@ mod tests {
         commands
     }
 
+    /// What is copied from the help ends up in shell histories, so it must not contain keys.
+    #[test]
+    fn examples_contain_no_secrets() {
+        let is_key = |word: &str| word.len() >= 16 && word.bytes().all(|c| c.is_ascii_hexdigit());
+        for (name, of) in commands() {
+            let text = examples(&of).join("\n");
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+            // Message bytes are not secret.
+            let shown: Vec<&str> = words.filter(|word| is_key(word)).collect();
+            assert!(shown.is_empty() || text.contains("--hex"), "{name}: {shown:?}");
+            assert!(!text.contains("WORLDWIRE_PASSWORD="), "{name}: {text}");
+        }
+    }
+
     #[test]
     fn every_example_parses() {
         let mut count = 0;

@@ -67,6 +67,9 @@ pub(crate) struct ServeUru {
     /// Address of the status page [default: 127.0.0.1:14680]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
+    /// Disable the status page
+    #[arg(long, conflicts_with = "status")]
+    pub(crate) no_status: bool,
     /// Directory with files for clients [default: data, in the shard's directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! `worldwire encode`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
@@ -127,7 +127,7 @@ fn lines(
     let most = options.limits.file_bytes;
     let mut input = BufReader::new(input::open(path)?);
     let (mut line, mut is_whole) = (Vec::new(), true);
-    let mut parser = Parser::default();
+    let (mut parser, mut counters) = (Parser::default(), HashMap::new());
     for number in 1_u64.. {
         line.clear();
         let read = input.by_ref().take(most + 1).read_until(b'\n', &mut line);
@@ -138,7 +138,7 @@ fn lines(
             let problem = format!("line {number}: longer than {most} bytes (file bytes)");
             return Err(Failure::Run(format!("{subject}: {problem}")));
         }
-        match encoded_line(&line, &mut parser, options, said) {
+        match encoded_line(&line, &mut parser, options, said, &mut counters) {
             Ok(message) => message.into_iter().for_each(|message| encoded.push(message)),
             Err(problem) => {
                 complain(subject, &format!("line {number}: {problem}"));
@@ -155,6 +155,7 @@ fn encoded_line(
     parser: &mut Parser,
     options: &CodecOptions<'_>,
     said: &mut BTreeSet<String>,
+    counters: &mut HashMap<u16, u32>,
 ) -> Result<Option<Vec<u8>>, String> {
     let line = str::from_utf8(line)
         .map_err(|error| format!("at byte {}: not UTF-8 text", error.valid_up_to()))?;
@@ -162,10 +163,16 @@ fn encoded_line(
         return Ok(None);
     }
     let json = parser.parse(line.trim_end()).map_err(|error| format!("invalid JSON: {error}"))?;
-    if json.get("family").is_some_and(|family| family == "tera") {
-        said.extend(options.definitions.part::<TeraDefinitions>().remarks_to_encode(&json));
+    let tera = options.definitions.part::<TeraDefinitions>();
+    let is_tera = json.get("family").is_some_and(|family| family == "tera");
+    if is_tera {
+        said.extend(tera.remarks_to_encode(&json));
     }
     let message = Line::parse(&json)
         .and_then(|line| Ok(line.map(|line| line.encode(options)).transpose()?.flatten()));
-    message.map_err(|error| error.to_string())
+    let mut message = message.map_err(|error| error.to_string())?;
+    if let Some(message) = message.as_mut().filter(|_| is_tera) {
+        tera.number(&json, message, counters);
+    }
+    Ok(message)
 }

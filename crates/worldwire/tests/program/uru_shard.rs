@@ -200,7 +200,7 @@ fn commands_work_on_a_stopped_and_a_running_shard() {
     runtime.block_on(async {
         let lock = FolderLock::take(folder).unwrap().unwrap();
         let vault = open(folder).await;
-        let listener = tokio::spawn(Listener::bind(folder, vault.clone()).unwrap().run());
+        let listener = tokio::spawn(Listener::bind(folder, vault.clone()).await.unwrap().run());
         let folder = folder.to_owned();
         tokio::task::spawn_blocking(move || everything(&folder)).await.unwrap();
         listener.abort();

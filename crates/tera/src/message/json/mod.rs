@@ -113,13 +113,14 @@ fn integrity(json: Option<&Json>, leniency: Leniency) -> Result<Integrity> {
         return Err(json::expected("an object", json).inside("$integrity"));
     }
     let number = |key: &str| json.and_then(|json| json.get(key)).filter(|json| !json.is_null());
-    let part = |key: &str| match number(key) {
-        None => Ok(0),
+    let part = |key: &str, without: u32| match number(key) {
+        None => Ok(without),
         Some(number) => whole(number, 0..=u32::MAX.into(), Scalar::Uint32.wanted(), leniency)
             .map(low32)
             .map_err(|error| error.inside(key).inside("$integrity")),
     };
-    Ok(Integrity { counter: part("counter")?, checksum: part("checksum")? })
+    // No client sends the counter 0.
+    Ok(Integrity { counter: part("counter", 1)?, checksum: part("checksum", 0)? })
 }
 
 struct FromJson<'p> {

@@ -88,7 +88,7 @@ impl Plan {
     /// Reads a message onto a tape, which is empty after an error.
     pub fn read_into(&self, message: &[u8], form: HeaderForm, tape: &mut Tape) -> Result<()> {
         tape.clear();
-        let head = Head::read(message, form)?;
+        let head = Head::read(message, form).map_err(|error| self.named(error))?;
         let root = self.scope(self.root);
         let mut sink = TapeSink::new(&mut tape.cells, root, form.bytes(), message.len());
         let outcome = run_fields(self, message, form, &mut sink);
@@ -103,7 +103,7 @@ impl Plan {
             }
             Err(error) => {
                 tape.clear();
-                Err(error)
+                Err(self.named(error))
             }
         }
     }

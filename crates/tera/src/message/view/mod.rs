@@ -73,11 +73,11 @@ impl<'d, 'p> View<'d, 'p> {
     /// Checks the length of a message and the fixed part of its root record.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
-        Head::check(message, form)?;
+        Head::check(message, form).map_err(|error| plan.named(error))?;
         let (root, start) = (plan.scope(plan.root), form.bytes());
         let view =
             Self { plan, data: message, root: RecordLocation::new(&root.fields, start, false) };
-        view.need(start, root.size)?;
+        view.need(start, root.size).map_err(|error| plan.named(error))?;
         Ok(view)
     }
 

@@ -505,7 +505,9 @@ impl Compiler<'_> {
         // A definition may place words after a body, so the first body may begin before
         // `2 * top.words`.
         let words = top.size.min(2 * top.words);
-        Plan { fields, scopes, ops, fixed, bools, around, root, words, placement, pairs }
+        // The definition adds its title.
+        let title = Box::default();
+        Plan { title, fields, scopes, ops, fixed, bools, around, root, words, placement, pairs }
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {

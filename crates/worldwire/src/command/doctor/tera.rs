@@ -114,6 +114,9 @@ impl Advice<'_> {
             }
             Finding::Misfit { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
             Finding::UnlistedIntegrity { .. } => format!("; {}", self.integrity()),
+            Finding::WrongList { .. } => {
+                format!("; the list may be of another patch: {}", self.integrity())
+            }
             Finding::UnusedList { .. } => "; use --patch, or a revisions.json that lists it".into(),
             Finding::Deprecated { name, version, .. } => {
                 format!("; --pin {name}.{version} reads them")
@@ -213,6 +216,11 @@ mod tests {
         // If the definitions are in a single file, the list goes beside it.
         let out = written(&sealed, Path::new("data.json"), Some(Patch::major(98)));
         assert!(out.ends_with(" --data data.json -o integrity/\n"), "{out}");
+        let wrong = [Finding::WrongList { names: vec!["C_A".into(), "C_B".into()] }];
+        let out = written(&wrong, data, Some(Patch::major(98)));
+        let text = "tera C_A, C_B are on the integrity list, but have no counter and checksum; the list \
+                    may be of another patch: worldwire tera integrity a.pcap";
+        assert!(out.trim_start().starts_with(text) && out.ends_with(&list), "{out}");
         let rank = "worldwire tera def rank 5 --from a.pcap --data x\n";
         let crossed = Finding::WrongSide {
             opcode: 5,

@@ -37,11 +37,14 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
         Some(data) => Some(absolute(data).map_err(|error| Failure::io(data, &error))?),
         None => None,
     };
-    let ServeUru { listen, status, .. } = *arguments;
+    let ServeUru { listen, status, no_status, .. } = *arguments;
     let public_address = arguments.public_address.clone();
     Ok(move |config: &mut ShardConfig| {
         set(&mut config.listen, listen);
         set(&mut config.status, status.map(|status| status.to_string()));
+        if no_status {
+            config.status.clear();
+        }
         set(&mut config.public_address, public_address);
         set(&mut config.data, data);
     })
