@@ -76,7 +76,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         })?
     } else if arguments.time == TimeForm::Delta {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
-            advise(shown.item);
+            if shown.is_first {
+                advise(shown.item);
+            }
             let mut line = String::new();
             format.write(shown.item, shown.name, shown.tree, &mut line);
             out.push((shown.item.stamp.time, line));
@@ -92,7 +94,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     } else {
         let times = Times::of(arguments.time)?;
         let show = |shown: &Shown<'_, '_>, out: &mut String| {
-            advise(shown.item);
+            if shown.is_first {
+                advise(shown.item);
+            }
             times.write(shown.item.stamp.time, out);
             format.write(shown.item, shown.name, shown.tree, out);
         };
@@ -156,6 +160,8 @@ struct Shown<'s, 'i> {
     tree: &'s Tree<'i>,
     /// Whether it was selected, rather than a problem, which is always shown.
     fits: bool,
+    /// Whether it was not shown before; see [`Scratch::is_repeated`].
+    is_first: bool,
 }
 
 impl Reading<'_> {
@@ -184,7 +190,8 @@ impl Reading<'_> {
             let fits = filter.as_ref().is_none_or(matches);
             // Unreadable items are never filtered out.
             if fits || item.note().is_some_and(|note| note.kind == NoteKind::Problem) {
-                show(&Shown { item, name, tree: &tree, fits }, out);
+                let is_first = !scratch.is_repeated;
+                show(&Shown { item, name, tree: &tree, fits, is_first }, out);
             }
             if needs_fields {
                 scratch.tree = tree.recycle();
