@@ -98,7 +98,7 @@ pub use sink::Sink;
 pub use tera::TeraDefinitions;
 #[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
-pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
+pub use vocabulary::{ClassRow, MessageNames, ValueKind, ValueNames, Vocabulary};
 pub use worldwire_core::connection::{Decision, HoldId};
 
 /// The example in the README compiles.

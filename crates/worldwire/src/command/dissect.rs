@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side, Tree};
-use worldwire_dissect::filter::{Column, Filter, Subject, UnknownField};
+use worldwire_dissect::filter::{Ambiguity, Column, Filter, Subject, UnknownField};
 use worldwire_dissect::{
     Definitions, Dissection, Families, Format, Item, Line, NoteKind, Scratch, Sink, Time,
 };
@@ -69,6 +69,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             }
         };
         reading.read(definitions, show, |rows: &Vec<Vec<String>>| {
+            columns.iter().try_for_each(|column| refuse_ambiguity(column.ambiguity()))?;
             for cells in rows {
                 output.write(&row(arguments.csv, cells.iter().map(String::as_str))?)?;
             }
@@ -170,7 +171,7 @@ impl Reading<'_> {
         &self,
         definitions: Definitions,
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
-        write: impl FnMut(&S) -> Result<(), Failure>,
+        mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
         let extras = Extras { secrets: self.arguments.secrets, ..Extras::default() };
         let Self { arguments, common, filter, format } = self;
@@ -197,7 +198,16 @@ impl Reading<'_> {
                 scratch.tree = tree.recycle();
             }
         };
-        capture::read_with(&arguments.capture, common, definitions, extras, show, write)
+        let check =
+            || filter.as_ref().map_or(Ok(()), |filter| refuse_ambiguity(filter.ambiguity()));
+        let write = |found: &S| {
+            check()?;
+            write(found)
+        };
+        let outcome =
+            capture::read_with(&arguments.capture, common, definitions, extras, show, write);
+        check()?;
+        outcome
     }
 }
 
@@ -367,8 +377,14 @@ pub(super) fn read_filter(
     common: &Common,
 ) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
+    let filter = filter.resolve(definitions);
     check_filter(&filter, definitions, common)?;
     Ok(filter)
+}
+
+/// Refuses a filter or column whose path can mean several fields of a message.
+pub(super) fn refuse_ambiguity(ambiguity: Option<Ambiguity>) -> Result<(), Failure> {
+    ambiguity.map_or(Ok(()), |it| Err(Failure::Run(printable(&format!("filter: {it}")))))
 }
 
 /// Reports unknown names of messages and fields.
@@ -408,6 +424,9 @@ fn check_filter(
             return Err(Failure::Run(problem));
         }
         common.note("filter", &format!("the field `{name}` is not known{hint}"));
+    }
+    if filter.metadata_names().contains(&"time") {
+        common.note("filter", "`time` is now called `elapsed`; the `time` of JSON lines is `date`");
     }
     for value in filter.unknown_values(definitions) {
         if value.is_certain {
