@@ -146,12 +146,12 @@ pub(super) fn search<'s>(
     found: &Ambiguities,
     visit: &mut Visit<'_, 's>,
 ) -> ControlFlow<()> {
-    let names = path.steps().iter().filter_map(|step| match step {
+    let mut names = path.steps().iter().filter_map(|step| match step {
         Step::Name(name) => Some(&**name),
         Step::Index(_) | Step::Each => None,
     });
     let tree = subject.tree;
-    let (Some(last), Some((step, rest))) = (names.last(), path.steps().split_first()) else {
+    let (Some(last), Some((step, rest))) = (names.next_back(), path.steps().split_first()) else {
         return Continue(());
     };
     // Quick, and enough for most messages.
