@@ -258,6 +258,8 @@ const FILTER: &[&str] = &[
     "true",
     "\\x",
     "\\u{",
+    "any contains ",
+    "elapsed",
     "time",
     "stream",
     "packet",

@@ -237,7 +237,8 @@ impl Dissection {
     /// runs in parallel if a thread is free for it.
     ///
     /// If `show` panics, its output for that item is dropped, and it is called again with a report
-    /// of the panic.
+    /// of the panic. Items of a conversation that turns out to depend on a fact stated in the same
+    /// batch can be shown twice: only the second output is kept, see [`Scratch::is_repeated`].
     pub fn run<S: Sink, R: Send>(
         &mut self,
         show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
@@ -567,6 +568,9 @@ pub struct Scratch {
     pub name: String,
     /// Memory for the item's tree, recycled from an earlier one.
     pub tree: worldwire_core::Tree<'static>,
+    /// Whether the item was shown before, and that output dropped. A `show` that does more than
+    /// append to its sink, such as counting, should do so only if this is false.
+    pub is_repeated: bool,
 }
 
 #[cfg(test)]

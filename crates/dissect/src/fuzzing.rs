@@ -187,6 +187,8 @@ fn filters() -> Vec<Vec<u8>> {
         "refs[3].parentId == 5 && !(name ~ \"^a.c$\")",
         "challengeHash contains 98:53:f1 or payload == hex\"00ff\"",
         "time < 1.5e3 and accountFlags has Admin and x == null",
+        "any contains \"x\" and not any contains 00:ff and elapsed > 1 and plNetMsgVoice",
+        "message.playerId == 5 or playerId in {1, 2} or stream.payload[0].text != x",
     ];
     texts.map(|text| text.as_bytes().to_vec()).to_vec()
 }

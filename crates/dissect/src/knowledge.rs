@@ -123,8 +123,20 @@ impl Definitions {
 /// A conversation that closes while it waits still learns later facts.
 #[derive(Clone, Default)]
 pub struct Facts {
-    known: HashMap<(&'static str, String), Part>,
+    known: HashMap<(&'static str, String), Arc<dyn FactValue>>,
     stated: u64,
+}
+
+/// The value of a [`Fact`]: any value that can be compared.
+pub trait FactValue: Any + Send + Sync {
+    /// Whether the other value has the same type and is equal.
+    fn is_equal(&self, other: &dyn FactValue) -> bool;
+}
+
+impl<T: Any + Send + Sync + PartialEq> FactValue for T {
+    fn is_equal(&self, other: &dyn FactValue) -> bool {
+        (other as &dyn Any).downcast_ref() == Some(self)
+    }
 }
 
 /// Something that one conversation learned and another may need.
@@ -135,7 +147,7 @@ pub struct Fact {
     /// What it is about, in the family's own words: `session 7`.
     pub name: String,
     /// The value.
-    pub value: Arc<dyn Any + Send + Sync>,
+    pub value: Arc<dyn FactValue>,
 }
 
 /// How many facts are remembered. Further ones are dropped.
@@ -151,6 +163,14 @@ impl Facts {
         }
     }
 
+    /// Whether a fact would change what is known.
+    pub(crate) fn is_new(&self, fact: &Fact) -> bool {
+        match self.known.get(&(fact.family, fact.name.clone())) {
+            Some(value) => !value.is_equal(&*fact.value),
+            None => self.known.len() < MAX_FACTS,
+        }
+    }
+
     /// How many facts were stated, including replaced ones.
     pub(crate) fn stated(&self) -> u64 {
         self.stated
@@ -159,13 +179,13 @@ impl Facts {
     /// The value of a fact.
     #[must_use]
     pub fn get<T: Any>(&self, family: &'static str, name: &str) -> Option<&T> {
-        self.known.get(&(family, name.to_owned()))?.downcast_ref()
+        value_of(self.known.get(&(family, name.to_owned()))?)
     }
 
     /// All facts of one type that a family's conversations stated, in no particular order.
     pub fn all<T: Any>(&self, family: &'static str) -> impl Iterator<Item = &T> {
         let own = self.known.iter().filter(move |((whose, _), _)| *whose == family);
-        own.filter_map(|(_, value)| value.downcast_ref())
+        own.filter_map(|(_, value)| value_of(value))
     }
 
     /// Whether no fact was stated.
@@ -173,6 +193,11 @@ impl Facts {
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
+}
+
+fn value_of<T: Any>(value: &Arc<dyn FactValue>) -> Option<&T> {
+    let value: &dyn Any = &**value;
+    value.downcast_ref()
 }
 
 impl fmt::Debug for Fact {
@@ -213,6 +238,12 @@ mod tests {
             facts.state(Fact { family: "toy", name, value: Arc::new(value) });
         }
         assert_eq!(facts.get("toy", "session 7"), Some(&2_u32));
+        let fact = |value: u32| Fact {
+            family: "toy",
+            name: "session 7".to_owned(),
+            value: Arc::new(value),
+        };
+        assert!(facts.is_new(&fact(1)) && !facts.is_new(&fact(2)));
         assert_eq!(facts.get::<u32>("toy", "session 8"), None);
         facts.state(Fact { family: "other", name: "x".to_owned(), value: Arc::new(3_u32) });
         assert_eq!(facts.all::<u32>("toy").collect::<Vec<_>>(), [&2]);

@@ -86,7 +86,7 @@ pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire}
 pub use keys_error::{KeyFault, KeysError};
 #[cfg(feature = "ki")]
 pub use ki::KiObjects;
-pub use knowledge::{Definitions, Fact, Facts, Keys};
+pub use knowledge::{Definitions, Fact, FactValue, Facts, Keys};
 pub use line::{Blob, Line};
 #[cfg(feature = "mxo")]
 pub use mxo::{MxoObjects, MxoViews};
@@ -98,7 +98,7 @@ pub use sink::Sink;
 pub use tera::TeraDefinitions;
 #[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
-pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
+pub use vocabulary::{ClassRow, MessageNames, ValueKind, ValueNames, Vocabulary};
 pub use worldwire_core::connection::{Decision, HoldId};
 
 /// The example in the README compiles.

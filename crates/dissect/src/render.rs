@@ -168,10 +168,7 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         }
     }
     if let Some(names) = item.number_names() {
-        let mut found = BTreeMap::new();
-        let roots = tree.roots();
-        roots.for_each(|node| collect_names(node, node.name(), names, &mut found));
-        write_names(names.key(), &found, out);
+        write_names(names.key(), &names_in(item, tree), out);
     }
     if !tree.remarks().is_empty() {
         out.push_str(",\"remarks\":[");
@@ -184,6 +181,16 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         out.push(']');
     }
     out.push_str("}\n");
+}
+
+/// The names of the numbers in a message.
+pub(crate) fn names_in<'i>(item: &'i Item<'_>, tree: &Tree<'_>) -> BTreeMap<u64, &'i str> {
+    let mut found = BTreeMap::new();
+    if let Some(names) = item.number_names() {
+        let roots = tree.roots();
+        roots.for_each(|node| collect_names(node, node.name(), names, &mut found));
+    }
+    found
 }
 
 /// Collects the names of numbers in a node and its descendants.

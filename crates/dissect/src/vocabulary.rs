@@ -30,10 +30,17 @@ pub trait Vocabulary: fmt::Debug + Sync {
         None
     }
 
-    /// Fields that are always numbers, although output shows names beside them. Comparing one with
-    /// a text can never match.
-    fn numbers(&self) -> &'static [&'static str] {
-        &[]
+    /// The names of messages inside others, which
+    /// [`Message::push_inside`](crate::Message::push_inside) appends.
+    fn inside(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// What fields hold, if all fields of that name hold the same. A comparison with anything else
+    /// can never match, so it is an error.
+    fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
+        let _ = definitions;
+        Vec::new()
     }
 
     /// Fields that are records with their value in an inner field, each with the name of the inner
@@ -71,6 +78,31 @@ pub trait Vocabulary: fmt::Debug + Sync {
     fn advice(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// A number whose values have no names. Output may show a name beside it.
+    Number,
+    /// Text.
+    Text,
+}
+
+/// The kinds of fields, given the kind of each occurrence: only names whose occurrences are all of
+/// one kind. `None` is any other kind.
+#[cfg(any(feature = "ki", feature = "tera", feature = "uru"))]
+pub(crate) fn common_kinds<'d>(
+    fields: impl IntoIterator<Item = (&'d str, Option<ValueKind>)>,
+) -> Vec<(&'d str, ValueKind)> {
+    let mut kinds = std::collections::BTreeMap::new();
+    for (field, kind) in fields {
+        kinds
+            .entry(field)
+            .and_modify(|known| *known = kind.filter(|_| kind == *known))
+            .or_insert(kind);
+    }
+    kinds.into_iter().filter_map(|(field, kind)| Some((field, kind?))).collect()
 }
 
 /// The names of a message and of its fields.

@@ -26,6 +26,7 @@ impl Dissection {
         if !is_last && !tasks.iter().any(concerns) {
             return;
         }
+        self.restart_outdated(batch, tasks, show);
         // The tasks that learn new facts immediately, by conversation number.
         let mut waiting: BTreeMap<u64, usize> = BTreeMap::new();
         let idle = self.open.iter().filter(|(_, open)| open.waits());
@@ -80,6 +81,20 @@ impl Dissection {
         }
     }
 
+    /// Restarts the tasks that learned too little: those that learned only the facts of earlier
+    /// batches, after an event of this batch that stated a new one. They stop where they wait.
+    fn restart_outdated<S: Sink>(&self, batch: &Batch, tasks: &mut [Task<S>], show: &impl Show<S>) {
+        let stated = tasks.iter().flat_map(|task| &task.facts);
+        let new = stated.filter(|(_, fact)| self.facts.is_new(fact)).map(|(event, _)| *event);
+        let Some(first) = new.min() else { return };
+        for task in tasks.iter_mut() {
+            if task.learned_early.is_some_and(|event| event > first) {
+                task.restart();
+                task.run(batch, &self.options, &self.facts, show);
+            }
+        }
+    }
+
     /// Publishes the facts that a task stated at an event. Waiting tasks learn them, and may state
     /// more.
     fn spread<S: Sink>(
@@ -114,6 +129,7 @@ impl Dissection {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use worldwire_capture::SyntheticTcp;
     use worldwire_core::Side;
@@ -129,8 +145,8 @@ mod tests {
     use crate::session::Session;
     use crate::vocabulary::Vocabulary;
 
-    /// A family whose conversations send single letters: `s` states a fact, and all others wait for
-    /// it.
+    /// A family whose conversations send a word each: one that begins with `s` states a fact of that
+    /// name, and all others wait for any fact.
     #[derive(Debug)]
     struct Letters;
 
@@ -174,8 +190,8 @@ mod tests {
             out: &mut dyn FnMut(Item<'_>),
         ) {
             match input {
-                Input::Bytes(b"s") => {
-                    let name = "the".to_owned();
+                Input::Bytes(word) if word.starts_with(b"s") => {
+                    let name = String::from_utf8_lossy(word).into_owned();
                     self.states.push(Fact { family: "letters", name, value: Arc::new(()) });
                 }
                 Input::Bytes(_) => self.waits = true,
@@ -195,15 +211,15 @@ mod tests {
         }
 
         fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-            if facts.get::<()>("letters", "the").is_some() {
-                self.waits = false;
-                note("learned", stamp, out);
-            }
+            self.waits = false;
+            let count = facts.all::<()>("letters").count();
+            note(&format!("learned {count}"), stamp, out);
         }
     }
 
-    /// The notes of conversations that send these letters and close, one after another.
+    /// The notes of conversations that send these words and close, one after another.
     fn notes_of(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
+        let fresh = AtomicUsize::new(0);
         let mut packets = Vec::new();
         for (number, letter) in (1_u16..).zip(letters) {
             let client = format!("192.0.2.1:{number}").parse().unwrap();
@@ -212,8 +228,9 @@ mod tests {
             packets.extend(talk.data(Side::Client, letter.as_bytes()));
             packets.extend(talk.close());
         }
-        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
-            if let Some(note) = item.note().filter(|_| item.range == (0..0)) {
+        let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<(u64, String)>| {
+            if let Some(note) = item.note() {
+                fresh.fetch_add(usize::from(!scratch.is_repeated), Relaxed);
                 out.push((item.stamp.stream, note.text.clone()));
             }
         };
@@ -221,7 +238,8 @@ mod tests {
         let (mut out, dissection) = dissect_frames(families, &packets, batch, &show);
         assert_eq!((dissection.open.len(), dissection.lingering), (0, 0));
         assert_eq!(dissection.summary().conversations, letters.len() as u64);
-        out.retain(|(_, text)| text.ends_with("learned"));
+        assert_eq!(fresh.into_inner(), out.len(), "in batches of {batch} packets");
+        out.retain(|(_, text)| text.contains("learned"));
         out
     }
 
@@ -230,7 +248,7 @@ mod tests {
         for batch in [1, 2, 5, usize::MAX] {
             let line = |stream, text: &str| (stream, text.to_owned());
             let early = notes_of(&["a", "b", "s", "c"], batch);
-            let learned = [0, 1, 3].map(|stream| line(stream, "learned"));
+            let learned = [0, 1, 3].map(|stream| line(stream, "learned 1"));
             assert_eq!(early, learned, "{batch}");
             let never = notes_of(&["b", "c"], batch);
             assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
@@ -240,5 +258,15 @@ mod tests {
         let never = notes_of(&many, 1000);
         assert_eq!(never.len(), many.len());
         assert_eq!(never[0].0, MAX_LINGERING as u64);
+    }
+
+    #[test]
+    fn facts_apply_in_packet_order_whatever_the_batches() {
+        let words = ["s1", "w", "s2", "w", "s2", "w", "s3", "s4", "w", "w"];
+        let wanted = [(1, 1), (3, 2), (5, 2), (8, 4), (9, 4)];
+        let wanted = wanted.map(|(stream, count)| (stream, format!("learned {count}")));
+        for batch in (1..100).chain([usize::MAX]) {
+            assert_eq!(notes_of(&words, batch), wanted, "in batches of {batch} packets");
+        }
     }
 }

@@ -28,6 +28,12 @@ pub(super) struct Task<S> {
     /// The facts that the conversation stated, with the event.
     pub(super) facts: Vec<(usize, Fact)>,
     pub(super) closed: bool,
+    /// Whether it can be [restarted](Self::restart), because its conversation begins in this batch.
+    can_restart: bool,
+    /// The event at which it first learned only the facts of earlier batches.
+    pub(super) learned_early: Option<usize>,
+    /// How many events were read before it was restarted.
+    repeated: usize,
     /// The result of preparing the conversation, if any.
     pub(super) prepared: Option<Prepared>,
     scratch: Scratch,
@@ -42,6 +48,7 @@ impl<S: Sink> Task<S> {
     /// A task without events.
     pub(super) fn new(stream: u64, open: Option<OpenConversation>) -> Self {
         Self {
+            can_restart: open.is_none(),
             open,
             stream,
             events: Vec::new(),
@@ -50,6 +57,8 @@ impl<S: Sink> Task<S> {
             parts: Vec::new(),
             facts: Vec::new(),
             closed: false,
+            learned_early: None,
+            repeated: 0,
             prepared: None,
             scratch: Scratch::default(),
         }
@@ -63,7 +72,18 @@ impl<S: Sink> Task<S> {
         self.scratch.name.reserve(NAME);
     }
 
+    /// Drops everything that it read, to read it again with more facts.
+    pub(super) fn restart(&mut self) {
+        let (events, prepared) = (core::mem::take(&mut self.events), self.prepared.take());
+        let repeated = self.read;
+        let fresh = Self::new(self.stream, None);
+        *self = Self { events, prepared, repeated, can_restart: false, ..fresh };
+    }
+
     /// Reads its events, up to the first after which it waits for a fact.
+    ///
+    /// Other tasks may state facts at the same time. A task that can be restarted nevertheless
+    /// learns the facts of earlier batches and goes on, because new facts are rare.
     pub(super) fn run(
         &mut self,
         batch: &Batch,
@@ -95,6 +115,7 @@ impl<S: Sink> Task<S> {
     ) -> bool {
         let Some(index) = self.events.get(self.read).copied() else { return false };
         self.read += 1;
+        self.scratch.is_repeated = self.read <= self.repeated;
         let context = Context { prepared: self.prepared.as_ref(), ..options.context(facts) };
         let HeldEvent { stamp, content } = &batch.events[index];
         if let Content::Opened(overview) = content {
@@ -142,7 +163,13 @@ impl<S: Sink> Task<S> {
             }
         }
         self.conclude(index, order);
-        self.learn(index, options, facts, order, show);
+        let is_early = order == 0;
+        if self.waits() && (!is_early || self.can_restart) {
+            if is_early && !facts.is_empty() {
+                self.learned_early.get_or_insert(index);
+            }
+            self.learn(index, options, facts, order, show);
+        }
         true
     }
 

@@ -7,7 +7,9 @@ use worldwire_core::json::{Style, write_node};
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern};
-use super::run::{PathValue, each};
+use super::resolve::Known;
+use super::run::{PathValue, look};
+use super::tail::{Ambiguities, Ambiguity};
 use super::{Filter, FilterError, Subject, known_names};
 use crate::knowledge::Definitions;
 
@@ -21,6 +23,7 @@ pub struct Column {
     name: String,
     of: Option<Pattern>,
     path: Path,
+    found: Ambiguities,
 }
 
 impl Column {
@@ -37,12 +40,13 @@ impl Column {
         let of = all.filter(|name| field(name).is_some()).max_by_key(|name| name.len());
         let rest = of.and_then(field).unwrap_or(text);
         // Only a plain field reads as a test for existence.
-        let Expression::Exists(path) = Filter::parse(&format!("exists({rest})"))?.0 else {
+        let Expression::Exists(path) = Filter::parse(&format!("exists({rest})"))?.expression else {
             let problem = Problem::new(0, "a field", format!("`{rest}`"));
             return Err(problem.in_filter(rest));
         };
         let of = of.map(|name| Pattern(name.into()));
-        Ok(Self { name: text.to_owned(), of, path })
+        let path = Known::new(definitions).path(path, of.as_slice());
+        Ok(Self { name: text.to_owned(), of, path, found: Ambiguities::default() })
     }
 
     /// The name as the user wrote it.
@@ -56,11 +60,19 @@ impl Column {
     pub fn filter(&self) -> Filter {
         let there = Expression::Exists(self.path.clone());
         match &self.of {
-            Some(of) => Filter(Expression::All(
-                [Expression::Message(of.clone()), there].into_iter().collect(),
-            )),
-            None => Filter(there),
+            Some(of) => {
+                let parts = [Expression::Message(of.clone()), there];
+                Filter::of(Expression::All(parts.into_iter().collect()))
+            }
+            None => Filter::of(there),
         }
+    }
+
+    /// The earliest message in which the field's path can mean several fields; see
+    /// [`Filter::ambiguity`].
+    #[must_use]
+    pub fn ambiguity(&self) -> Option<Ambiguity> {
+        self.found.earliest()
     }
 
     /// Whether the column is a field rather than metadata, which every message has.
@@ -81,7 +93,7 @@ impl Column {
             return true;
         }
         let mut count = 0;
-        each(&self.path, subject, &mut |value| {
+        look(&self.path, subject, &self.found, &mut |value| {
             if count > 0 {
                 out.push(';');
             }

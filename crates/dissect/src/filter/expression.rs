@@ -3,12 +3,17 @@
 use core::fmt::{self, Write as _};
 
 use super::literal::{Literal, Needle, Regular, Set, hostile, write_quoted};
+use crate::vocabulary::ValueKind;
 
 /// A parsed filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
     /// The message has this name, or belongs to this family.
     Message(Pattern),
+    /// The message has another of this name inside.
+    Inside(Pattern),
+    /// Any value or text passes. Only made of [`Check::Contains`].
+    Anywhere(Check),
     /// The field exists.
     Exists(Path),
     /// The field exists and passes.
@@ -53,6 +58,8 @@ pub(super) struct Pattern(pub(super) Box<str>);
 pub(super) struct Path {
     steps: Box<[Step]>,
     start: Start,
+    /// Whether it may be the end of a longer path.
+    is_tail: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +89,7 @@ pub(super) enum Metadata {
     From,
     Stream,
     Packet,
-    Time,
+    Elapsed,
     Length,
     Source,
     Target,
@@ -92,6 +99,9 @@ pub(super) enum Metadata {
     Port,
     Date,
 }
+
+/// The word for every value of a message. A field of that name is written `["any"]`.
+pub(super) const ANY: &str = "any";
 
 /// Words that cannot start a test. A field with such a name is written `["in"]`.
 pub(super) const RESERVED: [&str; 12] = [
@@ -117,6 +127,19 @@ impl Expression {
             other => vec![other],
         };
         join(parts.into_iter().flat_map(open).collect(), Self::Any)
+    }
+
+    /// The same expression with other paths.
+    pub(super) fn map_paths(self, map: &dyn Fn(Path) -> Path) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map_paths(map)).collect();
+        match self {
+            Self::Exists(path) => Self::Exists(map(path)),
+            Self::Test(path, check) => Self::Test(map(path), check),
+            Self::Not(inner) => Self::Not(Box::new(inner.map_paths(map))),
+            Self::All(parts) => Self::All(all(parts)),
+            Self::Any(parts) => Self::Any(all(parts)),
+            other => other,
+        }
     }
 
     /// Joins conditions that must all hold.
@@ -188,7 +211,16 @@ impl Path {
             [Step::Name(only)] => Start::Anywhere(Metadata::named(only)),
             _ => Start::Anywhere(None),
         };
-        Self { steps: steps.into(), start }
+        Self { steps: steps.into(), start, is_tail: false }
+    }
+
+    /// The same path, which may also be the end of a longer one.
+    pub(super) fn tail(self) -> Self {
+        Self { is_tail: true, ..self }
+    }
+
+    pub(super) fn is_tail(&self) -> bool {
+        self.is_tail
     }
 
     pub(super) fn steps(&self) -> &[Step] {
@@ -217,7 +249,8 @@ impl Metadata {
             "from" => Self::From,
             "stream" => Self::Stream,
             "packet" => Self::Packet,
-            "time" => Self::Time,
+            // The older name. In JSON lines, `time` is the date.
+            "elapsed" | "time" => Self::Elapsed,
             "length" => Self::Length,
             "src" => Self::Source,
             "dst" => Self::Target,
@@ -228,6 +261,21 @@ impl Metadata {
             "date" => Self::Date,
             _ => return None,
         })
+    }
+}
+
+impl Metadata {
+    /// What its values are.
+    pub(super) fn kind(self) -> ValueKind {
+        match self {
+            Self::Name
+            | Self::Family
+            | Self::From
+            | Self::Source
+            | Self::Target
+            | Self::Address => ValueKind::Text,
+            _ => ValueKind::Number,
+        }
     }
 }
 
@@ -247,7 +295,8 @@ impl Comparison {
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message(pattern) => f.write_str(&pattern.0),
+            Self::Message(pattern) | Self::Inside(pattern) => f.write_str(&pattern.0),
+            Self::Anywhere(check) => write!(f, "{ANY} {check}"),
             Self::Exists(path) => write!(f, "exists({path})"),
             Self::Test(path, check) => write!(f, "{path} {check}"),
             Self::Not(inner) => match **inner {
@@ -275,16 +324,32 @@ impl fmt::Display for Expression {
     }
 }
 
+impl Check {
+    /// Its operator.
+    pub(super) fn operator(&self) -> &'static str {
+        match self {
+            Self::Compare(comparison, _) => comparison.sign(),
+            Self::Has(_) => "has",
+            Self::Contains(_) => "contains",
+            Self::StartsWith(_) => "startswith",
+            Self::EndsWith(_) => "endswith",
+            Self::Matches(_) => "matches",
+            Self::In(_) => "in",
+        }
+    }
+}
+
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.operator())?;
         match self {
-            Self::Compare(comparison, literal) => write!(f, "{} {literal}", comparison.sign()),
-            Self::Has(literal) => write!(f, "has {literal}"),
-            Self::Contains(needle) => write!(f, "contains {needle}"),
-            Self::StartsWith(literal) => write!(f, "startswith {literal}"),
-            Self::EndsWith(literal) => write!(f, "endswith {literal}"),
-            Self::Matches(regular) => write!(f, "matches {regular}"),
-            Self::In(set) => write!(f, "in {set}"),
+            Self::Compare(_, literal)
+            | Self::Has(literal)
+            | Self::StartsWith(literal)
+            | Self::EndsWith(literal) => literal.fmt(f),
+            Self::Contains(needle) => needle.fmt(f),
+            Self::Matches(regular) => regular.fmt(f),
+            Self::In(set) => set.fmt(f),
         }
     }
 }
@@ -312,7 +377,7 @@ impl fmt::Display for Path {
 pub(super) fn is_plain_step(name: &str, first: bool) -> bool {
     !name.is_empty()
         && name.chars().all(|c| c != '.' && c != '*' && is_word_char(c) && !hostile(c))
-        && (!first || (name.starts_with(is_word_start) && !RESERVED.contains(&name)))
+        && (!first || (name.starts_with(is_word_start) && name != ANY && !RESERVED.contains(&name)))
 }
 
 /// Whether a character can occur in a path or a pattern of message names.

@@ -26,6 +26,7 @@ const COMMON: &[&str] = &[
     "bytes",
     "checksum",
     "counter",
+    "elapsed",
     "family",
     "fields",
     "from",
@@ -45,6 +46,29 @@ const COMMON: &[&str] = &[
     "time",
     "version",
 ];
+/// The names of metadata in other programs.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("frame.len", "length"),
+    ("frame.number", "packet"),
+    ("frame.time", "date"),
+    ("frame.time_epoch", "date"),
+    ("frame.time_relative", "elapsed"),
+    ("ip.addr", "addr"),
+    ("ip.dst", "dst"),
+    ("ip.src", "src"),
+    ("ipv6.addr", "addr"),
+    ("ipv6.dst", "dst"),
+    ("ipv6.src", "src"),
+    ("tcp.dstport", "dstport"),
+    ("tcp.port", "port"),
+    ("tcp.srcport", "srcport"),
+    ("tcp.stream", "stream"),
+    ("udp.dstport", "dstport"),
+    ("udp.port", "port"),
+    ("udp.srcport", "srcport"),
+    ("udp.stream", "stream"),
+];
+
 /// A message and its possible fields.
 pub(super) struct KnownMessage<'d> {
     pub(super) family: &'static str,
@@ -101,7 +125,7 @@ pub(super) fn each_path<'f>(
     visit: &mut impl FnMut(&'f Path, Option<&'f Check>, &[&'f Pattern]),
 ) {
     match expression {
-        Expression::Message(_) => {}
+        Expression::Message(_) | Expression::Inside(_) | Expression::Anywhere(_) => {}
         Expression::Exists(path) => visit(path, None, scope),
         Expression::Test(path, check) => visit(path, Some(check), scope),
         Expression::Not(inner) => each_path(inner, scope, visit),
@@ -139,7 +163,7 @@ fn check_path(
     }
     let steps = path.steps();
     let steps = if path.start() == Start::Top { steps.get(1..)? } else { steps };
-    let mut is_first = true;
+    let mut is_first = !path.is_tail();
     for step in steps {
         let Step::Name(name) = step else {
             // An element of some list.
@@ -151,6 +175,11 @@ fn check_path(
         let inner = inner.filter(|_| !is_first);
         let mut names = own.chain(inner).chain(COMMON).copied();
         if !is_free(name) && !names.clone().any(|known| known == &**name) {
+            let whole = path.to_string();
+            if let Some((_, own)) = ELSEWHERE.iter().find(|(other, _)| *other == whole) {
+                let nearest = Some((*own).to_owned());
+                return Some(UnknownField { name: whole, nearest, is_certain: true });
+            }
             let inside = |family: &'static dyn Family| {
                 let is_asked = messages.iter().any(|message| message.family == family.name());
                 family.vocabulary().path_to(name, definitions).filter(|_| is_first && is_asked)

@@ -19,7 +19,11 @@
 //! | `refs[3].parentId == 5`, `refs.parentId == 5` | one element of a list; any element |
 //! | `fields.node.Text_1`, `exists(node.Text_1)` | the field exists |
 //! | `["odd name"].x == 1` | a field whose name is not a plain word |
-//! | `from == client`, `stream == 2`, `time < 1.5` | metadata of the message |
+//! | `playerId == 5`, `payload.text contains "ee"` | a nested field, by the end of its path (resolved) |
+//! | `m_id.m_full == 5` | a property whose name has dots, as output shows it (resolved) |
+//! | `plNetMsgVoice` | messages that contain this one (resolved) |
+//! | `any contains "Shorah"`, `any contains 98:53` | every value of the message; all its bytes |
+//! | `from == client`, `stream == 2`, `elapsed < 1.5` | metadata of the message |
 //! | `src == 192.0.2.1`, `port == 14617`, `addr == "2001:db8::1"` | sender and recipient |
 //! | `date >= "2026-01-01 12:00"`, `date < 1767225600.5` | date and time: UTC, with an offset, or seconds since 1970 |
 //! | `a and (b or not c)`, `a && (b \|\| !c)` | all, any, none |
@@ -33,13 +37,22 @@
 //! `fields.` or has brackets, it tests whether that field exists. For any other field, use
 //! `exists(...)`.
 //!
+//! A [resolved](Filter::resolve) filter knows the names of all messages and fields. Its paths may
+//! leave out their beginning: if a message lacks a path, the fields nearest to the top of its tree
+//! count whose path ends like that. If they are different fields, the path is
+//! [ambiguous](Filter::ambiguity). Its lone words also name messages inside others.
+//!
+//! `any` is every value of a message, as output shows it: text, numbers, names, and what output
+//! shows beside the fields, such as the names of players and the text of notes. A field of that name
+//! is `fields.any`.
+//!
 //! A field is looked up among the fields, then at the top of the tree, then in the metadata of the
 //! message; only the first match counts. `fields.length` is always the field, `message.length`
 //! always the metadata. `name` is the name of the message, with and without the kind of connection,
 //! if no field has that name. The metadata is `name`, `family`, `from` (`client` or `server`),
-//! `stream`, `packet`, `time` (seconds since the first packet of the capture), `length` (bytes),
+//! `stream`, `packet`, `elapsed` (seconds since the first packet of the capture), `length` (bytes),
 //! `date` (date and time), `src`, `dst` (addresses), `srcport` and `dstport`; `addr` and `port`
-//! match either end.
+//! match either end. `time` is an older name of `elapsed`; in JSON lines, `time` is the date.
 //!
 //! # Comparisons
 //!
@@ -62,7 +75,8 @@
 //! A filter has at most 65,536 bytes, 64 nested parentheses and `not`s, 64 steps per path and 32
 //! regular expressions of at most 256 KiB each when compiled; regular expressions run in linear
 //! time. A test visits every node at most once, and long lists of values are searched, not scanned.
-//! Matching allocates only to look into text that is not stored as UTF-8.
+//! Matching allocates only to look into text that is not stored as UTF-8, for shortened paths, and
+//! for `any`.
 //!
 //! ```
 //! use worldwire_core::Tree;
@@ -82,6 +96,7 @@
 //!     ends: None,
 //!     length: 74,
 //!     tree: &tree,
+//!     item: None,
 //! };
 //! assert!(filter.matches(&subject));
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
@@ -99,7 +114,9 @@ mod literal;
 mod moment;
 mod number;
 mod parse;
+mod resolve;
 mod run;
+mod tail;
 mod value;
 mod values;
 
@@ -112,6 +129,9 @@ pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
 pub use fields::UnknownField;
 use fields::nearest_name;
+use resolve::Known;
+use tail::Ambiguities;
+pub use tail::Ambiguity;
 pub use values::UnknownValue;
 
 use crate::item::{Ends, Item, Time};
@@ -119,7 +139,10 @@ use crate::knowledge::Definitions;
 
 /// A parsed filter, which can be matched against any number of messages.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter(Expression);
+pub struct Filter {
+    expression: Expression,
+    found: Ambiguities,
+}
 
 /// A message as a filter sees it.
 #[derive(Clone, Copy, Debug)]
@@ -144,12 +167,14 @@ pub struct Subject<'s> {
     pub length: u64,
     /// The message's tree: its fields are below a record `fields`.
     pub tree: &'s Tree<'s>,
+    /// The item, if the message is one, for the names that output shows beside its fields.
+    pub item: Option<&'s Item<'s>>,
 }
 
 impl<'s> Subject<'s> {
     /// The subject for an item with this name and tree.
     #[must_use]
-    pub fn of(item: &Item<'s>, name: &'s str, tree: &'s Tree<'s>) -> Self {
+    pub fn of(item: &'s Item<'s>, name: &'s str, tree: &'s Tree<'s>) -> Self {
         // Divides only once, so that the result equals what the decimal form parses to.
         #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
         let time = item.stamp.since.as_nanos() as f64 / 1e9;
@@ -164,6 +189,7 @@ impl<'s> Subject<'s> {
             ends: item.ends,
             length: item.bytes().len() as u64,
             tree,
+            item: Some(item),
         }
     }
 }
@@ -177,13 +203,40 @@ impl Filter {
 
     /// Parses a filter.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        parse::parse(text).map(Self)
+        parse::parse(text).map(Self::of)
+    }
+
+    fn of(expression: Expression) -> Self {
+        Self { expression, found: Ambiguities::default() }
+    }
+
+    /// Accepts shortened paths, the names of messages inside others, and property names with dots,
+    /// as far as these definitions have such names. Paths and names that are valid without this
+    /// keep their meaning wherever they are found.
+    #[must_use]
+    pub fn resolve(self, definitions: &Definitions) -> Self {
+        let expression = Known::new(definitions).resolve(self.expression, &mut Vec::new());
+        Self { expression, ..self }
+    }
+
+    /// Joins consecutive names on a path that are one name with dots: `m_id.m_full`.
+    #[must_use]
+    pub fn join_names(self, is_known: impl Fn(&str) -> bool) -> Self {
+        let joined = |path| resolve::joined(path, &is_known);
+        Self { expression: self.expression.map_paths(&joined), ..self }
+    }
+
+    /// The earliest matched message in which a shortened path can mean several fields. Such a
+    /// message lacks the path, so the filter's results are incomplete.
+    #[must_use]
+    pub fn ambiguity(&self) -> Option<Ambiguity> {
+        self.found.earliest()
     }
 
     /// Whether a message matches.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
-        run::matches(&self.0, subject)
+        run::matches(&self.expression, subject, &self.found)
     }
 
     /// Message names that no family or definition knows, each with the most similar known name.
@@ -213,14 +266,14 @@ impl Filter {
     /// without one has no named fields.
     #[must_use]
     pub fn unknown_fields(&self, definitions: &Definitions) -> Vec<UnknownField> {
-        fields::unknown(&self.0, definitions)
+        fields::unknown(&self.expression, definitions)
     }
 
     /// Values that the compared fields cannot have, such as unknown names of enumeration values and
     /// flags. Covers metadata too. Text in quotes is not treated as a name.
     #[must_use]
     pub fn unknown_values(&self, definitions: &Definitions) -> Vec<UnknownValue> {
-        values::unknown(&self.0, definitions)
+        values::unknown(&self.expression, definitions)
     }
 
     /// Patterns with `*` that match no known message name, each with a suggestion. Patterns of
@@ -271,33 +324,36 @@ impl Filter {
     /// metadata.
     #[must_use]
     pub fn field_names(&self) -> Vec<Vec<&str>> {
-        fields::names(&self.0)
+        fields::names(&self.expression)
     }
 
     /// The names of tested metadata, such as `time`. Excludes paths that can only be fields:
     /// `fields.time`.
     #[must_use]
     pub fn metadata_names(&self) -> Vec<&str> {
-        fields::metadata(&self.0)
+        fields::metadata(&self.expression)
     }
 
     /// The words without quotes that fields are compared with, each with the names on the path as
     /// in [`Self::field_names`]. Such a word is the name of an enumeration value or flag, or text.
     #[must_use]
     pub fn compared_words(&self) -> Vec<(Vec<&str>, &str)> {
-        values::words(&self.0)
+        values::words(&self.expression)
     }
 
     /// The message names and patterns, in written order.
     fn patterns(&self) -> Vec<&Pattern> {
         let mut patterns = Vec::new();
-        let mut rest = vec![&self.0];
+        let mut rest = vec![&self.expression];
         while let Some(expression) = rest.pop() {
             match expression {
                 Expression::Message(pattern) => patterns.push(pattern),
                 Expression::Not(inner) => rest.push(inner),
                 Expression::All(parts) | Expression::Any(parts) => rest.extend(parts.iter().rev()),
-                Expression::Exists(_) | Expression::Test(..) => {}
+                Expression::Inside(_)
+                | Expression::Anywhere(_)
+                | Expression::Exists(_)
+                | Expression::Test(..) => {}
             }
         }
         patterns
@@ -307,7 +363,7 @@ impl Filter {
 /// Writes a form that parses as the same filter.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.expression.fmt(f)
     }
 }
 

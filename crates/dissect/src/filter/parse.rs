@@ -8,7 +8,7 @@ use winnow::token::{literal, take_while};
 
 use super::error::{FilterError, Problem};
 use super::expression::{
-    Check, Comparison, Expression, Path, Pattern, RESERVED, Step, is_word_char, is_word_start,
+    ANY, Check, Comparison, Expression, Path, Pattern, RESERVED, Step, is_word_char, is_word_start,
 };
 use super::input::{
     Input, Outcome, Usage, close, peek_word, problem, rest, space, token, word, word_of,
@@ -107,8 +107,19 @@ fn test(input: &mut Input<'_>) -> Outcome<Expression> {
         return Ok(Expression::Exists(path));
     }
     let head = head(input)?;
+    space(input)?;
+    let operator = input.current_token_start();
     if let Some(check) = check(input)? {
-        return head.path().map(|path| Expression::Test(path, check));
+        return match (head.word == ANY && head.further.is_empty(), check) {
+            (false, check) => head.path().map(|path| Expression::Test(path, check)),
+            (true, check @ Check::Contains(_)) => Ok(Expression::Anywhere(check)),
+            (true, check) => {
+                let problem =
+                    Problem::new(operator, "`contains`", format!("`{}`", check.operator()));
+                let hint = "`any` is every value; a field of that name is `fields.any`";
+                Err(ErrMode::Cut(problem.hint(hint)))
+            }
+        };
     }
     if !head.further.is_empty() || head.word == "fields" || head.word.starts_with("fields.") {
         return head.path().map(Expression::Exists);

@@ -6,34 +6,65 @@ use core::ops::ControlFlow::{self, Break, Continue};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use worldwire_core::text::write_value;
 use worldwire_core::value::Content;
 use worldwire_core::{Children, Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
-use super::expression::{Check, Comparison, Expression, Metadata, Path, Start, Step};
-use super::literal::{Literal, Member, Set, Text};
+use super::expression::{Check, Comparison, Expression, Metadata, Path, Pattern, Start, Step};
+use super::literal::{Literal, Member, Needle, Set, Text};
 use super::moment::{date, seconds};
 use super::number::{Count, Number};
-use crate::item::Time;
+use super::tail::{self, Ambiguities};
+use crate::item::{Item, Time};
+use crate::render::names_in;
 
 /// Whether a message matches.
-pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
+pub(super) fn matches(expression: &Expression, subject: &Subject<'_>, found: &Ambiguities) -> bool {
     match expression {
         Expression::Message(pattern) => pattern.fits(subject.family, subject.name),
-        Expression::Exists(path) => look(path, subject, &mut |_| true).is_some(),
-        Expression::Test(path, check) => passes(path, check, subject),
-        Expression::Not(inner) => !matches(inner, subject),
-        Expression::All(parts) => parts.iter().all(|part| matches(part, subject)),
-        Expression::Any(parts) => parts.iter().any(|part| matches(part, subject)),
+        Expression::Inside(pattern) => subject.has_inside(pattern),
+        Expression::Anywhere(check) => {
+            matches!(check, Check::Contains(needle) if is_anywhere(needle, subject))
+        }
+        Expression::Exists(path) => look(path, subject, found, &mut |_| true).is_some(),
+        Expression::Test(path, check) => passes(path, check, subject, found),
+        Expression::Not(inner) => !matches(inner, subject, found),
+        Expression::All(parts) => parts.iter().all(|part| matches(part, subject, found)),
+        Expression::Any(parts) => parts.iter().any(|part| matches(part, subject, found)),
     }
 }
 
-fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
-    let any = |test: &mut dyn FnMut(PathValue<'_>) -> bool| look(path, subject, test) == Some(true);
+/// Whether any value contains a text, as output shows it, or the message contains the bytes.
+fn is_anywhere(needle: &Needle, subject: &Subject<'_>) -> bool {
+    if !needle.is_text() {
+        return subject.tree.layers().iter().any(|layer| needle.is_in(layer.data()));
+    }
+    let mut text = String::new();
+    let mut is_shown = |node: NodeRef<'_, '_>| {
+        text.clear();
+        write_value(node, 0, &mut text);
+        needle.is_in(text.as_bytes())
+    };
+    let has = |node: NodeRef<'_, '_>| match node.value() {
+        Value::Record | Value::List | Value::Null => false,
+        Value::Span(_) => PathValue::Node(node).contains(needle),
+        _ => is_shown(node),
+    };
+    let is_beside = |item: &Item<'_>| {
+        item.note().is_some_and(|note| needle.is_in(note.text.as_bytes()))
+            || names_in(item, subject.tree).values().any(|name| needle.is_in(name.as_bytes()))
+    };
+    subject.tree.nodes().any(has) || subject.item.is_some_and(is_beside)
+}
+
+fn passes(path: &Path, check: &Check, subject: &Subject<'_>, found: &Ambiguities) -> bool {
+    let look = |test: &mut dyn FnMut(PathValue<'_>) -> bool| look(path, subject, found, test);
+    let any = |test: &mut dyn FnMut(PathValue<'_>) -> bool| look(test) == Some(true);
     match check {
         // True if the field exists and none of its values is equal.
         Check::Compare(Comparison::NotEqual, literal) => {
-            look(path, subject, &mut |value| value.equals(literal)) == Some(false)
+            look(&mut |value| value.equals(literal)) == Some(false)
         }
         Check::Compare(Comparison::Equal, literal) => any(&mut |value| value.equals(literal)),
         Check::Compare(comparison, literal) => any(&mut |value| {
@@ -47,11 +78,7 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
             })
         }),
         Check::Has(literal) => any(&mut |value| value.has(literal)),
-        Check::Contains(needle) => any(&mut |value| {
-            let hay = if needle.is_text() { value.logical() } else { value.stored() };
-            hay.is_some_and(|hay| needle.is_in(&hay))
-                || value.bytes().is_some_and(|bytes| needle.is_shown_in(bytes))
-        }),
+        Check::Contains(needle) => any(&mut |value| value.contains(needle)),
         Check::StartsWith(literal) => {
             any(&mut |value| value.part(literal, |whole, part| whole.starts_with(part)))
         }
@@ -67,35 +94,27 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
 
 /// Calls `test` with each value at a path until one passes. Returns `None` if the path leads
 /// nowhere, otherwise whether a value passed. Only the first place that has the path counts: the
-/// fields, then the top of the tree, then the metadata.
-fn look(
-    path: &Path,
-    subject: &Subject<'_>,
-    test: &mut dyn FnMut(PathValue<'_>) -> bool,
-) -> Option<bool> {
-    let mut exists = false;
-    let mut visit = |value: PathValue<'_>| {
-        exists = true;
-        if test(value) { Break(()) } else { Continue(()) }
-    };
-    let outcome = search(path, subject, &mut visit);
-    exists.then_some(outcome.is_break())
-}
-
-/// Calls `see` with each value at a path until it returns true.
-pub(super) fn each<'s>(
+/// fields, then the top of the tree, then the metadata, then nested fields.
+pub(super) fn look<'s>(
     path: &Path,
     subject: &Subject<'s>,
-    see: &mut dyn FnMut(PathValue<'s>) -> bool,
-) {
-    let _ = search(path, subject, &mut |value| match see(value) {
-        true => Break(()),
-        false => Continue(()),
-    });
+    found: &Ambiguities,
+    test: &mut dyn FnMut(PathValue<'s>) -> bool,
+) -> Option<bool> {
+    let exists = Cell::new(false);
+    let mut visit = |value: PathValue<'s>| {
+        exists.set(true);
+        if test(value) { Break(()) } else { Continue(()) }
+    };
+    let mut outcome = search(path, subject, &mut visit);
+    if !exists.get() && path.is_tail() {
+        outcome = tail::search(path, subject, found, &mut visit);
+    }
+    exists.get().then_some(outcome.is_break())
 }
 
 /// A visitor for values, which can stop the search.
-type Visit<'v, 's> = dyn FnMut(PathValue<'s>) -> ControlFlow<()> + 'v;
+pub(super) type Visit<'v, 's> = dyn FnMut(PathValue<'s>) -> ControlFlow<()> + 'v;
 
 fn search<'s>(path: &Path, subject: &Subject<'s>, visit: &mut Visit<'_, 's>) -> ControlFlow<()> {
     let exists = Cell::new(false);
@@ -143,7 +162,7 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], visit: &mut Visit<'_, 's>) -> Con
 }
 
 /// How many nested lists are searched without an index.
-const MAX_LISTS: u32 = 128;
+pub(super) const MAX_LISTS: u32 = 128;
 
 /// Follows a path from a node. Visits every node at most once.
 fn walk<'s>(
@@ -171,7 +190,7 @@ fn walk<'s>(
 }
 
 /// Follows a path from those of these nodes that its first step selects.
-fn follow<'s>(
+pub(super) fn follow<'s>(
     mut nodes: Children<'s, 's>,
     step: &Step,
     rest: &[Step],
@@ -208,6 +227,14 @@ pub(super) enum PathValue<'s> {
 }
 
 impl<'s> Subject<'s> {
+    /// Whether a message of this name is inside.
+    fn has_inside(&self, pattern: &Pattern) -> bool {
+        let Some(item) = self.item else { return false };
+        let mut inside = String::new();
+        item.push_inside(&mut inside);
+        inside.split_ascii_whitespace().any(|name| pattern.fits("", name))
+    }
+
     /// The metadata, for one or both ends.
     fn metadata(&self, metadata: Metadata) -> [Option<PathValue<'s>>; 2] {
         let is_client = self.from == Side::Client.name();
@@ -223,7 +250,7 @@ impl<'s> Subject<'s> {
             Metadata::From => PathValue::Text(self.from),
             Metadata::Stream => PathValue::Whole(self.stream),
             Metadata::Packet => PathValue::Whole(self.packet),
-            Metadata::Time => PathValue::Real(self.time),
+            Metadata::Elapsed => PathValue::Real(self.time),
             Metadata::Length => PathValue::Whole(self.length),
             Metadata::Date => PathValue::Moment(self.date),
             Metadata::Source => return [address(from), None],
@@ -363,6 +390,12 @@ impl<'s> PathValue<'s> {
             Self::Address(address) => text.parse() == Ok(address),
             Self::Moment(time) => date(text) == Some(time),
         }
+    }
+
+    fn contains(self, needle: &Needle) -> bool {
+        let hay = if needle.is_text() { self.logical() } else { self.stored() };
+        hay.is_some_and(|hay| needle.is_in(&hay))
+            || self.bytes().is_some_and(|bytes| needle.is_shown_in(bytes))
     }
 
     /// Its order relative to a value in the filter; `None` if the two cannot be compared.

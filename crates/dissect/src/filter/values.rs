@@ -1,5 +1,6 @@
 //! Finds values in filters that the compared field cannot have. Most of them are misspelled.
 
+use core::cmp::Ordering;
 use core::fmt;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,9 +9,10 @@ use super::expression::{Check, Expression, Metadata, Path, Pattern, Start, Step}
 use super::fields::{self, KnownMessage, nearest_name};
 use super::literal::{Literal, Member};
 use super::moment::date;
+use super::number::Number;
 use crate::family::Family;
 use crate::knowledge::Definitions;
-use crate::vocabulary::ValueNames;
+use crate::vocabulary::{ValueKind, ValueNames};
 
 /// A value that the compared field cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct UnknownValue {
     pub nearest: Option<String>,
     /// What the field can be, if the list is short: `` `client` or `server` ``.
     pub wanted: Option<String>,
+    /// If the operator is what does not fit: what it works on. `value` is the operator.
+    pub works_on: Option<&'static str>,
     /// Whether all values of the field are known. If not, it may have this one after all.
     pub is_certain: bool,
 }
@@ -30,8 +34,11 @@ pub struct UnknownValue {
 /// `` no value of `result` is named `Succes`; did you mean `Success`? ``
 impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, value, nearest, wanted, .. } = self;
+        let Self { field, value, nearest, wanted, works_on, .. } = self;
         match wanted {
+            Some(wanted) if let Some(on) = works_on => {
+                write!(f, "`{field}` is {wanted}; `{value}` works on {on}")?;
+            }
             Some(wanted) => write!(f, "`{field}` is {wanted}, never `{value}`")?,
             None => write!(f, "no value of `{field}` is named `{value}`")?,
         }
@@ -47,18 +54,18 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     let mut found = Vec::new();
     let mut known: Option<FilterVocabulary<'_>> = None;
     fields::each_path(expression, &mut Vec::new(), &mut |path, check, scope| {
-        let literals = check.map(literals).unwrap_or_default();
-        if literals.is_empty() {
-            return;
-        }
+        let Some(check) = check else { return };
         let known = known.get_or_insert_with(|| FilterVocabulary::new(definitions));
         let metadata = match path.start() {
             Start::Message(metadata) => Some((metadata, true)),
             Start::Anywhere(metadata) => metadata.map(|metadata| (metadata, false)),
             Start::Top => None,
         };
-        let has = matches!(check, Some(Check::Has(_)));
-        for literal in literals {
+        if let Some(value) = known.check_operator(path, metadata, check, scope) {
+            return found.push(value);
+        }
+        let has = matches!(check, Check::Has(_));
+        for literal in literals(check) {
             if let Some(value) = known.check_shape(path, literal, scope) {
                 found.push(value);
                 continue;
@@ -112,7 +119,7 @@ struct FilterVocabulary<'d> {
     messages: Vec<KnownMessage<'d>>,
     values: Vec<(&'static str, ValueNames<'d>)>,
     families: Vec<&'static str>,
-    numbers: Vec<(&'static str, &'static str)>,
+    kinds: Vec<(&'static str, &'d str, ValueKind)>,
     holders: Vec<(&'static str, &'d str, &'static str)>,
 }
 
@@ -123,15 +130,16 @@ impl<'d> FilterVocabulary<'d> {
             values.map(|values| (family.name(), values))
         };
         let families = definitions.families();
-        let numbers = |family: &'static dyn Family| {
-            family.vocabulary().numbers().iter().map(|field| (family.name(), *field))
+        let kinds = |family: &'static dyn Family| {
+            let kinds = family.vocabulary().kinds(definitions).into_iter();
+            kinds.map(|(field, kind)| (family.name(), field, kind))
         };
         let holders = |family: &'static dyn Family| {
             let holders = family.vocabulary().holders(definitions).into_iter();
             holders.map(|(field, inside)| (family.name(), field, inside))
         };
         Self {
-            numbers: families.iter().flat_map(numbers).collect(),
+            kinds: families.iter().flat_map(kinds).collect(),
             holders: families.iter().flat_map(holders).collect(),
             messages: fields::all_messages(definitions),
             values: families.iter().flat_map(of).collect(),
@@ -175,7 +183,13 @@ impl<'d> FilterVocabulary<'d> {
             Metadata::Date => &["2026-01-01 00:00:00"],
             Metadata::From => &["client", "server"],
             Metadata::Family => &self.families,
-            Metadata::Stream | Metadata::Packet | Metadata::Time | Metadata::Length => &[],
+            Metadata::Elapsed if is_date(literal) => {
+                let wanted = Some("the number of seconds since the first packet".to_owned());
+                let (field, nearest) = (path.to_string(), Some("date".to_owned()));
+                let (works_on, is_certain) = (None, false);
+                return Some(UnknownValue { field, value, nearest, wanted, works_on, is_certain });
+            }
+            Metadata::Stream | Metadata::Packet | Metadata::Elapsed | Metadata::Length => &[],
             Metadata::SourcePort | Metadata::TargetPort | Metadata::Port => &[],
         };
         let is_right = match literal {
@@ -199,7 +213,8 @@ impl<'d> FilterVocabulary<'d> {
             _ => (one_of(possible), possible),
         };
         let nearest = nearest(&value, possible.iter().copied());
-        Some(UnknownValue { field, value, nearest, wanted: Some(wanted), is_certain })
+        let (wanted, works_on) = (Some(wanted), None);
+        Some(UnknownValue { field, value, nearest, wanted, works_on, is_certain })
     }
 
     /// Finds text compared with a number, and values compared with a record that holds them.
@@ -209,37 +224,91 @@ impl<'d> FilterVocabulary<'d> {
         literal: &Literal,
         scope: &[&Pattern],
     ) -> Option<UnknownValue> {
-        let Some(Step::Name(last)) = path.steps().last() else { return None };
-        let in_scope = self.in_scope(scope);
-        let mut families: Vec<&str> = in_scope
-            .iter()
-            .filter(|known| {
-                let names = &known.names;
-                names.fields.contains(&&**last) || names.inner.contains(&&**last)
-            })
-            .map(|known| known.family)
-            .collect();
-        families.sort_unstable();
-        families.dedup();
-        // If several families have the field, it can be anything.
-        let [family] = families[..] else { return None };
+        let (family, last) = self.family(path, scope)?;
         let (field, value) = (path.to_string(), literal.to_string());
-        let holder = self.holders.iter().find(|(of, name, _)| *of == family && **name == **last);
+        let holder = self.holders.iter().find(|(of, name, _)| *of == family && *name == last);
         let wanted = match (holder, literal) {
             (_, Literal::Null) => return None,
             (Some((.., inside)), _) => {
                 format!("a record with its value in `{field}.{inside}`")
             }
-            (None, Literal::Text(text)) => {
-                let is_number = self.numbers.contains(&(family, &**last));
-                if !is_number || text.as_str().parse::<f64>().is_ok() {
+            (None, literal) => match (self.kind(family, last)?, literal) {
+                (ValueKind::Number, Literal::Text(text))
+                    if text.as_str().parse::<f64>().is_err() =>
+                {
+                    "a number".to_owned()
+                }
+                (ValueKind::Text, Literal::Bool(_)) => "text".to_owned(),
+                _ => return None,
+            },
+        };
+        let (nearest, works_on) = (None, None);
+        let wanted = Some(wanted);
+        Some(UnknownValue { field, value, nearest, wanted, works_on, is_certain: true })
+    }
+
+    /// Finds operators for other kinds of values.
+    fn check_operator(
+        &self,
+        path: &Path,
+        metadata: Option<(Metadata, bool)>,
+        check: &Check,
+        scope: &[&Pattern],
+    ) -> Option<UnknownValue> {
+        let kind = match metadata {
+            Some((metadata, is_alone)) => {
+                // A field of that name would take precedence.
+                let field = path.to_string();
+                let has = |known: &&KnownMessage<'_>| known.names.fields.contains(&&*field);
+                if !is_alone && self.in_scope(scope).iter().any(has) {
                     return None;
                 }
-                "a number".to_owned()
+                metadata.kind()
             }
-            (None, _) => return None,
+            None => {
+                let (family, last) = self.family(path, scope)?;
+                self.kind(family, last)?
+            }
         };
-        Some(UnknownValue { field, value, nearest: None, wanted: Some(wanted), is_certain: true })
+        let (wanted, works_on) = match (kind, check) {
+            (ValueKind::Number, Check::Contains(needle)) if needle.is_text() => {
+                ("a number", "text and bytes")
+            }
+            (
+                ValueKind::Number,
+                Check::StartsWith(Literal::Text(_)) | Check::EndsWith(Literal::Text(_)),
+            ) => ("a number", "text and bytes"),
+            (ValueKind::Number, Check::Matches(_)) => ("a number", "text"),
+            (ValueKind::Text, Check::Has(_)) => ("text", "numbers and flags"),
+            _ => return None,
+        };
+        Some(UnknownValue {
+            field: path.to_string(),
+            value: check.operator().to_owned(),
+            nearest: None,
+            wanted: Some(wanted.to_owned()),
+            works_on: Some(works_on),
+            is_certain: true,
+        })
+    }
+
+    fn kind(&self, family: &str, field: &str) -> Option<ValueKind> {
+        let mut kinds = self.kinds.iter();
+        kinds.find(|(of, name, _)| *of == family && *name == field).map(|(.., kind)| *kind)
+    }
+
+    /// The only family whose messages have the field at the end of a path, and the field. If
+    /// several families have it, it can be anything.
+    fn family<'p>(&self, path: &'p Path, scope: &[&Pattern]) -> Option<(&'static str, &'p str)> {
+        let Some(Step::Name(last)) = path.steps().last() else { return None };
+        let in_scope = self.in_scope(scope);
+        let has = |known: &&&KnownMessage<'_>| {
+            let names = &known.names;
+            names.fields.contains(&&**last) || names.inner.contains(&&**last)
+        };
+        let families: BTreeSet<&str> = in_scope.iter().filter(has).map(|it| it.family).collect();
+        let mut families = families.into_iter();
+        families.next().filter(|_| families.next().is_none()).map(|family| (family, &**last))
     }
 
     /// Checks the name of an enumeration value or flag.
@@ -297,8 +366,16 @@ impl<'d> FilterVocabulary<'d> {
             && sets.iter().all(|(_, values)| values.is_only);
         let nearest = nearest(value, all);
         let (field, value) = (path.to_string(), value.to_owned());
-        Some(UnknownValue { field, value, nearest, wanted: None, is_certain })
+        Some(UnknownValue { field, value, nearest, wanted: None, works_on: None, is_certain })
     }
+}
+
+/// Whether a number can only be the date of a packet, in seconds since 1970.
+fn is_date(literal: &Literal) -> bool {
+    /// 1973. No capture lasts three years.
+    const LEAST: Number = Number::Whole(100_000_000);
+    let Literal::Number(number) = literal else { return false };
+    number.compare(&LEAST).is_some_and(Ordering::is_ge)
 }
 
 /// The most similar name: one that differs only in case, else as for fields.

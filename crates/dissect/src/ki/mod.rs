@@ -27,7 +27,7 @@ use crate::family::key_file;
 use crate::family::{Family, Start, by_modules};
 use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
-use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
+use crate::vocabulary::{MessageNames, ValueKind, ValueNames, Vocabulary};
 use definitions::protocols;
 pub use objects::KiObjects;
 use secrets::KeyFile;
@@ -94,6 +94,10 @@ impl Vocabulary for Ki {
 
     fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
         names::values(definitions)
+    }
+
+    fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
+        names::kinds(definitions)
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

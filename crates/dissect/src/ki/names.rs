@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_ki::control::Opcode;
+use worldwire_ki::schema::FieldDef;
+use worldwire_ki::types::FieldType;
 
 use super::definitions::protocols;
 use super::objects::objects;
 use crate::knowledge::Definitions;
-use crate::vocabulary::{MessageNames, ValueNames};
+use crate::vocabulary::{MessageNames, ValueKind, ValueNames, common_kinds};
 
 /// The fields of control messages, and those nested in them.
 const CONTROL: &[&str] = &[
@@ -65,6 +67,23 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
         });
     }
     all
+}
+
+/// Fields of DML messages that are always plain numbers.
+pub(super) fn kinds(definitions: &Definitions) -> Vec<(&str, ValueKind)> {
+    let (protocols, objects) = (protocols(definitions), objects(definitions));
+    let is_number = |field: &FieldDef| {
+        let others = [FieldType::Str, FieldType::WStr, FieldType::Bool];
+        field.names().is_none() && !others.contains(&field.kind)
+    };
+    let messages = protocols.iter().flat_map(|protocol| protocol.messages());
+    let fields = messages.flat_map(|message| message.fields().iter().chain(message.appended()));
+    let fields = fields.map(|field| (&*field.name, is_number(field).then_some(ValueKind::Number)));
+    let others = CONTROL.iter().chain(OPENED).map(|name| (*name, None));
+    let classes = objects.classes().into_iter().flat_map(|classes| classes.all());
+    let properties = classes.flat_map(|class| class.properties());
+    let properties = properties.map(|property| (&*property.name, None));
+    common_kinds(fields.chain(others).chain(properties))
 }
 
 /// Fields whose values have names: errors, and enumerations in a type list's classes.

@@ -16,7 +16,7 @@ use worldwire_tera::file::library::Library;
 use crate::family::{Family, Start, by_modules, key_file};
 use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
-use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
+use crate::vocabulary::{MessageNames, ValueKind, ValueNames, Vocabulary};
 pub use definitions::TeraDefinitions;
 use definitions::{is_of_library, library};
 use session::Reading;
@@ -75,6 +75,10 @@ impl Vocabulary for Tera {
 
     fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
         names::values(library(definitions))
+    }
+
+    fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
+        names::kinds(library(definitions))
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

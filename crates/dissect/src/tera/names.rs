@@ -2,9 +2,10 @@
 
 use worldwire_tera::schema::Definition;
 use worldwire_tera::schema::plan::{Field, FieldKind, Plan};
+use worldwire_tera::types::Scalar;
 
 use super::definitions::TeraDefinitions;
-use crate::vocabulary::{MessageNames, ValueNames};
+use crate::vocabulary::{MessageNames, ValueKind, ValueNames, common_kinds};
 
 /// Parts of structured values, such as points, skills and looks.
 const PARTS: &[&str] = &[
@@ -59,12 +60,21 @@ pub(super) fn messages(library: &TeraDefinitions) -> Vec<MessageNames<'_>> {
 
 /// All fields of a definition, nested ones included.
 fn inner(definition: &Definition) -> Vec<&str> {
-    let plan: &Plan = definition.plan();
     let mut inner = Vec::new();
+    each_field(definition, |field| inner.push(field.name()));
+    inner.extend(PARTS);
+    if definition.name().starts_with("S_SYSTEM_MESSAGE") {
+        inner.extend(SYSTEM);
+    }
+    inner
+}
+
+fn each_field<'d>(definition: &'d Definition, mut visit: impl FnMut(&'d Field)) {
+    let plan: &Plan = definition.plan();
     let mut rest = vec![plan.fields()];
     while let Some(fields) = rest.pop() {
         for field in fields {
-            inner.push(field.name());
+            visit(field);
             match field.kind() {
                 FieldKind::Array { scope, .. } => rest.push(plan.element(*scope).0),
                 FieldKind::Object(range) | FieldKind::Row(range) => {
@@ -74,11 +84,30 @@ fn inner(definition: &Definition) -> Vec<&str> {
             }
         }
     }
-    inner.extend(PARTS);
-    if definition.name().starts_with("S_SYSTEM_MESSAGE") {
-        inner.extend(SYSTEM);
+}
+
+/// Fields that are always plain numbers, or always text, in all definitions.
+pub(super) fn kinds(library: &TeraDefinitions) -> Vec<(&str, ValueKind)> {
+    let built_in = library.shared().definitions().iter();
+    let definitions = library.library().definitions.definitions().chain(built_in);
+    let mut kinds: Vec<(&str, Option<ValueKind>)> = Vec::new();
+    for definition in definitions {
+        each_field(definition, |field| kinds.push((field.name(), kind(field.kind()))));
     }
-    inner
+    let others = PARTS.iter().chain(&SYSTEM).map(|name| (*name, None));
+    common_kinds(kinds.into_iter().chain(others))
+}
+
+fn kind(kind: &FieldKind) -> Option<ValueKind> {
+    use Scalar::{Byte, Double, Float, Int16, Int32, Int64, Uint16, Uint32, Uint64};
+    match kind {
+        FieldKind::Text { .. } => Some(ValueKind::Text),
+        FieldKind::Scalar {
+            scalar: Byte | Int16 | Uint16 | Int32 | Uint32 | Int64 | Uint64 | Float | Double,
+            ..
+        } => Some(ValueKind::Number),
+        _ => None,
+    }
 }
 
 /// Fields whose values have names, which come from the maps.

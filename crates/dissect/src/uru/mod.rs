@@ -20,7 +20,7 @@ use crate::family::{BEGINNING, Family, Opening, Prepared, Start, by_modules};
 use crate::keys_error::KeyFault;
 use crate::knowledge::{Definitions, Keys};
 use crate::session::{RelaySession, Session, Watched};
-use crate::vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
+use crate::vocabulary::{ClassRow, MessageNames, ValueKind, ValueNames, Vocabulary};
 pub use definitions::UruDefinitions;
 use definitions::{is_descriptors, states};
 use session::Reading;
@@ -128,8 +128,12 @@ impl Vocabulary for Uru {
         names::values()
     }
 
-    fn numbers(&self) -> &'static [&'static str] {
-        players::FIELDS
+    fn inside(&self) -> Vec<&'static str> {
+        names::inside()
+    }
+
+    fn kinds<'d>(&self, _: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
+        names::kinds()
     }
 
     fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {

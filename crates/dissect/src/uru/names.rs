@@ -23,7 +23,8 @@ use worldwire_uru::types::{
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::definitions::UruDefinitions;
-use crate::vocabulary::{ClassRow, MessageNames, ValueNames};
+use super::players::FIELDS;
+use crate::vocabulary::{ClassRow, MessageNames, ValueKind, ValueNames, common_kinds};
 
 /// The names of connect and setup packets, which precede all messages.
 const SETUP_NAMES: [&str; 9] = [
@@ -185,6 +186,42 @@ pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
     own.map(|name| (name, "value")).collect()
 }
 
+/// The names of net messages and Plasma messages, which are inside others.
+pub(super) fn inside() -> Vec<&'static str> {
+    [NetMessage::NAMES, PlasmaMessage::NAMES]
+        .into_iter()
+        .flat_map(Names::iter)
+        .map(|it| it.1)
+        .collect()
+}
+
+/// Fields that are always plain numbers, or always text.
+pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
+    let kind = |field: &FieldInfo| match &*field.layout {
+        "u8" | "u16" | "u32" | "u64" | "i32" | "f32" | "f64" | "u32 TransId" => {
+            Some(ValueKind::Number)
+        }
+        "SafeString" | "SafeWString" | "u16 byte count, text" => Some(ValueKind::Text),
+        _ => None,
+    };
+    let fields = tables().chain(parts()).flatten().map(|field| (field.name, kind(&field)));
+    let others = GAME.iter().chain(STATE).chain(SETUP).copied();
+    let others = others.chain(NAMED_GAME.map(|(name, _)| name)).map(|name| (name, None));
+    let mut kinds = common_kinds(fields.chain(others));
+    kinds.extend(FIELDS.iter().map(|field| (*field, ValueKind::Number)));
+    kinds
+}
+
+/// The fields of all messages in the tables.
+fn tables() -> impl Iterator<Item = Vec<FieldInfo>> {
+    Service::ALL.into_iter().flat_map(|service| {
+        let sides = Side::BOTH.into_iter();
+        sides.flat_map(move |side| {
+            table(service, side).messages.iter().map(|message| (message.fields)())
+        })
+    })
+}
+
 pub(super) fn classes(codec: &str) -> Vec<ClassRow> {
     match codec {
         "uru.net-message" => CLASSES.iter().map(net_class).collect(),
@@ -264,13 +301,7 @@ fn parts() -> Vec<Vec<FieldInfo>> {
 pub(super) fn values() -> Vec<ValueNames<'static>> {
     let mut named: BTreeMap<&str, Vec<&'static Names>> = BTreeMap::new();
     let mut others: BTreeSet<&str> = BTreeSet::new();
-    let tables = Service::ALL.into_iter().flat_map(|service| {
-        let sides = Side::BOTH.into_iter();
-        sides.flat_map(move |side| {
-            table(service, side).messages.iter().map(|message| (message.fields)())
-        })
-    });
-    for field in tables.chain(parts()).flatten() {
+    for field in tables().chain(parts()).flatten() {
         let words: Vec<&str> = field.layout.split(|c: char| !c.is_alphanumeric()).collect();
         match NAMED.iter().find(|(name, _)| words.contains(name)) {
             Some((_, names)) => named.entry(field.name).or_default().push(names),

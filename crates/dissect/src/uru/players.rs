@@ -27,7 +27,7 @@ pub(super) struct Players {
     fresh: Vec<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct PlayerName {
     player_id: u32,
     name: Arc<str>,

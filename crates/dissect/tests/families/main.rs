@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod batches;
 mod captures;
 mod lines;
 mod mxo;

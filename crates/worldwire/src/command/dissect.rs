@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side, Tree};
-use worldwire_dissect::filter::{Column, Filter, Subject, UnknownField};
+use worldwire_dissect::filter::{Ambiguity, Column, Filter, Subject, UnknownField};
 use worldwire_dissect::{
     Definitions, Dissection, Families, Format, Item, Line, NoteKind, Scratch, Sink, Time,
 };
@@ -69,12 +69,15 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             }
         };
         reading.read(definitions, show, |rows: &String| {
+            columns.iter().try_for_each(|column| refuse_ambiguity(column.ambiguity()))?;
             output.write(rows.as_bytes())?;
             output.flush()
         })?
     } else if arguments.view.time == TimeForm::Delta {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
-            advise(shown.item);
+            if shown.is_first {
+                advise(shown.item);
+            }
             let mut line = String::new();
             format.write(shown.item, shown.name, shown.tree, &mut line);
             out.push((shown.item.stamp.time, line));
@@ -90,7 +93,9 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     } else {
         let times = Times::of(arguments.view.time)?;
         let show = |shown: &Shown<'_, '_>, out: &mut String| {
-            advise(shown.item);
+            if shown.is_first {
+                advise(shown.item);
+            }
             times.write(shown.item.stamp.time, out);
             format.write(shown.item, shown.name, shown.tree, out);
         };
@@ -155,6 +160,8 @@ struct Shown<'s, 'i> {
     tree: &'s Tree<'i>,
     /// Whether it was selected, rather than a problem, which is always shown.
     fits: bool,
+    /// Whether it was not shown before; see [`Scratch::is_repeated`].
+    is_first: bool,
 }
 
 impl Reading<'_> {
@@ -163,7 +170,7 @@ impl Reading<'_> {
         &self,
         definitions: Definitions,
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
-        write: impl FnMut(&S) -> Result<(), Failure>,
+        mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
         let extras = Extras { secrets: self.arguments.secrets, ..Extras::default() };
         let Self { arguments, common, filter, format } = self;
@@ -183,13 +190,23 @@ impl Reading<'_> {
             let fits = filter.as_ref().is_none_or(matches);
             // Unreadable items are never filtered out.
             if fits || item.note().is_some_and(|note| note.kind == NoteKind::Problem) {
-                show(&Shown { item, name, tree: &tree, fits }, out);
+                let is_first = !scratch.is_repeated;
+                show(&Shown { item, name, tree: &tree, fits, is_first }, out);
             }
             if needs_fields {
                 scratch.tree = tree.recycle();
             }
         };
-        capture::read_with(&arguments.capture, common, definitions, extras, show, write)
+        let check =
+            || filter.as_ref().map_or(Ok(()), |filter| refuse_ambiguity(filter.ambiguity()));
+        let write = |found: &S| {
+            check()?;
+            write(found)
+        };
+        let outcome =
+            capture::read_with(&arguments.capture, common, definitions, extras, show, write);
+        check()?;
+        outcome
     }
 }
 
@@ -360,8 +377,14 @@ pub(super) fn read_filter(
     common: &Common,
 ) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
+    let filter = filter.resolve(definitions);
     check_filter(&filter, definitions, common)?;
     Ok(filter)
+}
+
+/// Refuses a filter or column whose path can mean several fields of a message.
+pub(super) fn refuse_ambiguity(ambiguity: Option<Ambiguity>) -> Result<(), Failure> {
+    ambiguity.map_or(Ok(()), |it| Err(Failure::Run(printable(&format!("filter: {it}")))))
 }
 
 /// Reports unknown names of messages and fields.
@@ -401,6 +424,9 @@ fn check_filter(
             return Err(Failure::Run(problem));
         }
         common.note("filter", &format!("the field `{name}` is not known{hint}"));
+    }
+    if filter.metadata_names().contains(&"time") {
+        common.note("filter", "`time` is now called `elapsed`; the `time` of JSON lines is `date`");
     }
     for value in filter.unknown_values(definitions) {
         if value.is_certain {

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use md5::{Digest as _, Md5};
 use worldwire_core::path::{PathRules, SafePath};
 use worldwire_core::{Limits, Reader};
-use worldwire_dissect::filter::Subject;
+use worldwire_dissect::filter::{Filter, Subject};
 use worldwire_dissect::{Item, Scratch};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, file};
 use worldwire_uru::types::{NetError, TransId};
 
 use super::capture;
-use super::dissect::read_filter;
+use super::dissect::{read_filter, refuse_ambiguity};
 use crate::cli::{Common, Export, ExportFiles};
 use crate::definitions;
 use crate::output::{Failure, LastFolder, NewFolder, complain, counted, say};
@@ -58,6 +58,7 @@ fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
         capture::read(&arguments.capture, common, definitions, show, |parts: &Vec<Part>| {
             parts.iter().try_for_each(|part| downloads.take(part))
         })?;
+    refuse_ambiguity(filter.as_ref().and_then(Filter::ambiguity))?;
     if let Some(stream) = arguments.stream {
         capture::conversation(&dissection, stream)?;
     }

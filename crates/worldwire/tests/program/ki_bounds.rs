@@ -234,6 +234,19 @@ fn xml_objects_are_counted_and_damaged_ones_reported() {
 }
 
 #[test]
+fn property_names_with_dots_are_typed_as_they_are_shown() {
+    let home = Home::new();
+    home.archive("a.wad", &[("a.xml", &sample("ki-pet.xml"))]);
+    let types = String::from_utf8(sample("ki-types.json")).unwrap();
+    let types = types.replace("\"m_speed\"", "\"m_speed.m_real\"");
+    fs::write(home.at("dotted.json"), types).unwrap();
+    let filter = "class MadeUpPet and m_speed.m_real > 1";
+    let find = ["find", "--where", filter, "a.wad", "-t", "dotted.json"];
+    let (out, _) = ends(&home.run(&find), 0);
+    assert_eq!(out, "a.wad/a.xml  class MadeUpPet  m_speed.m_real: 1.25\n");
+}
+
+#[test]
 fn filters_on_message_properties_are_refused_for_objects() {
     let home = Home::new();
     home.archive("a.wad", &[("a.xml", &sample("ki-pet.xml"))]);

@@ -116,6 +116,7 @@ fn a_hostile_search_is_fast() {
         ends: None,
         length: 0,
         tree: &tree,
+        item: None,
     };
     let needle = "a".repeat(60_000);
     assert!(Filter::parse(&format!("buffer contains \"{needle}\"")).unwrap().matches(&subject));

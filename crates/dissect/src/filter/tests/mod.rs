@@ -2,6 +2,7 @@
 
 mod metadata;
 mod mistakes;
+mod nested;
 mod printing;
 mod values;
 
@@ -109,6 +110,7 @@ fn with_subject(show: impl FnOnce(&Subject<'_>)) {
         ends: Some(&ends),
         length: 74,
         tree: &tree,
+        item: None,
     });
 }
 

@@ -41,7 +41,7 @@ fn a_path() -> impl Strategy<Value = Path> {
     let step = prop_oneof![
         4 => "[a-z_][a-z0-9_]{0,5}".prop_map(|name| Step::Name(name.into())),
         1 => any::<String>().prop_map(|name| Step::Name(name.into())),
-        1 => prop::sample::select(vec!["in", "and", "fields", "message", "name", "exists", "refs"])
+        1 => prop::sample::select(vec!["in", "and", "fields", "message", "name", "exists", "refs", "any"])
             .prop_map(|name| Step::Name(name.into())),
         1 => any::<usize>().prop_map(Step::Index),
         1 => Just(Step::Each),
@@ -101,7 +101,7 @@ fn an_expression() -> impl Strategy<Value = Expression> {
 proptest! {
     #[test]
     fn every_filter_prints_as_itself(expression in an_expression()) {
-        let filter = Filter(expression);
+        let filter = Filter::of(expression);
         let printed = filter.to_string();
         let again = Filter::parse(&printed)
             .map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -141,8 +141,8 @@ proptest! {
 
     #[test]
     fn negation_is_the_opposite(expression in an_expression()) {
-        let filter = Filter(expression.clone());
-        let opposite = Filter(Expression::Not(Box::new(expression)));
+        let filter = Filter::of(expression.clone());
+        let opposite = Filter::of(Expression::Not(Box::new(expression)));
         with_subject(|subject| assert_ne!(filter.matches(subject), opposite.matches(subject)));
     }
 }

@@ -3,7 +3,7 @@
 mod check;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Instant;
 
 use worldwire_core::json::{Style, string, write_node};
@@ -35,6 +35,9 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
     let filter = with_classes(&arguments.filter);
     let filter = Filter::parse(&filter).map_err(|error| Failure::Run(error.to_string()))?;
+    let properties = classes.all().iter().flat_map(|class| class.properties());
+    let properties: HashSet<&str> = properties.map(|property| &*property.name).collect();
+    let filter = filter.join_names(|name| properties.contains(name));
     check::check(&filter, &classes)?;
     let paths = filter.field_names();
     let search = Search {
@@ -155,6 +158,7 @@ impl Search<'_> {
             ends: None,
             length,
             tree,
+            item: None,
         };
         if !self.filter.matches(&subject) {
             return None;

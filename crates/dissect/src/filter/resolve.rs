@@ -1,0 +1,104 @@
+//! Resolves the names of a filter by the names that messages have: shortened paths, names with
+//! dots, and messages inside others.
+
+use std::collections::HashSet;
+
+use super::expression::{Expression, Path, Pattern, Start, Step};
+use super::fields::{KnownMessage, all_messages};
+use super::known_names;
+use crate::knowledge::Definitions;
+
+/// The names that filters are resolved by.
+pub(super) struct Known<'d> {
+    messages: Vec<KnownMessage<'d>>,
+    names: Vec<String>,
+    inside: Vec<&'static str>,
+    /// Names with a dot in them.
+    dotted: HashSet<&'d str>,
+}
+
+impl<'d> Known<'d> {
+    pub(super) fn new(definitions: &'d Definitions) -> Self {
+        let messages = all_messages(definitions);
+        let fields = messages.iter().flat_map(|known| known.names.fields.iter());
+        let inner = messages.iter().flat_map(|known| known.names.inner.iter());
+        let dotted = fields.chain(inner).copied().filter(|name| name.contains('.')).collect();
+        let families = definitions.families().iter();
+        let inside = families.flat_map(|family| family.vocabulary().inside()).collect();
+        Self { messages, names: known_names(definitions), inside, dotted }
+    }
+
+    /// Resolves an expression. `scope` lists the messages that it names besides.
+    pub(super) fn resolve(&self, expression: Expression, scope: &mut Vec<Pattern>) -> Expression {
+        match expression {
+            Expression::Message(pattern) if self.is_inside(&pattern) => Expression::Inside(pattern),
+            Expression::Exists(path) => Expression::Exists(self.path(path, scope)),
+            Expression::Test(path, check) => Expression::Test(self.path(path, scope), check),
+            Expression::Not(inner) => Expression::Not(Box::new(self.resolve(*inner, scope))),
+            Expression::Any(parts) => {
+                Expression::Any(parts.into_iter().map(|part| self.resolve(part, scope)).collect())
+            }
+            Expression::All(parts) => {
+                let outer = scope.len();
+                let own = parts.iter().filter_map(|part| match part {
+                    Expression::Message(pattern) if !self.is_inside(pattern) => Some(pattern),
+                    _ => None,
+                });
+                scope.extend(own.cloned());
+                let parts = parts.into_iter().map(|part| self.resolve(part, scope)).collect();
+                scope.truncate(outer);
+                Expression::All(parts)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether only messages inside others have this name.
+    fn is_inside(&self, pattern: &Pattern) -> bool {
+        let is_own = |known: &&String| pattern.fits("", known) || **known == *pattern.0;
+        self.inside.iter().any(|name| pattern.fits("", name))
+            && self.names.iter().find(is_own).is_none()
+    }
+
+    pub(super) fn path(&self, path: Path, scope: &[Pattern]) -> Path {
+        let path = joined(path, &|name| self.dotted.contains(name));
+        let (Start::Anywhere(None), Some(Step::Name(first))) = (path.start(), path.steps().first())
+        else {
+            return path;
+        };
+        let in_scope = |known: &&KnownMessage<'_>| {
+            scope.iter().all(|pattern| pattern.fits(known.family, &known.names.name))
+        };
+        let is_nested = self
+            .messages
+            .iter()
+            .filter(in_scope)
+            .any(|known| known.names.inner.contains(&&**first));
+        if is_nested { path.tail() } else { path }
+    }
+}
+
+/// Joins consecutive names that together are one name: `m_id.m_full`.
+pub(super) fn joined(path: Path, is_known: &dyn Fn(&str) -> bool) -> Path {
+    let steps = path.steps();
+    let mut joined: Vec<Step> = Vec::new();
+    let mut rest = steps;
+    while let Some((first, others)) = rest.split_first() {
+        let mut taken = 1;
+        let mut step = first.clone();
+        if let Step::Name(name) = first {
+            let mut whole = name.to_string();
+            for (index, other) in others.iter().enumerate() {
+                let Step::Name(other) = other else { break };
+                whole.push('.');
+                whole.push_str(other);
+                if is_known(&whole) {
+                    (taken, step) = (index + 2, Step::Name(whole.as_str().into()));
+                }
+            }
+        }
+        joined.push(step);
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    if joined.len() == steps.len() { path } else { Path::new(joined) }
+}
