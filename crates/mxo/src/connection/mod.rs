@@ -77,7 +77,6 @@ mod endpoint;
 mod event;
 mod inbox;
 mod keyring;
-mod missing;
 mod outbox;
 mod packets;
 mod relay;
