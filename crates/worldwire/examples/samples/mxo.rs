@@ -123,9 +123,7 @@ impl Stage {
             section.operation(operation)?;
         }
         section.end();
-        // The connection writes the ID.
-        let bytes = writer.as_bytes().get(1..).ok_or("a section has an id")?;
-        self.ends[from.index()].sender().send_objects(bytes, time)?;
+        self.ends[from.index()].sender().send_objects(writer.as_bytes(), time)?;
         Ok(())
     }
 
