@@ -97,8 +97,8 @@ pub struct ClientConfig {
     pub hello_unknown: u64,
     /// The bytes after the session id in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
-    /// The interval at which a ping is repeated until an answer arrives, and a hello until the first
-    /// packet does. Default 1 s.
+    /// The interval at which a ping is repeated until an answer arrives, and a hello until the
+    /// first packet does. Default 1 s.
     pub repeat_every: Duration,
     /// The time limit for the server's answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,

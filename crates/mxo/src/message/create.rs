@@ -349,8 +349,8 @@ fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
 }
 
 /// A class that can read all bytes after the count: the count is right, the new view valid, the
-/// tail 0, and a known view or the end follows. Classes whose values are plausible are preferred.
-/// `None` if no class fits, or if classes of different sizes do.
+/// tail 0, and a known view or the end follows. The one with the most plausible values wins. `None`
+/// if no class fits, or if classes of different sizes fit equally well.
 fn guessed<'o>(
     rest: &[u8],
     count: u8,
@@ -363,8 +363,8 @@ fn guessed<'o>(
         let Some(class) = context.objects.class(id) else { continue };
         let Some(fit) = Fit::of(rest, count, class, context, views) else { continue };
         match &found {
-            Some((_, _, best)) if best.is_plausible && !fit.is_plausible => {}
-            Some((_, _, best)) if best.is_plausible == fit.is_plausible => {
+            Some((_, _, best)) if best.plausible > fit.plausible => {}
+            Some((_, _, best)) if best.plausible == fit.plausible => {
                 is_ambiguous |= best.ends != fit.ends;
             }
             _ => (found, is_ambiguous) = (Some((id, class, fit)), false),
@@ -377,8 +377,8 @@ fn guessed<'o>(
 struct Fit {
     /// Where each value ends.
     ends: Vec<u16>,
-    /// Whether positions and orientations are ones that a game could use.
-    is_plausible: bool,
+    /// How many positions and orientations are ones that a game could use; `None` if one is not.
+    plausible: Option<usize>,
 }
 
 impl Fit {
@@ -404,32 +404,36 @@ impl Fit {
         if !ends_here && !is_view(reader.u16("view").ok()?) {
             return None;
         }
-        let (mut end, mut is_plausible) = (0, true);
+        let (mut end, mut plausible) = (0, Some(0));
         let mut ends = Vec::with_capacity(properties.len());
         for property in properties.list() {
             end += u16::try_from(property.bytes().len()).ok()?;
             ends.push(end);
             let kind = class.create().slot(property.index())?.kind();
-            is_plausible &= kind.read(property.bytes()).as_ref().is_some_and(is_plausible_value);
+            plausible = match kind.read(property.bytes()).as_ref().and_then(is_plausible) {
+                None => plausible,
+                Some(true) => plausible.map(|count| count + 1),
+                Some(false) => None,
+            };
         }
-        Some(Self { ends, is_plausible })
+        Some(Self { ends, plausible })
     }
 }
 
-/// Whether a position lies in a world, and an orientation has the length 1. Other values say
-/// nothing.
-fn is_plausible_value(value: &PropertyValue<'_>) -> bool {
+/// Whether a position lies in a world, or an orientation has the length 1. `None` for other values,
+/// which say nothing.
+fn is_plausible(value: &PropertyValue<'_>) -> Option<bool> {
     /// The highest coordinate, far beyond those of the game's districts.
     const FURTHEST: f64 = 1e7;
     // Numbers this close to 0 are not coordinates, but other bytes.
     let is_near = |part: f64| part == 0.0 || (1e-6..=FURTHEST).contains(&part.abs());
-    match value {
+    Some(match value {
         PropertyValue::Vector3d(parts) => parts.iter().all(|part| is_near(*part)),
         PropertyValue::Vector3f(parts) => parts.iter().all(|part| is_near((*part).into())),
         PropertyValue::Quaternion(parts) => {
             let length: f32 = parts.iter().map(|part| part * part).sum();
             (0.9..=1.1).contains(&length)
         }
-        _ => true,
-    }
+        _ => return None,
+    })
 }

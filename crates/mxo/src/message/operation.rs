@@ -23,8 +23,8 @@ pub enum Operation<'d> {
     PendingUpdate(PendingUpdate<'d>),
     /// Updates a view.
     Update(Update<'d>),
-    /// Creates a view of an object of unknown class. Contains all bytes up to the next create, or to
-    /// the end. Only with [`Rules::keep_unknown`](super::Rules::keep_unknown).
+    /// Creates a view of an object of unknown class. Contains all bytes up to the next create, or
+    /// to the end. Only with [`Rules::keep_unknown`](super::Rules::keep_unknown).
     UnknownCreate(UnknownCreate<'d>),
     /// Other remaining bytes that are unreadable. Only with
     /// [`Rules::keep_unknown`](super::Rules::keep_unknown).

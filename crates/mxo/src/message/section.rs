@@ -16,8 +16,8 @@ pub const MAX_OPERATIONS: usize = 32_768;
 
 /// An object section.
 ///
-/// An unreadable [`Operation`] contains all remaining bytes, and is the last one. Only an unreadable
-/// create can be followed by further creates, because their heads can be found.
+/// An unreadable [`Operation`] contains all remaining bytes, and is the last one. Only an
+/// unreadable create can be followed by further creates, because their heads can be found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section<'d> {
     /// The operations, in the order in which to apply them.

@@ -177,8 +177,8 @@ impl Replicator {
     }
 
     /// Sets an object's position, which decides who sees it. If the object has the property
-    /// `Position`, it is set, too: for most classes, only creates contain it, so clients that have a
-    /// view already learn the new position only from movement.
+    /// `Position`, it is set, too: for most classes, only creates contain it, so clients that have
+    /// a view already learn the new position only from movement.
     ///
     /// # Errors
     /// A value error for an object that is gone, and a position that is not finite.

@@ -334,7 +334,8 @@ fn summary(visits: &[Client], returns: u64) {
     }
     if arrived + lost > 0 {
         say(format_args!(
-            "worldwire: {arrived} datagrams arrived, {again} of them twice and {late} late; {lost} were lost"
+            "worldwire: {arrived} datagrams arrived, {again} of them twice and {late} late; \
+             {lost} were lost"
         ));
     }
 }
