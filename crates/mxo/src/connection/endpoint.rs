@@ -76,8 +76,6 @@ pub struct Endpoint {
     last_probe: u64,
     /// Whether the other side has acknowledged a packet.
     is_confirmed: bool,
-    /// Server: whether nothing was acknowledged since a packet was sent.
-    is_owed: bool,
     pub(super) news: VecDeque<News>,
 }
 
@@ -114,7 +112,6 @@ impl Endpoint {
             ping: 0,
             last_probe: 0,
             is_confirmed: false,
-            is_owed: false,
             news: VecDeque::new(),
         }
     }
@@ -327,9 +324,12 @@ impl Endpoint {
                 self.news.push_back(News::Reset);
             }
             _ => {
-                if self.window.newest().is_none() && matches!(self.part, Part::Client(_)) {
+                if let Part::Client(config) = &self.part
+                    && self.window.newest().is_none()
+                {
                     // The server waits for the first acknowledgement.
                     self.ack_at = Some(timers.now());
+                    timers.start(Timer::Beat, config.ping_every);
                 }
                 if !self.window.receive(number) {
                     return false;
@@ -447,7 +447,6 @@ impl Endpoint {
             && self.phase != Phase::Over
         {
             self.sent_packets.send(departure.number, now, cargo);
-            self.is_owed = true;
         }
         self.session.key.seal_datagram(&self.session.ivs.draw(), packet.as_bytes())
     }
@@ -513,7 +512,6 @@ impl Endpoint {
         self.abandon();
         let dropped = self.outbox.clear();
         self.lose(dropped);
-        self.is_owed = false;
         self.unacknowledged.restart();
         self.inbox.restart();
         self.sent_packets.restart(self.outbox.next().saturating_sub(1));
@@ -526,20 +524,13 @@ impl Endpoint {
         self.news.extend(dropped.map(|number| News::Lost(PacketNumber(number))));
     }
 
-    /// Restarts the idle timer. A server does not if the client owes it an acknowledgement: pings
-    /// and hellos are not encrypted, so anyone could keep a connection open with them.
+    /// Restarts the timers of traffic.
     fn on_traffic(&self, timers: &mut Timers) {
-        match &self.part {
-            Part::Client(config) => {
-                let has_heard = self.window.newest().is_some();
-                let beat = if has_heard { config.ping_every } else { config.repeat_every };
-                timers.start(Timer::Idle, config.common.idle_time);
-                timers.start(Timer::Beat, beat);
-            }
-            Part::Server(config) if !self.is_owed => {
-                timers.start(Timer::Idle, config.common.idle_time);
-            }
-            Part::Server(_) => {}
+        timers.start(Timer::Idle, self.common().idle_time);
+        if let Part::Client(config) = &self.part {
+            let has_heard = self.window.newest().is_some();
+            let beat = if has_heard { config.ping_every } else { config.repeat_every };
+            timers.start(Timer::Beat, beat);
         }
     }
 
@@ -556,10 +547,10 @@ impl Endpoint {
         let Part::Server(config) = &self.part else { return };
         if self.phase == Phase::Setup {
             timers.start(Timer::Setup, config.confirm_time);
-            timers.start(Timer::Idle, config.common.idle_time);
             self.phase = Phase::Greeted;
         }
         let trusts_hellos = config.trusts_hellos;
+        self.on_traffic(timers);
         match self.phase {
             Phase::Greeted if trusts_hellos => self.establish(timers),
             Phase::Greeted if self.outbox.packets() == 0 => self.probe(),
@@ -575,8 +566,6 @@ impl Endpoint {
     /// Handles the acknowledgement of a packet.
     fn confirm(&mut self, timers: &mut Timers) {
         self.is_confirmed = true;
-        self.is_owed = false;
-        self.on_traffic(timers);
         if self.phase == Phase::Greeted {
             self.establish(timers);
         }

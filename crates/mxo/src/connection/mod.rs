@@ -12,8 +12,6 @@
 //!   acknowledges one. Until then, objects are refused, RPC messages wait, and the forged address
 //!   receives about six bytes for each byte of the hello. After [`ServerConfig::confirm_time`], the
 //!   connection closes. [`ServerConfig::trusts_hellos`] turns this off.
-//! * A server closes a connection whose client acknowledges nothing for [`Common::idle_time`]
-//!   while packets are in flight, even if it sends pings: anyone could send those.
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
 //!   order. If a packet is lost, its messages are sent again in new packets.
 //! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or

@@ -20,7 +20,7 @@ fn relayed(conditions: Conditions) -> Pair<Connection> {
 #[test]
 fn unchanged_packets_are_forwarded_as_the_same_bytes() {
     let mut pair = relayed(WIRE);
-    for number in 0..60 {
+    for number in 0..90 {
         pair.client.send(&rpc(number)).unwrap();
         pair.server.send(&rpc(number)).unwrap();
         if number > 30 {

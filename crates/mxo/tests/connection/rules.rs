@@ -361,22 +361,3 @@ fn a_server_is_established_by_the_first_acknowledgement() {
     assert_eq!(give(&mut server, &hello), ["client Hello 2, 125..168"]);
     assert_eq!(datagrams(&mut server, Side::Client), Vec::<Vec<u8>>::new());
 }
-
-#[test]
-fn pings_do_not_replace_acknowledgements() {
-    let mut pair = established();
-    let ping = Plain::Ping(7).to_bytes().unwrap();
-    let (server, start) = (&mut pair.server, pair.now);
-    server.send(&rpc(0)).unwrap();
-    // The client sends pings, but acknowledges nothing any more.
-    for second in 0..60 {
-        let now = start + second * SECOND;
-        server.input(now, Side::Client, Input::Datagram(&ping));
-        server.timeout(now);
-        datagrams(server, Side::Client);
-        assert!(server.is_closed() || second < 30, "open after {second} seconds");
-        assert!(!server.is_closed() || second > 28, "closed after {second} seconds");
-    }
-    let last = lines(server).pop();
-    assert_eq!(last.as_deref(), Some("Closed(Timeout(Idle))"));
-}
