@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use worldwire_capture::SyntheticUdp;
 use worldwire_core::connection::{Connection as _, Input};
-use worldwire_core::{Side, Writer};
+use worldwire_core::{Float, Side, Writer};
 use worldwire_mxo::connection::{ClientConfig, Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::RpcMessage;
