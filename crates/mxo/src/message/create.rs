@@ -14,7 +14,7 @@ use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 use super::admin::{COMMAND, CREATE};
 use super::fault::Fault;
 use super::properties::Properties;
-use super::views::{ADMIN_VIEW, Context, SectionViews};
+use super::views::{ADMIN_VIEW, Context, END, SectionViews};
 use crate::schema::{Class, ClassId, Objects};
 use crate::types::Value as PropertyValue;
 
@@ -399,10 +399,19 @@ impl Fit {
         if reader.u8("tail").ok()? != 0 {
             return None;
         }
-        let ends_here = context.rules.unterminated && reader.remaining() == 0;
-        let is_view = |view| view <= ADMIN_VIEW || view == new_view || views.viewed(view).is_some();
-        if !ends_here && !is_view(reader.u16("view").ok()?) {
-            return None;
+        if !(context.rules.unterminated && reader.remaining() == 0) {
+            let view = reader.u16("view").ok()?;
+            let next = reader.rest().first();
+            let is_valid = match view {
+                // Another section of the packet, or padding.
+                END => matches!(next, None | Some(0 | 3..=5)),
+                // Flags without unknown bits.
+                ADMIN_VIEW => matches!(next, Some(..=0x0f)),
+                _ => view == new_view || views.viewed(view).is_some(),
+            };
+            if !is_valid {
+                return None;
+            }
         }
         let (mut end, mut plausible) = (0, Some(0));
         let mut ends = Vec::with_capacity(properties.len());

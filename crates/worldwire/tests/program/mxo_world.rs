@@ -134,6 +134,8 @@ fn a_client_reconnects_and_says_why() {
     while !said.contains("client entered") {
         assert!(serving.log.read_line(&mut said).unwrap() > 0, "{said}");
     }
+    // Meanwhile it has been sent the world.
+    assert_eq!(visit(&serving, &["--seconds", "1"]).0, Some(0));
     drop(serving);
     let mut heard = String::new();
     log.read_line(&mut heard).unwrap();
