@@ -401,10 +401,10 @@ impl Fit {
         }
         if !(context.rules.unterminated && reader.remaining() == 0) {
             let view = reader.u16("view").ok()?;
-            let next = reader.rest().first();
+            let (rest, next) = (reader.rest(), reader.rest().first());
             let is_valid = match view {
                 // Another section of the packet, or padding.
-                END => matches!(next, None | Some(0 | 3..=5)),
+                END => matches!(next, Some(3..=5)) || rest.iter().all(|byte| *byte == 0),
                 // Flags without unknown bits.
                 ADMIN_VIEW => matches!(next, Some(..=0x0f)),
                 _ => view == new_view || views.viewed(view).is_some(),
