@@ -16,7 +16,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_mxo::connection::{Connection, News, ServerConfig, Session, Unit};
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_mxo::message::{END, MPM_ID, Movement, Operation};
+use worldwire_mxo::message::{MPM_ID, Movement, Operation};
 use worldwire_mxo::replicator::{ClientId, Config, Replicator, Spawn};
 use worldwire_mxo::schema::Objects;
 
@@ -47,14 +47,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             connection.input(start.elapsed(), Side::Client, Input::Datagram(&buffer[..length]));
         }
         connection.timeout(start.elapsed());
-        while let Some((event, sender)) = connection.poll() {
+        while let Some(event) = connection.poll_event() {
             match (event, client) {
-                // Anyone can send a hello with a forged address, so the client gets the world only
-                // after it has acknowledged a first, empty section.
-                (Event::News(News::Established), _) => {
-                    sender.send_objects(&END.to_le_bytes(), None)?;
-                }
-                (Event::News(News::Delivered(_)), None) => {
+                // Anyone can send a hello with a forged address. So this is reported only after the
+                // client has acknowledged a packet, and until then `send_objects` refuses.
+                (Event::News(News::Established), None) => {
                     println!("a client enters");
                     client = Some(enter(&mut world)?);
                 }
@@ -79,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if let Some(client) = client {
             while world.poll(client, &mut section)? {
                 // If the queue is full, the section is polled again later.
-                let Ok(number) = connection.sender().send_objects(&section[1..], None) else {
+                let Ok(number) = connection.sender().send_objects(&section, None) else {
                     break;
                 };
                 world.sent(client, number.0)?;

@@ -194,12 +194,18 @@ impl Client {
         self.driving.is_finished()
     }
 
+    /// Waits until the connection ends without [`leave`](Self::leave), and returns the reason. Call
+    /// it until it has returned once.
+    pub async fn ended(&mut self) -> End {
+        (&mut self.driving).await.unwrap_or(End::Cut)
+    }
+
     /// Leaves the world. Waits up to two seconds for the server to acknowledge it. UDP has no
     /// connection close: a server that misses the message, or that does not know it, times the
     /// client out.
-    pub async fn leave(mut self) -> Option<End> {
+    pub async fn leave(mut self) -> End {
         let _ = self.state.leaves.send(true);
-        (&mut self.driving).await.ok()
+        self.ended().await
     }
 }
 

@@ -42,7 +42,8 @@ impl fmt::Display for Difference {
 /// [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json): what the server says the
 /// client should see, and what it sees. Lists at most `most` differences.
 ///
-/// Ignores the time that a server appends to positions of the client's own view.
+/// Ignores the time that a server appends to positions of the client's own view, and the initial
+/// position of an object that moves: it depends on when the view was created.
 #[must_use]
 pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     let (wanted, found) = (by_id(wanted), by_id(found));
@@ -50,7 +51,15 @@ pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     for (view, wanted) in &wanted {
         match found.get(view) {
             None => differences.push(Difference::Missing(*view)),
-            Some(found) => values(*view, "", wanted, found, &mut differences),
+            Some(found) => {
+                let moves = wanted.pointer("/movement/position").is_some();
+                let ignored: &[&str] = if moves {
+                    &["movement.time", "properties.Position"]
+                } else {
+                    &["movement.time"]
+                };
+                values(*view, "", [wanted, found], ignored, &mut differences);
+            }
         }
     }
     let leaked = found.keys().filter(|view| !wanted.contains_key(view));
@@ -64,7 +73,13 @@ fn by_id(views: &Json) -> BTreeMap<u64, &Json> {
     all.filter_map(|view| Some((view.get("view")?.as_u64()?, view))).collect()
 }
 
-fn values(view: u64, path: &str, wanted: &Json, found: &Json, out: &mut Vec<Difference>) {
+fn values(
+    view: u64,
+    path: &str,
+    [wanted, found]: [&Json; 2],
+    ignored: &[&str],
+    out: &mut Vec<Difference>,
+) {
     let (Json::Object(ours), Json::Object(theirs)) = (wanted, found) else {
         if wanted != found {
             let (wanted, found) = (wanted.to_string(), found.to_string());
@@ -75,12 +90,10 @@ fn values(view: u64, path: &str, wanted: &Json, found: &Json, out: &mut Vec<Diff
     let names = ours.keys().chain(theirs.keys().filter(|name| !ours.contains_key(*name)));
     for name in names {
         let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        if field == "movement.time" {
-            continue;
+        if !ignored.contains(&&*field) {
+            let pair = [ours, theirs].map(|map| map.get(name).unwrap_or(&Json::Null));
+            values(view, &field, pair, ignored, out);
         }
-        let none = Json::Null;
-        let [ours, theirs] = [ours, theirs].map(|map| map.get(name).unwrap_or(&none));
-        values(view, &field, ours, theirs, out);
     }
 }
 
@@ -94,6 +107,11 @@ mod tests {
         let wanted = parse(
             r#"[{"view":2,"movement":{"yaw":3}},{"view":3,"properties":{"A":1}},{"view":4}]"#,
         );
+        let wanted_moved =
+            parse(r#"[{"view":3,"properties":{"Position":1},"movement":{"position":2}}]"#);
+        let found_moved =
+            parse(r#"[{"view":3,"properties":{"Position":0},"movement":{"position":2}}]"#);
+        assert_eq!(compare(&wanted_moved, &found_moved, 9), []);
         let found = parse(
             r#"[{"view":2,"movement":{"yaw":3,"time":9}},{"view":3,"properties":{"A":2,"B":1}},
                 {"view":5}]"#,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use worldwire_core::connection::SendError;
 use worldwire_core::{Error, Result, Sampler, Side, Writer};
 use worldwire_mxo::connection::{News, PacketNumber, Sender};
-use worldwire_mxo::message::{MPM_ID, Movement, OWN_VIEW, Operation, Rules, Section, Update};
+use worldwire_mxo::message::{Movement, OWN_VIEW, Operation, Rules, Section, Update};
 use worldwire_mxo::replica::{Notice, Replica};
 use worldwire_mxo::schema::Objects;
 
@@ -116,10 +116,12 @@ impl ClientView {
         self.notices += notices.iter().filter(|notice| is_odd(notice)).count() as u64;
         if self.home.is_none()
             && let Some(own) = self.replica.view(OWN_VIEW)
-            && let Some(position) = own.movement().position
+            && let Some(position) = own.position()
         {
+            #[expect(clippy::cast_possible_truncation, reason = "movements have no more digits")]
+            let position = position.map(|part| part as f32);
             self.home = Some(position);
-            self.movement = Movement { time: None, ..*own.movement() };
+            self.movement = Movement { position: Some(position), time: None, ..*own.movement() };
         }
         Ok(())
     }
@@ -159,11 +161,7 @@ impl ClientView {
         let section = self.section()?;
         let mut writer = Writer::new();
         section.encode(self.replica.objects(), Side::Client, &mut writer)?;
-        let bytes = writer.into_bytes();
-        debug_assert_eq!(bytes.first(), Some(&MPM_ID));
-        let number = sender
-            .send_objects(bytes.get(1..).unwrap_or_default(), None)
-            .map_err(SendError::into_error)?;
+        let number = sender.send_objects(writer.as_bytes(), None).map_err(SendError::into_error)?;
         (self.unacknowledged, self.has_unsent) = (Some(number), false);
         // The client sees its own movement immediately.
         self.replica.apply(&section, Side::Client)?;

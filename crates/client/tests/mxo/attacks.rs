@@ -80,12 +80,12 @@ async fn illegal_sections_disconnect_their_sender() {
     // Updates of other views, creates, deletes of 65,535 views, pending updates of 64 KiB, a
     // truncated section.
     let sections = [
-        &[3, 0, 1, 2, 0, 0, 0][..],
-        &[1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 0, 0, 9, 0, 0, 0, 0],
-        &[1, 0, 1, 0xff, 0xff, 3, 0],
-        &[1, 0, 2, 0xff, 0xff, 3, 0],
-        &[2, 0, 2, 0xff, 0xff, 0xff, 0xff],
-        &[2, 0, 1, 8, 0, 0, 0xc0, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[3, 3, 0, 1, 2, 0, 0, 0][..],
+        &[3, 1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 0, 0, 9, 0, 0, 0, 0],
+        &[3, 1, 0, 1, 0xff, 0xff, 3, 0, 0, 0],
+        &[3, 1, 0, 2, 0xff, 0xff, 3, 0, 0, 0],
+        &[3, 2, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0],
+        &[3, 2, 0, 1, 8, 0, 0, 0xc0, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     ];
     let all = sections.iter().map(|section| section.to_vec());
     rogue(&world, all.cycle().take(30).collect()).await;

@@ -32,7 +32,9 @@ impl Guest {
         let session = |seed| Session::new(OPEN_SESSION, SessionKey::new(&OPEN_KEY), &seed);
         let client = ClientConfig::new(epoch, uid);
         let client = Connection::client(client, session([2; 16]), Duration::ZERO);
-        let server = ServerConfig::new(epoch);
+        // These clients do not reconnect if the first acknowledgements are lost.
+        let confirm_time = Duration::from_secs(60);
+        let server = ServerConfig { confirm_time, ..ServerConfig::new(epoch) };
         let server = Connection::server(server, session([1; 16]), Duration::ZERO);
         let conditions = Conditions {
             latency: Duration::from_millis(60),

@@ -187,3 +187,13 @@ async fn a_leaving_client_disappears_immediately() {
     }
     world.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_learns_why_its_connection_ended() {
+    let world = Running::start(|_| ()).await;
+    let mut visit = world.enter(3).await;
+    world.stop().await;
+    let end = timeout(Duration::from_secs(10), visit.ended()).await.unwrap();
+    assert_eq!(end, worldwire_net::End::Lost);
+    assert!(visit.is_over());
+}

@@ -11,7 +11,7 @@ use worldwire_mxo::login::{
 use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
 use super::definitions::objects;
-use super::unread::unread;
+use super::unread::{unknown_goobj, unread};
 use crate::codec::{Codec, CodecOptions, Remark, read, read_opening, to_bytes};
 use crate::line::{Blob, Line};
 
@@ -80,11 +80,8 @@ fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
 fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
     const KEPT: &str = "the rest is kept as bytes";
     let odd = section.oddities().map(|(_, oddity)| Remark::note(oddity.to_string()));
-    let open = section.operations.last().and_then(|operation| match operation {
-        Operation::UnknownCreate(create) => {
-            let goid = create.head.goid;
-            Some(format!("goobj {goid} has no known class: {KEPT}; give its table with --data"))
-        }
+    let open = section.operations.iter().filter_map(|operation| match operation {
+        Operation::UnknownCreate(create) => Some(unknown_goobj(create.head.goid)),
         Operation::Undecoded(rest) => Some(match rest.fault {
             Fault::UnknownView => format!("view {} is unknown: {KEPT}", rest.view),
             Fault::ServerOnlyCommand => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use worldwire_core::{Diagnostic, Side};
-use worldwire_mxo::schema::{Objects, Tables, csv_fields, is_csv_header};
+use worldwire_mxo::schema::{Objects, Tables, csv_fields, declared_class, is_csv_header};
 
 use super::objects::BlobSections;
 use crate::knowledge::Definitions;
@@ -132,6 +132,8 @@ enum TableFormat {
     Map,
     /// Classes and goobjs as JSON.
     Json,
+    /// The class of each goobj, as the community's servers declare it in C#.
+    Declarations,
 }
 
 impl TableFormat {
@@ -144,6 +146,9 @@ impl TableFormat {
         }
         if lines.by_ref().take(64).any(|line| line.starts_with("#VALUES FOR GOID:")) {
             return Some(Self::Dump);
+        }
+        if text.lines().any(|line| declared_class(line).is_some()) {
+            return Some(Self::Declarations);
         }
         if first.starts_with('{') {
             // Other families use JSON too.
@@ -195,6 +200,7 @@ impl TableFormat {
             Self::Names => tables.read_name_csv(name, text),
             Self::Map => tables.read_map(name, text),
             Self::Json => tables.read_json(name, text),
+            Self::Declarations => tables.read_declarations(name, text),
         }
     }
 
@@ -205,7 +211,7 @@ impl TableFormat {
             Self::Json => 1,
             Self::Table => 2,
             Self::Dump => 3,
-            Self::Map => 4,
+            Self::Map | Self::Declarations => 4,
             Self::Names => 5,
         }
     }
@@ -217,7 +223,7 @@ pub(super) fn may_define(name: &str) -> bool {
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let ending = file.rsplit('.').next().unwrap_or_default();
     match ending {
-        "txt" | "csv" | "objects" => true,
+        "txt" | "csv" | "objects" | "cs" => true,
         "json" => file.contains("goobj") || file.contains("objects"),
         _ => false,
     }
@@ -276,6 +282,11 @@ mod tests {
             ("Armor_A11,11666,\nDoor 2,-1,\n", Some(TableFormat::Names)),
             ("7,11666,\n", Some(TableFormat::Names)),
             ("# mine\n420,364\n421,7\n", Some(TableFormat::Map)),
+            (
+                "namespace x {\n  public AttributeClass364 Object420 = new AttributeClass364();\n}",
+                Some(TableFormat::Declarations),
+            ),
+            ("namespace x {\n  class AttributeClass364 {}\n}", None),
             ("Door,7\n", None),
             ("364,0,Orientation,16,-1\n", Some(TableFormat::Classes)),
             ("420,364\nsomething else\n", None),

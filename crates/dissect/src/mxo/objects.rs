@@ -29,9 +29,11 @@ impl core::fmt::Debug for ObjectSections<'_> {
 }
 
 impl<'o> ObjectSections<'o> {
-    /// The context for decoding sections. Unknown parts of a capture are kept as bytes.
+    /// The context for decoding sections. Unknown classes are guessed from the bytes; what remains
+    /// unknown is kept as bytes.
     pub(super) fn context(&self) -> Context<'o, '_> {
-        Context { objects: self.objects, views: self, from: self.from, rules: Rules::LENIENT }
+        let rules = Rules { guess: true, ..Rules::LENIENT };
+        Context { objects: self.objects, views: self, from: self.from, rules }
     }
 
     /// Whether the section would decode if the other side had sent it.

@@ -33,6 +33,14 @@ pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<
     })
 }
 
+/// Why a create is shown as bytes.
+pub(super) fn unknown_goobj(goid: u16) -> String {
+    format!(
+        "goobj {goid} has no known class, and no known layout fits: its create is kept as bytes; \
+         give its table with --data"
+    )
+}
+
 impl Unread {
     pub(super) fn text(self, section: &Section<'_>, from: Side) -> String {
         let Section::Other { bytes, .. } = section else { return String::new() };

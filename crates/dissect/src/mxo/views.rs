@@ -13,7 +13,7 @@ use worldwire_mxo::replica::{Notice, Replica};
 use worldwire_mxo::schema::Objects;
 
 use super::objects::ObjectSections;
-use super::unread::{Unread, unread};
+use super::unread::{Unread, unknown_goobj, unread};
 use crate::item::Note;
 
 /// The views of one client, tracked through the packets of a capture.
@@ -126,7 +126,10 @@ impl MxoViews {
         self.enter(from, packet)?;
         let packet = self.sections(from).packet(&mut Reader::new(packet))?;
         match from {
-            Side::Client => self.creates.acknowledge(packet.sequence),
+            Side::Client => {
+                self.creates.acknowledge(packet.sequence);
+                self.replica.acknowledged(packet.sequence);
+            }
             Side::Server => self.creates.begin(packet.sequence.local.get()),
         }
         let mut notes = Vec::new();
@@ -254,10 +257,7 @@ impl MxoViews {
 
     fn text(&self, notice: &Notice) -> String {
         match notice {
-            Notice::UnknownCreate { goid } => format!(
-                "goobj {goid} has no known class, so the rest of the packet is not decoded; give \
-                 its table with --data"
-            ),
+            Notice::UnknownCreate { goid } => unknown_goobj(*goid),
             Notice::Undecoded { view, fault: Fault::UnknownView } => {
                 format!(
                     "view {view} is unknown, so the rest of the packet is not decoded: {}",

@@ -97,7 +97,8 @@ pub struct ClientConfig {
     pub hello_unknown: u64,
     /// The bytes after the session id in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
-    /// The interval at which a hello or ping is repeated until an answer arrives. Default 1 s.
+    /// The interval at which a ping is repeated until an answer arrives, and a hello until the
+    /// first packet does. Default 1 s.
     pub repeat_every: Duration,
     /// The time limit for the server's answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,
@@ -128,13 +129,25 @@ pub struct ServerConfig {
     pub common: Common,
     /// The time limit for the client's hello (`Timer::Setup`). Default 30 s.
     pub setup_time: Duration,
+    /// The time limit for the client's first acknowledgement after its hello (`Timer::Setup`).
+    /// Default 5 s.
+    pub confirm_time: Duration,
+    /// Whether a hello establishes the connection, without an acknowledgement. Anyone can send a
+    /// hello with a forged address, to which the server would then send everything. So set this
+    /// only on networks where nobody can. Default false.
+    pub trusts_hellos: bool,
 }
 
 impl ServerConfig {
     /// The defaults. `epoch` is the time since 1970 at zero on the driver's clock.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
-        Self { common: Common::new(epoch), setup_time: Duration::from_secs(30) }
+        Self {
+            common: Common::new(epoch),
+            setup_time: Duration::from_secs(30),
+            confirm_time: Duration::from_secs(5),
+            trusts_hellos: false,
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use super::inbox::Inbox;
 use super::outbox::{Departure, Outbox, Unacknowledged, limit};
 use super::sent_packets::{Cargo, Fate, Outcome, SentPackets};
 use crate::frame::{
-    ACK_BITS, ANSWERS, Hello, Measure, PacketHead, Plain, RccFlags, ReceiveWindow, RpcMessage,
-    SequenceNumber, SequenceWord, ToTheEnd, encode_head,
+    ACK_BITS, ANSWERS, Hello, Measure, OBJECTS, PacketHead, Plain, RccFlags, ReceiveWindow,
+    RpcMessage, SequenceNumber, SequenceWord, ToTheEnd, encode_head,
 };
 
 /// The role, with its settings.
@@ -28,6 +28,9 @@ pub(super) enum Part {
 enum Phase {
     /// No hello was answered yet.
     Setup,
+    /// Server: a hello was answered, perhaps to a forged address. Nothing but probes is sent until
+    /// the client acknowledges one.
+    Greeted,
     Established,
     /// Server: the packet with this number asked the client to reset the sequence. The time of the
     /// next attempt is set at the driver's next input.
@@ -69,6 +72,10 @@ pub struct Endpoint {
     plain_bytes: usize,
     /// The value of the next ping.
     ping: u32,
+    /// Server: packets up to this one with objects were probes.
+    last_probe: u64,
+    /// Whether the other side has acknowledged a packet.
+    is_confirmed: bool,
     pub(super) news: VecDeque<News>,
 }
 
@@ -80,6 +87,8 @@ const MAX_AHEAD: u64 = 1024;
 const MAX_WORD_AGE: u16 = 256;
 /// Limit on plain packets that wait to be sent; beyond it, they are not answered.
 const MAX_PLAIN_BYTES: usize = 256;
+/// The end marker of an object section.
+const END: [u8; 2] = [0, 0];
 /// How many bare acknowledgements are planned together.
 const MAX_BARE: usize = 4;
 
@@ -101,6 +110,8 @@ impl Endpoint {
             plain: VecDeque::new(),
             plain_bytes: 0,
             ping: 0,
+            last_probe: 0,
+            is_confirmed: false,
             news: VecDeque::new(),
         }
     }
@@ -127,6 +138,10 @@ impl Endpoint {
 
     pub(super) fn is_established(&self) -> bool {
         self.phase == Phase::Established
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
     }
 
     /// How many bytes of RPC messages are not acknowledged.
@@ -156,17 +171,29 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Plans a packet with objects.
+    /// Plans a packet with an object section.
     pub(super) fn send_objects(
         &mut self,
-        objects: &[u8],
+        section: &[u8],
         sim_time: Option<Float>,
     ) -> Result<PacketNumber, SendError> {
+        let objects = match section {
+            [OBJECTS, objects @ ..] if objects.ends_with(&END) => objects,
+            [OBJECTS, ..] => {
+                let error = Error::value("a section that ends with 00 00", "no end marker");
+                return Err(SendError::Encode(error));
+            }
+            _ => {
+                let found = section.first().map_or_else(|| "none".to_owned(), u8::to_string);
+                let error = Error::value("a section that begins with its ID, 3", found);
+                return Err(SendError::Encode(error));
+            }
+        };
         let common = self.part.common();
         if self.phase != Phase::Established {
             return Err(SendError::NotEstablished);
         }
-        let (length, most) = (objects.len(), common.max_payload.saturating_sub(6));
+        let (length, most) = (section.len(), common.max_payload.saturating_sub(5));
         limit("bytes of an object section", most, length).map_err(SendError::Encode)?;
         let ahead = self.outbox.next().saturating_sub(self.sent_packets.highest());
         // With nothing in flight, one packet probes whether the network works.
@@ -176,7 +203,7 @@ impl Endpoint {
             return Err(SendError::QueueFull(Error::limit(name, MAX_AHEAD, ahead)));
         }
         let packets = self.outbox.packets() + 1;
-        let bytes = self.outbox.bytes() + crate::crypt::sealed_bytes(length + 20);
+        let bytes = self.outbox.bytes() + crate::crypt::sealed_bytes(length + 19);
         limit("queued messages", common.bounds.queued_messages, packets)
             .and_then(|()| limit("queued bytes", common.bounds.queued_bytes, bytes))
             .map_err(SendError::QueueFull)?;
@@ -217,9 +244,14 @@ impl Endpoint {
                 for _ in 0..ANSWERS {
                     self.push_plain(&Plain::Answer);
                 }
-                self.on_traffic(timers);
+                self.greet(timers);
             }
-            (Plain::Answer, Part::Client(_)) => self.on_traffic(timers),
+            (Plain::Answer, Part::Client(_)) => {
+                self.on_traffic(timers);
+                if self.phase == Phase::Setup {
+                    self.establish(timers);
+                }
+            }
             (Plain::Ping(_), Part::Server(_)) if self.phase != Phase::Setup => {
                 self.push_plain(plain);
                 self.on_traffic(timers);
@@ -292,6 +324,13 @@ impl Endpoint {
                 self.news.push_back(News::Reset);
             }
             _ => {
+                if let Part::Client(config) = &self.part
+                    && self.window.newest().is_none()
+                {
+                    // The server waits for the first acknowledgement.
+                    self.ack_at = Some(timers.now());
+                    timers.start(Timer::Beat, config.ping_every);
+                }
                 if !self.window.receive(number) {
                     return false;
                 }
@@ -301,6 +340,9 @@ impl Endpoint {
                     let mut fates = Vec::new();
                     let next = self.outbox.next_sent();
                     self.sent_packets.acknowledge(timers.now(), word, next, &mut fates);
+                    if fates.iter().any(|fate| fate.outcome != Outcome::Lost) {
+                        self.confirm(timers);
+                    }
                     self.settle(fates);
                 }
             }
@@ -344,7 +386,7 @@ impl Endpoint {
     pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
         let asks = match self.phase {
             Phase::Resetting { again_at, .. } => Some(again_at.unwrap_or(now)),
-            Phase::Setup | Phase::Established | Phase::Over => None,
+            Phase::Setup | Phase::Greeted | Phase::Established | Phase::Over => None,
         };
         let lost_at = match self.sent_packets.is_fresh() {
             true => Some(now),
@@ -380,7 +422,7 @@ impl Endpoint {
         self.phase = Phase::Over;
         self.abandon();
         let dropped = self.outbox.drop_objects();
-        self.news.extend(dropped.into_iter().map(|number| News::Lost(PacketNumber(number))));
+        self.lose(dropped);
     }
 
     fn abandon(&mut self) {
@@ -411,11 +453,13 @@ impl Endpoint {
 
     /// Plans packets for messages and acknowledgements that can be sent now.
     fn plan(&mut self, now: Duration) {
-        if self.phase != Phase::Established {
+        if !matches!(self.phase, Phase::Greeted | Phase::Established) {
             return;
         }
         let common = self.part.common();
-        while let Some((number, message)) = self.unacknowledged.next(common.max_ahead.into()) {
+        while self.phase == Phase::Established
+            && let Some((number, message)) = self.unacknowledged.next(common.max_ahead.into())
+        {
             let in_flight = self.sent_packets.rpc_packets() + self.outbox.packets();
             let ahead = self.outbox.next().saturating_sub(self.sent_packets.highest());
             let is_close = ahead <= MAX_AHEAD || in_flight == 0;
@@ -445,6 +489,12 @@ impl Endpoint {
     fn settle(&mut self, fates: Vec<Fate>) {
         for Fate { number, cargo, outcome } in fates {
             match cargo {
+                Cargo::Objects if number.0 <= self.last_probe => {
+                    let is_needed = self.phase == Phase::Greeted && self.outbox.packets() == 0;
+                    if outcome == Outcome::Lost && is_needed {
+                        self.probe();
+                    }
+                }
                 Cargo::Rpc(ranges) => {
                     self.unacknowledged.settle(&ranges, outcome == Outcome::Arrived);
                 }
@@ -460,27 +510,65 @@ impl Endpoint {
     /// Resets the sequence and forgets everything sent.
     fn restart(&mut self) {
         self.abandon();
-        let lost = self.outbox.clear().into_iter().map(|number| News::Lost(PacketNumber(number)));
-        self.news.extend(lost);
+        let dropped = self.outbox.clear();
+        self.lose(dropped);
         self.unacknowledged.restart();
         self.inbox.restart();
         self.sent_packets.restart(self.outbox.next().saturating_sub(1));
         self.ack_at = None;
     }
 
-    /// Restarts the idle timer, and completes setup.
-    fn on_traffic(&mut self, timers: &mut Timers) {
+    /// Reports dropped packets with objects as lost.
+    fn lose(&mut self, dropped: Vec<u64>) {
+        let dropped = dropped.into_iter().filter(|number| *number > self.last_probe);
+        self.news.extend(dropped.map(|number| News::Lost(PacketNumber(number))));
+    }
+
+    /// Restarts the timers of traffic.
+    fn on_traffic(&self, timers: &mut Timers) {
         timers.start(Timer::Idle, self.common().idle_time);
         if let Part::Client(config) = &self.part {
-            timers.start(Timer::Beat, config.ping_every);
+            let has_heard = self.window.newest().is_some();
+            let beat = if has_heard { config.ping_every } else { config.repeat_every };
+            timers.start(Timer::Beat, beat);
         }
-        if self.phase != Phase::Setup {
-            return;
-        }
+    }
+
+    /// Completes setup.
+    fn establish(&mut self, timers: &mut Timers) {
         self.phase = Phase::Established;
         timers.stop(Timer::Setup);
         self.news.push_back(News::Established);
         self.plan(timers.now());
+    }
+
+    /// Server: handles a hello from a client that has not sent packets yet.
+    fn greet(&mut self, timers: &mut Timers) {
+        let Part::Server(config) = &self.part else { return };
+        if self.phase == Phase::Setup {
+            timers.start(Timer::Setup, config.confirm_time);
+            self.phase = Phase::Greeted;
+        }
+        let trusts_hellos = config.trusts_hellos;
+        self.on_traffic(timers);
+        match self.phase {
+            Phase::Greeted if trusts_hellos => self.establish(timers),
+            Phase::Greeted if self.outbox.packets() == 0 => self.probe(),
+            _ => {}
+        }
+    }
+
+    /// Server: plans an empty section, for the client to acknowledge.
+    fn probe(&mut self) {
+        self.last_probe = self.outbox.plan_objects(&END, None);
+    }
+
+    /// Handles the acknowledgement of a packet.
+    fn confirm(&mut self, timers: &mut Timers) {
+        self.is_confirmed = true;
+        if self.phase == Phase::Greeted {
+            self.establish(timers);
+        }
     }
 
     /// Client: sends a hello or a ping.
@@ -488,7 +576,8 @@ impl Endpoint {
         let Part::Client(config) = &self.part else { return timers.stop(Timer::Beat) };
         // Repeats until an answer arrives.
         timers.start(Timer::Beat, config.repeat_every);
-        if self.phase == Phase::Setup {
+        // Until a packet arrives, the server may be waiting for an acknowledgement.
+        if self.phase == Phase::Setup || self.window.newest().is_none() {
             let mut block = [0; 16];
             let (id, rest) = block.split_at_mut(4);
             id.copy_from_slice(&self.session.id.to_le_bytes());

@@ -12,7 +12,8 @@ use crate::frame::{Hello, RccFlags, SequenceNumber};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// The server answered the hello, so messages may be sent. Observers do not report this.
+    /// Messages may be sent: the server answered the hello, or the client acknowledged a packet.
+    /// Observers do not report this.
     Established,
     /// An object packet arrived (clients and servers). Each packet is reported once, as delivered
     /// or lost; a lost one can be [late](Self::Late) afterwards.

@@ -8,8 +8,10 @@
 //! * A server ignores a hello once it has received packets from the client: a second client at the
 //!   same address needs another connection. A client reads no packets before the answer.
 //! * A hello can come from a forged address, which would then receive everything a server sends. So
-//!   send an empty section (`[0, 0]`) first, and the world only after its [`News::Delivered`] or
-//!   [`News::Late`].
+//!   a server answers it with an empty object section, and is not established until the client
+//!   acknowledges one. Until then, objects are refused, RPC messages wait, and the forged address
+//!   receives about six bytes for each byte of the hello. After [`ServerConfig::confirm_time`], the
+//!   connection closes. [`ServerConfig::trusts_hellos`] turns this off.
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
 //!   order. If a packet is lost, its messages are sent again in new packets.
 //! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or
@@ -77,7 +79,6 @@ mod endpoint;
 mod event;
 mod inbox;
 mod keyring;
-mod missing;
 mod outbox;
 mod packets;
 mod relay;

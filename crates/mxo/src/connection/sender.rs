@@ -106,16 +106,17 @@ impl Sender {
         Self { half: SendHalf::new(role, [(); 2].map(|()| Way::new(bounds)), now) }
     }
 
-    /// Sends an object section (clients and servers). `section` is the bytes after the id,
-    /// including the terminator; `sim_time` is sent with it. Returns the number of its packet,
-    /// which carries nothing else. Delivery is not guaranteed:
-    /// [`News::Delivered`](super::News::Delivered) or [`News::Lost`](super::News::Lost) reports
-    /// the outcome later.
+    /// Sends an object section (clients and servers), from its ID 3 to its end marker `00 00`, as
+    /// [`Replicator::poll`](crate::replicator::Replicator::poll) composes it. `sim_time` is sent
+    /// with it. Returns the number of its packet, which carries nothing else. Delivery is not
+    /// guaranteed: [`News::Delivered`](super::News::Delivered) or
+    /// [`News::Lost`](super::News::Lost) reports the outcome later.
     ///
     /// # Errors
-    /// [`SendError::Encode`], if it does not fit into a packet; [`SendError::QueueFull`], if too
-    /// much is queued or unacknowledged: retry after the next delivery or loss. Also
-    /// [`SendError::NotEstablished`], [`SendError::Role`] and [`SendError::Closed`].
+    /// [`SendError::Encode`], if it is not a section or does not fit into a packet;
+    /// [`SendError::QueueFull`], if too much is queued or unacknowledged: retry after the next
+    /// delivery or loss. [`SendError::NotEstablished`], on a server also while the client has not
+    /// acknowledged anything. Also [`SendError::Role`] and [`SendError::Closed`].
     pub fn send_objects(
         &mut self,
         section: &[u8],
@@ -137,6 +138,16 @@ impl Sender {
     pub fn reset(&mut self) -> Result<(), SendError> {
         self.half.closing.check_open()?;
         self.endpoint()?.reset()
+    }
+
+    /// Whether the other side has acknowledged a packet, which proves that it receives what is
+    /// sent to its address (clients and servers).
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        match &self.half.role {
+            Role::Endpoint(endpoint) => endpoint.is_confirmed(),
+            Role::Observer(_) | Role::Relay(_) => false,
+        }
     }
 
     /// How many bytes of RPC messages are not acknowledged.

@@ -1,7 +1,6 @@
 //! The stream of one side's datagrams.
 
-use super::missing::Missing;
-use crate::frame::{PacketHead, RccFlags, ReceiveWindow};
+use crate::frame::{Missing, PacketHead, RccFlags, ReceiveWindow};
 
 /// The stream of one side's datagrams.
 #[derive(Debug, Default)]

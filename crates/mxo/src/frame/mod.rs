@@ -10,6 +10,7 @@
 
 mod count;
 mod datagram;
+mod missing;
 mod packet;
 mod plain;
 mod rpc;
@@ -28,6 +29,6 @@ pub use sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumbe
 pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
 pub use window::ReceiveWindow;
 
-pub(crate) use count::PacketCount;
+pub(crate) use missing::Missing;
 pub(crate) use packet::{HEAD_BYTES, encode_head};
 pub(crate) use window::MAX_ACK_AGE;

@@ -59,7 +59,11 @@ impl Family for Run {
         match data.first() {
             Some(b'o') => {
                 let length = sampler.length(1400);
-                self.sent.extend(sender.send_objects(&sampler.bytes(length), None));
+                let section = [&[3], &*sampler.bytes(length), &[0, 0]].concat();
+                let sent = sender.send_objects(&section, None);
+                let is_safe = self.role == Role::Client || sender.is_confirmed();
+                assert!(sent.is_err() || is_safe, "objects for an address that may be forged");
+                self.sent.extend(sent);
             }
             Some(b'r') => _ = sender.reset(),
             _ => {

@@ -26,6 +26,11 @@ pub(super) const TARGETS: &[Target] = &[
         seeds: || vec![b"goid,class_id\n12,player\n# door\n420, door364\n".to_vec()],
     },
     Target {
+        name: "mxo_table_declarations",
+        run: |data| loader(data, Tables::read_declarations),
+        seeds: || vec![b"public AttributeClass364 Object420 = new AttributeClass364();\n".to_vec()],
+    },
+    Target {
         name: "mxo_table_dump",
         run: |data| loader(data, Tables::read_dump),
         seeds: dump_seeds,

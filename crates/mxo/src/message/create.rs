@@ -14,8 +14,9 @@ use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 use super::admin::{COMMAND, CREATE};
 use super::fault::Fault;
 use super::properties::Properties;
-use super::views::{ADMIN_VIEW, Context};
+use super::views::{ADMIN_VIEW, Context, END, SectionViews};
 use crate::schema::{Class, ClassId, Objects};
+use crate::types::Value as PropertyValue;
 
 /// Bit 2 of the flags: a dynamic object, not one of the static world.
 const DYNAMIC: u8 = 0x04;
@@ -102,11 +103,12 @@ impl<'d> Create<'d> {
         reader: &mut Reader<'d, T>,
         flags: u8,
         context: &Context<'n, '_>,
+        views: &SectionViews<'_>,
     ) -> Result<Self> {
         let objects = context.objects;
         let head = CreateHead::decode(reader, flags, objects)?;
         let CreateHead { goid, world_id, spawn_seq, count, .. } = head;
-        let (class, layout, guess) = Self::class(reader, &head, context)?;
+        let (class, layout, guess) = Self::class(reader, &head, context, views)?;
         if T::ON {
             let here = reader.place();
             reader.leaf_from(
@@ -150,13 +152,14 @@ impl<'d> Create<'d> {
         reader: &Reader<'d, T>,
         head: &CreateHead,
         context: &Context<'n, '_>,
+        views: &SectionViews<'_>,
     ) -> Result<(ClassId, &'n Class, bool)> {
         let goid = head.goid;
         if let Some((id, class)) = context.objects.class_of(goid) {
             return Ok((id, class, false));
         }
         if context.rules.guess
-            && let Some((id, class)) = guessed(reader.rest(), head.count, context.objects)
+            && let Some((id, class)) = guessed(reader.rest(), head.count, context, views)
         {
             return Ok((id, class, true));
         }
@@ -346,38 +349,100 @@ fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
 }
 
 /// A class that can read all bytes after the count: the count is right, the new view valid, the
-/// tail 0, and the AdminView or the end follows. `None` if no class fits, or if classes of
-/// different sizes do.
-fn guessed<'o>(rest: &[u8], count: u8, objects: &'o Objects) -> Option<(ClassId, &'o Class)> {
-    let mut found: Option<(ClassId, &Class, Vec<u16>)> = None;
-    for id in objects.shapes().iter() {
-        let Some(class) = objects.class(id) else { continue };
-        let Some(ends) = fit(rest, count, class) else { continue };
+/// tail 0, and a known view or the end follows. The one with the most plausible values wins. `None`
+/// if no class fits, or if classes of different sizes fit equally well.
+fn guessed<'o>(
+    rest: &[u8],
+    count: u8,
+    context: &Context<'o, '_>,
+    views: &SectionViews<'_>,
+) -> Option<(ClassId, &'o Class)> {
+    let mut found: Option<(ClassId, &Class, Fit)> = None;
+    let mut is_ambiguous = false;
+    for id in context.objects.shapes().iter() {
+        let Some(class) = context.objects.class(id) else { continue };
+        let Some(fit) = Fit::of(rest, count, class, context, views) else { continue };
         match &found {
-            None => found = Some((id, class, ends)),
-            Some((_, _, others)) if *others == ends => {}
-            Some(_) => return None,
+            Some((_, _, best)) if best.plausible > fit.plausible => {}
+            Some((_, _, best)) if best.plausible == fit.plausible => {
+                is_ambiguous |= best.ends != fit.ends;
+            }
+            _ => (found, is_ambiguous) = (Some((id, class, fit)), false),
         }
     }
-    found.map(|(id, class, _)| (id, class))
+    found.filter(|_| !is_ambiguous).map(|(id, class, _)| (id, class))
 }
 
-/// Where each value ends, if the bytes are properties of this class.
-fn fit(rest: &[u8], count: u8, class: &Class) -> Option<Vec<u16>> {
-    let mut reader = Reader::new(rest);
-    let properties =
-        Properties::decode_with_room(&mut reader, class.create(), count.into()).ok()?;
-    if properties.len() != usize::from(count) || reader.u16("new_view").ok()? <= ADMIN_VIEW {
-        return None;
+/// How a class fits the bytes of a create.
+struct Fit {
+    /// Where each value ends.
+    ends: Vec<u16>,
+    /// How many positions and orientations are ones that a game could use; `None` if one is not.
+    plausible: Option<usize>,
+}
+
+impl Fit {
+    fn of(
+        rest: &[u8],
+        count: u8,
+        class: &Class,
+        context: &Context<'_, '_>,
+        views: &SectionViews<'_>,
+    ) -> Option<Self> {
+        let mut reader = Reader::new(rest);
+        let properties =
+            Properties::decode_with_room(&mut reader, class.create(), count.into()).ok()?;
+        let new_view = reader.u16("new_view").ok()?;
+        if properties.len() != usize::from(count) || new_view <= ADMIN_VIEW {
+            return None;
+        }
+        if reader.u8("tail").ok()? != 0 {
+            return None;
+        }
+        if !(context.rules.unterminated && reader.remaining() == 0) {
+            let view = reader.u16("view").ok()?;
+            let (rest, next) = (reader.rest(), reader.rest().first());
+            let is_valid = match view {
+                // Another section of the packet, or padding.
+                END => matches!(next, Some(3..=5)) || rest.iter().all(|byte| *byte == 0),
+                // Flags without unknown bits.
+                ADMIN_VIEW => matches!(next, Some(..=0x0f)),
+                _ => view == new_view || views.viewed(view).is_some(),
+            };
+            if !is_valid {
+                return None;
+            }
+        }
+        let (mut end, mut plausible) = (0, Some(0));
+        let mut ends = Vec::with_capacity(properties.len());
+        for property in properties.list() {
+            end += u16::try_from(property.bytes().len()).ok()?;
+            ends.push(end);
+            let kind = class.create().slot(property.index())?.kind();
+            plausible = match kind.read(property.bytes()).as_ref().and_then(is_plausible) {
+                None => plausible,
+                Some(true) => plausible.map(|count| count + 1),
+                Some(false) => None,
+            };
+        }
+        Some(Self { ends, plausible })
     }
-    if reader.u8("tail").ok()? != 0 || reader.u16("view").ok()? > ADMIN_VIEW {
-        return None;
-    }
-    let mut end = 0;
-    let mut ends = Vec::with_capacity(properties.len());
-    for property in properties.list() {
-        end += u16::try_from(property.bytes().len()).ok()?;
-        ends.push(end);
-    }
-    Some(ends)
+}
+
+/// Whether a position lies in a world, or an orientation has the length 1. `None` for other values,
+/// which say nothing.
+fn is_plausible(value: &PropertyValue<'_>) -> Option<bool> {
+    /// The highest coordinate, far beyond those of the game's districts.
+    const FURTHEST: f64 = 1e7;
+    // Numbers this close to 0 are not coordinates, but other bytes.
+    let is_near = |part: f64| part == 0.0 || (1e-6..=FURTHEST).contains(&part.abs());
+    Some(match value {
+        PropertyValue::Vector3d(parts) => parts.iter().all(|part| is_near(*part)),
+        PropertyValue::Vector3f(parts) => parts.iter().all(|part| is_near((*part).into())),
+        PropertyValue::Quaternion(parts) => {
+            let length: f32 = parts.iter().map(|part| part * part).sum();
+            (0.9..=1.1).contains(&length)
+        }
+        _ => return None,
+    })
 }

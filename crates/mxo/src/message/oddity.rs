@@ -32,7 +32,7 @@ impl Section<'_> {
         let of = |(index, operation): (usize, &Operation<'_>)| {
             oddities(operation).into_iter().flatten().map(move |oddity| (Some(index), oddity))
         };
-        let rest = self.operations.last().is_some_and(Operation::is_rest);
+        let rest = self.operations.last().is_some_and(|last| last.fault().is_some());
         let end = (self.unterminated && !rest).then_some((None, Oddity::Unterminated));
         self.operations.iter().enumerate().flat_map(of).chain(end)
     }

@@ -23,8 +23,8 @@ pub enum Operation<'d> {
     PendingUpdate(PendingUpdate<'d>),
     /// Updates a view.
     Update(Update<'d>),
-    /// Creates a view of an object of unknown class. Contains all remaining bytes. Only with
-    /// [`Rules::keep_unknown`](super::Rules::keep_unknown).
+    /// Creates a view of an object of unknown class. Contains all bytes up to the next create, or
+    /// to the end. Only with [`Rules::keep_unknown`](super::Rules::keep_unknown).
     UnknownCreate(UnknownCreate<'d>),
     /// Other remaining bytes that are unreadable. Only with
     /// [`Rules::keep_unknown`](super::Rules::keep_unknown).
@@ -45,7 +45,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// Why the operation is unreadable, if it holds the unreadable rest of a section.
+    /// Why the operation is unreadable, if it is kept as bytes.
     #[must_use]
     pub const fn fault(&self) -> Option<Fault> {
         match self {
@@ -53,11 +53,6 @@ impl<'d> Operation<'d> {
             Self::Undecoded(rest) => Some(rest.fault),
             _ => None,
         }
-    }
-
-    /// Whether it contains all remaining bytes.
-    pub(super) const fn is_rest(&self) -> bool {
-        self.fault().is_some()
     }
 
     /// Keeps what is unreadable because of this fault.
@@ -123,7 +118,7 @@ impl<'d> Operation<'d> {
                 reader.shown("flags", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()))?[0];
             Ok(match flags & COMMAND {
                 CREATE => {
-                    let create = Create::decode(reader, flags, context)?;
+                    let create = Create::decode(reader, flags, context, views)?;
                     let viewed = Viewed { class: create.class, guess: create.guess };
                     views.create(create.new_view, viewed);
                     Self::Create(create)

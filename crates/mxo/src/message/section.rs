@@ -16,7 +16,8 @@ pub const MAX_OPERATIONS: usize = 32_768;
 
 /// An object section.
 ///
-/// An unreadable [`Operation`] contains all remaining bytes, and is the last one.
+/// An unreadable [`Operation`] contains all remaining bytes, and is the last one. Only an
+/// unreadable create can be followed by further creates, because their heads can be found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section<'d> {
     /// The operations, in the order in which to apply them.
@@ -106,9 +107,9 @@ impl<'d> Section<'d> {
                     }
                 })
             })?;
-            let last = operation.is_rest();
+            let is_rest = operation.fault().is_some() && reader.remaining() == 0;
             self.operations.push(operation);
-            if last {
+            if is_rest {
                 self.unterminated = true;
                 return Ok(());
             }
@@ -150,17 +151,22 @@ impl<'d> Section<'d> {
             operations
                 .push(operation.map_err(|error| error.inside_item(index).inside("operations"))?);
         }
-        // An unreadable operation contains all remaining bytes.
-        let rest = operations.iter().enumerate().find(|(_, operation)| operation.is_rest());
-        if let Some((index, operation)) = rest.filter(|(index, _)| index + 1 < operations.len()) {
-            let wanted = format!("{} as the last operation", operation.name());
-            let error = Error::value(wanted, "more after it");
-            return Err(error.inside_item(index).inside("operations"));
+        // An unreadable operation contains everything up to the next create.
+        let is_create =
+            |one: &Operation<'_>| matches!(one, Operation::Create(_) | Operation::UnknownCreate(_));
+        for (index, pair) in operations.windows(2).enumerate() {
+            let [one, next] = pair else { continue };
+            if one.fault().is_some() && !(is_create(one) && is_create(next)) {
+                let wanted = format!("{} as the last operation", one.name());
+                let error = Error::value(wanted, "more after it");
+                return Err(error.inside_item(index).inside("operations"));
+            }
         }
+        let has_rest = operations.last().is_some_and(|last| last.fault().is_some());
         let unterminated = match end {
             Some(Json::Null) => true,
-            None if rest.is_some() => true,
-            Some(end) if rest.is_some() => {
+            None if has_rest => true,
+            Some(end) if has_rest => {
                 return Err(
                     json::expected("null, after an unreadable operation", end).inside("end")
                 );

@@ -10,12 +10,12 @@ use super::fault::{Fault, NAMES};
 use super::views::END;
 use crate::schema::Objects;
 
-/// A create of an object of unknown class: its head, and everything after the count.
+/// A create of an object of unknown class: its head, and everything up to the next create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate<'d> {
     /// The part whose layout does not depend on the class.
     pub head: CreateHead,
-    /// The properties, the new view, and whatever follows in the section.
+    /// The properties, the new view, and whatever follows up to the next create.
     pub bytes: Cow<'d, [u8]>,
 }
 
@@ -35,7 +35,8 @@ impl<'d> UnknownCreate<'d> {
             let flags =
                 reader.shown("flags", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()))?[0];
             let head = CreateHead::decode(reader, flags, objects)?;
-            let bytes = Cow::Borrowed(reader.bytes("bytes", reader.remaining())?);
+            let length = next_create(reader.rest()).unwrap_or_else(|| reader.remaining());
+            let bytes = Cow::Borrowed(reader.bytes("bytes", length)?);
             Ok(Self { head, bytes })
         })
     }
@@ -58,6 +59,21 @@ impl<'d> UnknownCreate<'d> {
         fields.end()?;
         Ok(UnknownCreate { head, bytes })
     }
+}
+
+/// Where the next create begins: after a tail of 0, with the AdminView, known flags, and the magic
+/// number in its place. These are 48 bits, so it is hardly a coincidence.
+fn next_create(rest: &[u8]) -> Option<usize> {
+    /// A presence byte, the new view and the tail.
+    const LEAST: usize = 4;
+    let is_create = |bytes: &[u8]| {
+        matches!(
+            bytes,
+            [0, 1, 0, 0x0c, _, _, _, 0xcd, 0xab, ..]
+                | [0, 1, 0, 0x08, _, _, _, _, _, _, _, 0xcd, 0xab, ..]
+        )
+    };
+    (LEAST..rest.len()).find(|at| rest.get(at - 1..).is_some_and(is_create))
 }
 
 /// The rest of a section, starting with something unreadable.

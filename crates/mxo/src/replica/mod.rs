@@ -31,7 +31,7 @@
 //! newest value of each property, whatever the order of arrival. Older values, and those for a view
 //! that is gone or for an earlier object with the same ID, change nothing; a [`Notice::Stale`]
 //! reports them. Updates that wait for a create apply after it, whatever their packet numbers, in
-//! packet order.
+//! packet order. If a missing packet may have replaced a view, its updates are guesses.
 
 mod show;
 mod view;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Reader, Result, Side};
 
-use crate::frame::{MAX_NEWER, PacketCount, SequenceNumber};
+use crate::frame::{MAX_ACK_AGE, MAX_NEWER, Missing, SequenceNumber, SequenceWord};
 use crate::message::{
     Context, Create, Delete, Fault, Operation, PendingUpdate, Rules, Section, Update, Viewed, Views,
 };
@@ -115,9 +115,11 @@ pub struct Replica {
     pending_bytes: usize,
     /// The previous object of each ID, and until when it had the ID.
     previous: BTreeMap<u16, PreviousView>,
-    /// The packet counts of each side, by [`Side::index`], and the current packet.
-    counts: [PacketCount; 2],
+    /// The packets of each side that are missing, by [`Side::index`], and the current packet.
+    missing: [Missing; 2],
     now: Option<PacketStamp>,
+    /// The newest packet of the server that is missing, although the client has it.
+    unseen: u64,
 }
 
 /// The pending updates of a view.
@@ -135,6 +137,9 @@ struct PreviousView {
     viewed: Option<Viewed>,
     /// The count of the packet that ended it.
     until: u64,
+    /// The count of the last packet that can be about it. Later ones are about an object whose
+    /// create is missing.
+    is_known_until: u64,
 }
 
 /// What to report about a section.
@@ -148,13 +153,19 @@ struct Report {
 /// deleted since.
 impl Views for Replica {
     fn viewed(&self, view: u16) -> Option<Viewed> {
-        if let Some(PacketStamp { from: Side::Server, count }) = self.now
-            && let Some(previous) =
-                self.previous.get(&view).filter(|previous| count < previous.until)
-        {
-            return previous.viewed;
+        let Some(PacketStamp { from: Side::Server, count }) = self.now else {
+            return self.views.get(&view).map(View::viewed);
+        };
+        if let Some(previous) = self.previous.get(&view).filter(|previous| count < previous.until) {
+            return previous.viewed.filter(|_| count < previous.is_known_until);
         }
-        self.views.get(&view).map(View::viewed)
+        let view = self.views.get(&view)?;
+        // A missing packet may have replaced the view.
+        let missing = self.missing[Side::Server.index()].before(count);
+        let unseen = missing.into_iter().chain([self.unseen].into_iter().filter(|it| *it < count));
+        let is_doubtful = unseen.max().is_some_and(|unseen| view.is_older_than(unseen));
+        let Viewed { class, guess } = view.viewed();
+        Some(Viewed { class, guess: guess || is_doubtful })
     }
 }
 
@@ -175,8 +186,9 @@ impl Replica {
             pending: BTreeMap::new(),
             pending_bytes: 0,
             previous: BTreeMap::new(),
-            counts: Default::default(),
+            missing: Default::default(),
             now: None,
+            unseen: 0,
         }
     }
 
@@ -191,13 +203,40 @@ impl Replica {
     /// sender's clock; after more than 2047 missing packets, the number alone does not tell a new
     /// packet from a late one. Without numbers, sections are treated as in order.
     pub fn packet(&mut self, from: Side, number: SequenceNumber, time: u32) {
-        let count = self.counts[from.index()].take(number, time);
+        let count = self.missing[from.index()].note(number, time);
         self.now = Some(PacketStamp { from, count });
         // These ended so long ago that anything that can still arrive is newer.
         if self.previous.len() > self.bounds.views / 2 {
-            let newest = self.counts[Side::Server.index()].newest().unwrap_or(0);
+            let newest = self.missing[Side::Server.index()].newest().unwrap_or(0);
             self.previous.retain(|_, previous| previous.until + u64::from(MAX_NEWER) >= newest);
         }
+    }
+
+    /// Takes the acknowledgements of a client's packet, which tell whether a missing packet of the
+    /// server has arrived, and may have replaced views. Until then, and if it has, updates of older
+    /// views are guesses.
+    pub fn acknowledged(&mut self, sequence: SequenceWord) {
+        let [client, server] = &mut self.missing;
+        if server.is_empty() {
+            return;
+        }
+        for number in sequence.acked() {
+            if let Some(count) = server.acknowledged(number)
+                && server.remove(count)
+            {
+                self.unseen = self.unseen.max(count);
+            }
+        }
+        // Packets that the client has not acknowledged by now did not arrive, so the server sends
+        // their contents again, unless the acknowledgement is in a missing packet.
+        let Some(newest) = server.acknowledged(sequence.remote) else { return };
+        let old = newest.saturating_sub(MAX_ACK_AGE.into());
+        if !client.is_empty() {
+            self.unseen = self.unseen.max(server.before(old).unwrap_or(0));
+        }
+        server.forget_before(old);
+        let newest = client.newest().unwrap_or(0);
+        client.forget_before(newest.saturating_sub((4 * MAX_ACK_AGE).into()));
     }
 
     /// Reads a section and applies it. Also returns its length in bytes.
@@ -350,7 +389,7 @@ impl Replica {
     /// The current packet; without numbers, the newest one.
     fn stamp(&self, from: Side) -> PacketStamp {
         let newest =
-            || PacketStamp { from, count: self.counts[from.index()].newest().unwrap_or(0) };
+            || PacketStamp { from, count: self.missing[from.index()].newest().unwrap_or(0) };
         self.now.filter(|now| now.from == from).unwrap_or_else(newest)
     }
 
@@ -366,12 +405,19 @@ impl Replica {
         self.is_previous(view, stamp) || is_behind
     }
 
-    /// Records the end of a view.
+    /// Records the end of a view, or of one that was never seen.
     fn retire(&mut self, view: u16, viewed: Option<Viewed>, stamp: PacketStamp) {
-        let has_room = self.previous.len() < self.bounds.views || self.previous.contains_key(&view);
-        if self.now.is_some() && has_room {
-            self.previous.insert(view, PreviousView { viewed, until: stamp.count });
+        let before = self.previous.get(&view).copied();
+        let has_room = self.previous.len() < self.bounds.views || before.is_some();
+        if self.now.is_none() || !has_room {
+            return;
         }
+        let until = stamp.count;
+        let previous = match (viewed, before) {
+            (None, Some(before)) => PreviousView { until, ..before },
+            _ => PreviousView { viewed, until, is_known_until: until },
+        };
+        self.previous.insert(view, previous);
     }
 
     fn create(&mut self, create: &Create<'_>, stamp: PacketStamp, report: &mut Report) {
@@ -412,10 +458,7 @@ impl Replica {
             if gone.is_none() {
                 report.notices.push(Notice::DeletedUnknown(*view));
             }
-            let viewed = gone.map(|view| view.viewed());
-            let viewed =
-                viewed.or_else(|| self.previous.get(view).and_then(|previous| previous.viewed));
-            self.retire(*view, viewed, stamp);
+            self.retire(*view, gone.map(|view| view.viewed()), stamp);
         }
     }
 

@@ -102,6 +102,11 @@ impl View {
         count < self.created
     }
 
+    /// Whether a packet was sent after the view's create.
+    pub(super) const fn is_older_than(&self, count: u64) -> bool {
+        self.created < count
+    }
+
     /// Whether a create describes this view.
     pub(super) fn is_of(&self, create: &Create<'_>) -> bool {
         (self.goid, self.spawn_seq, self.world_id)
@@ -225,6 +230,19 @@ impl View {
     #[must_use]
     pub const fn movement(&self) -> &Movement {
         &self.movement
+    }
+
+    /// Where the object is: as last moved, or as created.
+    #[must_use]
+    pub fn position(&self) -> Option<[f64; 3]> {
+        if let Some(position) = self.movement.position {
+            return Some(position.map(f64::from));
+        }
+        match self.value("Position")? {
+            Value::Vector3d(position) => Some(position),
+            Value::Vector3f(position) => Some(position.map(f64::from)),
+            _ => None,
+        }
     }
 
     pub(super) fn held(&self) -> Vec<(&str, &Held)> {

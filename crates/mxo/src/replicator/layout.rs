@@ -95,6 +95,8 @@ pub(super) struct Layout {
     /// The size of the values in bytes.
     pub(super) bytes: usize,
     pub(super) orders: [Orders; 2],
+    /// The field of creates with the object's position.
+    pub(super) position: Option<usize>,
     /// The maximum size of a create in bytes.
     max_create: usize,
 }
@@ -107,6 +109,9 @@ impl Layout {
             created: class.create().len(),
             bytes: 0,
             orders: Default::default(),
+            position: class.create().slots().iter().position(|slot| {
+                slot.name() == "Position" && slot.kind() == PropertyType::Vector3d
+            }),
             max_create: 0,
         };
         for slot in class.create().slots() {

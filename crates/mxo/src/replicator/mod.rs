@@ -7,9 +7,9 @@
 //!    [`set_movement`](Replicator::set_movement), [`move_to`](Replicator::move_to),
 //!    [`despawn`](Replicator::despawn).
 //! 2. Call [`tick`](Replicator::tick), which works out which clients need which updates.
-//! 3. For each client, [`poll`](Replicator::poll) sections until there are none left. Send each in
-//!    a packet with [`send_objects`](crate::connection::Sender::send_objects), which takes it
-//!    without its first byte, the ID. Return the packet's number with [`sent`](Replicator::sent).
+//! 3. For each client, [`poll`](Replicator::poll) sections until there are none left. Send each
+//!    with [`send_objects`](crate::connection::Sender::send_objects), and return its packet's
+//!    number with [`sent`](Replicator::sent).
 //! 4. Pass on what the connection reports: [`delivered`](Replicator::delivered),
 //!    [`lost`](Replicator::lost), [`reset`](Replicator::reset).
 //!
@@ -32,7 +32,8 @@
 //!   included.
 //!
 //! A property that its class has only in creates can be set, too. It reaches the clients whose
-//! views are created later.
+//! views are created later. So does the position of an object that moves: if it has the property
+//! `Position`, its creates contain the current one.
 //!
 //! The same calls produce the same bytes: nothing depends on addresses or hashes.
 //!

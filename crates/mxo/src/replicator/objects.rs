@@ -21,7 +21,8 @@ pub struct Spawn<'d> {
     pub goid: u16,
     /// The number of the static world object; `None` for a dynamic object.
     pub world_id: Option<u32>,
-    /// Where it is, which decides who sees it. Clients learn their positions from properties.
+    /// Where it is, which decides who sees it. Clients learn it from the property `Position`, or
+    /// from movement.
     pub position: Point,
     /// Its properties, in the create order of its class.
     pub properties: Properties<'d>,
@@ -76,7 +77,7 @@ impl Replicator {
         }
         self.world.set_movement(index, &spawn.movement, false);
         if let Some(position) = spawn.movement.position {
-            self.world.positions[index as usize] = position.map(f64::from);
+            self.world.place(index, position.map(f64::from));
         }
         self.interest.object_moved(index);
         Ok(ObjectId { index, generation: self.world.objects[index as usize].generation })
@@ -155,7 +156,8 @@ impl Replicator {
     }
 
     /// Sets the fields of an object's movement that are present. A position is also where the
-    /// object is from now on. All clients are sent the movement, including its own.
+    /// object is from now on, as if set with [`move_to`](Self::move_to). All clients are sent the
+    /// movement, including its own.
     ///
     /// # Errors
     /// A value error for an object that is gone or without movement, a script counter, which a
@@ -174,8 +176,9 @@ impl Replicator {
         Some(&self.world.objects[index as usize].movement)
     }
 
-    /// Sets an object's position, which decides who sees it. Clients learn positions only from
-    /// properties or movement.
+    /// Sets an object's position, which decides who sees it. If the object has the property
+    /// `Position`, it is set, too: for most classes, only creates contain it, so clients that have
+    /// a view already learn the new position only from movement.
     ///
     /// # Errors
     /// A value error for an object that is gone, and a position that is not finite.
@@ -198,7 +201,7 @@ impl Replicator {
     }
 
     fn put(&mut self, index: u32, position: Point) {
-        self.world.positions[index as usize] = position;
+        self.world.place(index, position);
         self.interest.object_moved(index);
     }
 }

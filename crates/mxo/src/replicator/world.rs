@@ -207,6 +207,19 @@ impl World {
         self.freshen(index, [other, own]);
     }
 
+    /// Moves an object. If it has a property with its position, later creates contain the new one.
+    pub(super) fn place(&mut self, index: u32, position: Point) {
+        self.positions[index as usize] = position;
+        let object = &self.objects[index as usize];
+        if let Some(field) = self.layout(object).position.filter(|field| object.has(*field)) {
+            let mut bytes = [0; 24];
+            for (part, number) in bytes.as_chunks_mut().0.iter_mut().zip(position) {
+                *part = number.to_le_bytes();
+            }
+            self.set(index, field, &bytes);
+        }
+    }
+
     /// Marks changes to be sent at the next tick.
     fn freshen(&mut self, index: u32, bits: [Mask; 2]) {
         let object = &mut self.objects[index as usize];

@@ -152,37 +152,71 @@ impl Tables {
 
     /// Reads each goobj's class from lines of `goid,class_id`. Read the classes first.
     pub fn read_map(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
+        let pairs = rows(text, MAP_HEADER).map(|line| {
+            let mut fields = csv_fields(line);
+            let pair = fields.next().zip(fields.next()).filter(|_| fields.next().is_none());
+            (line, pair)
+        });
+        self.read_pairs(name, text, pairs)
+    }
+
+    /// Reads each goobj's class from the C# source of the community's servers, which declares
+    /// `AttributeClass364 Object415` for class 364 of goobj 415. Read the classes first.
+    pub fn read_declarations(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
+        let pairs = lines(text).filter_map(|(_, line)| {
+            let (goid, class) = declared_class(line)?;
+            Some((line, Some((goid.into(), class.into()))))
+        });
+        self.read_pairs(name, text, pairs)
+    }
+
+    /// Reads goobjs and their classes, each with its line.
+    fn read_pairs<'t>(
+        &mut self,
+        name: &str,
+        text: &'t str,
+        pairs: impl Iterator<Item = (&'t str, Option<(Cow<'t, str>, Cow<'t, str>)>)>,
+    ) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
-        for line in rows(text, MAP_HEADER) {
-            let fields: Vec<Cow<'_, str>> = csv_fields(line).take(3).collect();
-            let [goid, class] = fields.as_slice() else {
+        for (line, pair) in pairs {
+            let Some((goid, class)) = pair else {
                 let message = format!("wanted goid,class_id, found {}", quoted(line));
                 problems.error(span_of(text, line), message);
                 continue;
             };
-            let span = field_span(text, line, goid);
+            let span = field_span(text, line, &goid);
             let Ok(number) = goid.parse::<u16>() else {
-                let message = format!("wanted a goobj, 0 to 65535, found {}", quoted(goid));
+                let message = format!("wanted a goobj, 0 to 65535, found {}", quoted(&goid));
                 problems.error(span, message);
                 continue;
             };
-            if self.class(class).is_none() {
-                let message = format!("there is no class {}", quoted(class));
+            if self.class(&class).is_none() {
+                let message = format!("there is no class {}", quoted(&class));
                 let help = "read the table of classes first";
-                problems.error_with(field_span(text, line, class), message, help);
+                problems.error_with(field_span(text, line, &class), message, help);
                 continue;
             }
             if !seen.insert(number) {
                 problems.error(span, format!("goobj {number} has a class already"));
                 continue;
             }
-            if let Some(before) = self.reading(name, |tables| tables.set_class(number, class)) {
+            if let Some(before) = self.reading(name, |tables| tables.set_class(number, &class)) {
                 problems.warning(span, before);
             }
         }
         problems.finish()
     }
+}
+
+/// The goobj and the class in a line of C# such as `AttributeClass364 Object415`.
+pub fn declared_class(line: &str) -> Option<(&str, &str)> {
+    let digits = |text: &'_ str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let (_, rest) = line.split_once("AttributeClass")?;
+    let (class, rest) = rest.split_at(digits(rest));
+    let rest = rest.strip_prefix([' ', '\t'])?.trim_start().strip_prefix("Object")?;
+    let goid = &rest[..digits(rest)];
+    (!class.is_empty() && !goid.is_empty()).then_some((goid, class))
 }
 
 /// The lines that are not empty, without a header.

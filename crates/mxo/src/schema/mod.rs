@@ -10,6 +10,7 @@
 //! | `class_id,create_index,name,size,update_index` | classes | [`Tables::read_class_csv`] |
 //! | `name,id,` | names of goobjs | [`Tables::read_name_csv`] |
 //! | `goid,class_id` | the class of each goobj | [`Tables::read_map`] |
+//! | `AttributeClass364 Object415` | the same, as C# source | [`Tables::read_declarations`] |
 //! | `#VALUES FOR GOID: ...` | the community's dump: classes and goobjs | [`Tables::read_dump`] |
 //! | JSON | classes and goobjs | [`Tables::read_json`] |
 //!
@@ -41,7 +42,7 @@ mod table;
 mod tables;
 
 pub use class::{Class, ClassId, MAX_PROPERTIES, Order, Slot, Updates};
-pub use csv::{csv_fields, is_csv_header};
+pub use csv::{csv_fields, declared_class, is_csv_header};
 pub use guess::MAX_SHAPES;
 pub use objects::Objects;
 pub use problems::MAX_PROBLEMS;

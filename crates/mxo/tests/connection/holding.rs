@@ -29,7 +29,7 @@ fn replaced(packet: &[u8], number: u8) -> Vec<u8> {
     let mut packet = Packet::decode(&mut Reader::new(packet), None).unwrap().into_owned();
     for section in &mut packet.sections {
         if let Section::Objects(bytes) = section {
-            *bytes = objects(number).to_vec().into();
+            *bytes = [&objects(number)[..], &[0, 0]].concat().into();
         }
     }
     packet.to_bytes().unwrap()
@@ -40,7 +40,8 @@ fn holding_keeps_its_promises() {
     check(&Family {
         pair: &pair,
         say: &|end, _, number| {
-            end.sender().send_objects(&objects(number), None).unwrap();
+            let section = [&[3][..], &objects(number), &[0, 0]].concat();
+            end.sender().send_objects(&section, None).unwrap();
         },
         number: &|_, bytes| {
             let mut found = bytes.windows(5).filter(|it| **it == objects(it[2]));

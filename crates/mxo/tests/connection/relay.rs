@@ -20,11 +20,11 @@ fn relayed(conditions: Conditions) -> Pair<Connection> {
 #[test]
 fn unchanged_packets_are_forwarded_as_the_same_bytes() {
     let mut pair = relayed(WIRE);
-    for number in 0..60 {
+    for number in 0..90 {
         pair.client.send(&rpc(number)).unwrap();
         pair.server.send(&rpc(number)).unwrap();
         if number > 30 {
-            pair.server.sender().send_objects(&[2, 0, 1, 0, 0], None).unwrap();
+            pair.server.sender().send_objects(&[3, 2, 0, 1, 0, 0], None).unwrap();
         }
         pair.run_until(pair.now + 10 * MILLI, |_, _, _| {});
     }
@@ -153,7 +153,7 @@ fn impossible_decisions_are_refused_by_name() {
         let other = key().open(other[1..17].try_into().unwrap(), &other[17..]).unwrap();
         refused.push(sender.forward(Decision::instead(&other)).unwrap_err().to_string());
         refused.push(sender.forward(Decision::instead(b"no packet")).unwrap_err().to_string());
-        refused.push(sender.send_objects(&[0, 0], None).unwrap_err().to_string());
+        refused.push(sender.send_objects(&[3, 0, 0], None).unwrap_err().to_string());
     }
     refused.push(relay.send(&rpc(1)).unwrap_err().to_string());
     lines(&mut relay);

@@ -13,7 +13,7 @@ use worldwire_mxo::frame::{
 
 use crate::support::{
     EPOCH, MILLI, SECOND, SESSION, client, datagrams, established, key, line, lines, pair, rpc,
-    server, session,
+    server, session, trusting,
 };
 
 /// A client's packet with these sections.
@@ -59,7 +59,7 @@ fn give(server: &mut Connection, datagram: &[u8]) -> Vec<String> {
 fn a_client_repeats_its_hello_until_it_is_answered_or_times_out() {
     let mut client = client();
     client.send(&rpc(0)).unwrap();
-    assert!(client.sender().send_objects(&[0, 0], None).is_err(), "objects are not queued");
+    assert!(client.sender().send_objects(&[3, 0, 0], None).is_err(), "objects are not queued");
     let mut hellos = 0;
     while !client.is_closed() {
         let sent = datagrams(&mut client, Side::Server);
@@ -118,12 +118,12 @@ fn acknowledgements_are_not_acknowledged() {
     assert_eq!(pair.written, before, "acknowledgements cause more datagrams");
     // 50 packets, with an acknowledgement for every seven and every 50 ms.
     assert_eq!(pair.client.sender().unacknowledged_bytes(), 0);
-    assert!(before[1].len() < 35 + 15 * 33, "{} bytes", before[1].len());
+    assert!(before[1].len() < 35 + 49 + 15 * 33, "{} bytes", before[1].len());
 }
 
 #[test]
 fn early_messages_wait_and_none_is_delivered_twice() {
-    let mut server = server();
+    let mut server = trusting();
     greeted(&mut server);
     let third = packet(2, vec![rpcs(2, 1)]);
     assert_eq!(give(&mut server, &third), Vec::<String>::new());
@@ -148,7 +148,7 @@ fn early_messages_wait_and_none_is_delivered_twice() {
 
 #[test]
 fn a_message_too_far_ahead_is_refused_and_not_acknowledged() {
-    let mut server = server();
+    let mut server = trusting();
     greeted(&mut server);
     let far = packet(1, vec![rpcs(512, 1)]);
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_message_too_far_ahead_is_refused_and_not_acknowledged() {
 
 #[test]
 fn an_unrequested_reset_does_not_lift_a_limit() {
-    let mut server = server();
+    let mut server = trusting();
     greeted(&mut server);
     let sequence = SequenceWord { local: SequenceNumber::new(1), ..Default::default() };
     let flags = RccFlags::Always | RccFlags::Reset;
@@ -193,9 +193,7 @@ impl Measure for ToZeros {
 
 #[test]
 fn messages_after_objects_are_read_if_a_measure_finds_their_end() {
-    let (config, session) = (ServerConfig::new(EPOCH), session(Side::Server));
-    let mut server =
-        Connection::server(config, session, Duration::ZERO).measuring(Box::new(ToZeros));
+    let mut server = trusting().measuring(Box::new(ToZeros));
     greeted(&mut server);
     let objects = |bytes: &[u8]| Section::Objects(bytes.to_vec().into());
     let sections = || vec![objects(&[2, 1, 0, 0]), rpcs(0, 1)];
@@ -221,7 +219,7 @@ fn messages_after_objects_are_read_if_a_measure_finds_their_end() {
 #[test]
 fn exceeded_limits_are_named() {
     let refused = |outcome: Result<(), SendError>| outcome.unwrap_err().to_string();
-    let mut config = ServerConfig::new(EPOCH);
+    let mut config = ServerConfig { trusts_hellos: true, ..ServerConfig::new(EPOCH) };
     config.common.bounds.queued_messages = 3;
     let mut server = Connection::server(config, session(Side::Server), Duration::ZERO);
     let long = RpcMessage::new(0x28, &[0; 1294]);
@@ -239,14 +237,20 @@ fn exceeded_limits_are_named() {
     greeted_with(&mut server);
     let sender = server.sender();
     assert_eq!(
-        refused(sender.send_objects(&[0; 1295], None).map(|_| ())),
-        "wanted at most 1294 (bytes of an object section), found 1295"
+        refused(sender.send_objects(&[&[3][..], &[0; 1295]].concat(), None).map(|_| ())),
+        "wanted at most 1295 (bytes of an object section), found 1296"
     );
+    let wrong =
+        [(&[][..], "none"), (&[1, 0, 0], "1"), (&[3], "no end marker"), (&[3, 0], "no end")];
+    for (section, found) in wrong {
+        let error = refused(sender.send_objects(section, None).map(|_| ()));
+        assert!(error.starts_with("wanted a section that ") && error.contains(found), "{error}");
+    }
     for _ in 0..2 {
-        sender.send_objects(&[0, 0], None).unwrap();
+        sender.send_objects(&[3, 0, 0], None).unwrap();
     }
     assert_eq!(
-        refused(sender.send_objects(&[0, 0], None).map(|_| ())),
+        refused(sender.send_objects(&[3, 0, 0], None).map(|_| ())),
         "wanted at most 3 (queued messages), found 4"
     );
     server.close();
@@ -262,7 +266,7 @@ fn greeted_with(server: &mut Connection) {
 
 #[test]
 fn damage_and_stream_input_do_not_close_a_server() {
-    let mut server = server();
+    let mut server = trusting();
     greeted(&mut server);
     let mut wire = packet(1, vec![rpcs(0, 6)]);
     let last = wire.len() - 20;
@@ -293,7 +297,7 @@ fn the_first_sequence_words_are_those_of_the_live_service() {
     let mut pair = pair();
     pair.server.send(&rpc(0)).unwrap();
     pair.run_until(SECOND, |_, _, _| {});
-    let mut server = server();
+    let mut server = trusting();
     greeted(&mut server);
     server.send(&rpc(0)).unwrap();
     let first = packets(&datagrams(&mut server, Side::Client));
@@ -305,4 +309,55 @@ fn the_first_sequence_words_are_those_of_the_live_service() {
     server.send(&rpc(1)).unwrap();
     let second = packets(&datagrams(&mut server, Side::Client));
     assert_eq!(second[0].sequence.to_bytes(), [0x0f, 0, 0x40, 2]);
+}
+
+#[test]
+fn a_hello_is_answered_with_few_bytes_until_it_is_confirmed() {
+    let hello = client().poll_transmit(Side::Server).unwrap();
+    let mut server = server();
+    server.send(&rpc(0)).unwrap();
+    assert_eq!(give(&mut server, &hello), ["client Hello 2, 0..43"]);
+    let mut sent = datagrams(&mut server, Side::Client);
+    // Whatever the application tries, nothing else is sent.
+    while let Some(at) = server.poll_timeout() {
+        assert!(!server.is_established() && !server.sender().is_confirmed());
+        let refused = server.sender().send_objects(&[3, 0, 0], None);
+        assert_eq!(refused, Err(SendError::NotEstablished));
+        server.timeout(at);
+        sent.extend(datagrams(&mut server, Side::Client));
+        assert!(at <= 5 * SECOND, "{at:?}");
+    }
+    assert_eq!(lines(&mut server), ["Closed(Timeout(Setup))"]);
+    let bytes = sent.iter().map(Vec::len).sum::<usize>();
+    assert_eq!((sent.len(), bytes), (5 + 4, 5 * 7 + 4 * 49));
+    let empty = |packet: Packet<'_>| packet.sections == [Section::Objects([0, 0][..].into())];
+    assert!(packets(&sent).into_iter().all(empty));
+}
+
+#[test]
+fn a_server_is_established_by_the_first_acknowledgement() {
+    let hello = client().poll_transmit(Side::Server).unwrap();
+    let mut server = server();
+    server.send(&rpc(0)).unwrap();
+    give(&mut server, &hello);
+    datagrams(&mut server, Side::Client);
+    // A packet alone proves nothing about the address.
+    assert_eq!(give(&mut server, &packet(1, vec![rpcs(0, 1)])), ["client Rpc 0, 43..92"]);
+    assert!(!server.is_established());
+    let acks = SequenceWord {
+        acks: AckBits(1),
+        remote: SequenceNumber::new(1),
+        local: SequenceNumber::new(2),
+    };
+    let acks = Packet::new(1, acks).to_bytes().unwrap();
+    let heard = give(&mut server, &key().seal_datagram(&[2; 16], &acks));
+    // The probe is not reported as delivered.
+    assert_eq!(heard, ["Established", "client Upkeep 2 02, 92..125"]);
+    assert!(server.is_established() && server.sender().is_confirmed());
+    // The message that waited is sent.
+    let sent = packets(&datagrams(&mut server, Side::Client));
+    assert_eq!(sent[0].sections, [rpcs(0, 1)]);
+    // A hello from the past changes nothing.
+    assert_eq!(give(&mut server, &hello), ["client Hello 2, 125..168"]);
+    assert_eq!(datagrams(&mut server, Side::Client), Vec::<Vec<u8>>::new());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use worldwire_core::json::{Json, Style, json};
-use worldwire_core::testing::render;
+use worldwire_core::testing::{hex as field, render, run_vectors};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{ErrorKind, Reader, Result, Side, Tree, Writer};
@@ -737,4 +737,82 @@ fn a_pending_update_may_have_both_forms_if_they_agree() {
     both("01800238080000").unwrap().encode(&OBJECTS, Side::Server, &mut writer).unwrap();
     assert_eq!(writer.as_bytes(), bytes("030100020b00030001800238080000 0000"));
     insta::assert_snapshot!(both("0180023908").unwrap_err(), @"operations[0].pending_update.data: wanted the bytes of the update, found 5 others; omit one of them");
+}
+
+/// All classes, but no goobj has one.
+fn without_classes() -> Objects {
+    let mut tables = Tables::built_in();
+    let goobjs: Vec<u16> = tables.goobjs().map(|(goid, _)| goid).collect();
+    goobjs.into_iter().for_each(|goid| tables.goobj_mut(goid).class = None);
+    tables.compile()
+}
+
+const GUESSING: Rules = Rules { guess: true, ..Rules::LENIENT };
+
+#[test]
+fn guesses_agree_with_known_classes() {
+    let strange = without_classes();
+    let counts = std::sync::Mutex::new((0, 0));
+    run_vectors("mxo", &["transport", "scenarios", "malformed", "bitvectors"], |case| {
+        let Ok(input) = field(case.case, "input") else { return Ok(()) };
+        let read = |objects, rules| {
+            let context = Context::server(objects, &NoViews).with(rules);
+            Section::decode(&mut Reader::new(&input), &context).map(Section::into_owned)
+        };
+        let (Ok(known), Ok(guessed)) = (read(&OBJECTS, Rules::LENIENT), read(&strange, GUESSING))
+        else {
+            return Ok(());
+        };
+        for (known, guessed) in known.operations.iter().zip(&guessed.operations) {
+            let Operation::Create(known) = known else { continue };
+            let Operation::Create(guessed) = guessed else {
+                counts.lock().unwrap().1 += 1;
+                break;
+            };
+            let values = |create: &Create<'_>| -> Vec<Vec<u8>> {
+                create.properties.list().iter().map(|one| one.bytes().to_vec()).collect()
+            };
+            if values(known) != values(guessed) || known.new_view != guessed.new_view {
+                return Err(format!("{guessed:?}"));
+            }
+            counts.lock().unwrap().0 += 1;
+        }
+        Ok(())
+    });
+    let (right, raw) = counts.into_inner().unwrap();
+    assert!(right > 10 && raw * 5 < right, "{right} guessed, {raw} raw");
+}
+
+#[test]
+fn reading_continues_after_a_create_of_unknown_class() {
+    let strange = without_classes();
+    let context = Context::server(&strange, &*VIEWS).with(GUESSING);
+    let kinds = |text: &str| -> Vec<&'static str> {
+        let input = bytes(&text.replace(' ', ""));
+        let section = Section::decode(&mut Reader::new(&input), &context).unwrap();
+        let mut writer = Writer::new();
+        section.encode(&strange, Side::Server, &mut writer).unwrap();
+        assert_eq!(writer.as_bytes(), input);
+        section.operations.iter().map(Operation::name).collect()
+    };
+    // Three layouts have these sizes in some order. Only one has an orientation of length 1 and
+    // coordinates that are not tiny. An update of a known view follows.
+    let turned = "00000000 0000803f 00000000 00000000";
+    let place = "000000004023f0c0 0000000000088140 000000000088d340";
+    let size = "0000803f 0000803f 0000803f";
+    let head = "0100 0c fefe 01 cdab";
+    let update = "0300 01 8002 38080000";
+    let all = format!("03 {head} 03 07 {turned} {place} {size} 0900 00 {update} 0000");
+    assert_eq!(kinds(&all), ["create", "update"]);
+    let input = bytes(&all.replace(' ', ""));
+    let section = Section::decode(&mut Reader::new(&input), &context).unwrap();
+    let Operation::Create(create) = &section.operations[0] else { panic!() };
+    assert!(create.guess && create.properties.list()[1].bytes().len() == 24);
+    // No layout fits, but the next create is found.
+    let strange_create = format!("{head} 04 0f 01020304 0900 00");
+    let create = format!("{head} 03 07 {turned} {place} {size} 0a00 00");
+    let both = format!("03 {strange_create} {create} {strange_create} {create} 0000");
+    assert_eq!(kinds(&both), ["unknown_create", "create", "unknown_create", "create"]);
+    let last = format!("03 {create} {strange_create} {update} 0000");
+    assert_eq!(kinds(&last), ["create", "unknown_create"]);
 }

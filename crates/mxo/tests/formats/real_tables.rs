@@ -20,9 +20,9 @@ fn json_agrees_with_the_built_in_tables() {
     let mut tables = Tables::new();
     assert_eq!(tables.read_json("goobj_tables.json", &text), []);
     let built_in = Tables::built_in();
-    assert_eq!(tables.classes().len(), built_in.classes().len());
-    for class in built_in.classes() {
-        let read = tables.class(class.name()).unwrap();
+    // The built-in tables have more layouts, for guesses.
+    for read in tables.classes() {
+        let class = built_in.class(read.name()).unwrap();
         let names = |class: &worldwire_mxo::schema::Class| -> Vec<_> {
             let slots = class.create().slots().iter();
             slots.map(|slot| (slot.name().to_owned(), slot.kind().size())).collect()

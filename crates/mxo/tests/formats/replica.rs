@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use worldwire_core::json::Style;
 use worldwire_core::{ErrorKind, Result, Sampler, Side};
-use worldwire_mxo::frame::SequenceNumber;
+use worldwire_mxo::frame::{AckBits, SequenceNumber, SequenceWord};
 use worldwire_mxo::message::{
     Create, Delete, Fault, Operation, PendingUpdate, Properties, Rules, Section, Update, Views as _,
 };
@@ -400,4 +400,56 @@ fn views_do_not_depend_on_the_order_of_packets() {
             late.extend(life.iter().filter(|_| below(2) == 0).cloned());
         }
     }
+}
+
+#[test]
+fn a_late_update_of_an_object_that_was_never_seen_has_no_class() {
+    let mut replica = replica();
+    let made = create(&replica, 3, 1);
+    apply_in(&mut replica, 5, vec![made]).unwrap();
+    let gone = Operation::Delete(Delete::of(vec![3]));
+    apply_in(&mut replica, 7, vec![gone.clone()]).unwrap();
+    // The create of the next object is missing.
+    assert_eq!(apply_in(&mut replica, 11, vec![gone]).unwrap(), [Notice::DeletedUnknown(3)]);
+    let mut viewed = |number| {
+        replica.packet(Side::Server, SequenceNumber::new(number), 1);
+        replica.viewed(3)
+    };
+    assert!(viewed(6).is_some_and(|view| !view.guess), "it is about the door");
+    assert_eq!([8, 9, 10, 12].map(&mut viewed), [None; 4]);
+}
+
+#[test]
+fn updates_after_a_gap_that_may_hide_a_create_are_guesses() {
+    let mut replica = replica();
+    let made = create(&replica, 3, 1);
+    apply_in(&mut replica, 5, vec![made.clone()]).unwrap();
+    let is_guess = |replica: &mut Replica, number| {
+        replica.packet(Side::Server, SequenceNumber::new(number), 1);
+        replica.viewed(3).unwrap().guess
+    };
+    assert!(!is_guess(&mut replica, 6) && is_guess(&mut replica, 8));
+    // The missing packet is only late.
+    assert!(!is_guess(&mut replica, 7) && !is_guess(&mut replica, 9));
+    // The client never acknowledges a packet, so it did not arrive.
+    let word = |remote, acks| SequenceWord {
+        acks: AckBits(acks),
+        remote: SequenceNumber::new(remote),
+        local: SequenceNumber::new(1),
+    };
+    assert!(is_guess(&mut replica, 11));
+    replica.packet(Side::Client, SequenceNumber::new(1), 1);
+    replica.acknowledged(word(11, 0b1101));
+    assert!((12..76).all(|number| is_guess(&mut replica, number)));
+    replica.acknowledged(word(75, 1));
+    assert!(!is_guess(&mut replica, 76));
+    // It acknowledges one that is not in the capture.
+    assert!(is_guess(&mut replica, 78));
+    replica.acknowledged(word(78, 0b11));
+    assert!((79..300).all(|number| is_guess(&mut replica, number)));
+    // A new create settles it.
+    let Operation::Create(mut other) = made else { panic!() };
+    other.spawn_seq = 2;
+    apply_in(&mut replica, 300, vec![Operation::Create(other)]).unwrap();
+    assert!(!is_guess(&mut replica, 301));
 }

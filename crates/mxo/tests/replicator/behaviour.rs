@@ -486,3 +486,30 @@ fn properties_only_in_creates_reach_later_views() {
     let property = desk.server.property(DOOR, "Position").unwrap();
     assert_eq!(desk.server.value(door, property).map(<[u8]>::len), Some(24));
 }
+
+#[test]
+fn a_create_contains_the_current_position() {
+    let mut desk = Desk::new(in_order());
+    let agent = desk.server.spawn(Spawn::new(NPC)).unwrap();
+    desk.server.set_value(agent, "Position", &Value::Vector3d([1.0, 2.0, 3.0])).unwrap();
+    let walk = |x: f32| Movement { position: Some([x, 0.0, 7.0]), ..Movement::default() };
+    desk.server.set_movement(agent, &walk(5.0)).unwrap();
+    desk.exchange();
+    desk.exchange();
+    // Where it was created, and where it is.
+    let seen = |desk: &Desk| {
+        let agent = desk.replica.view(3).unwrap();
+        let Some(Value::Vector3d(created)) = agent.value("Position") else { panic!("no position") };
+        (created[0], agent.position().unwrap()[0])
+    };
+    assert_eq!(seen(&desk), (5.0, 5.0));
+    // A client that has the view learns of movement only.
+    desk.server.set_movement(agent, &walk(6.0)).unwrap();
+    assert_eq!(desk.exchange(), "update 3");
+    assert_eq!(seen(&desk), (5.0, 6.0));
+    // One that gets it later is sent the current position.
+    desk.server.reset(desk.client).unwrap();
+    desk.replica.reset();
+    desk.exchange();
+    assert_eq!(Some(seen(&desk).0), Some(6.0));
+}

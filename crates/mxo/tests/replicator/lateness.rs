@@ -113,7 +113,7 @@ impl Late {
         let mut section = Vec::new();
         while self.server.poll(self.client, &mut section).unwrap() {
             // Sections that cannot be sent now are polled again.
-            let Ok(number) = machine.sender().send_objects(&section[1..], None) else { break };
+            let Ok(number) = machine.sender().send_objects(&section, None) else { break };
             self.server.sent(self.client, number.0).unwrap();
             section.clear();
         }

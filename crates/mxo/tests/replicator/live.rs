@@ -65,7 +65,7 @@ impl Live {
         let mut section = Vec::new();
         while server.poll(*client, &mut section).unwrap() {
             // Sections that cannot be sent now are polled again.
-            let Ok(number) = pair.server.sender().send_objects(&section[1..], None) else { break };
+            let Ok(number) = pair.server.sender().send_objects(&section, None) else { break };
             server.sent(*client, number.0).unwrap();
             section.clear();
         }

@@ -1,16 +1,15 @@
 //! Admission of clients, and those that have sent a hello but not yet acknowledged anything.
 //!
 //! A hello can be sent with a forged address, which would then receive the whole world. So the
-//! server answers a hello with an empty section, and admits the client once it acknowledges that.
-//! Until then the client takes no slot.
+//! connection answers a hello with an empty section, and the server admits the client once it
+//! acknowledges that. Until then the client takes no slot.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::oneshot;
 use worldwire_net::{Capacity, Permit, Permits, Refused};
 
 /// The maximum number of clients that wait. Beyond that, the oldest is dropped.
@@ -18,26 +17,18 @@ pub(super) const MAX_WAITING: usize = 1_024;
 /// How long an admitted client may take to acknowledge something after its address sent another
 /// hello.
 pub(super) const ALIVE_TIME: Duration = Duration::from_secs(3);
-/// How often a waiting client is sent an empty section: datagrams and acknowledgements get lost.
-const ASK_EVERY: Duration = Duration::from_millis(800);
-/// How long a client may take to acknowledge something after its hello.
-pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 
 /// The clients of a world.
 #[derive(Debug)]
 pub(crate) struct Admission {
     permits: Permits,
     /// The oldest first. Some may have stopped waiting.
-    waiting: Mutex<VecDeque<Weak<AtomicBool>>>,
+    waiting: Mutex<VecDeque<oneshot::Sender<()>>>,
 }
 
 /// A client that waits for admission.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    since: Instant,
-    asked: Instant,
-    is_dropped: Arc<AtomicBool>,
-}
+pub(super) struct Waiting(oneshot::Receiver<()>);
 
 impl Admission {
     pub(super) fn new(capacity: Capacity) -> Self {
@@ -46,21 +37,22 @@ impl Admission {
 
     /// Starts the wait of a new client.
     pub(super) fn wait(&self) -> Waiting {
-        let is_dropped = Arc::new(AtomicBool::new(false));
+        let (place, dropped) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push_back(Arc::downgrade(&is_dropped));
+        waiting.push_back(place);
         if waiting.len() > MAX_WAITING {
-            waiting.retain(|one| one.strong_count() > 0);
+            waiting.retain(|place| !place.is_closed());
         }
-        while waiting.len() > MAX_WAITING
-            && let Some(oldest) = waiting.pop_front()
-        {
-            if let Some(oldest) = oldest.upgrade() {
-                oldest.store(true, Ordering::Relaxed);
-            }
+        while waiting.len() > MAX_WAITING {
+            waiting.pop_front();
         }
-        let since = Instant::now();
-        Waiting { since, asked: since, is_dropped }
+        Waiting(dropped)
+    }
+
+    /// How many clients wait.
+    pub(super) fn waiting(&self) -> usize {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().filter(|place| !place.is_closed()).count()
     }
 
     /// Admits a client that has acknowledged something.
@@ -75,18 +67,9 @@ impl Admission {
 }
 
 impl Waiting {
-    /// Whether it is time to send the client another empty section.
-    pub(super) fn is_due(&mut self) -> bool {
-        let is_due = self.asked.elapsed() >= ASK_EVERY;
-        if is_due {
-            self.asked = Instant::now();
-        }
-        is_due
-    }
-
-    /// Whether the client has waited too long or was dropped for a newer one.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_dropped.load(Ordering::Relaxed) || self.since.elapsed() >= HELLO_TIME
+    /// Completes when the client is dropped for a newer one.
+    pub(super) async fn dropped(&mut self) {
+        let _ = (&mut self.0).await;
     }
 }
 
@@ -94,23 +77,26 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn the_oldest_is_dropped_first_and_waits_are_short() {
+    #[tokio::test]
+    async fn the_oldest_is_dropped_first() {
         let admission = Admission::new(Capacity { total: 1, per_address: 1 });
         let gone = admission.wait();
-        let oldest = admission.wait();
+        let mut oldest = admission.wait();
         drop(gone);
-        let others: Vec<_> = (1..MAX_WAITING).map(|_| admission.wait()).collect();
-        assert!(!oldest.is_over());
-        let newest = admission.wait();
-        assert!(oldest.is_over() && !newest.is_over());
-        assert!(others.iter().all(|one| !one.is_over()));
+        let mut others: Vec<_> = (1..MAX_WAITING).map(|_| admission.wait()).collect();
+        assert_eq!(admission.waiting(), MAX_WAITING);
+        assert!(
+            oldest.0.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty)
+        );
+        let _newest = admission.wait();
+        oldest.dropped().await;
+        assert_eq!(admission.waiting(), MAX_WAITING);
+        let empty = Err(oneshot::error::TryRecvError::Empty);
+        assert!(others.iter_mut().all(|one| one.0.try_recv() == empty));
         // Waiting clients take no slot.
         let slot = admission.admit([127, 0, 0, 1].into()).unwrap();
         assert!(admission.admit([127, 0, 0, 2].into()).is_err() && admission.taken() == 1);
         drop(slot);
         assert_eq!(admission.taken(), 0);
-        tokio::time::advance(HELLO_TIME).await;
-        assert!(newest.is_over());
     }
 }

@@ -11,7 +11,7 @@ use worldwire_core::Error;
 use worldwire_core::connection::{Event, EventOf};
 use worldwire_mxo::connection::{Connection, News, Sender, Unit};
 use worldwire_mxo::frame::{LEAVE, RccFlags, RpcMessage};
-use worldwire_mxo::message::{END, MPM_ID};
+use worldwire_mxo::message::MPM_ID;
 use worldwire_mxo::replicator::ClientId;
 use worldwire_net::{Application, End, Flow, Peer, Permit};
 
@@ -70,7 +70,6 @@ impl Client {
         let is_known = self.waiting.is_some() || self.client.is_some() || self.left.is_some();
         if !is_known {
             self.waiting = Some((uid, self.shared.admission.wait()));
-            challenge(sender);
         } else if self.client.is_some() && self.doubted.is_none() {
             self.doubted = Some(Instant::now());
             challenge(sender);
@@ -115,11 +114,14 @@ impl Client {
             }
             return Flow::Continue(());
         }
-        match (news, self.waiting.take()) {
-            (News::Delivered(_) | News::Late(_), Some((uid, _))) => return self.enter(uid),
-            (_, waiting) => self.waiting = waiting,
+        match news {
+            // It has acknowledged something.
+            News::Established => match self.waiting.take() {
+                Some((uid, _)) => self.enter(uid),
+                None => Flow::Continue(()),
+            },
+            _ => Flow::Continue(()),
         }
-        Flow::Continue(())
     }
 
     /// Handles a request to reset the sequence: asks the client to do so, after which it gets all
@@ -157,11 +159,20 @@ impl Client {
 
 /// Sends an empty section for the client to acknowledge. If that fails, the connection ends soon.
 fn challenge(sender: &mut Sender) {
-    let _ = sender.send_objects(&END.to_le_bytes(), None);
+    let _ = sender.send_objects(&[MPM_ID, 0, 0], None);
+}
+
+/// Why the application wakes up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wake {
+    /// The world has advanced.
+    Tick,
+    /// The client waited for admission, and was dropped for a newer one.
+    Dropped,
 }
 
 impl Application<Connection> for Client {
-    type Notice = ();
+    type Notice = Wake;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
@@ -190,25 +201,27 @@ impl Application<Connection> for Client {
         Flow::Continue(())
     }
 
-    async fn notified(&mut self) {
+    async fn notified(&mut self) -> Wake {
+        if let Some((_, waiting)) = &mut self.waiting {
+            waiting.dropped().await;
+            return Wake::Dropped;
+        }
         if self.ticked.changed().await.is_err() {
             // The world has stopped with the server.
             core::future::pending::<()>().await;
         }
+        Wake::Tick
     }
 
-    async fn notice(&mut self, (): (), sender: &mut Sender) -> Flow {
+    async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
+        if matches!(wake, Wake::Dropped) {
+            return Flow::Break(());
+        }
         if self.left.is_some_and(|left| left.elapsed() >= FAREWELL) {
             return Flow::Break(());
         }
         if self.doubted.is_some_and(|since| since.elapsed() >= ALIVE_TIME) {
             return Flow::Break(());
-        }
-        if self.waiting.as_ref().is_some_and(|(_, waiting)| waiting.is_over()) {
-            return Flow::Break(());
-        }
-        if self.waiting.as_mut().is_some_and(|(_, waiting)| waiting.is_due()) {
-            challenge(sender);
         }
         let Some(client) = self.client else { return Flow::Continue(()) };
         let sent = self.shared.world().send_updates(client, sender);

@@ -25,7 +25,7 @@
 //!
 //! There is no login. The server has one session ID and key, and admits every client that knows
 //! them. A client's hello names its character, by any number. Its address can be forged, so the
-//! server answers with an empty section and admits the client once that is acknowledged.
+//! server admits the client only once it has acknowledged a packet.
 
 mod actor;
 mod admission;

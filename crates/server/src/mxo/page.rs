@@ -52,7 +52,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Response {
         "section_bytes": figures.section_bytes(),
         "connections": { "open": shared.admission.taken(), "accepted": counts.accepted(),
                          "refused": counts.refused() + figures.clients_turned_away(),
-                         "waiting": counts.open().saturating_sub(shared.admission.taken()) },
+                         "waiting": shared.admission.waiting() },
         "broken_rules": figures.broken_rules(), "clients": clients,
     }))
     .into_response()

@@ -226,9 +226,8 @@ impl World {
             if !self.replicator.poll(client, &mut self.section)? {
                 return Ok(bytes);
             }
-            let body = self.section.get(1..).unwrap_or_default();
             // A section that cannot be sent now is polled again in the next tick.
-            let Ok(number) = sender.send_objects(body, None) else { return Ok(bytes) };
+            let Ok(number) = sender.send_objects(&self.section, None) else { return Ok(bytes) };
             self.replicator.sent(client, number.0)?;
             bytes += self.section.len();
         }

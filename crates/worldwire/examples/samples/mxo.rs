@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use worldwire_capture::SyntheticUdp;
 use worldwire_core::connection::{Connection as _, Input};
-use worldwire_core::{Side, Writer};
+use worldwire_core::{Float, Side, Writer};
 use worldwire_mxo::connection::{ClientConfig, Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::RpcMessage;
@@ -123,9 +123,7 @@ impl Stage {
             section.operation(operation)?;
         }
         section.end();
-        // The connection writes the ID.
-        let bytes = writer.as_bytes().get(1..).ok_or("a section has an id")?;
-        self.ends[from.index()].sender().send_objects(bytes, time)?;
+        self.ends[from.index()].sender().send_objects(writer.as_bytes(), time)?;
         Ok(())
     }
 

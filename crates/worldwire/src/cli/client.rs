@@ -49,7 +49,8 @@ Examples:
     Ki(ClientKi),
     /// Walk in a world of The Matrix Online, and check replication on a bad network
     #[command(after_help = "\
-The client connects, gets views of everything near its character, and walks about. Then it stops. With
+The client connects, gets views of everything near its character, and walks about. If its connection
+ends, it prints why and reconnects. After --seconds, it stops. With
 --compare, it asks the server's status page what it should see: once the world has settled, everything
 must be equal, whatever the network did. --loss, --delay, --reorder and --duplicate simulate a bad
 network, in both directions.

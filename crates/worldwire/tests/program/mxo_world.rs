@@ -28,7 +28,11 @@ fn worldwire(words: &[&str]) -> Command {
 }
 
 fn serve(words: &[&str]) -> Serving {
-    let mut command = worldwire(&["serve", "mxo", "--listen", "127.0.0.1:0"]);
+    serve_at("127.0.0.1:0", words)
+}
+
+fn serve_at(address: &str, words: &[&str]) -> Serving {
+    let mut command = worldwire(&["serve", "mxo", "--listen", address]);
     command.args(["--status", "127.0.0.1:0"]).args(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut log = BufReader::new(child.stderr.take().unwrap());
@@ -104,6 +108,41 @@ fn clients_match_the_server_on_a_bad_network() {
     let mut said = String::new();
     while serving.log.read_line(&mut said).unwrap() > 0 {}
     assert!(said.contains("the world stopped after "), "{said}");
+}
+
+#[test]
+fn clients_join_in_parallel() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = serve(&[&scene(folder.path(), SCENE)]);
+    let start = std::time::Instant::now();
+    let (code, _, err) = visit(&serving, &["--count", "40", "--delay", "300", "--seconds", "0"]);
+    assert!(code == Some(0) && err.contains("40 clients, "), "{err}");
+    // One after another, each would wait for at least three delays.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_client_reconnects_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = scene(folder.path(), SCENE);
+    let mut serving = serve(&[&scene]);
+    let address = serving.address.clone();
+    let mut client = worldwire(&["client", "mxo", &address, "--seconds", "6", "--character", "7"]);
+    let mut client = client.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(client.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("client entered") {
+        assert!(serving.log.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    // Meanwhile it has been sent the world.
+    assert_eq!(visit(&serving, &["--seconds", "1"]).0, Some(0));
+    drop(serving);
+    let mut heard = String::new();
+    log.read_line(&mut heard).unwrap();
+    assert!(heard.contains("client 7: the connection ended: lost; reconnecting"), "{heard}");
+    let _again = serve_at(&address, &[&scene]);
+    while log.read_line(&mut heard).unwrap() > 0 {}
+    assert!(client.wait().unwrap().success() && heard.contains("1 reconnection"), "{heard}");
 }
 
 #[test]

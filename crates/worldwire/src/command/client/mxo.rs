@@ -3,11 +3,14 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
-use worldwire_client::mxo::{Client, Difference, ExpectedViews, Settings, compare, query};
+use tokio::time::{Instant, sleep, timeout_at};
+use worldwire_client::mxo::{
+    Client, ConnectError, Difference, ExpectedViews, Settings, compare, query,
+};
 use worldwire_core::Error;
 use worldwire_core::json::Style;
 use worldwire_dissect::MxoObjects;
@@ -26,6 +29,10 @@ use crate::output::{Failure, complain, print, say};
 const STATUS_PORT: u16 = 10_080;
 /// The pause before comparing again.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The maximum number of clients that enter at the same time.
+const MAX_JOINING: usize = 64;
+/// The pause before trying to reconnect again.
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// The maximum number of differences listed per client.
 const MAX_LISTED: usize = 5;
 
@@ -54,29 +61,35 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
         Some(page) => Some(page_of(page, &host).await?),
         None => None,
     };
-    let mut visits = Vec::new();
-    let mut is_whole = true;
-    for number in 0..u64::from(arguments.count) {
-        let uid = config.uid.wrapping_add(number);
-        let config = Settings { uid, conditions: conditions(arguments, number), ..config.clone() };
-        match Client::connect((host.as_str(), port), config).await {
-            Ok(visit) => {
-                visit.with_view(|view| view.set_walking(!arguments.still));
-                visits.push(visit);
-            }
-            Err(error) if visits.is_empty() => {
-                return Err(Failure::Run(format!("{}: {error}", arguments.server)));
-            }
-            // Clients that are already connected continue.
-            Err(error) => {
-                let client = format!("client {} of {}", number + 1, arguments.count);
-                complain(&client, &format!("{error}; no further clients are started"));
-                is_whole = false;
-                break;
-            }
+    let (mut visits, mut errors) = (Vec::new(), Vec::new());
+    for (uid, joined) in join(arguments, &host, port, config).await {
+        match joined {
+            Ok(visit) => visits.push(visit),
+            Err(error) => errors.push((uid, error)),
         }
     }
-    sleep(Duration::from_secs(arguments.seconds)).await;
+    if let (true, Some((_, error))) = (visits.is_empty(), errors.first()) {
+        return Err(Failure::Run(format!("{}: {error}", arguments.server)));
+    }
+    // Clients that are connected continue.
+    let mut is_whole = errors.is_empty();
+    for (uid, error) in errors {
+        complain(&format!("client {uid}"), &error.to_string());
+    }
+    let until = Instant::now() + Duration::from_secs(arguments.seconds);
+    let mut staying = JoinSet::new();
+    for visit in visits.drain(..) {
+        let config = settings(arguments, config, visit.uid());
+        staying.spawn(stay(visit, host.clone(), port, config, !arguments.still, until));
+    }
+    let mut returns = 0;
+    while let Some(stayed) = staying.join_next().await {
+        let Ok((visit, returned)) = stayed else { continue };
+        is_whole &= visit.is_some();
+        visits.extend(visit);
+        returns += returned;
+    }
+    visits.sort_by_key(Client::uid);
     visits.iter().for_each(|visit| visit.with_view(|view| view.set_walking(false)));
     let is_equal = match page {
         Some(address) => at_rest(arguments, address, &visits, common).await?,
@@ -88,12 +101,12 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
         }
     }
     if !common.quiet {
-        summary(&visits);
+        summary(&visits, returns);
     }
-    for visit in &visits {
+    for visit in &mut visits {
         let client = format!("client {}", visit.uid());
         if visit.is_over() {
-            complain(&client, "the server closed the connection");
+            complain(&client, &format!("the connection ended: {}", visit.ended().await));
             is_whole = false;
         }
         if let Some(why) = visit.with_view(|view| view.unread().map(unread)) {
@@ -102,11 +115,76 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
         }
     }
     let mut leaving = JoinSet::new();
-    for visit in visits {
+    for visit in visits.into_iter().filter(|visit| !visit.is_over()) {
         leaving.spawn(visit.leave());
     }
     leaving.join_all().await;
     if is_equal && is_whole { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Lets all clients enter, many at a time. The results are in the order of their characters.
+async fn join(
+    arguments: &ClientMxo,
+    host: &str,
+    port: u16,
+    config: &Settings,
+) -> Vec<(u64, Result<Client, ConnectError>)> {
+    let room = Arc::new(Semaphore::new(MAX_JOINING));
+    let mut joining = JoinSet::new();
+    for number in 0..u64::from(arguments.count) {
+        let config = settings(arguments, config, config.uid.wrapping_add(number));
+        let (host, room, walks) = (host.to_owned(), Arc::clone(&room), !arguments.still);
+        joining.spawn(async move {
+            let _turn = room.acquire_owned().await;
+            let uid = config.uid;
+            (number, uid, enter((host.as_str(), port), config, walks).await)
+        });
+    }
+    let mut joined = joining.join_all().await;
+    joined.sort_by_key(|(number, ..)| *number);
+    joined.into_iter().map(|(_, uid, outcome)| (uid, outcome)).collect()
+}
+
+async fn enter(server: (&str, u16), config: Settings, walks: bool) -> Result<Client, ConnectError> {
+    let client = Client::connect(server, config).await?;
+    client.with_view(|view| view.set_walking(walks));
+    Ok(client)
+}
+
+/// Keeps a client in the world until a time, and says why it had to reconnect. Also returns how
+/// often it did; no client if it could not.
+async fn stay(
+    mut client: Client,
+    host: String,
+    port: u16,
+    config: Settings,
+    walks: bool,
+    until: Instant,
+) -> (Option<Client>, u64) {
+    let (name, mut returns) = (format!("client {}", config.uid), 0);
+    loop {
+        let Ok(end) = timeout_at(until, client.ended()).await else {
+            return (Some(client), returns);
+        };
+        complain(&name, &format!("the connection ended: {end}; reconnecting"));
+        client = loop {
+            match enter((host.as_str(), port), config.clone(), walks).await {
+                Ok(client) => break client,
+                Err(error) if Instant::now() >= until => {
+                    complain(&name, &format!("cannot reconnect: {error}"));
+                    return (None, returns);
+                }
+                Err(_) => sleep(RECONNECT_AFTER).await,
+            }
+        };
+        returns += 1;
+    }
+}
+
+/// A client's own settings.
+fn settings(arguments: &ClientMxo, config: &Settings, uid: u64) -> Settings {
+    let number = uid.wrapping_sub(config.uid);
+    Settings { uid, conditions: conditions(arguments, number), ..config.clone() }
 }
 
 /// The address of the status page: as given, or on the server. Checks that it responds before any
@@ -222,7 +300,7 @@ fn shown(visit: &Client, is_json: bool) -> String {
     text
 }
 
-fn summary(visits: &[Client]) {
+fn summary(visits: &[Client], returns: u64) {
     let (mut views, mut sections, mut bytes, mut odd) = (0, 0, 0, 0);
     let (mut arrived, mut lost, mut again, mut late) = (0, 0, 0, 0);
     for visit in visits {
@@ -250,9 +328,14 @@ fn summary(visits: &[Client]) {
     if odd > 0 {
         say(format_args!("worldwire: {odd} invalid operations"));
     }
+    if returns > 0 {
+        let returns = usize::try_from(returns).unwrap_or(usize::MAX);
+        say(format_args!("worldwire: {returns} {}", plural(returns, "reconnection")));
+    }
     if arrived + lost > 0 {
         say(format_args!(
-            "worldwire: {arrived} datagrams arrived, {again} of them twice and {late} late; {lost} were lost"
+            "worldwire: {arrived} datagrams arrived, {again} of them twice and {late} late; \
+             {lost} were lost"
         ));
     }
 }

@@ -1,59 +1,101 @@
-//! Packets that an observer or relay did not see.
+//! Packets of one side that were not seen.
 
 use std::collections::VecDeque;
 
-use crate::frame::{MAX_ACK_AGE, MAX_NEWER, PacketCount, SequenceNumber};
+use super::count::PacketCount;
+use super::sequence::{MAX_NEWER, SequenceNumber};
+use super::window::MAX_ACK_AGE;
 
 /// The packet numbers that were skipped. Late packets are removed again, until a number is too old
 /// to be expected.
-#[derive(Debug, Default)]
-pub(super) struct Missing {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Missing {
     packets: PacketCount,
     /// The first and last number of each run, oldest first.
     runs: VecDeque<(u64, u64)>,
 }
 
+/// The maximum number of runs. Beyond it, the two oldest become one.
+const MAX_RUNS: usize = 1_024;
 const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else a late packet counts as a newer one");
 
 impl Missing {
     /// Whether a packet follows a hole too long to detect from its number.
-    pub(super) fn is_after_long_hole(&self, number: SequenceNumber, time: u32) -> bool {
+    pub(crate) fn is_after_long_hole(&self, number: SequenceNumber, time: u32) -> bool {
         let ahead = |newest| self.packets.of(number, time).saturating_sub(newest);
         self.packets.newest().is_some_and(|newest| ahead(newest) > u64::from(MAX_NEWER))
     }
 
     /// Whether a packet was sent later than the newest one.
-    pub(super) fn is_later(&self, time: u32) -> bool {
+    pub(crate) fn is_later(&self, time: u32) -> bool {
         self.packets.is_later(time)
     }
 
-    /// Notes a received packet, sent at this time.
-    pub(super) fn note(&mut self, number: SequenceNumber, time: u32) {
+    /// The count of the newest packet.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.packets.newest()
+    }
+
+    /// The count of the newest packet with a number that the other side acknowledged.
+    pub(crate) fn acknowledged(&self, number: SequenceNumber) -> Option<u64> {
+        let newest = self.packets.newest()?;
+        newest.checked_sub(SequenceNumber::of(newest).ahead_of(number).into())
+    }
+
+    /// The newest missing packet before this one.
+    pub(crate) fn before(&self, count: u64) -> Option<u64> {
+        let run = self.runs.iter().rev().find(|run| run.0 < count)?;
+        Some(run.1.min(count - 1))
+    }
+
+    /// Whether no packet is missing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Notes a received packet, sent at this time. Returns its count.
+    pub(crate) fn note(&mut self, number: SequenceNumber, time: u32) -> u64 {
         let before = self.packets.newest();
         let count = self.packets.take(number, time);
         match before {
             Some(newest) if count > newest + 1 => self.runs.push_back((newest + 1, count - 1)),
-            Some(newest) if count <= newest => self.remove(count),
+            Some(newest) if count <= newest => _ = self.remove(count),
             _ => {}
         }
+        if self.runs.len() > MAX_RUNS
+            && let Some((first, _)) = self.runs.pop_front()
+            && let Some(run) = self.runs.front_mut()
+        {
+            run.0 = first;
+        }
+        count
     }
 
-    fn remove(&mut self, count: u64) {
+    /// Removes a packet. Returns whether it was missing.
+    pub(crate) fn remove(&mut self, count: u64) -> bool {
         let Some(at) = self.runs.iter().position(|run| (run.0..=run.1).contains(&count)) else {
-            return;
+            return false;
         };
-        let Some((first, last)) = self.runs.remove(at) else { return };
+        let Some((first, last)) = self.runs.remove(at) else { return false };
         if count < last {
             self.runs.insert(at, (count + 1, last));
         }
         if first < count {
             self.runs.insert(at, (first, count - 1));
         }
+        true
+    }
+
+    /// Forgets packets that are this old.
+    pub(crate) fn forget_before(&mut self, count: u64) {
+        while self.runs.front().is_some_and(|run| run.1 < count) {
+            self.runs.pop_front();
+        }
     }
 
     /// Removes a run that is too old to be acknowledged, or any run with `is_over`. Returns its
     /// first and last number.
-    pub(super) fn lost(&mut self, is_over: bool) -> Option<(SequenceNumber, SequenceNumber)> {
+    pub(crate) fn lost(&mut self, is_over: bool) -> Option<(SequenceNumber, SequenceNumber)> {
         let newest = self.packets.newest()?;
         let is_lost = |run: &(u64, u64)| is_over || run.1 + u64::from(MAX_ACK_AGE) < newest;
         let (first, last) = *self.runs.front().filter(|run| is_lost(run))?;
