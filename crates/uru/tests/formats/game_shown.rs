@@ -307,7 +307,7 @@ fn tables() {
     0x027d plNetMsgTestAndSet in plNetMsgSharedState: client
     0x027e plNetMsgGetSharedState in plNetMsgObject: client, unused
     0x0286 plNetMsgObjStateRequest in plNetMsgObject: client, unused
-    0x029d plNetMsgObjectUpdateFilter in plNetMessage: client, unused
+    0x029d plNetMsgObjectUpdateFilter in plNetMessage: client
     0x02ad plNetMsgMembersListReq in plNetMessage: client
     0x02ae plNetMsgMembersList in plNetMsgServerToClient: server
     0x02b1 plNetMsgMemberUpdate in plNetMsgServerToClient: server
