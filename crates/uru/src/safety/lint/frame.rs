@@ -4,8 +4,7 @@ use worldwire_core::{Limits, Reader, Side, Tree, Value};
 
 use crate::connect::{ConnectData, ConnectPacket};
 use crate::frame::{Message, Service};
-use crate::message::{auth, gatekeeper};
-use crate::types::{NetError, TransId};
+use crate::types::NetError;
 
 /// Messages that no current client sends.
 const UNUSED_BY_CLIENTS: [&str; 16] = [
@@ -64,19 +63,6 @@ pub fn lint_frame(service: Service, sender: Side, message: &[u8], limits: &Limit
         _ => &[],
     };
     remark_if(unused.contains(&name), &format!("{sender}s do not send this message"));
-    let ping = match &decoded {
-        Message::AuthClient(auth::client::ClientMessage::PingRequest(ping)) => {
-            Some((ping.trans_id, ping.payload.len()))
-        }
-        Message::GatekeeperClient(gatekeeper::client::ClientMessage::PingRequest(ping)) => {
-            Some((ping.trans_id, ping.payload.len()))
-        }
-        _ => None,
-    };
-    if let Some((TransId(number), length)) = ping {
-        remark_if(number != 0, "a ping with a transaction number");
-        remark_if(length != 0, "a ping with a payload");
-    }
     if name.ends_with("Reply")
         && let Some(result) = result_of(service, sender, message, limits)
     {
