@@ -88,12 +88,12 @@ impl Codec {
     }
 }
 
-/// Whether a layout mentions a type, as a whole word.
+/// Whether a layout mentions a type, as a whole word. Conditions also name flags, after two colons.
 fn names(layout: &str, name: &str) -> bool {
     layout.match_indices(name).any(|(at, name)| {
         let before = layout.get(..at).and_then(|text| text.chars().next_back());
         let after = layout.get(at + name.len()..).and_then(|text| text.chars().next());
-        !before.into_iter().chain(after).any(char::is_alphanumeric)
+        before != Some(':') && !before.into_iter().chain(after).any(char::is_alphanumeric)
     })
 }
 

@@ -27,6 +27,9 @@ use crate::messages::{
     player_page, regions, state, state_request, voice,
 };
 
+/// A flag that nobody sets, what the remark says, and how to add its field.
+type UnusedFlag<F, T> = (F, &'static str, fn(&mut T));
+
 fn remarks(sender: Side, message: impl Into<NetMessage<'static>>) -> Vec<String> {
     let message = bytes(&message.into());
     lint(outer(&message), &message, sender, &Limits::DEFAULT)
@@ -163,7 +166,7 @@ fn flags_and_fields_of_the_header() {
         change(&mut message.header);
         message
     };
-    let unused: [(NetFlags, &str, fn(&mut NetHeader)); 9] = [
+    let unused: [UnusedFlag<NetFlags, NetHeader>; 9] = [
         (NetFlags::RequestP2P, "RequestP2P", |_| ()),
         (NetFlags::AllowTimeOut, "AllowTimeOut", |_| ()),
         (NetFlags::IndirectMember, "IndirectMember", |_| ()),
@@ -356,7 +359,7 @@ fn what_only_servers_send() {
     own.header.flags = own.header.flags | NetFlags::HasPlayerID;
     own.header.player_id = Some(B);
     odd(Side::Server, own, "a list of members that contains the receiver");
-    let unused: [(ClientGuidFlags, &str, fn(&mut ClientGuid<'static>)); 8] = [
+    let unused: [UnusedFlag<ClientGuidFlags, ClientGuid<'static>>; 8] = [
         (ClientGuidFlags::AccountUUID, "account or key", |it| it.account_uuid = Some(Uuid::ZERO)),
         (ClientGuidFlags::ClientKey, "account or key", |it| it.client_key = Some("k".into())),
         (ClientGuidFlags::TempPlayerID, "both permanent and temporary", |_| ()),
@@ -435,7 +438,11 @@ fn texts_objects_and_booleans() {
     odd(Side::Client, named(b"\x03\xf0abc"), "a text that is not encoded the way clients do");
     odd(Side::Client, named(b"\x01\0\x12\x34\x9e"), "a text that is not encoded the way clients");
     odd(Side::Client, named(b"\x01\x10\x9e"), "a text that is not encoded the way clients do");
-    odd(Side::Client, named(b"\x02\xf0<V"), "stream.payload.sender: the first byte is 0x80 or higher");
+    odd(
+        Side::Client,
+        named(b"\x02\xf0<V"),
+        "stream.payload.sender: the first byte is 0x80 or higher",
+    );
     let message = bytes(&NetMessage::from(lock(A, "Lever", true)));
     let end = message.len() - 1;
     let lint_changed = |at: usize| {
