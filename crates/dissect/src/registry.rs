@@ -7,7 +7,7 @@ use crate::families::Families;
 use crate::family::Family;
 use crate::keys_error::KeysError;
 use crate::knowledge::{Definitions, Keys};
-use crate::vocabulary::ClassRow;
+use crate::vocabulary::{ClassRow, Vocabulary};
 
 /// The built-in families, in the order in which they are asked to recognise a conversation.
 static STANDARD: &[&dyn Family] = &[
@@ -54,12 +54,28 @@ impl Codec {
         &self,
         layout: &str,
     ) -> impl Iterator<Item = (&'static str, &'static Names)> {
+        let types = self.vocabulary().map_or(&[][..], Vocabulary::named_types);
+        types.iter().copied().filter(move |(name, _)| names(layout, name))
+    }
+
+    /// What clients show to users for a value of one of those types.
+    #[must_use]
+    pub fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
+        self.vocabulary()?.value_text(type_name, value)
+    }
+
+    /// The structures in a field's layout, with their fields.
+    #[must_use]
+    pub fn records(&self, layout: &str) -> Vec<(&'static str, Vec<FieldInfo>)> {
+        let mut records = self.vocabulary().map(Vocabulary::records).unwrap_or_default();
+        records.retain(|(name, _)| names(layout, name));
+        records
+    }
+
+    fn vocabulary(&self) -> Option<&'static dyn Vocabulary> {
         let own =
             |family: &&dyn Family| family.codecs().iter().any(|codec| codec.name == self.name);
-        let family = Families::standard().iter().find(own);
-        let types = family.map_or(&[][..], |family| family.vocabulary().named_types());
-        let has = |name: &str| layout.split(|c: char| !c.is_alphanumeric()).any(|it| it == name);
-        types.iter().copied().filter(move |(name, _)| has(name))
+        Families::standard().iter().find(own).map(|family| family.vocabulary())
     }
 
     /// The fields of a format that is not a message; empty if they are undocumented.
@@ -70,6 +86,15 @@ impl Codec {
             .flat_map(|family| family.vocabulary().layout(self.name))
             .collect()
     }
+}
+
+/// Whether a layout mentions a type, as a whole word. Conditions also name flags, after two colons.
+fn names(layout: &str, name: &str) -> bool {
+    layout.match_indices(name).any(|(at, name)| {
+        let before = layout.get(..at).and_then(|text| text.chars().next_back());
+        let after = layout.get(at + name.len()..).and_then(|text| text.chars().next());
+        before != Some(':') && !before.into_iter().chain(after).any(char::is_alphanumeric)
+    })
 }
 
 impl Keys {

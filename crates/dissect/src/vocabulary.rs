@@ -55,6 +55,17 @@ pub trait Vocabulary: fmt::Debug + Sync {
         &[]
     }
 
+    /// What clients show to users for a value of a named type.
+    fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
+        let _ = (type_name, value);
+        None
+    }
+
+    /// The structures inside messages with their fields, by the name that layouts use.
+    fn records(&self) -> Vec<(&'static str, Vec<FieldInfo>)> {
+        Vec::new()
+    }
+
     /// The fields of a codec that has no table of messages.
     fn layout(&self, codec: &str) -> Vec<FieldInfo> {
         let _ = codec;

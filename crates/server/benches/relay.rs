@@ -86,8 +86,8 @@ const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 25
 fn keys() -> GameMessage<'static> {
     let payload = PlasmaMessage::from(AvatarInputStateMsg {
         message: MessageHeader {
-            sender: Key(Some(avatar())),
-            receivers: vec![Key(Some(avatar()))].into(),
+            sender: Key::from(avatar()),
+            receivers: vec![Key::from(avatar())].into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags(0x8140),
         },

@@ -101,8 +101,8 @@ fn walk(descriptors: &Descriptors, player_id: u32) -> Vec<u8> {
 fn keys(player_id: u32) -> Vec<u8> {
     let payload = PlasmaMessage::from(AvatarInputStateMsg {
         message: MessageHeader {
-            sender: Key(Some(avatar(player_id))),
-            receivers: vec![Key(Some(avatar(player_id)))].into(),
+            sender: Key::from(avatar(player_id)),
+            receivers: vec![Key::from(avatar(player_id))].into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags(0x8140),
         },

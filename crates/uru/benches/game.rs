@@ -16,7 +16,7 @@ use worldwire_uru::net_message::{
 };
 use worldwire_uru::plasma_message::{
     AvatarInputStateMsg, BroadcastFlags, ChatFlags, Child, CollisionEvent, InputState, KiCommand,
-    KiMsg, LoadAvatarMsg, LoadCloneMsg, MessageHeader, NotifyMsg, PlasmaMessage,
+    KiMsg, LoadAvatarMsg, LoadCloneMsg, MessageHeader, NotifyEvent, NotifyMsg, PlasmaMessage,
 };
 use worldwire_uru::safety::{Rules, check};
 use worldwire_uru::types::{
@@ -57,7 +57,7 @@ fn avatar() -> Uoid<'static> {
 
 fn message(receivers: Vec<Key<'static>>) -> MessageHeader<'static> {
     MessageHeader {
-        sender: Key(Some(avatar())),
+        sender: Key::from(avatar()),
         receivers: receivers.into(),
         timestamp: Double(0.0),
         bcast_flags: BroadcastFlags(0x840),
@@ -75,7 +75,7 @@ fn game(payload: &PlasmaMessage<'_>) -> Vec<u8> {
 
 fn chat(text: &str, flags: ChatFlags) -> Vec<u8> {
     game(&PlasmaMessage::from(KiMsg {
-        message: MessageHeader { sender: Key(None), ..message(Vec::new()) },
+        message: MessageHeader { sender: Key::NONE, ..message(Vec::new()) },
         command: KiCommand::HACKChatMsg,
         user: "Yeesha Tester".into(),
         player_id: 5,
@@ -87,24 +87,24 @@ fn chat(text: &str, flags: ChatFlags) -> Vec<u8> {
 }
 
 static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
-    let lever = || Key(Some(uoid(0x2d, "cRespLever01", None)));
+    let lever = || Key::from(uoid(0x2d, "cRespLever01", None));
     let input = PlasmaMessage::from(AvatarInputStateMsg {
-        message: message(vec![Key(Some(avatar()))]),
+        message: message(vec![Key::from(avatar())]),
         state: InputState(0x41),
     });
-    let hit = CollisionEvent { enter: true.into(), hitter: Key(Some(avatar())), hittee: lever() };
+    let hit = CollisionEvent { enter: true.into(), hitter: Key::from(avatar()), hittee: lever() };
     let notify = PlasmaMessage::from(NotifyMsg {
         message: message(vec![lever()]),
         notify_type: 0,
         state: 1.0.into(),
         id: 0,
-        events: vec![hit.into()].into(),
+        events: vec![NotifyEvent::from(hit).into()].into(),
     });
     let load = LoadAvatarMsg {
         clone_msg: LoadCloneMsg {
-            message: message(vec![Key(Some(uoid(0x52, "kNetClientMgr_KEY", None)))]),
-            clone: Key(Some(avatar())),
-            requestor: Key(Some(uoid(0xf4, "kAvatarMgr_KEY", None))),
+            message: message(vec![Key::from(uoid(0x52, "kNetClientMgr_KEY", None))]),
+            clone: Key::from(avatar()),
+            requestor: Key::from(uoid(0xf4, "kAvatarMgr_KEY", None)),
             originating_player_id: 5,
             user_data: 0,
             valid: true.into(),

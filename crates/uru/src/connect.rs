@@ -12,20 +12,40 @@ use crate::types::{NetError, Uuid};
 
 wire_enum! {
     /// The service that a client requests, `u8`. Clients use 10, 11, 16 and 22. 20 and 21 are
-    /// defunct; the others were never used by clients.
+    /// defunct. Clients never used the others, and their data is unknown.
     pub enum ConnectionType(u8) {
+        /// Not valid.
+        Nil = 0,
+        /// Debugging.
+        Debug = 1,
         /// Auth.
         CliToAuth = 10,
         /// Game.
         CliToGame = 11,
+        /// A server's agent.
+        SrvToAgent = 12,
+        /// The master control program.
+        SrvToMcp = 13,
+        /// The vault.
+        SrvToVault = 14,
+        /// The database.
+        SrvToDb = 15,
         /// File.
         CliToFile = 16,
+        /// State.
+        SrvToState = 17,
+        /// Logs.
+        SrvToLog = 18,
+        /// Scores.
+        SrvToScore = 19,
         /// Customer support; defunct.
         CliToCsr = 20,
         /// Unreliable messages; defunct.
         SimpleNet = 21,
         /// Gatekeeper.
         CliToGateKeeper = 22,
+        /// An interface for administrators, in text.
+        AdminInterface = 97,
     }
 }
 
@@ -109,11 +129,23 @@ record! {
     }
 }
 
+wire_enum! {
+    /// The purpose of a SimpleNet connection.
+    pub enum SimpleNetChannel(u32) {
+        /// Not valid.
+        Nil = 0,
+        /// Customer support.
+        Csr = 1,
+        /// 3ds Max.
+        Max = 2,
+    }
+}
+
 record! {
     /// The data for SimpleNet connections, without a byte count; defunct.
     pub struct SimpleNetData {
-        /// 0 nil, 1 CSR, 2 3ds Max.
-        channel "channel": u32,
+        /// The purpose of the connection.
+        channel "channel": SimpleNetChannel,
     }
 }
 
@@ -195,7 +227,7 @@ impl ConnectPacket {
         let connection = ConnectionType::decode(reader, "connType")?;
         let Some(data_bytes) = data_bytes(connection) else {
             let wanted = "a connection type (10, 11, 16, 20, 21 or 22)";
-            let error = Error::malformed(wanted, connection.0.to_string());
+            let error = Error::malformed(wanted, connection.to_string());
             return Err(error.at(at).inside("connType"));
         };
         exactly(reader, "headerBytes", u64::from(HEADER_BYTES), |reader, name| {

@@ -470,7 +470,7 @@ fn primitive(case: &Json) -> Outcome {
         }
         "plKey" => {
             let value: Key<'_> = all_ways(&bytes, None, reencodes)?;
-            match &value.0 {
+            match value.uoid() {
                 None => check(case["value"].is_null(), "no key"),
                 Some(value) => uoid(value, &case["value"]),
             }

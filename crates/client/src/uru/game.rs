@@ -152,7 +152,7 @@ impl Game {
             let location = Location { sequence_number: SequenceNumber(0), flags: LocationFlags(0) };
             let name = name.into();
             let (load_mask, object_id, clone) = (None, 0, None);
-            Key(Some(Uoid { location, load_mask, class_index, object_id, name, clone }))
+            Key::from(Uoid { location, load_mask, class_index, object_id, name, clone })
         };
         let payload = LoadAvatarMsg {
             clone_msg: LoadCloneMsg {
@@ -160,7 +160,7 @@ impl Game {
                     receivers: vec![fixed(NET_CLIENT, "kNetClientMgr_KEY")].into(),
                     ..message_header()
                 },
-                clone: Key(Some(uoid.clone())),
+                clone: Key::from(uoid.clone()),
                 requestor: fixed(AVATAR_MANAGER, "kAvatarMgr_KEY"),
                 originating_player_id: self.player,
                 user_data: 0,
@@ -169,7 +169,7 @@ impl Game {
                 trigger: Child::NONE,
             },
             is_player: true.into(),
-            spawn_point: Key(None),
+            spawn_point: Key::NONE,
             has_initial_task: false.into(),
             initial_task: None,
             user_string: "".into(),
@@ -286,7 +286,7 @@ const AVATAR_MANAGER: u16 = 0xf4;
 /// The header of a Plasma message to everyone.
 fn message_header() -> MessageHeader<'static> {
     MessageHeader {
-        sender: Key(None),
+        sender: Key::NONE,
         receivers: Vec::new().into(),
         timestamp: Double(0.0),
         bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::LocalPropagate,

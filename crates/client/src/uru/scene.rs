@@ -285,7 +285,7 @@ impl Scene {
                 SceneEvent::Moved { player, position: None }
             }
             (Ok(PlasmaMessage::ServerReplyMsg(reply)), _) => {
-                let receiver = reply.message.receivers.iter().find_map(|key| key.0.clone());
+                let receiver = reply.message.receivers.iter().find_map(|key| key.uoid().cloned());
                 let Some(object) = receiver.map(Uoid::into_owned) else { return Ok(other) };
                 SceneEvent::Lock { object, granted: reply.reply_type == ReplyType::Affirm }
             }

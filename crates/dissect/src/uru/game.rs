@@ -1,11 +1,11 @@
 //! Decodes net messages inside `PropagateBuffer`, and object states inside those.
 
-use worldwire_core::json::{FieldsOf, Given, Json, bytes};
+use worldwire_core::json::{FieldsOf, Given, Json, Style, bytes, write_children};
 use worldwire_core::opener::{Closer, Opener, Site};
-use worldwire_core::{Classes, Error, Field, Reader, Result, TreeBuilder, Value, Writer};
+use worldwire_core::{Classes, Error, Field, Reader, Result, Tree, TreeBuilder, Value, Writer};
 use worldwire_uru::net_message::{NetMessage, checked_class};
 use worldwire_uru::plasma_message::PlasmaMessage;
-use worldwire_uru::sdl::Blob;
+use worldwire_uru::sdl::{Blob, BlobHeader};
 use worldwire_uru::types::ClassIndex;
 
 use super::definitions::UruDefinitions;
@@ -14,9 +14,13 @@ use super::definitions::UruDefinitions;
 const MESSAGE: &str = "message";
 /// The name of the state decoded from SDL.
 const STATE: &str = "state";
+/// The name of the head of a state whose variables cannot be read.
+const HEAD: &str = "stateHead";
+/// How much of a descriptor's name is shown in a remark.
+const MAX_NAME: usize = 60;
 
 /// Shows the net message `message` after the bytes of a buffer, and the object state `state` after
-/// the bytes of SDL.
+/// the bytes of SDL, or at least its head, `stateHead`.
 ///
 /// Plasma messages are decoded without an opener. If one cannot be decoded, the opener reports why.
 impl<'n> Opener<'n> for UruDefinitions {
@@ -29,8 +33,7 @@ impl<'n> Opener<'n> for UruDefinitions {
 
     fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
         if is_state(site) {
-            reader.record(STATE, |reader| self.read(reader))?;
-            return reader.end();
+            return self.open_state(site, reader);
         }
         if is_payload(site) {
             return PlasmaMessage::decode(reader, MESSAGE).map(drop);
@@ -49,8 +52,15 @@ impl Closer for UruDefinitions {
         let beside = parts.take_optional("bytes");
         let name = if is_state(site) { STATE } else { MESSAGE };
         let opened = parts.take_optional(name);
+        let head = parts.take_optional(HEAD).filter(|_| is_state(site));
         parts.end()?;
-        let Some(opened) = opened else { return Ok(None) };
+        let Some(opened) = opened else {
+            if let (Some(head), Some(beside)) = (head, beside) {
+                let beside = bytes(beside).map_err(|error| error.inside("bytes"))?;
+                is_unchanged(head, &beside).map_err(|error| error.inside(HEAD))?;
+            }
+            return Ok(None);
+        };
         let made = if is_state(site) {
             self.encode(opened)
         } else {
@@ -70,6 +80,29 @@ impl Closer for UruDefinitions {
 }
 
 impl UruDefinitions {
+    /// Shows the state `state`. If its variables cannot be read, shows `stateHead` instead, which
+    /// names the descriptor, and the remark names it too.
+    fn open_state<'n>(
+        &'n self,
+        site: Site<'_>,
+        reader: &mut Reader<'_, TreeBuilder<'n>>,
+    ) -> Result<()> {
+        let whole = reader.attempt(|reader| {
+            reader.record(STATE, |reader| self.read(reader))?;
+            reader.end()
+        });
+        let Err(error) = whole else { return Ok(()) };
+        let head = reader.attempt(|reader| reader.record(HEAD, BlobHeader::decode_fields));
+        let Ok(head) = head else { return Err(error) };
+        let (name, version) = (head.name.to_text(), head.version);
+        let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+        let left = reader.remaining();
+        reader.take(left)?;
+        let state = format!("state of {} {version}", name.escape_debug());
+        reader.remark(error.inside(site.field).about(state));
+        Ok(())
+    }
+
     /// Checks that edited JSON still belongs to `bytes`, the original content of the field: `made`
     /// must be a message of the same class, or a state with the same descriptor. Values may differ,
     /// because the edited JSON takes precedence.
@@ -101,6 +134,21 @@ impl UruDefinitions {
         let error = Error::value(format!("{wanted}, as beside them"), found);
         Err(error.hint(format!("leave out `bytes`, or `{beside}`")))
     }
+}
+
+/// Checks that the JSON of a state's head still describes the bytes, which take precedence because
+/// the variables could not be read.
+fn is_unchanged(head: &Json, bytes: &[u8]) -> Result<()> {
+    let mut reader = Reader::traced("sdl", bytes, Tree::new());
+    let shown = BlobHeader::decode_fields(&mut reader).map(drop).map_err(Error::closed);
+    let mut text = String::new();
+    write_children(Value::Record, reader.finish().roots(), Style::default(), &mut text);
+    let same = shown.is_ok() && serde_json::from_str::<Json>(&text).is_ok_and(|it| it == *head);
+    if same {
+        return Ok(());
+    }
+    let error = Error::value("the head of the bytes beside it", "another one");
+    Err(error.hint("edit `bytes`; the state is damaged"))
 }
 
 /// The class given before the buffer that is being opened.
@@ -240,11 +288,44 @@ mod tests {
         let none = UruDefinitions::default();
         assert!(encoded(&json, &none).is_err());
         assert!(shown(&bytes, &none, &limits).find("message.stream.sdl.state").is_none());
-        // A state with an unknown descriptor is shown as bytes, with a remark.
+        // A state with an unknown descriptor is shown as bytes and its head, with a remark.
         let mut other = UruDefinitions::default();
         assert_eq!(other.add([("a.sdl", &b"STATEDESC Other { VERSION 1 VAR INT x[1] }"[..])]), []);
         let tree = shown(&bytes, &other, &limits);
         let remark = tree.remarks().first().unwrap().to_string();
         assert!(remark.contains("Fernhollow"), "{remark}");
+    }
+
+    /// A damaged state shows its descriptor and version, and survives conversion to JSON.
+    #[test]
+    fn damaged_states_are_named() {
+        let mut uru = UruDefinitions::default();
+        assert_eq!(uru.add([("Fernhollow.sdl", DESCRIPTORS)]), []);
+        let gate = json!({"hint": "", "flags": ["Dirty"], "value": true});
+        let state = json!({
+            "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 2,
+            "variables": {"fhGateOpen": gate},
+        });
+        let blob = uru.encode(&state).unwrap();
+        let hex: String = blob[..blob.len() - 3].iter().map(|byte| format!("{byte:02x}")).collect();
+        let bytes = encoded(&message(&json!({"$hex": hex})), &uru).unwrap();
+        let limits = Limits::DEFAULT;
+        let tree = shown(&bytes, &uru, &limits);
+        let head = tree.find("message.stream.sdl.stateHead.version").unwrap();
+        assert_eq!(head.unsigned(), Some(2));
+        let remarks: Vec<String> = tree.remarks().iter().map(ToString::to_string).collect();
+        assert_eq!(remarks.len(), 1, "{remarks:?}");
+        assert!(remarks[0].starts_with("state of Fernhollow 2: "), "{remarks:?}");
+        let mut text = String::new();
+        worldwire_core::json::write_node(
+            tree.find(MESSAGE).unwrap(),
+            Default::default(),
+            &mut text,
+        );
+        let mut json: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(encoded(&json, &uru).unwrap(), bytes);
+        json["stream"]["sdl"]["stateHead"]["version"] = 3.into();
+        let error = encoded(&json, &uru).unwrap_err().to_string();
+        assert!(error.contains("stateHead: wanted the head of the bytes"), "{error}");
     }
 }

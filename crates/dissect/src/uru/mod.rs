@@ -10,11 +10,12 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::{Diagnostic, Names, Result};
+use worldwire_core::{Diagnostic, FieldInfo, Names, Result};
 use worldwire_uru::connection::{
     CapturedExchange, Connection, RelayConfig, RelayKeys, RelayRandom,
 };
 use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::types::NetError;
 
 use crate::family::{BEGINNING, Family, Opening, Prepared, Start, by_modules};
 use crate::keys_error::KeyFault;
@@ -138,6 +139,15 @@ impl Vocabulary for Uru {
 
     fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
         names::holders(states(definitions))
+    }
+
+    fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
+        let result = i32::try_from(value).ok().filter(|_| type_name == "NetError");
+        result.and_then(|result| NetError(result).text())
+    }
+
+    fn records(&self) -> Vec<(&'static str, Vec<FieldInfo>)> {
+        names::records()
     }
 
     fn named_types(&self) -> &'static [(&'static str, &'static Names)] {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_core::{ClassInfo, Classes, FieldInfo, Names, Record, Side};
-use worldwire_uru::connect::{BuildType, ConnectionType, SetupType};
+use worldwire_uru::connect::{BuildType, ConnectionType, SetupType, SimpleNetChannel};
 use worldwire_uru::file::manifest::{FileListEntry, ManifestEntry, ManifestFlags};
 use worldwire_uru::frame::{Service, table};
-use worldwire_uru::message::{AccountFlags, NetAgeInfo, NodeRef, Rank, Score};
+use worldwire_uru::message::{AccountFlags, Caps, NetAgeInfo, NodeRef, Rank, Score};
 use worldwire_uru::net_message::{
     CLASSES, Compression, GroupOwnership, MemberFlags, MemberInfo, NetClassInfo, NetClassLayout,
     NetFlags, NetMessage, PageFlags, Room, SharedVariable, VoiceFlags,
@@ -67,6 +67,7 @@ pub(super) const NAMED: &[(&str, &Names)] = &[
     ("NodeType", NodeType::NAMES),
     ("BuildType", BuildType::NAMES),
     ("ConnectionType", ConnectionType::NAMES),
+    ("SimpleNetChannel", SimpleNetChannel::NAMES),
     ("ClassIndex", ClassIndex::NAMES),
     ("LocationFlags", LocationFlags::NAMES),
     ("AgeInfoFlags", AgeInfoFlags::NAMES),
@@ -116,10 +117,15 @@ const GAME: &[&str] = &[
     "bits",
     "classIndex",
     "objectId",
+    "age",
+    "page",
     "loadMask",
+    "quality",
+    "capability",
     "cloneId",
     "cloneFiller",
     "clonerId",
+    "present",
     "high",
     "terminator",
     "form",
@@ -129,6 +135,7 @@ const GAME: &[&str] = &[
 /// The parts of an object state other than its variables.
 const STATE: &[&str] = &[
     "state",
+    "stateHead",
     "descriptor",
     "recordFlags",
     "hint",
@@ -144,7 +151,8 @@ const STATE: &[&str] = &[
     "deadMemory",
 ];
 /// Setup fields whose values have names.
-const NAMED_SETUP: [(&str, &Names); 4] = [
+const NAMED_SETUP: [(&str, &Names); 5] = [
+    ("channel", SimpleNetChannel::NAMES),
     ("connType", ConnectionType::NAMES),
     ("buildType", BuildType::NAMES),
     ("type", SetupType::NAMES),
@@ -266,30 +274,55 @@ fn plasma_class(info: &ClassInfo) -> ClassRow {
     }
 }
 
+/// The structures inside messages, by the name that layouts use.
+pub(super) fn records() -> Vec<(&'static str, Vec<FieldInfo>)> {
+    fn named<R: Record<'static>>() -> (&'static str, Vec<FieldInfo>) {
+        (R::NAME, R::fields())
+    }
+    vec![
+        ("vault node", VaultNode::fields()),
+        ("manifest", ManifestEntry::fields()),
+        ("file list", FileListEntry::fields()),
+        ("plUoid", uoid()),
+        ("plKey", uoid()),
+        named::<NodeRef>(),
+        named::<NetAgeInfo<'_>>(),
+        named::<Score<'_>>(),
+        named::<Rank<'_>>(),
+        named::<Location>(),
+        named::<UnifiedTime>(),
+        named::<GroupOwnership>(),
+        named::<MemberInfo<'_>>(),
+        named::<Room<'_>>(),
+        named::<SharedVariable<'_>>(),
+        named::<ClientGuid<'_>>(),
+        named::<NetGroupId>(),
+        named::<Matrix44>(),
+        named::<AgeLink<'_>>(),
+        named::<AgeInfo<'_>>(),
+        named::<SpawnPointInfo<'_>>(),
+        named::<StageState<'_>>(),
+    ]
+}
+
+/// The fields of a `plUoid`, which has no table.
+fn uoid() -> Vec<FieldInfo> {
+    let rows = [
+        ("location", "Location", "The page."),
+        ("loadMask", "u8 LoadMask, if present", "The hardware for which it is loaded."),
+        ("classIndex", "u16", "The class of the object."),
+        ("objectId", "u32", "The ID within its page; 0 if unknown."),
+        ("name", "SafeString", "The name within its page."),
+        ("cloneId", "u16, if it is a clone", "The clone's number."),
+        ("cloneFiller", "u16, if it is a clone", "Always 0."),
+        ("clonerId", "u32, if it is a clone", "The player whose client made the clone."),
+    ];
+    rows.map(|(name, layout, doc)| FieldInfo { name, layout: layout.into(), doc }).to_vec()
+}
+
 /// The fields of structures inside messages.
 fn parts() -> Vec<Vec<FieldInfo>> {
-    let mut parts = vec![
-        VaultNode::fields(),
-        NodeRef::fields(),
-        NetAgeInfo::fields(),
-        Score::fields(),
-        Rank::fields(),
-        Location::fields(),
-        UnifiedTime::fields(),
-        ManifestEntry::fields(),
-        FileListEntry::fields(),
-        GroupOwnership::fields(),
-        MemberInfo::fields(),
-        Room::fields(),
-        SharedVariable::fields(),
-        ClientGuid::fields(),
-        NetGroupId::fields(),
-        Matrix44::fields(),
-        AgeLink::fields(),
-        AgeInfo::fields(),
-        SpawnPointInfo::fields(),
-        StageState::fields(),
-    ];
+    let mut parts: Vec<_> = records().into_iter().map(|(_, fields)| fields).collect();
     let classes: [&[ClassInfo]; 4] =
         [NetMessage::INFO, PlasmaMessage::INFO, AvatarObject::INFO, NotifyEvent::INFO];
     let classes = classes.into_iter().flatten().filter_map(|class| class.fields);
@@ -312,6 +345,7 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
     }
     // The layout does not mention their type.
     named.entry("flags").or_default().push(ManifestFlags::NAMES);
+    named.entry("bits").or_default().push(Caps::NAMES);
     for (field, names) in NAMED_GAME {
         named.entry(field).or_default().push(names);
     }

@@ -388,7 +388,7 @@ fn line(bytes: &[u8]) -> Line {
                 true => "LoadClone initial",
                 false => "LoadClone",
             };
-            let object = uoid(clone.clone.0.as_ref().unwrap());
+            let object = uoid(clone.clone.uoid().unwrap());
             let (by, loading) = (clone.originating_player_id, clone.loading.is_true());
             format!("{kind} {object} {} {loading} by {by}", load.is_player.is_true())
         }

@@ -260,7 +260,7 @@ impl Visitor {
         match self.hears().await {
             NetMessage::MembersList(list) => {
                 let name = |client: &worldwire_uru::types::ClientGuid<'_>| {
-                    client.player_name.as_ref().unwrap().to_text().into_owned()
+                    client.player_name.as_ref().unwrap().to_text()
                 };
                 list.members.iter().map(|member| name(&member.client)).collect()
             }
@@ -324,8 +324,8 @@ impl Visitor {
         let uoid = Uoid { clone, ..object(1, "Male") };
         let payload = LoadCloneMsg {
             message: message_header(),
-            clone: Key(Some(uoid.clone())),
-            requestor: Key(None),
+            clone: Key::from(uoid.clone()),
+            requestor: Key::NONE,
             originating_player_id: self.player,
             user_data: 0,
             valid: true.into(),
@@ -382,7 +382,7 @@ pub(crate) fn object(class_index: u16, name: &'static str) -> Uoid<'static> {
 pub(crate) fn message_header() -> MessageHeader<'static> {
     let bcast_flags = BroadcastFlags::NetPropagate;
     MessageHeader {
-        sender: Key(None),
+        sender: Key::NONE,
         receivers: Vec::new().into(),
         timestamp: Double(0.0),
         bcast_flags,

@@ -146,8 +146,8 @@ async fn objects_of_departed_players_get_a_new_owner() {
     let uoid = Uoid { clone, ..object(1, "Crab") };
     let payload = LoadCloneMsg {
         message: message_header(),
-        clone: Key(Some(uoid.clone())),
-        requestor: Key(None),
+        clone: Key::from(uoid.clone()),
+        requestor: Key::NONE,
         originating_player_id: atrus.player,
         user_data: 0,
         valid: true.into(),

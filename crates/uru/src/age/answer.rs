@@ -66,8 +66,8 @@ pub(super) fn state_sent(time: UnifiedTime, count: u32) -> Result<Packet> {
 pub(super) fn lock_reply(time: UnifiedTime, object: Uoid<'_>, granted: bool) -> Result<Packet> {
     let reply = ServerReplyMsg {
         message: MessageHeader {
-            sender: Key(None),
-            receivers: vec![Key(Some(object))].into(),
+            sender: Key::NONE,
+            receivers: vec![Key::from(object)].into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags::LocalPropagate,
         },
@@ -86,16 +86,16 @@ pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Res
     let fixed = |class_index, name: &'static str| {
         let location = Location { sequence_number: SequenceNumber(0), flags: LocationFlags(0) };
         let name = name.into();
-        Key(Some(Uoid { location, load_mask: None, class_index, object_id: 0, name, clone: None }))
+        Key::from(Uoid { location, load_mask: None, class_index, object_id: 0, name, clone: None })
     };
     let payload = LoadCloneMsg {
         message: MessageHeader {
-            sender: Key(None),
+            sender: Key::NONE,
             receivers: vec![fixed(0x52, "kNetClientMgr_KEY")].into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::LocalPropagate,
         },
-        clone: Key(Some(clone.clone())),
+        clone: Key::from(clone.clone()),
         requestor: fixed(0xf4, "kAvatarMgr_KEY"),
         originating_player_id: player_id,
         user_data: 0,

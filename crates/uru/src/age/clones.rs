@@ -217,7 +217,7 @@ pub(super) fn claim(
         Ok(CloneClaim {
             originator: clone.originating_player_id,
             is_loading: clone.loading.is_true(),
-            object: clone.clone.0.map(Field::into_owned),
+            object: clone.clone.into_uoid().map(Field::into_owned),
             is_player,
         })
     };

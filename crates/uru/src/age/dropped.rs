@@ -127,7 +127,7 @@ impl DropReason {
             Self::Unsafe(refusal) => match refusal.reason {
                 Reason::Text => DropKind::Text,
                 Reason::Wrapper(_) => DropKind::Wrapper,
-                Reason::LocalObject => DropKind::LocalObject,
+                Reason::LocalObject | Reason::NoPage(_) => DropKind::LocalObject,
                 _ => DropKind::Unsafe,
             },
             Self::ServerOnly(_) => DropKind::ServerOnly,

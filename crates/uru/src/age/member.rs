@@ -103,10 +103,17 @@ impl Member {
         true
     }
 
-    /// Whether the member cares about a region that the sender is in. Members who have not sent any
-    /// regions see everyone and are seen by everyone.
+    /// Whether the member cares about a region that the sender is in. Everyone cares about region 0,
+    /// and members in it care about all regions. Members who are in no region are in region 0.
+    /// Members who have not sent any regions see everyone and are seen by everyone.
     pub(super) fn cares_about(&self, sender: &Self) -> bool {
         let (Some(mine), Some(theirs)) = (&self.regions, &sender.regions) else { return true };
+        let is_outside = |regions: &RelevanceRegions| {
+            regions.in_.contains(0) || regions.in_.bits().next().is_none()
+        };
+        if is_outside(mine) || is_outside(theirs) {
+            return true;
+        }
         let mut words = mine.care_about.0.iter().zip(&theirs.in_.0);
         words.any(|(cares, is_in)| cares & is_in != 0)
     }

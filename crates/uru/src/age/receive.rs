@@ -230,11 +230,7 @@ impl Instance {
     ) -> Result<(), DropReason> {
         let config = Arc::clone(&self.config);
         let object = &message.object;
-        let page = object.location.sequence_number;
-        // Fixed objects are on page 0; the other special pages are not part of any age.
-        if page.0 != 0 && page.is_special() {
-            return Err(Refusal::at(Reason::LocalObject, None, 0).into());
-        }
+        is_on_a_page(object)?;
         if !self.clones.may_set_state(object, sender.id) {
             return Err(DropReason::NotOwner);
         }
@@ -286,6 +282,7 @@ impl Instance {
         message: TestAndSet<'_>,
     ) -> Result<(), DropReason> {
         let object = message.object;
+        is_on_a_page(&object)?;
         if !message.lock_request.is_true() {
             self.locks.release(&object, sender.id);
             return Ok(());
@@ -347,6 +344,16 @@ fn object_of(message: &LoadClone<'_>) -> Uoid<'static> {
 /// Whether an object is a clone created by this player.
 fn is_created_by(object: &Uoid<'_>, player_id: u32) -> bool {
     object.clone.is_some_and(|ids| ids.player_id == player_id)
+}
+
+/// Checks the page of an object. Fixed objects are on page 0; the other special pages are not part of
+/// any age.
+fn is_on_a_page(object: &Uoid<'_>) -> Result<(), DropReason> {
+    let page = object.location.sequence_number;
+    if page.0 == 0 || !page.is_special() {
+        return Ok(());
+    }
+    Err(Refusal::at(Reason::NoPage(page.0), None, 0).inside("object").into())
 }
 
 fn is_short(avatar: &Uoid<'_>) -> Result<(), DropReason> {

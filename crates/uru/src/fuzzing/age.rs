@@ -279,8 +279,8 @@ fn clone(player_id: u32, sampler: &mut Sampler) -> LoadClone<'static> {
     let loading = sampler.below(3) != 0;
     let payload = PlasmaMessage::from(LoadCloneMsg {
         message: MessageHeader::sample(sampler).into_owned(),
-        clone: Key(Some(of.clone())),
-        requestor: Key(None),
+        clone: Key::from(of.clone()),
+        requestor: Key::NONE,
         originating_player_id: player_id,
         user_data: 0,
         valid: true.into(),

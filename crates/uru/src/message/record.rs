@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{
-    Field, Reader, Record, Rest, Result, Sampler, Trace, Value, Writer, record, wire_flags,
+    Field, Names, Reader, Record, Rest, Result, Sampler, Trace, Value, Writer, record, wire_flags,
 };
 
 use crate::types::{BitVector, Inner, InnerFamily, TermStr, Uuid, WFix};
@@ -133,9 +133,19 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Score leaderboards. Bits 1 to 6 stand for games of the game manager: Blue Spiral, climbing
-    /// wall, Heek, marker games, tic-tac-toe, VarSync.
+    /// Score leaderboards.
     pub const SCORE_LEADER_BOARDS: u32 = 0;
+
+    /// The names of all bits. Those from 1 stand for games of the game manager.
+    pub const NAMES: &'static Names = &Names::fixed(&[
+        (0, "ScoreLeaderBoards"),
+        (1, "BlueSpiral"),
+        (2, "ClimbingWall"),
+        (3, "Heek"),
+        (4, "MarkerGames"),
+        (5, "TicTacToe"),
+        (6, "VarSync"),
+    ]);
 
     /// A bit vector in as few words as possible, with nothing after it.
     #[must_use]
@@ -164,7 +174,7 @@ impl<'d> Inner<'d> for Caps {
     const SHAPE: Value<'static> = Value::Record;
 
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
-        let bits = BitVector::decode_fields(reader)?;
+        let bits = BitVector::decode_fields(reader, Some(Self::NAMES))?;
         let trailing = reader.bytes("trailing", reader.remaining())?.to_vec();
         Ok(Self { bits, trailing })
     }
@@ -190,7 +200,7 @@ impl<'d> Field<'d> for Caps {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let bits = BitVector::take_json(&mut fields)?;
+        let bits = BitVector::take_json(&mut fields, Some(Self::NAMES))?;
         let trailing =
             json::bytes(fields.take("trailing")?).map_err(|error| error.inside("trailing"))?;
         fields.end()?;

@@ -36,7 +36,7 @@ pub struct NetClassInfo {
     pub parent: &'static str,
     /// The sending side; `None` if both send it.
     pub sender: Option<Side>,
-    /// Whether current clients and servers use it.
+    /// Whether current clients or servers send it.
     pub is_used: bool,
     /// What is known about its layout.
     pub layout: NetClassLayout,
@@ -273,7 +273,7 @@ net_messages! {
     }
 
     /// Restricts the objects whose updates the client wants, and their rate. No server handles it.
-    0x029d ObjectUpdateFilter<'a> "plNetMsgObjectUpdateFilter" in "plNetMessage", Client unused {
+    0x029d ObjectUpdateFilter<'a> "plNetMsgObjectUpdateFilter" in "plNetMessage", Client used {
         ..header: NetHeader,
         /// The objects.
         objects "objects": List<i16, Uoid<'a>>,

@@ -201,8 +201,8 @@ mod tests {
 
     fn chat(text: &str, flags: ChatFlags, header: NetHeader) -> NetMessage<'static> {
         let message = MessageHeader {
-            sender: Key(None),
-            receivers: vec![Key(None), Key(None)].into(),
+            sender: Key::NONE,
+            receivers: vec![Key::NONE, Key::NONE].into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags(0x848),
         };

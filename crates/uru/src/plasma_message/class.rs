@@ -225,9 +225,9 @@ walked_classes! {
         /// The object to go to.
         seek_point "seekPoint": Key<'a>,
         /// The position to go to, if there is no object.
-        target_pos "targetPos": Floats<3> where seek_point.0.is_none(),
+        target_pos "targetPos": Floats<3> where seek_point.is_none(),
         /// The position to look at, if there is no object.
-        target_look_at "targetLookAt": Floats<3> where seek_point.0.is_none(),
+        target_look_at "targetLookAt": Floats<3> where seek_point.is_none(),
         /// The duration in seconds.
         duration "duration": Float,
         /// Whether the avatar walks there.

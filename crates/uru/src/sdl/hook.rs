@@ -31,7 +31,8 @@ pub fn object(prefix: i32) -> Option<Uoid<'static>> {
 
 fn location(prefix: i32) -> Option<Location> {
     let sequence_number = SequenceNumber::from_page(prefix, PAGE)?;
-    Some(Location { sequence_number, flags: LocationFlags::BuiltIn })
+    let reserved = LocationFlags(if prefix < 0 { LocationFlags::Reserved.0 } else { 0 });
+    Some(Location { sequence_number, flags: LocationFlags::BuiltIn | reserved })
 }
 
 /// Whether an object is the one of this age. Objects of the same name on other pages, and clones of
@@ -100,5 +101,21 @@ fn join<E: Clone>(
             },
         };
         joined.extend(chosen.cloned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of ages with a negative prefix are reserved, and clients say so.
+    #[test]
+    fn the_page_of_a_global_age_is_reserved() {
+        let object = object(-6).unwrap();
+        assert_eq!(object.location.flags, LocationFlags::BuiltIn | LocationFlags::Reserved);
+        assert!(is_hook(&object, -6));
+        let object = super::object(6).unwrap();
+        assert_eq!(object.location.flags, LocationFlags::BuiltIn);
+        assert!(is_hook(&object, 6) && !is_hook(&object, -6));
     }
 }

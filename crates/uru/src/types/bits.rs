@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{
-    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, count32, list_from_json,
+    Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer, count32, list_from_json,
 };
 
 /// A set of bit numbers (`hsBitVector`): a `u32` word count, then that many `u32` words, least
@@ -42,8 +42,11 @@ impl BitVector {
         })
     }
 
-    /// Reads word count and bits into the present scope.
-    pub(crate) fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+    /// Reads word count and bits into the current scope. Bits are shown by name if they have names.
+    pub(crate) fn decode_fields<'d, 'n, T: Trace<'n>>(
+        reader: &mut Reader<'d, T>,
+        names: Option<&'static Names>,
+    ) -> Result<Self> {
         let start = reader.place_if_on();
         let count = count32(reader, MAX_WORDS, "words of a bit vector")?;
         reader.leaf_from("words", start, Value::Unsigned(count as u64));
@@ -53,7 +56,11 @@ impl BitVector {
         if T::ON {
             reader.scope_from("bits", Value::List, first, |reader| {
                 for bit in value.bits() {
-                    reader.leaf_from("", first, Value::Unsigned(u64::from(bit)));
+                    let shown = match names {
+                        Some(names) => Value::Enum(bit.into(), names),
+                        None => Value::Unsigned(bit.into()),
+                    };
+                    reader.leaf_from("", first, shown);
                 }
                 Ok(())
             })?;
@@ -62,10 +69,17 @@ impl BitVector {
     }
 
     /// Takes word count and bits from the fields of a JSON object.
-    pub(crate) fn take_json(fields: &mut FieldsOf<'_>) -> Result<Self> {
+    pub(crate) fn take_json(
+        fields: &mut FieldsOf<'_>,
+        names: Option<&'static Names>,
+    ) -> Result<Self> {
         let words: usize = json::integer(fields.take("words")?, "a whole number from 0 to 4096")?;
-        let bits =
-            list_from_json::<u32>(fields.given("bits")?).map_err(|error| error.inside("bits"))?;
+        let given = fields.given("bits")?;
+        let bits = match names {
+            Some(names) => named_bits(given, names),
+            None => list_from_json::<u32>(given),
+        };
+        let bits = bits.map_err(|error| error.inside("bits"))?;
         if words > MAX_WORDS {
             return Err(Error::limit("words of a bit vector", MAX_WORDS as u64, words as u64));
         }
@@ -85,6 +99,18 @@ impl BitVector {
     }
 }
 
+/// The numbers of bits given by number or name.
+fn named_bits(json: Given<'_>, names: &Names) -> Result<Vec<u32>> {
+    let items = json.as_array().ok_or_else(|| json::expected("an array", &json))?;
+    let bit = |(index, item): (usize, &Json)| {
+        let number = json::named(item, names).and_then(|number| {
+            u32::try_from(number).map_err(|_| json::expected("a bit number", item))
+        });
+        number.map_err(|error| error.inside_item(index))
+    };
+    items.iter().enumerate().map(bit).collect()
+}
+
 impl<'d> Field<'d> for BitVector {
     type Owned = Self;
     const LEAST: usize = 4;
@@ -94,7 +120,7 @@ impl<'d> Field<'d> for BitVector {
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
-        reader.record(name, Self::decode_fields)
+        reader.record(name, |reader| Self::decode_fields(reader, None))
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
@@ -110,7 +136,7 @@ impl<'d> Field<'d> for BitVector {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let value = Self::take_json(&mut fields)?;
+        let value = Self::take_json(&mut fields, None)?;
         fields.end()?;
         Ok(value)
     }

@@ -111,7 +111,66 @@ wire_enum! {
     }
 }
 
+/// What clients show for each result, from 0.
+const TEXTS: [&str; 49] = [
+    "Success",
+    "Internal Error",
+    "No Response From Server",
+    "Invalid Server Data",
+    "Age Not Found",
+    "Network Connection Failed",
+    "Disconnected From Server",
+    "File Not Found",
+    "Old Build",
+    "Remote Shutdown",
+    "Database Timeout",
+    "Account Already Exists",
+    "Player Already Exists",
+    "Account Not Found",
+    "Player Not Found",
+    "Invalid Parameter",
+    "Name Lookup Failed",
+    "Logged In Elsewhere",
+    "Vault Node Not Found",
+    "Max Players On Account",
+    "Authentication Failed",
+    "State Object Not Found",
+    "Login Denied",
+    "Circular Reference",
+    "Account Not Activated",
+    "Key Already Used",
+    "Key Not Found",
+    "Activation Code Not Found",
+    "Player Name Invalid",
+    "Not Supported",
+    "Service Forbidden",
+    "Auth Token Too Old",
+    "Must Use GameTap Client",
+    "Too Many Failed Logins",
+    "GameTap: Connection Failed",
+    "GameTap: Too Many Auth Options",
+    "GameTap: Missing Parameter",
+    "GameTap: Server Error",
+    "Account is banned",
+    "Kicked by customer service",
+    "Operation does not fit the score's type",
+    "Too few points",
+    "Score exists and is not fixed",
+    "No scores",
+    "Invite: No such player",
+    "Invite: Too many neighborhoods",
+    "Payment overdue",
+    "Server Busy",
+    "Vault Node Access Violation",
+];
+
 impl NetError {
+    /// What clients show to players, in worldwire's words where it is a sentence.
+    #[must_use]
+    pub fn text(self) -> Option<&'static str> {
+        usize::try_from(self.0).ok().and_then(|number| TEXTS.get(number)).copied()
+    }
+
     /// Whether the request failed: only positive values are errors.
     #[must_use]
     pub const fn is_error(self) -> bool {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{
-    Error, Field, Reader, Result, Sampler, Trace, Value, Writer, record, scalar, wire_enum,
-    wire_flags,
+    Error, Field, FieldInfo, Reader, Record, Result, Sampler, Trace, Value, Writer, scalar,
+    wire_enum, wire_flags,
 };
 
 use super::SafeString;
@@ -124,13 +124,112 @@ wire_flags! {
     }
 }
 
-record! {
-    /// The page that contains an object (`plLocation`).
-    pub struct Location {
-        /// The page.
-        sequence_number "sequenceNumber": SequenceNumber,
-        /// The kind of page.
-        flags "flags": LocationFlags,
+/// The page that contains an object (`plLocation`): `u32` sequence number, `u16` flags.
+///
+/// A trace also shows the two parts of the sequence number, `age` and `page`. JSON may give either
+/// the number or its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The page.
+    pub sequence_number: SequenceNumber,
+    /// The kind of page.
+    pub flags: LocationFlags,
+}
+
+impl<'d> Record<'d> for Location {
+    const NAME: &'static str = "Location";
+
+    fn fields() -> Vec<FieldInfo> {
+        let rows = [
+            ("sequenceNumber", SequenceNumber::layout(), "The page."),
+            ("age", "part of it".into(), "The age's prefix; missing for special numbers."),
+            ("page", "part of it".into(), "The page of that age."),
+            ("flags", LocationFlags::layout(), "The kind of page."),
+        ];
+        rows.map(|(name, layout, doc)| FieldInfo { name, layout, doc }).to_vec()
+    }
+
+    #[inline]
+    fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
+        let start = reader.place_if_on();
+        let sequence_number = SequenceNumber::decode(reader, "sequenceNumber")?;
+        if T::ON
+            && let Some((age, page)) = sequence_number.page()
+        {
+            reader.leaf_from("age", start, Value::Signed(age.into()));
+            reader.leaf_from("page", start, Value::Unsigned(page.into()));
+        }
+        Ok(Self { sequence_number, flags: LocationFlags::decode(reader, "flags")? })
+    }
+
+    #[inline]
+    fn encode_fields(&self, writer: &mut Writer) -> Result<()> {
+        self.sequence_number.encode(writer)?;
+        self.flags.encode(writer)
+    }
+
+    fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Self> {
+        let parts = (optional::<i32>(fields, "age")?, optional::<u16>(fields, "page")?);
+        let parts = match parts {
+            (Some(age), Some(page)) => Some((age, page)),
+            (None, None) => None,
+            _ => return Err(Error::value("both `age` and `page`", "one of them")),
+        };
+        let sequence_number = match (optional(fields, "sequenceNumber")?, parts) {
+            (Some(number), None) => number,
+            (None, Some((age, page))) => SequenceNumber::from_page(age, page).ok_or_else(|| {
+                Error::value("an age from -255 to 65278", age.to_string()).inside("age")
+            })?,
+            (Some(number), Some(parts)) if number.page() == Some(parts) => number,
+            (Some(number), Some(_)) => {
+                let error =
+                    Error::value("the number of `age` and `page`", format!("{:#x}", number.0));
+                let error = error.hint("leave out `sequenceNumber`, or `age` and `page`");
+                return Err(error.inside("sequenceNumber"));
+            }
+            (None, None) => fields.value("sequenceNumber")?,
+        };
+        Ok(Self { sequence_number, flags: fields.value("flags")? })
+    }
+}
+
+/// A field that JSON may leave out.
+fn optional<'d, F: Field<'d>>(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<Option<F>> {
+    let given = fields.given_optional(name).map(F::from_json).transpose();
+    given.map_err(|error| error.inside(name))
+}
+
+impl<'d> Field<'d> for Location {
+    type Owned = Self;
+    const LEAST: usize = 6;
+
+    fn layout() -> Cow<'static, str> {
+        Cow::Borrowed("Location")
+    }
+
+    #[inline]
+    fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
+        reader.record(name, Self::decode_fields)
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        self.encode_fields(writer)
+    }
+
+    fn from_json(json: Given<'_>) -> Result<Self> {
+        let mut fields = FieldsOf::new(json)?;
+        let location = Self::from_fields(&mut fields)?;
+        fields.end()?;
+        Ok(location)
+    }
+
+    fn sample(sampler: &mut Sampler) -> Self {
+        Self { sequence_number: Field::sample(sampler), flags: Field::sample(sampler) }
+    }
+
+    fn into_owned(self) -> Self {
+        self
     }
 }
 
@@ -153,6 +252,37 @@ scalar! {
 impl LoadMask {
     /// Loaded on all hardware.
     pub const ALWAYS: Self = Self(0xff);
+
+    /// Its parts as clients use them: quality and capability, each with the high four bits set.
+    #[must_use]
+    pub fn parts(self) -> [u8; 2] {
+        [self.0 >> 4 | 0xf0, self.0 | 0xf0]
+    }
+
+    /// Reads the mask, or its parts, from JSON.
+    fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Option<Self>> {
+        let mask: Option<Self> = optional(fields, "loadMask")?;
+        let parts = (optional::<u8>(fields, "quality")?, optional::<u8>(fields, "capability")?);
+        match (mask, parts) {
+            (mask, (None, None)) => Ok(mask),
+            (None, (Some(quality), Some(capability))) => {
+                Ok(Some(Self(quality << 4 | capability & 0xf)))
+            }
+            (Some(mask), (quality, capability))
+                if quality.is_none_or(|part| part == mask.parts()[0])
+                    && capability.is_none_or(|part| part == mask.parts()[1]) =>
+            {
+                Ok(Some(mask))
+            }
+            (Some(mask), _) => {
+                let found = format!("0x{:02x}", mask.0);
+                let error = Error::value("the mask of `quality` and `capability`", found);
+                let error = error.hint("leave out `loadMask`, or `quality` and `capability`");
+                Err(error.inside("loadMask"))
+            }
+            (None, _) => Err(Error::value("both `quality` and `capability`", "one of them")),
+        }
+    }
 }
 
 /// The identity of an object (`plUoid`).
@@ -188,8 +318,6 @@ pub struct CloneIds {
     pub player_id: u32,
 }
 
-impl Eq for Location {}
-
 const HAS_CLONE: u8 = 1;
 const HAS_LOAD_MASK: u8 = 2;
 
@@ -206,7 +334,14 @@ impl<'d> Uoid<'d> {
             location: Field::decode(reader, "location")?,
             load_mask: match contents & HAS_LOAD_MASK {
                 0 => None,
-                _ => Some(Field::decode(reader, "loadMask")?),
+                _ => {
+                    let start = reader.place_if_on();
+                    let mask = LoadMask::decode(reader, "loadMask")?;
+                    let [quality, capability] = mask.parts();
+                    reader.leaf_from("quality", start, Value::Hex(quality.into()));
+                    reader.leaf_from("capability", start, Value::Hex(capability.into()));
+                    Some(mask)
+                }
             },
             class_index: reader.shown(
                 "classIndex",
@@ -221,6 +356,25 @@ impl<'d> Uoid<'d> {
                     id: reader.u16("cloneId")?,
                     filler: reader.u16("cloneFiller")?,
                     player_id: reader.u32("clonerId")?,
+                }),
+            },
+        })
+    }
+
+    /// Takes the fields from a JSON object.
+    fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Self> {
+        Ok(Self {
+            location: fields.value("location")?,
+            load_mask: LoadMask::from_fields(fields)?,
+            class_index: fields.value("classIndex")?,
+            object_id: fields.value("objectId")?,
+            name: Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?,
+            clone: match fields.given_optional("cloneId") {
+                None => None,
+                Some(id) => Some(CloneIds {
+                    id: Field::from_json(id).map_err(|error| error.inside("cloneId"))?,
+                    filler: fields.value("cloneFiller")?,
+                    player_id: fields.value("clonerId")?,
                 }),
             },
         })
@@ -265,21 +419,7 @@ impl<'d> Field<'d> for Uoid<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let value = Self {
-            location: fields.value("location")?,
-            load_mask: fields.given_optional("loadMask").map(Field::from_json).transpose()?,
-            class_index: fields.value("classIndex")?,
-            object_id: fields.value("objectId")?,
-            name: Field::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?,
-            clone: match fields.given_optional("cloneId") {
-                None => None,
-                Some(id) => Some(CloneIds {
-                    id: Field::from_json(id).map_err(|error| error.inside("cloneId"))?,
-                    filler: fields.value("cloneFiller")?,
-                    player_id: fields.value("clonerId")?,
-                }),
-            },
-        };
+        let value = Self::from_fields(&mut fields)?;
         fields.end()?;
         Ok(value)
     }
@@ -311,9 +451,49 @@ impl<'d> Field<'d> for Uoid<'d> {
     }
 }
 
-/// A reference to an object (`plKey`): `u8` 0 for none, otherwise 1 and a [`Uoid`].
+/// A reference to an object (`plKey`): `u8` 0 for none, otherwise any other number and a [`Uoid`].
+///
+/// Writers send 1. Other numbers are kept, and shown as `present`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key<'d>(pub Option<Uoid<'d>>);
+pub struct Key<'d> {
+    uoid: Option<Uoid<'d>>,
+    present: u8,
+}
+
+impl<'d> Key<'d> {
+    /// No object.
+    pub const NONE: Self = Self { uoid: None, present: 0 };
+
+    /// The object.
+    #[must_use]
+    pub fn uoid(&self) -> Option<&Uoid<'d>> {
+        self.uoid.as_ref()
+    }
+
+    /// Extracts the object.
+    #[must_use]
+    pub fn into_uoid(self) -> Option<Uoid<'d>> {
+        self.uoid
+    }
+
+    /// Whether there is no object.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.uoid.is_none()
+    }
+
+    /// Whether the first byte is 0 or 1, the only ones that known writers send.
+    #[must_use]
+    pub(crate) fn is_canonical(&self) -> bool {
+        self.present <= 1
+    }
+}
+
+impl<'d> From<Uoid<'d>> for Key<'d> {
+    fn from(uoid: Uoid<'d>) -> Self {
+        Self { uoid: Some(uoid), present: 1 }
+    }
+}
 
 impl<'d> Field<'d> for Key<'d> {
     type Owned = Key<'static>;
@@ -325,37 +505,111 @@ impl<'d> Field<'d> for Key<'d> {
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
-        let at = reader.position();
-        match reader.take_array().map_err(|error| error.inside(name))? {
-            [0] => {
-                reader.leaf_from(name, start, Value::Null);
-                Ok(Self(None))
-            }
-            [1] => reader
-                .scope_from(name, Value::Record, start, Uoid::decode_fields)
-                .map(Some)
-                .map(Self),
-            [other] => {
-                let found = format!("{other}");
-                Err(Error::malformed("0 or 1", found).at(at as u64).inside(name))
-            }
+        let [present] = reader.take_array().map_err(|error| error.inside(name))?;
+        if present == 0 {
+            reader.leaf_from(name, start, Value::Null);
+            return Ok(Self::NONE);
         }
+        reader.scope_from(name, Value::Record, start, |reader| {
+            if present != 1 {
+                reader.leaf_from(PRESENT, start, Value::Unsigned(present.into()));
+            }
+            Ok(Self { uoid: Some(Uoid::decode_fields(reader)?), present })
+        })
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        writer.u8(u8::from(self.0.is_some()));
-        self.0.as_ref().map_or(Ok(()), |uoid| uoid.encode(writer))
+        writer.u8(self.present);
+        self.uoid.as_ref().map_or(Ok(()), |uoid| uoid.encode(writer))
     }
 
     fn from_json(json: Given<'_>) -> Result<Self> {
-        if json.is_null() { Ok(Self(None)) } else { Field::from_json(json).map(Some).map(Self) }
+        if json.is_null() {
+            return Ok(Self::NONE);
+        }
+        let mut fields = FieldsOf::new(json)?;
+        let present = match fields.given_optional(PRESENT) {
+            None => 1,
+            Some(given) => match u8::from_json(given) {
+                Ok(0) => return Err(Error::value("null, or a number above 0", "0").inside(PRESENT)),
+                number => number.map_err(|error| error.inside(PRESENT))?,
+            },
+        };
+        let uoid = Some(Uoid::from_fields(&mut fields)?);
+        fields.end()?;
+        Ok(Self { uoid, present })
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        Self((sampler.below(4) != 0).then(|| Field::sample(sampler)))
+        match sampler.below(16) {
+            0..4 => Self::NONE,
+            4 => Self { present: 0xff, ..Uoid::sample(sampler).into() },
+            _ => Uoid::sample(sampler).into(),
+        }
     }
 
     fn into_owned(self) -> Self::Owned {
-        Key(self.0.map(Field::into_owned))
+        Key { uoid: self.uoid.map(Field::into_owned), present: self.present }
+    }
+}
+
+/// The name under which an unusual first byte of a key is shown.
+const PRESENT: &str = "present";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use worldwire_core::json::{Json, json};
+
+    fn location(json: &Json) -> Result<u32> {
+        Location::from_json(json.into()).map(|location| location.sequence_number.0)
+    }
+
+    #[test]
+    fn a_page_is_given_by_its_number_or_by_its_parts() {
+        let number = json!({"sequenceNumber": 0x78_0022, "flags": []});
+        let parts = json!({"age": 120, "page": 1, "flags": []});
+        let both = json!({"sequenceNumber": 0x78_0022, "age": 120, "page": 1, "flags": []});
+        for json in [number, parts, both] {
+            assert_eq!(location(&json).unwrap(), 0x78_0022);
+        }
+        let global = json!({"age": -6, "page": 1, "flags": []});
+        assert_eq!(location(&global).unwrap(), 0xff06_0002);
+        for (json, wanted) in [
+            (
+                json!({"sequenceNumber": 5, "age": 120, "page": 1, "flags": []}),
+                "sequenceNumber: wanted the number of `age` and `page`, found 0x5; leave out \
+                 `sequenceNumber`, or `age` and `page`",
+            ),
+            (json!({"age": 120, "flags": []}), "wanted both `age` and `page`, found one of them"),
+            (
+                json!({"age": 70_000, "page": 1, "flags": []}),
+                "age: wanted an age from -255 to 65278, found 70000",
+            ),
+        ] {
+            assert_eq!(location(&json).unwrap_err().to_string(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_load_mask_shows_its_parts() {
+        assert_eq!(LoadMask(0x3c).parts(), [0xf3, 0xfc]);
+        let uoid = |mask: Json| {
+            let mut json = json!({
+                "location": {"sequenceNumber": 0, "flags": []},
+                "classIndex": 1, "objectId": 0, "name": "x",
+            });
+            for (name, value) in mask.as_object().into_iter().flatten() {
+                json[name] = value.clone();
+            }
+            Uoid::from_json((&json).into()).map(|uoid| uoid.load_mask)
+        };
+        let parts = json!({"quality": 0xf3, "capability": 0xfc});
+        assert_eq!(uoid(parts).unwrap(), Some(LoadMask(0x3c)));
+        assert_eq!(uoid(json!({})).unwrap(), None);
+        let all = json!({"loadMask": 0x3c, "quality": 0xf3, "capability": 0xfc});
+        assert_eq!(uoid(all).unwrap(), Some(LoadMask(0x3c)));
+        let wrong = uoid(json!({"loadMask": 0x3c, "quality": 0xf4})).unwrap_err().to_string();
+        assert!(wrong.contains("loadMask: wanted the mask of"), "{wrong}");
     }
 }

@@ -36,13 +36,15 @@ pub enum SafeForm {
 /// A byte string with a 12-bit count, obfuscated by inverting its bytes.
 ///
 /// Layout: `u16` (count in the low 12 bits; writers set the high 4 bits), then the bytes, each
-/// bitwise negated by writers. Readers negate them back if the first one has bit 7 set. At most
-/// 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old ones Latin-1.
+/// bitwise negated by writers. Readers negate them back if the first one has bit 7 set, whatever
+/// the others are. At most 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old
+/// ones Latin-1.
 ///
 /// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate it
-/// anyway, so the client's reader returns negated bytes. Here, a later byte with bit 7 reveals the
-/// negation, because genuine plain text is ASCII. Without such a byte the text is ambiguous, which
-/// [`SafeString::is_ambiguous`] reports. The bytes survive in any case.
+/// anyway, so the client's reader takes the negated bytes as text. If they are not UTF-8, it crashes
+/// ([`Self::crashes_client`]); such bytes are negated here, because they can mean nothing else.
+/// Otherwise they are read as clients read them, and [`Self::is_ambiguous`] reports the other
+/// reading. The bytes survive in any case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeString<'d> {
     form: SafeForm,
@@ -155,8 +157,7 @@ impl<'d> Field<'d> for SafeString<'d> {
                 _ => None,
             };
             let stored = reader.take(usize::from(head & 0xfff))?;
-            // An empty string has nothing to invert; it counts as inverted, as writers send it.
-            let inverted = stored.is_empty() || stored.iter().any(|byte| byte & 0x80 != 0);
+            let inverted = is_inverted(stored);
             let form = match (head & 0xf000, skipped) {
                 (_, Some(skipped)) => SafeForm::Old { skipped, inverted },
                 (0xf000, _) if inverted => SafeForm::Inverted,
@@ -197,10 +198,9 @@ impl<'d> Field<'d> for SafeString<'d> {
                 return Err(Error::limit("bytes of a safe string", MAX_SAFE_BYTES as u64, found));
             }
             let stored = invert(&bytes);
-            // Readers tell the two encodings apart by top bits, which only ASCII leaves set.
-            if !stored.is_empty() && stored.iter().all(|byte| byte & 0x80 == 0) {
-                let found = "none; readers would misread its inverted form";
-                return Err(Error::value("text with at least one ASCII character", found));
+            if !is_inverted(&stored) {
+                let found = "another one; readers would misread the text";
+                return Err(Error::value("a text whose first character is ASCII", found));
             }
             return Ok(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) });
         }
@@ -272,6 +272,13 @@ impl SafeString<'_> {
     }
 }
 
+/// Whether stored bytes are read as inverted. An empty string has nothing to invert; it counts as
+/// inverted, as writers send it.
+fn is_inverted(stored: &[u8]) -> bool {
+    let is_plain = stored.first().is_some_and(|first| first & 0x80 == 0);
+    !is_plain || core::str::from_utf8(stored).is_err()
+}
+
 pub(super) fn invert(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
@@ -332,5 +339,27 @@ impl<'d> Field<'d> for Creatable {
 
     fn into_owned(self) -> Self {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(hex: &str) -> SafeString<'static> {
+        let bytes = worldwire_core::value::parse_hex(hex).unwrap();
+        SafeString::decode(&mut Reader::new(&bytes), "text").unwrap().into_owned()
+    }
+
+    /// Later bytes with bit 7 do not matter: both spellings are the same text.
+    #[test]
+    fn the_first_byte_selects_the_form() {
+        let inverted = read("07f0 be979190913c56");
+        let literal = read("07f0 41686e6f6ec3a9");
+        assert_eq!(inverted.to_text(), "Ahnon\u{e9}");
+        assert_eq!(literal.to_bytes(), inverted.to_bytes());
+        assert_eq!((literal.form(), inverted.form()), (SafeForm::Literal, SafeForm::Inverted));
+        // Not UTF-8 as it is stored, so it can only be an inverted text.
+        assert_eq!(read("06f0 3c7b8b8d8a8c").to_text(), "\u{c4}trus");
     }
 }

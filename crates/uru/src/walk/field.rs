@@ -37,8 +37,6 @@ walk_plain! {
     u32;
     i16;
     i32;
-    Bool8;
-    Bool32;
     Float;
     Double;
     Matrix44;
@@ -54,6 +52,28 @@ walk_plain! {
 walk_plain! { @impl [const N: usize] Floats<N> }
 walk_plain! { @impl [const N: usize] FixedText<'d, N> }
 walk_plain! { @impl [const N: usize] SafeWString<'d, N> }
+
+macro_rules! booleans {
+    ($($type:ty;)*) => {$(
+        impl<'d> Walk<'d> for $type {
+            type Summary = Self;
+
+            #[inline]
+            fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult<Self> {
+                let at = reader.position();
+                let value = Self::decode(reader, "")?;
+                let checked = guard.boolean(value.is_canonical());
+                checked.map_err(|reason| Refusal::at(reason, None, at))?;
+                Ok(value)
+            }
+        }
+    )*};
+}
+
+booleans! {
+    Bool8;
+    Bool32;
+}
 
 impl<'d> Walk<'d> for SafeString<'d> {
     type Summary = ();
@@ -84,7 +104,8 @@ impl<'d> Walk<'d> for Key<'d> {
     fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult<Self> {
         let at = reader.position();
         let key = Self::decode(reader, "")?;
-        if let Some(uoid) = &key.0 {
+        guard.boolean(key.is_canonical()).map_err(|reason| Refusal::at(reason, None, at))?;
+        if let Some(uoid) = key.uoid() {
             guard.object(uoid).map_err(|reason| Refusal::at(reason, None, at))?;
         }
         Ok(key)

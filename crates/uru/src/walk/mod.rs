@@ -31,6 +31,11 @@ pub trait Guard {
         Ok(())
     }
 
+    /// A boolean, or the first byte of a key: whether it is 0 or 1, as all known senders write it.
+    fn boolean(&mut self, _: bool) -> Result<(), Reason> {
+        Ok(())
+    }
+
     /// A uoid; its name is not reported to [`Self::text`].
     fn object(&mut self, _: &Uoid<'_>) -> Result<(), Reason> {
         Ok(())

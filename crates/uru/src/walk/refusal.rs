@@ -21,6 +21,8 @@ pub enum Reason {
     Text,
     /// It names an object in a page that exists on one client only (sequence numbers 1 to 0x20).
     LocalObject,
+    /// It names an object on a page that does not exist: a special number, or an unusable one.
+    NoPage(u32),
     /// It is a KI command other than chat.
     KiCommand(u8),
     /// It runs a console command that is not on the list.
@@ -59,6 +61,7 @@ impl Refusal {
             Reason::LocalObject => {
                 ("an object that all clients know", "one that exists on a single client".to_owned())
             }
+            Reason::NoPage(page) => ("an object on a page of an age", format!("page 0x{page:x}")),
             Reason::KiCommand(command) => ("chat (0)", format!("KI command {command}")),
             Reason::ConsoleCommand => {
                 let found = name.map_or_else(|| "another one".to_owned(), quoted);

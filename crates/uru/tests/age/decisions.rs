@@ -209,6 +209,27 @@ fn d_18_relevance_regions_filter_flagged_messages_if_enabled() {
     assert_eq!(run(false), [(1, 1), (1, 1), (1, 1)]);
 }
 
+/// Everyone cares about region 0, where players are who are in no other region, and players there
+/// care about all regions.
+#[test]
+fn region_0_is_relevant_for_everyone() {
+    let reaches = |mine: &[u32], theirs: &[u32]| {
+        let mut world = World::with(Config { relevance: true, ..Config::default() }, "Fern");
+        [A, B].into_iter().for_each(|player| world.join(player));
+        world.send(A, regions(A, &[9], mine));
+        world.send(B, regions(B, &[8], theirs));
+        world.wait(Duration::from_secs(11));
+        world.forget();
+        let next = position(&world, A, 2.0);
+        world.send(A, next);
+        world.got(B).len() == 1
+    };
+    assert!(!reaches(&[1], &[2]));
+    for region_0 in [&[0][..], &[], &[0, 3]] {
+        assert!(reaches(region_0, &[2]) && reaches(&[1], region_0));
+    }
+}
+
 #[test]
 fn d_31_context_and_transaction_are_kept() {
     let mut world = three();

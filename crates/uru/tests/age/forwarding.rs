@@ -220,7 +220,7 @@ fn d_07_messages_inside_brains_are_checked() {
             fade_out: 1.0.into(),
             move_mode: 0,
             body_usage: 0,
-            recipient: Key(None),
+            recipient: Key::NONE,
         })
     };
     let push = |end| {

@@ -11,6 +11,7 @@ mod meetings;
 mod memory;
 mod merging;
 mod messages;
+mod remarks;
 mod scenarios;
 mod siege;
 mod states;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use worldwire_core::{Field, Reader};
 use worldwire_uru::age::{
     AgeBounds, Capacity, Config, DropKind, Event, JoinRefused, Overflow, Player, SendQueue,
 };
 use worldwire_uru::net_message::{NetFlags, NetMessage};
-use worldwire_uru::types::NetError;
+use worldwire_uru::types::{NetError, SafeString};
 
+use crate::merging::two;
 use crate::world::{
     A, B, C, D, P, World, broadcast, bytes, game, load_avatar, load_clone, lock, notify, object,
     outer, reply, voice,
@@ -32,6 +34,31 @@ fn locks_are_bounded() {
     world.send(A, lock(A, "a", false));
     world.send(A, lock(A, "c", true));
     assert_eq!(answers(&mut world, A), [1]);
+}
+
+#[test]
+fn locks_need_a_page_of_an_age() {
+    let mut world = two();
+    for number in [5, 0xfeff_0021, 0xff00_0001, u32::MAX] {
+        let mut request = lock(A, "Lever", true);
+        request.object.location.sequence_number.0 = number;
+        world.send(A, request);
+    }
+    assert_eq!(answers(&mut world, A), [0; 0]);
+    assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 4);
+}
+
+/// Readers take both spellings of a name for the same text, so they name one object.
+#[test]
+fn a_name_in_another_spelling_is_the_same_lock() {
+    let mut world = two();
+    world.send(A, lock(A, "Ahnon\u{e9}", true));
+    assert_eq!(answers(&mut world, A), [1]);
+    let mut literal = lock(B, "", true);
+    let name = b"\x07\xf0Ahnon\xc3\xa9";
+    literal.object.name = SafeString::decode(&mut Reader::new(name), "name").unwrap();
+    world.send(B, literal);
+    assert_eq!(answers(&mut world, B), [0]);
 }
 
 #[test]

@@ -102,8 +102,8 @@ pub(crate) fn avatar(player_id: u32) -> Uoid<'static> {
 
 pub(crate) fn message_header() -> MessageHeader<'static> {
     MessageHeader {
-        sender: Key(None),
-        receivers: vec![Key(Some(object(0x2d, "Lever")))].into(),
+        sender: Key::NONE,
+        receivers: vec![Key::from(object(0x2d, "Lever"))].into(),
         timestamp: Double(0.0),
         bcast_flags: BroadcastFlags(0x840),
     }
@@ -180,8 +180,8 @@ pub(crate) fn clone_msg(
 ) -> LoadCloneMsg<'static> {
     LoadCloneMsg {
         message: message_header(),
-        clone: Key(Some(of)),
-        requestor: Key(Some(object(0xf4, "kAvatarMgr_KEY"))),
+        clone: Key::from(of),
+        requestor: Key::from(object(0xf4, "kAvatarMgr_KEY")),
         originating_player_id,
         user_data: 0,
         valid: true.into(),
@@ -207,7 +207,7 @@ pub(crate) fn load_avatar(player_id: u32, loading: bool) -> LoadClone<'static> {
     let payload = LoadAvatarMsg {
         clone_msg: clone_msg(uoid.clone(), player_id, loading),
         is_player: true.into(),
-        spawn_point: Key(Some(object(1, "LinkInPoint"))),
+        spawn_point: Key::from(object(1, "LinkInPoint")),
         has_initial_task: false.into(),
         initial_task: None,
         user_string: "".into(),

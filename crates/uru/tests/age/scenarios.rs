@@ -300,7 +300,7 @@ impl Scene<'_> {
                 load.uoid == avatar(A)
                     && !load.is_loading.is_true()
                     && !clone.loading.is_true()
-                    && clone.clone.0 == Some(avatar(A))
+                    && clone.clone.uoid() == Some(&avatar(A))
             }
             ("plNetMsgSDLState AgeSDLHook initial=true", NetMessage::SdlState(state)) => {
                 state.object.name == "AgeSDLHook".into() && state.is_initial_state.is_true()
@@ -326,9 +326,9 @@ impl Scene<'_> {
                     let reply = PlasmaMessage::decode(&mut Reader::new(&payload), "").unwrap();
                     let PlasmaMessage::ServerReplyMsg(reply) = reply else { return false };
                     let receivers: Vec<Option<&Uoid<'_>>> =
-                        reply.message.receivers.iter().map(|key| key.0.as_ref()).collect();
+                        reply.message.receivers.iter().map(|key| key.uoid()).collect();
                     receivers == [Some(&object(0x2d, "O"))]
-                        && reply.message.sender.0.is_none()
+                        && reply.message.sender.is_none()
                         && reply.message.bcast_flags.0 == 0x800
                 };
                 match text {

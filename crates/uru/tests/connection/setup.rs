@@ -7,7 +7,7 @@ use worldwire_core::connection::{Connection as _, SendError};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{ErrorKind, Field, Side, Writer};
 use worldwire_uru::connect::{
-    BUILD_ID, ConnectData, ConnectPacket, SetupPacket, SimpleNetData, TokenData,
+    BUILD_ID, ConnectData, ConnectPacket, SetupPacket, SimpleNetChannel, SimpleNetData, TokenData,
 };
 use worldwire_uru::connection::{BuildPolicy, ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::ServerKind;
@@ -296,7 +296,9 @@ fn a_server_checks_service_build_and_product() {
     assert_eq!(reported(game, &packet(same)), fault("wanted a service that is served, found auth"));
     let dead: [fn(&mut ConnectPacket); 2] = [
         |packet| packet.data = ConnectData::Csr,
-        |packet| packet.data = ConnectData::SimpleNet(SimpleNetData { channel: 1 }),
+        |packet| {
+            packet.data = ConnectData::SimpleNet(SimpleNetData { channel: SimpleNetChannel::Csr })
+        },
     ];
     for (dead, name) in dead.into_iter().zip(["CliToCsr (20)", "SimpleNet (21)"]) {
         let wanted = format!("wanted a connection type that is served, found {name}");

@@ -45,6 +45,8 @@ fn a_lock() {
     0x0012..0x002d      object:
     0x0013..0x0019        location:
     0x0013..0x0017          sequenceNumber: 0x60023
+    0x0013..0x0017          age: 6
+    0x0013..0x0017          page: 2
     0x0017..0x0019          flags: 0x0
     0x0019..0x001b        classIndex: 0x002d
     0x001b..0x001f        objectId: 413
@@ -70,6 +72,8 @@ fn a_lock() {
     "microseconds":250000},
     "playerId":1234567,
     "object":{"location":{"sequenceNumber":393251,
+    "age":6,
+    "page":2,
     "flags":[]},
     "classIndex":45,
     "objectId":413,
@@ -307,7 +311,7 @@ fn tables() {
     0x027d plNetMsgTestAndSet in plNetMsgSharedState: client
     0x027e plNetMsgGetSharedState in plNetMsgObject: client, unused
     0x0286 plNetMsgObjStateRequest in plNetMsgObject: client, unused
-    0x029d plNetMsgObjectUpdateFilter in plNetMessage: client, unused
+    0x029d plNetMsgObjectUpdateFilter in plNetMessage: client
     0x02ad plNetMsgMembersListReq in plNetMessage: client
     0x02ae plNetMsgMembersList in plNetMsgServerToClient: server
     0x02b1 plNetMsgMemberUpdate in plNetMsgServerToClient: server

@@ -119,7 +119,7 @@ fn age(stage: &mut Stage, descriptors: &Descriptors) -> Outcome<()> {
 fn hello() -> PlasmaMessage<'static> {
     KiMsg {
         message: MessageHeader {
-            sender: Key(None),
+            sender: Key::NONE,
             receivers: Vec::new().into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::ByExactType,

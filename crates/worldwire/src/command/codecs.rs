@@ -1,6 +1,6 @@
 //! `worldwire codecs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use worldwire_core::{FieldInfo, MessageInfo, nearest};
@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
                     }
                     list(&codec.classes(), &mut out);
                     lay_out(&codec.layout(), &mut out);
+                    describe_records(codec, &mut fields, &mut out);
                     name_values(codec, &fields, &mut out);
                 }
                 Some(entry) => one(codec, entry, &mut out)?,
@@ -71,6 +72,7 @@ fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
         }
     }
     if out.len() > before {
+        describe_records(codec, &mut fields, out);
         name_values(codec, &fields, out);
         return Ok(());
     }
@@ -117,8 +119,27 @@ fn describe_rest(doc: &str, fields: Vec<FieldInfo>, out: &mut String) {
         let _ = writeln!(out, "    {}", line.trim());
     }
     for field in fields {
-        let _ =
-            writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, plain(field.doc).trim());
+        describe_field(&field, out);
+    }
+}
+
+fn describe_field(field: &FieldInfo, out: &mut String) {
+    let _ = writeln!(out, "  {:<24} {:<34} {}", field.name, field.layout, plain(field.doc).trim());
+}
+
+/// Describes the structures in the fields, and those inside them, each once. Their fields are added
+/// to the list.
+fn describe_records(codec: &Codec, fields: &mut Vec<FieldInfo>, out: &mut String) {
+    let (mut described, mut at) = (BTreeSet::new(), 0);
+    while let Some(field) = fields.get(at) {
+        for (name, inner) in codec.records(&field.layout) {
+            if described.insert(name) {
+                let _ = writeln!(out, "\n{name}");
+                inner.iter().for_each(|field| describe_field(field, out));
+                fields.extend(inner);
+            }
+        }
+        at += 1;
     }
 }
 
@@ -140,10 +161,11 @@ fn name_values(codec: &Codec, fields: &[FieldInfo], out: &mut String) {
     for (name, names) in types.collect::<BTreeMap<_, _>>() {
         let _ = writeln!(out, "\n{name}");
         let are_flags = names.iter().all(|(value, _)| value.cast_unsigned().is_power_of_two());
-        for (value, name) in names.iter() {
-            let _ = match are_flags {
-                true => writeln!(out, "  {value:#10x}  {name}"),
-                false => writeln!(out, "  {value:>10}  {name}"),
+        for (value, item) in names.iter() {
+            let _ = match (are_flags, codec.value_text(name, value)) {
+                (true, _) => writeln!(out, "  {value:#10x}  {item}"),
+                (false, None) => writeln!(out, "  {value:>10}  {item}"),
+                (false, Some(text)) => writeln!(out, "  {value:>10}  {item:<24}  {text}"),
             };
         }
     }
@@ -248,7 +270,7 @@ mod tests {
         for wanted in [
             "0x0218  plNetMsgPagingRoom           plNetMsgRoomsList        client\n",
             "0x025e  plNetMessage                 plCreatable                       abstract\n",
-            "0x029d  plNetMsgObjectUpdateFilter   plNetMessage             client   unused\n",
+            "0x029d  plNetMsgObjectUpdateFilter   plNetMessage             client\n",
             "0x0279  plNetMsgVoice                plNetMessage             both\n",
         ] {
             assert!(out.contains(wanted), "{out}");

@@ -441,7 +441,7 @@ fn fitting(field: &TermStr<'_>, most: usize) -> (String, Option<String>) {
     let kept: String = plain(&text).chars().take(most).collect();
     let lost = if kept != text {
         Some(format!("the text after {}", counted(kept.chars().count(), "character")))
-    } else if TermStr::from(&*text) != *field {
+    } else if *field != *text {
         Some("invalid UTF-16 units".to_owned())
     } else {
         None

@@ -2,18 +2,42 @@
 
 use worldwire_core::{Limits, Reader, Side};
 use worldwire_dissect::Item;
+use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::game::{client, server};
-use worldwire_uru::safety::lint::lint;
+use worldwire_uru::safety::lint::{lint, lint_connect, lint_frame};
 use worldwire_uru::types::ClassIndex;
 
-/// Remarks about an item's net message, if it has one.
+/// Remarks about a message or a connect packet, and about the net message inside.
 pub(super) fn remarks(item: &Item<'_>, limits: &Limits) -> Vec<String> {
-    if item.family != "uru" || !item.message().is_some_and(|message| message.is_message()) {
+    if item.family != "uru" || item.message().is_none() {
         return Vec::new();
     }
     let mut name = String::new();
     item.push_name(&mut name);
+    let mut all = around(item, &name, limits);
+    all.extend(inside(item, &name, limits));
+    all
+}
+
+/// Remarks about a message of any service, or a connect packet.
+fn around(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
+    let (service, _) = name.split_once('.').unwrap_or_default();
+    let remarks = match Service::from_name(service) {
+        Some(service) => lint_frame(service, item.from, item.bytes(), limits),
+        None if service == "connect" => {
+            let packet = ConnectPacket::decode_fields(&mut Reader::new(item.bytes()));
+            packet.map(|packet| lint_connect(&packet)).unwrap_or_default()
+        }
+        None if name == "setup.Error" => {
+            vec!["clients ignore this packet; servers close the connection instead".to_owned()]
+        }
+        None => Vec::new(),
+    };
+    remarks.into_iter().map(|remark| format!("{name}: {remark}")).collect()
+}
+
+fn inside(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
     if name != "game.PropagateBuffer" {
         return Vec::new();
     }
