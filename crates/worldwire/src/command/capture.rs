@@ -119,8 +119,8 @@ pub(crate) fn read_with<S: Sink>(
     }
     let is_torn = |overview: &&Overview| overview.family.is_some() && overview.gaps > 0;
     let torn = dissection.overviews().into_iter().any(|overview| is_torn(&overview));
-    let clean = fault.is_none() && !torn && !account(&dissection, &subject, common);
-    Ok((dissection, clean))
+    let blamed = account(&dissection, &subject, common);
+    Ok((dissection, fault.is_none() && !torn && !blamed))
 }
 
 fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<Packets, Refusal> {

@@ -52,7 +52,7 @@ fn run(packets: &[Vec<u8>], arguments: &[&str]) -> (String, String, i32) {
 const BRIEF: &[&str] = &["dissect", "--brief", "--keys", "uru-keys.toml"];
 
 /// The plain file connection of a sample, message by message.
-fn downloads() -> Vec<(Side, Vec<u8>)> {
+pub(crate) fn downloads() -> Vec<(Side, Vec<u8>)> {
     let of_server = |port: u16| port == 14_617;
     let of_file = packets("uru-login.pcapng").into_iter().filter(|packet| {
         let (ports, bytes) = tcp(packet);
@@ -66,7 +66,7 @@ fn downloads() -> Vec<(Side, Vec<u8>)> {
     said.collect()
 }
 
-fn talk() -> SyntheticTcp {
+pub(crate) fn talk() -> SyntheticTcp {
     SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap())
 }
 
