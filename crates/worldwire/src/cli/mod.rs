@@ -95,7 +95,8 @@ pub(crate) enum Command {
   worldwire capture eth0 port 14617 --keys keys.toml
   worldwire capture any --write evening.pcapng --brief host 192.0.2.1 and tcp
 
-This command runs tcpdump, so you need the privileges that tcpdump needs. PACKETS is a tcpdump filter.")]
+This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
+privileges to run it. PACKETS is a filter in tcpdump's language.")]
     Capture(LiveCapture),
     /// Extract downloaded files from a capture
     #[command(subcommand, arg_required_else_help = true)]

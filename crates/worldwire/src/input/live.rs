@@ -140,7 +140,7 @@ impl Live {
         let mut live = Self { messages, interrupted, _interruption, last_moment, copy, child };
         match live.receive(None) {
             Some(Message::Refused(Refusal::NoCapture(_))) if live.child.is_some() => {
-                let text = "tcpdump exited before it captured anything; see its message above";
+                let text = "nothing was captured; see the message above";
                 Err(Refusal::Failed(Failure::Run(text.to_owned())))
             }
             Some(Message::Refused(refusal)) => Err(refusal),

@@ -319,9 +319,26 @@ fn capture_runs_tcpdump() {
     let denied = fake("tcpdump", folder.path(), "echo 'eth7: no permission' >&2; exit 1");
     let (_, err, code) = run(&capture, &denied);
     assert!(code == 2 && err.contains("eth7: no permission"), "{err}");
-    assert!(err.contains("tcpdump exited before it captured anything"), "{err}");
+    assert!(err.contains("nothing was captured; see the message above"), "{err}");
     let (_, err, code) = run(&capture, "/nonexistent");
-    assert!(code == 2 && err.contains("tcpdump is not installed"), "{err}");
+    assert!(code == 2 && err.contains("neither tcpdump nor dumpcap is installed"), "{err}");
+}
+
+/// The other capturing program has other options.
+#[cfg(unix)]
+#[test]
+fn dumpcap_replaces_a_missing_tcpdump() {
+    let folder = tempfile::tempdir().unwrap();
+    let called = folder.path().join("called");
+    let script = format!("echo \"$@\" > {}; exec /bin/cat {SAMPLE}", called.display());
+    fake("dumpcap", folder.path(), &script);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["capture", "eth7", "--brief", "port", "14617"]).args(KEYS);
+    let output = command.current_dir(samples()).env("PATH", folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (whole, _, _) = worldwire(&[&["dissect", SAMPLE, "--brief"], &KEYS[..]].concat());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
+    assert_eq!(fs::read_to_string(called).unwrap().trim(), "-q -P -w - -i eth7 -f port 14617");
 }
 
 /// Messages are shown as they arrive. Ctrl-C ends the capture, whose file is then complete.

@@ -244,6 +244,34 @@ fn files_of_live_captures_grow() {
     }
 }
 
+/// However the program ends, the capturing program ends too, even if it captures nothing more.
+#[cfg(unix)]
+#[test]
+fn a_killed_program_leaves_no_capturing_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let [alive, quiet] = ["alive", "quiet"].map(|name| folder.path().join(name));
+    assert!(Command::new("mkfifo").args([&alive, &quiet]).status().unwrap().success());
+    let file = sample("uru-login.pcapng");
+    let [a, q, f] = [&alive, &quiet, &file].map(|path| path.display().to_string());
+    let script = format!("exec 3> '{a}'; cat '{f}'; exec cat '{q}'");
+    let path = crate::captures::fake("tcpdump", folder.path(), &script);
+    // Opened for both, it has a writer that writes nothing.
+    let quiet = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
+    let mut command = worldwire(&["capture", "any", "--brief"]);
+    let mut running = Running(command.env("PATH", path).spawn().unwrap());
+    let mut alive = fs::File::open(&alive).unwrap();
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    let (sender, ended) = mpsc::channel();
+    // Ends when the last process that has it open for writing ends.
+    std::thread::spawn(move || sender.send(alive.read_to_end(&mut Vec::new())));
+    let outcome = ended.recv_timeout(Duration::from_secs(60));
+    drop(quiet);
+    assert!(outcome.is_ok(), "the capturing program is still running");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_second_signal_ends_the_program() {
