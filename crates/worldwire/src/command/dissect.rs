@@ -213,7 +213,11 @@ impl Reading<'_> {
 fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
     let mut view = arguments.view.clone();
     let path = arguments.target.output.as_deref();
-    let format = path.map_or(Ok(OutputFormat::Any), OutputFormat::of)?;
+    let format = match path.map_or(Ok(OutputFormat::Any), OutputFormat::of) {
+        // The bytes of a message can be in any format.
+        Err(_) if view.message().is_some() => OutputFormat::Any,
+        format => format?,
+    };
     let refuse = |why: &str| {
         let path = path.map(shown).unwrap_or_default();
         Err(Failure::Run(format!("-o {path}: {why}")))

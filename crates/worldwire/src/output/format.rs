@@ -40,7 +40,7 @@ impl OutputFormat {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let plain = name.strip_suffix(".gz");
         let is_gzip = plain.is_some();
-        let Some((_, end)) = plain.unwrap_or(&name).rsplit_once('.') else { return Ok(Self::Any) };
+        let end = plain.unwrap_or(&name).rsplit_once('.').map_or("", |(_, end)| end);
         Ok(match (end, is_gzip) {
             ("pcapng" | "pcap", _) => {
                 Self::Capture(CaptureFormat { is_pcapng: end == "pcapng", is_gzip })
@@ -50,7 +50,8 @@ impl OutputFormat {
             ("json" | "jsonl" | "ndjson", false) => Self::Json,
             (end, is_gzip) if is_gzip || REFUSED.contains(&end) => {
                 let end = if is_gzip { format!("{end}.gz") } else { end.to_owned() };
-                let (path, end) = (shown(path), printable(&end));
+                let end = end.trim_start_matches('.');
+                let (path, end) = (shown(path), printable(end));
                 return Err(Failure::Run(format!(
                     "-o {path}: .{end} files are not written; use .txt, .json, .csv, .tsv, \
                      .pcapng or .pcap, the last two also with .gz"
