@@ -113,6 +113,12 @@ impl<W: Write> CaptureWriter<W> {
         self.end()
     }
 
+    /// Returns the output.
+    #[must_use]
+    pub fn into_inner(self) -> W {
+        self.output
+    }
+
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.block.extend_from_slice(&kind.to_le_bytes());

@@ -513,7 +513,11 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
         match &item.body {
             ItemBody::Message(_) => count(self.overview, item, name),
             ItemBody::Note(Note { kind: NoteKind::Problem, .. }) => self.overview.problems += 1,
-            // Gaps are counted as they are captured, whether or not a family reads them.
+            // Only the family knows that datagrams are missing. Gaps in streams are counted as they
+            // are captured, whether or not a family reads them.
+            ItemBody::Note(Note { kind: NoteKind::Gap, .. }) if self.overview.datagrams => {
+                self.overview.gaps += 1;
+            }
             ItemBody::Note(_) | ItemBody::Wire(_) => {}
         }
         (self.show)(item, self.scratch, self.sink);

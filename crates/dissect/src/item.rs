@@ -86,6 +86,18 @@ pub trait Message: fmt::Debug {
     /// every message whose tree is not needed, so it must be faster than building the tree.
     fn is_whole(&self) -> bool;
 
+    /// Whether the message may have fields with contents in another format, so that only its tree
+    /// shows whether these can be read.
+    fn has_contents(&self) -> bool {
+        false
+    }
+
+    /// Whether the contents of fields that another format describes are shown as bytes, because
+    /// they do not fit it. That the user gave no description is not such a fault.
+    fn has_opaque_fields(&self, tree: &Tree<'_>) -> bool {
+        !tree.remarks().is_empty() && self.advice().is_none()
+    }
+
     /// The message's tree, built in the memory of `tree`. Offsets count from the start of the
     /// sender's stream.
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
@@ -433,7 +445,8 @@ impl<'i> Item<'i> {
         match &self.body {
             ItemBody::Message(message) => {
                 let tree = message.tree(tree, limits);
-                self.is_whole.set(Some(tree.error().is_none()));
+                let is_whole = tree.error().is_none() && !message.has_opaque_fields(&tree);
+                self.is_whole.set(Some(is_whole));
                 tree
             }
             ItemBody::Note(_) | ItemBody::Wire(_) => tree.recycle(),
@@ -445,7 +458,12 @@ impl<'i> Item<'i> {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let Some(message) = self.message() else { return true };
-        let is_whole = self.is_whole.get().unwrap_or_else(|| message.is_whole());
+        let decode = || {
+            let limits = &Limits::DEFAULT;
+            let opaque = || message.has_opaque_fields(&message.tree(Tree::new(), limits));
+            message.is_whole() && !(message.has_contents() && opaque())
+        };
+        let is_whole = self.is_whole.get().unwrap_or_else(decode);
         self.is_whole.set(Some(is_whole));
         is_whole
     }

@@ -36,7 +36,7 @@ pub struct Overview {
     pub inside: Counts,
     /// How many problems were reported, undecodable messages included.
     pub problems: u64,
-    /// How many gaps the capture has.
+    /// How many gaps the capture has: missing bytes of streams, missing datagrams.
     pub gaps: u64,
     /// The keys it was read with, as part of a key file. They decrypt it without the secrets of its
     /// server or account. Only set after the end, and only if [requested](crate::Options::secrets).

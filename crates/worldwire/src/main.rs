@@ -12,13 +12,32 @@ mod types;
 use std::process::ExitCode;
 
 use crate::cli::Command;
+use crate::input::guard::Guard;
 use crate::output::Failure;
 
 fn main() -> ExitCode {
     output::clean_up_when_interrupted();
     worldwire_dissect::quiet_defects();
+    let outcome = Guard::requested().map_or_else(run, |guard| guard.run());
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Input) => ExitCode::from(1),
+        // The reader of the output has closed it deliberately.
+        Err(Failure::Pipe) => ExitCode::SUCCESS,
+        Err(Failure::Run(message)) => {
+            let lines: Vec<String> = message.lines().map(output::printable).collect();
+            output::say(format_args!("worldwire: {}", lines.join("\n")));
+            ExitCode::from(2)
+        }
+        // 128 plus the number of a signal.
+        Err(Failure::Interrupted(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+    }
+}
+
+/// Runs the command that the command line names.
+fn run() -> Result<(), Failure> {
     let cli = cli::parse();
-    let outcome = match &cli.command {
+    match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
         Command::Capture(arguments) => command::live::run(arguments, &cli.common),
         Command::Export(arguments) => command::export::run(arguments, &cli.common),
@@ -38,18 +57,5 @@ fn main() -> ExitCode {
         Command::Tera(arguments) => command::tera::run(arguments, &cli.common),
         Command::Uru(arguments) => command::uru::run(arguments, &cli.common),
         Command::Completions(arguments) => command::completions::run(arguments),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Input) => ExitCode::from(1),
-        // The reader of the output has closed it deliberately.
-        Err(Failure::Pipe) => ExitCode::SUCCESS,
-        Err(Failure::Run(message)) => {
-            let lines: Vec<String> = message.lines().map(output::printable).collect();
-            output::say(format_args!("worldwire: {}", lines.join("\n")));
-            ExitCode::from(2)
-        }
-        // 128 plus the number of a signal.
-        Err(Failure::Interrupted(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
     }
 }

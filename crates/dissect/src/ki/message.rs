@@ -75,6 +75,16 @@ impl Message for KiMessage<'_> {
         }
     }
 
+    fn has_contents(&self) -> bool {
+        let Unit::Message { service, order } = self.received.unit else { return false };
+        let objects = self.opener.objects;
+        objects.classes().is_some()
+            && self
+                .protocols
+                .message(service, order)
+                .is_some_and(|message| objects.fields(message).next().is_some())
+    }
+
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { message, range, side, .. } = &self.received;
         let inside = self.body();

@@ -130,6 +130,11 @@ impl Message for MxoMessage<'_> {
         self.kind.is_whole
     }
 
+    /// A note reports objects that cannot be decoded, and whether that is a problem.
+    fn has_opaque_fields(&self, _: &Tree<'_>) -> bool {
+        false
+    }
+
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let bytes = self.received.bytes;
         let is_packet = matches!(self.received.unit, Unit::Packet { .. });

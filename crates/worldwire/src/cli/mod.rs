@@ -14,7 +14,7 @@ mod wad;
 use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use worldwire_core::json::Style;
 use worldwire_tera::schema::Patch;
 
@@ -80,7 +80,7 @@ pub(crate) enum Command {
   worldwire dissect game.pcapng --keys keys.toml --filter auth.VaultNodeFetched --first > reply.bin
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0' -o failed.pcapng
   worldwire dissect game.pcapng --keys keys.toml --fields date,auth.AcctLoginRequest.accountName --csv
-  tcpdump -w - port 14617 | worldwire dissect - --keys keys.toml --json
+  tcpdump --immediate-mode -U -w - port 14617 | worldwire dissect - --keys keys.toml --json
 
 `worldwire filter` explains filters.")]
     Dissect(Dissect),
@@ -95,7 +95,8 @@ pub(crate) enum Command {
   worldwire capture eth0 port 14617 --keys keys.toml
   worldwire capture any --write evening.pcapng --brief host 192.0.2.1 and tcp
 
-This command runs tcpdump, so you need the privileges that tcpdump needs. PACKETS is a tcpdump filter.")]
+This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
+privileges to run it. PACKETS is a filter in tcpdump's language.")]
     Capture(LiveCapture),
     /// Extract downloaded files from a capture
     #[command(subcommand, arg_required_else_help = true)]
@@ -320,15 +321,13 @@ pub(crate) struct Tcpdump {
     /// Packets to capture, as a tcpdump filter: port 14617 and host 192.0.2.1
     #[arg(value_name = "PACKETS")]
     pub(crate) packets: Vec<String>,
-    /// Write all packets to this pcapng file as they arrive
+    /// Write all packets to this file as they arrive: .pcapng or .pcap
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
-    /// Overwrite an existing file
-    #[arg(long, requires = "write")]
-    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("files").args(["write", "output"]).multiple(true)))]
 pub(crate) struct LiveCapture {
     #[command(flatten)]
     pub(crate) tcpdump: Tcpdump,
@@ -336,6 +335,13 @@ pub(crate) struct LiveCapture {
     pub(crate) knowledge: Knowledge,
     #[command(flatten)]
     pub(crate) view: View,
+    /// Write the messages to this file as they arrive, in the format of its extension; with
+    /// .pcapng or .pcap, all packets
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite existing files
+    #[arg(long, requires = "files")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,10 +8,10 @@ use worldwire_dissect::{
     Definitions, Dissection, Families, Family, Item, Options, Overview, Scratch, Sink,
 };
 
-use crate::cli::{Capture, Common};
+use crate::cli::{Capture, Common, Target};
 use crate::input;
-use crate::input::packets::{Filled, Packets, Refusal};
-use crate::output::{Failure, complain, counted};
+use crate::input::packets::{Filled, Meanwhile, Packets, Refusal};
+use crate::output::{Failure, Output, complain, counted};
 
 /// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
 /// capture and as soon as packets arrive. Returns true if the input itself had no problems; those
@@ -29,13 +29,15 @@ pub(crate) fn read<S: Sink>(
     read_with(arguments, common, definitions, Extras::default(), show, write)
 }
 
-/// Additional information to collect about conversations.
-#[derive(Clone, Copy, Debug, Default)]
+/// What else to do while reading.
+#[derive(Debug, Default)]
 pub(crate) struct Extras {
     /// The captured bytes of this conversation.
     pub(crate) wire: Option<u64>,
     /// The keys of all conversations.
     pub(crate) secrets: bool,
+    /// On a live capture.
+    pub(crate) meanwhile: Meanwhile,
 }
 
 /// Starts the reader threads: the requested number or, for 0, one per core. This thread is one of
@@ -46,7 +48,7 @@ pub(crate) fn start_threads(count: usize) {
     let _ = threads.build_global();
 }
 
-/// Like [`read`], and collects additional information about conversations.
+/// Like [`read`], with extras.
 pub(crate) fn read_with<S: Sink>(
     arguments: &Capture,
     common: &Common,
@@ -67,11 +69,11 @@ pub(crate) fn read_with<S: Sink>(
         [] => input::keys_inside(&arguments.file),
         paths => input::keys(paths)?,
     };
-    let (Extras { wire, secrets }, limits) = (extras, Limits::DEFAULT);
+    let (Extras { wire, secrets, meanwhile }, limits) = (extras, Limits::DEFAULT);
     let options = Options { keys, definitions, family, ports, wire, secrets, limits };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
-    let mut packets = match open(arguments, &options.limits, &progress) {
+    let mut packets = match open(arguments, &options.limits, &progress, meanwhile) {
         Ok(packets) => packets,
         Err(Refusal::Failed(failure)) => return Err(failure),
         Err(Refusal::NoCapture(error)) => {
@@ -105,6 +107,7 @@ pub(crate) fn read_with<S: Sink>(
                 complain(&subject, "interrupted: the capture was not read to its end");
                 return Err(Failure::Interrupted(code));
             }
+            Filled::Unread => return Err(Failure::Pipe),
         }
         filled = match next {
             Filled::More if !dissection.is_pending() => {
@@ -119,16 +122,34 @@ pub(crate) fn read_with<S: Sink>(
     }
     let is_torn = |overview: &&Overview| overview.family.is_some() && overview.gaps > 0;
     let torn = dissection.overviews().into_iter().any(|overview| is_torn(&overview));
-    let clean = fault.is_none() && !torn && !account(&dissection, &subject, common);
-    Ok((dissection, clean))
+    let blamed = account(&dissection, &subject, common);
+    Ok((dissection, fault.is_none() && !torn && !blamed))
 }
 
-fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<Packets, Refusal> {
-    match (&arguments.tcpdump, arguments.is_growing) {
-        (Some(tcpdump), _) => Packets::capture(tcpdump, limits),
-        (None, true) => Packets::open_growing(&arguments.file, limits),
-        (None, false) => Packets::open(&arguments.file, limits, progress),
+fn open(
+    arguments: &Capture,
+    limits: &Limits,
+    progress: &ProgressBar,
+    meanwhile: Meanwhile,
+) -> Result<Packets, Refusal> {
+    let Capture { file, is_growing, tcpdump, .. } = arguments;
+    match tcpdump {
+        Some(tcpdump) => Packets::capture(tcpdump, limits, meanwhile),
+        None if is_live(arguments) => Packets::live(file, *is_growing, limits, meanwhile),
+        None => Packets::stored(file, limits, progress),
     }
+}
+
+/// Whether packets may still arrive: from another program, or in a file that grows.
+pub(crate) fn is_live(arguments: &Capture) -> bool {
+    let is_file = || std::fs::metadata(&arguments.file).is_ok_and(|about| about.is_file());
+    arguments.tcpdump.is_some() || arguments.is_growing || !is_file()
+}
+
+/// Opens the output for what is read of a capture. From a live capture, a file gets its content as
+/// it is read.
+pub(crate) fn output(arguments: &Capture, target: &Target) -> Result<Output, Failure> {
+    if is_live(arguments) { Output::open_growing(target) } else { Output::open(target) }
 }
 
 /// Reports packets that belong to no conversation, and conversations whose beginning is missing.

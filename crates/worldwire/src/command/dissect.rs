@@ -1,6 +1,7 @@
 //! `worldwire dissect`.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -18,27 +19,36 @@ use super::capture::{self, Extras};
 use super::packets;
 use super::secrets::key_file;
 use super::time::{Times, delta};
-use crate::cli::{Capture, Common, Dissect, Knowledge, TimeForm, View};
+use crate::cli::{Capture, Common, Dissect, Knowledge, Target, TimeForm, View};
 use crate::definitions;
-use crate::output::{Failure, Output, counted, printable, say};
+use crate::input::packets::Meanwhile;
+use crate::output::{
+    CaptureFile, CaptureFormat, Failure, Output, OutputFormat, counted, printable, say, shown,
+};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     capture::start_threads(arguments.threads);
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
-    let filter = arguments.view.filter.as_deref();
+    let (wanted, view) = named_format(arguments)?;
+    let filter = view.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
-    let format = format(arguments, common);
+    let format = format(&view, &arguments.target, common);
     if let Some(output) = &arguments.target.output
         && is_same_file(output, &arguments.capture.file)
     {
         let output = output.display();
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
-    let reading = Reading { arguments, common, filter, format };
-    if writes_packets(arguments)? {
-        return write_packets(&reading, definitions);
+    let copy = Cell::new(saved_packets(arguments, wanted)?);
+    let reading = Reading { arguments, view, common, filter, format, copy };
+    let view = &reading.view;
+    if let OutputFormat::Capture(format) = wanted {
+        return match capture::is_live(&arguments.capture) {
+            true => write_arriving(&reading, definitions, format),
+            false => write_packets(&reading, definitions, format),
+        };
     }
-    let mut output = Output::open(&arguments.target)?;
+    let mut output = capture::output(&arguments.capture, &arguments.target)?;
     // Options that would reveal more, each with the number of messages affected.
     let advice: Mutex<BTreeMap<Cow<'static, str>, u64>> = Mutex::default();
     // Messages without a definition. JSON output already marks each of them.
@@ -57,15 +67,15 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             }
         }
     };
-    let columns = columns(arguments, &definitions, common)?;
-    let (dissection, clean) = if let Some(wanted) = arguments.view.message() {
+    let columns = columns(view, &definitions, common)?;
+    let (dissection, clean) = if let Some(wanted) = view.message() {
         return cut(&reading, definitions, wanted, output);
     } else if !columns.is_empty() {
         let names = columns.iter().map(Column::name);
-        output.write(row(arguments.view.csv, names).as_bytes())?;
+        output.write(row(view.csv, names).as_bytes())?;
         let show = |shown: &Shown<'_, '_>, out: &mut String| {
             if let Some(cells) = cells(&columns, shown) {
-                out.push_str(&row(arguments.view.csv, cells.iter().map(String::as_str)));
+                out.push_str(&row(view.csv, cells.iter().map(String::as_str)));
             }
         };
         reading.read(definitions, show, |rows: &String| {
@@ -73,7 +83,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.write(rows.as_bytes())?;
             output.flush()
         })?
-    } else if arguments.view.time == TimeForm::Delta {
+    } else if view.time == TimeForm::Delta {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
             if shown.is_first {
                 advise(shown.item);
@@ -91,7 +101,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.flush()
         })?
     } else {
-        let times = Times::of(arguments.view.time)?;
+        let times = Times::of(view.time)?;
         let show = |shown: &Shown<'_, '_>, out: &mut String| {
             if shown.is_first {
                 advise(shown.item);
@@ -104,7 +114,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             output.flush()
         })?
     };
-    if let Some(stream) = arguments.view.stream {
+    if let Some(stream) = view.stream {
         capture::conversation(&dissection, stream)?;
     }
     output.finish()?;
@@ -148,9 +158,13 @@ const MAX_ADVICE: usize = 40;
 /// The user's selection.
 struct Reading<'r> {
     arguments: &'r Dissect,
+    /// The options, with those that the name of the output file implies.
+    view: View,
     common: &'r Common,
     filter: Option<Filter>,
     format: Format,
+    /// The file for all packets of a live capture.
+    copy: Cell<Option<CaptureFile>>,
 }
 
 /// A selected item, with its name and fields.
@@ -172,12 +186,14 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
-        let extras = Extras { secrets: self.arguments.secrets, ..Extras::default() };
-        let Self { arguments, common, filter, format } = self;
+        let Self { arguments, view, common, filter, format, copy } = self;
+        let watches_stdout = arguments.target.is_stdout();
+        let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
+        let extras = Extras { wire: None, secrets: arguments.secrets, meanwhile };
         let limits = Limits::DEFAULT;
         let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
-            if arguments.view.stream.is_some_and(|stream| stream != item.stamp.stream) {
+            if view.stream.is_some_and(|stream| stream != item.stamp.stream) {
                 return;
             }
             let name = &*scratch.name;
@@ -210,29 +226,104 @@ impl Reading<'_> {
     }
 }
 
-/// Whether the result is a capture, judging by the name of the output file.
-fn writes_packets(arguments: &Dissect) -> Result<bool, Failure> {
-    let output = arguments.target.output.as_deref();
-    let is_capture = output.is_some_and(|path| path.extension().is_some_and(|it| it == "pcapng"));
-    let View { brief, bytes, full, json, ref fields, .. } = arguments.view;
-    let is_text = [brief, bytes, full, json.style().is_some(), !fields.is_empty()].contains(&true)
-        || arguments.view.message().is_some();
-    let refuse = |text: &str| Err(Failure::Run(text.to_owned()));
-    match (is_capture, arguments.secrets) {
-        (true, _) if is_text => {
-            refuse("-o NAME.pcapng writes packets; use another extension for text")
+/// The format that the output file's name asks for, and the options with those that it implies.
+fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
+    let mut view = arguments.view.clone();
+    let path = arguments.target.output.as_deref();
+    let format = match path.map_or(Ok(OutputFormat::Any), OutputFormat::of) {
+        // The bytes of a message can be in any format.
+        Err(_) if view.message().is_some() => OutputFormat::Any,
+        format => format?,
+    };
+    let refuse = |why: &str| {
+        let path = path.map(shown).unwrap_or_default();
+        Err(Failure::Run(format!("-o {path}: {why}")))
+    };
+    let View { brief, bytes, full, csv, time, .. } = view;
+    let is_text = brief || bytes || full || time != TimeForm::Relative;
+    let (is_table, is_json) = (!view.fields.is_empty(), view.json.style().is_some());
+    match format {
+        OutputFormat::Any => {}
+        OutputFormat::Capture(_) if is_text || is_table || is_json || view.message().is_some() => {
+            return refuse("a capture holds packets; use another extension for messages");
         }
-        (true, _) if !arguments.capture.file.is_file() || arguments.capture.is_growing => {
-            refuse("-o NAME.pcapng reads the capture twice, so it needs a complete file")
+        OutputFormat::Capture(_) => {}
+        OutputFormat::Table { .. } if !is_table => {
+            return refuse("a table needs columns; choose them with --fields");
         }
-        (false, true) => refuse("--secrets stores keys in a capture, so it needs -o NAME.pcapng"),
-        _ => Ok(is_capture),
+        OutputFormat::Table { is_csv: false } if csv => {
+            return refuse("--csv separates by commas; use the extension .csv");
+        }
+        OutputFormat::Table { is_csv } => view.csv = is_csv,
+        OutputFormat::Json if is_text || is_table => {
+            return refuse("JSON lines hold all fields; use another extension for text and tables");
+        }
+        OutputFormat::Json => view.json.json |= !is_json,
     }
+    if arguments.secrets
+        && !matches!(format, OutputFormat::Capture(CaptureFormat { is_pcapng: true, .. }))
+    {
+        return Err(Failure::Run(
+            "--secrets stores keys in a capture, so it needs -o NAME.pcapng".to_owned(),
+        ));
+    }
+    Ok((format, view))
+}
+
+/// The file that `--write` names.
+fn saved_packets(
+    arguments: &Dissect,
+    wanted: OutputFormat,
+) -> Result<Option<CaptureFile>, Failure> {
+    let tcpdump = arguments.capture.tcpdump.as_ref();
+    let Some(path) = tcpdump.and_then(|tcpdump| tcpdump.write.as_deref()) else {
+        return Ok(None);
+    };
+    let refuse = |why: &str| Err(Failure::Run(format!("--write {}: {why}", shown(path))));
+    let format = match OutputFormat::of(path)? {
+        _ if matches!(wanted, OutputFormat::Capture(_)) => {
+            return refuse("-o already saves all packets");
+        }
+        OutputFormat::Any => CaptureFormat { is_pcapng: true, is_gzip: false },
+        OutputFormat::Capture(format) if !format.is_gzip => format,
+        _ => return refuse("saves packets; use the extension .pcapng or .pcap"),
+    };
+    let target = Target { output: Some(path.to_owned()), force: arguments.target.force };
+    CaptureFile::new(Output::open_growing(&target)?, format).map(Some)
+}
+
+/// Writes all packets of a live capture as they arrive.
+fn write_arriving(
+    reading: &Reading<'_>,
+    definitions: Definitions,
+    format: CaptureFormat,
+) -> Result<(), Failure> {
+    let Reading { arguments, view, common, copy, .. } = reading;
+    if view.filter.is_some() || view.stream.is_some() || arguments.secrets || format.is_gzip {
+        return Err(Failure::Run(
+            "-o saves the packets of a live capture before their messages are known; use \
+             --filter, --stream, --secrets and .gz on the complete file"
+                .to_owned(),
+        ));
+    }
+    let output = Output::open_growing(&arguments.target)?;
+    copy.set(Some(CaptureFile::new(output, format)?));
+    let nothing = |_: &Shown<'_, '_>, (): &mut ()| {};
+    let (dissection, clean) = reading.read(definitions, nothing, |()| Ok(()))?;
+    let summary = dissection.summary();
+    if !common.quiet {
+        say(summary);
+    }
+    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// Writes the packets of the conversations with messages that match.
-fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), Failure> {
-    let Reading { arguments, common, .. } = reading;
+fn write_packets(
+    reading: &Reading<'_>,
+    definitions: Definitions,
+    format: CaptureFormat,
+) -> Result<(), Failure> {
+    let Reading { arguments, view, common, .. } = reading;
     let output = Output::open(&arguments.target)?;
     let mut streams = BTreeSet::new();
     let show = |shown: &Shown<'_, '_>, out: &mut Vec<u64>| {
@@ -246,15 +337,19 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
         Ok(())
     })?;
     // An unrecognised conversation has no messages, but can be selected by number.
-    if let Some(stream) = arguments.view.stream.filter(|_| reading.filter.is_none()) {
+    if let Some(stream) = view.stream.filter(|_| reading.filter.is_none()) {
         streams.insert(capture::conversation(&dissection, stream)?.stream);
     }
-    let overviews = dissection.overviews().into_iter();
-    let secrets = key_file(overviews.filter(|overview| streams.contains(&overview.stream)));
     if streams.is_empty() {
         return Err(Failure::Run("no conversation has a message that matches".to_owned()));
     }
-    let count = packets::write(&arguments.capture, &streams, &secrets, output)?;
+    let overviews = dissection.overviews().into_iter();
+    let secrets = key_file(overviews.filter(|overview| streams.contains(&overview.stream)));
+    let mut file = CaptureFile::new(output, format)?;
+    if !secrets.is_empty() {
+        file.secrets(&secrets).map_err(|error| Failure::Run(error.to_string()))?;
+    }
+    let count = packets::write(&arguments.capture, &streams, file)?;
     let summary = dissection.summary();
     if !common.quiet {
         let (count, of) = (counted(count, "packet"), counted(streams.len(), "conversation"));
@@ -264,7 +359,7 @@ fn write_packets(reading: &Reading<'_>, definitions: Definitions) -> Result<(), 
 }
 
 fn columns(
-    arguments: &Dissect,
+    view: &View,
     definitions: &Definitions,
     common: &Common,
 ) -> Result<Vec<Column>, Failure> {
@@ -274,7 +369,7 @@ fn columns(
         check_filter(&column.filter(), definitions, common)?;
         Ok(column)
     };
-    arguments.view.fields.iter().map(parse).collect()
+    view.fields.iter().map(parse).collect()
 }
 
 /// The cells of a selected message, or `None` if it has none of the fields.
@@ -347,7 +442,7 @@ fn cut(
         return output.finish();
     }
     let (dissection, _) = outcome?;
-    if let Some(stream) = reading.arguments.view.stream {
+    if let Some(stream) = reading.view.stream {
         capture::conversation(&dissection, stream)?;
     }
     let plural = if count == 1 { "message matches" } else { "messages match" };
@@ -437,21 +532,17 @@ fn check_filter(
     Ok(())
 }
 
-fn format(arguments: &Dissect, common: &Common) -> Format {
-    if let Some(style) = arguments.view.json.style() {
+fn format(view: &View, target: &Target, common: &Common) -> Format {
+    if let Some(style) = view.json.style() {
         return Format::Json(style);
     }
     let style = TextStyle {
-        ranges: arguments.view.bytes,
-        colour: common.colour(Some(&arguments.target)),
-        longest: if arguments.view.full { 0 } else { TextStyle::default().longest },
+        ranges: view.bytes,
+        colour: common.colour(Some(target)),
+        longest: if view.full { 0 } else { TextStyle::default().longest },
         ..TextStyle::default()
     };
-    Format::Text {
-        brief: arguments.view.brief,
-        style,
-        time: arguments.view.time == TimeForm::Relative,
-    }
+    Format::Text { brief: view.brief, style, time: view.time == TimeForm::Relative }
 }
 
 impl View {
@@ -492,7 +583,7 @@ mod tests {
         assert_eq!(doctor(&capture), format!("worldwire doctor CAPTURE{rest}"));
         for (write, wanted) in [(None, "CAPTURE"), (Some("b.pcapng".into()), "b.pcapng")] {
             let packets = Vec::new();
-            let tcpdump = Tcpdump { interface: "eth0".into(), packets, write, force: false };
+            let tcpdump = Tcpdump { interface: "eth0".into(), packets, write };
             capture.tcpdump = Some(tcpdump);
             assert_eq!(doctor(&capture), format!("worldwire doctor {wanted}{rest}"));
         }

@@ -6,17 +6,19 @@ use std::ops::Range;
 use worldwire_core::Side;
 use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch, Wire};
 
-use super::capture;
+use super::capture::{self, Extras};
 use super::decode::side;
 use crate::cli::{Common, Follow};
 use crate::definitions;
-use crate::output::{Failure, Output, say};
+use crate::input::packets::Meanwhile;
+use crate::output::{Failure, say};
 
 /// The maximum number of bytes waiting to be decoded: more than the largest message.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
-    let mut output = Output::open(&arguments.target)?;
+    arguments.target.is_no_capture("the bytes of a conversation")?;
+    let mut output = capture::output(&arguments.capture, &arguments.target)?;
     let wanted = arguments.stream;
     let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Piece>| {
         if item.stamp.stream == wanted {
@@ -34,11 +36,13 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
         missing: 0,
         out: Vec::new(),
     };
+    let watches_stdout = arguments.target.is_stdout();
+    let meanwhile = Meanwhile { watches_stdout, ..Meanwhile::default() };
     let (dissection, clean) = capture::read_with(
         &arguments.capture,
         common,
         definitions,
-        capture::Extras { wire: Some(wanted), ..capture::Extras::default() },
+        Extras { wire: Some(wanted), meanwhile, ..Extras::default() },
         show,
         |pieces: &Vec<Piece>| {
             pieces.iter().for_each(|piece| dump.piece(piece));

@@ -6,15 +6,15 @@ use super::dissect;
 use crate::cli::{Capture, Common, Dissect, LiveCapture, Target};
 use crate::output::Failure;
 
-/// Captures with tcpdump and dissects the packets.
+/// Captures packets and dissects them.
 pub(crate) fn run(arguments: &LiveCapture, common: &Common) -> Result<(), Failure> {
-    let LiveCapture { tcpdump, knowledge, view } = arguments;
+    let LiveCapture { tcpdump, knowledge, view, output, force } = arguments;
     let capture = Capture {
         file: PathBuf::from(&tcpdump.interface),
         knowledge: knowledge.clone(),
         is_growing: false,
         tcpdump: Some(tcpdump.clone()),
     };
-    let (view, target) = (view.clone(), Target { output: None, force: false });
+    let (view, target) = (view.clone(), Target { output: output.clone(), force: *force });
     dissect::run(&Dissect { capture, view, secrets: false, threads: 0, target }, common)
 }

@@ -18,6 +18,7 @@ pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
 
 /// Writes the keys of the decrypted conversations as a key file that decrypts only these.
 fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
+    arguments.target.is_no_capture("a key file")?;
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
     let extras = Extras { secrets: true, ..Extras::default() };

@@ -10,18 +10,18 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::ChildStdout;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use worldwire_capture::{CaptureError, CaptureReader, Packet, Record};
 use worldwire_core::Limits;
 use worldwire_dissect::catch_defect;
 
-use super::packets::{Filled, PATIENCE, Refusal};
-use super::tcpdump::{Child, PacketCopy};
-use crate::output::{Failure, Interruption, reason};
+use super::packets::{Filled, Meanwhile, PATIENCE, Refusal};
+use super::tcpdump::Child;
+use crate::output::{CaptureFile, Failure, Interruption, printable, reason, say};
 
 /// The packets of a capture that is being written.
 pub(super) struct Live {
@@ -31,13 +31,15 @@ pub(super) struct Live {
     _interruption: Interruption,
     /// When to stop, once the user has requested it.
     last_moment: Option<Instant>,
+    copy: SharedCopy,
     /// The capturing program, if this program started it.
     child: Option<Child>,
 }
 
-/// The input, and a file that also receives its packets. Opened in the reading thread, because
-/// opening a FIFO can block.
-type Opened = Result<(Box<dyn Read + Send>, Option<PacketCopy>), Failure>;
+/// The input. Opened in the reading thread, because opening a FIFO can block.
+type Opened = Result<Box<dyn Read + Send>, Failure>;
+/// The file that also receives the packets. Completed when the capture is dropped.
+type SharedCopy = Arc<Mutex<Option<CaptureFile>>>;
 
 /// A message from the reading thread.
 enum Message {
@@ -48,6 +50,8 @@ enum Message {
     End(Option<CaptureError>),
     /// The user requests a stop.
     Interrupted,
+    /// Nobody reads standard output any more.
+    Unread,
 }
 
 /// Packets whose bytes share one buffer.
@@ -71,30 +75,45 @@ const GRACE: Duration = Duration::from_millis(300);
 impl Live {
     /// Opens a capture and waits for its header. With `grows`, waits for more data at the end of
     /// the file.
-    pub(super) fn open(path: &Path, limits: &Limits, grows: bool) -> Result<Self, Refusal> {
+    pub(super) fn open(
+        path: &Path,
+        grows: bool,
+        limits: &Limits,
+        meanwhile: Meanwhile,
+    ) -> Result<Self, Refusal> {
         let path = path.to_owned();
         let open = move || {
             let input = super::open(&path)?;
-            Ok((if grows { Box::new(Growing(input)) } else { input }, None))
+            Ok(if grows { Box::new(Growing(input)) } else { input })
         };
-        Self::begin(open, None, limits)
+        Self::begin(open, None, limits, meanwhile)
     }
 
     /// Reads a program's capture and waits for the header.
     pub(super) fn of_child(
-        child: Child,
-        (stdout, copy): (ChildStdout, Option<PacketCopy>),
+        (child, stdout): (Child, ChildStdout),
         limits: &Limits,
+        meanwhile: Meanwhile,
     ) -> Result<Self, Refusal> {
-        Self::begin(move || Ok((Box::new(stdout), copy)), Some(child), limits)
+        Self::begin(move || Ok(Box::new(stdout)), Some(child), limits, meanwhile)
     }
 
     fn begin(
         open: impl FnOnce() -> Opened + Send + 'static,
         child: Option<Child>,
         limits: &Limits,
+        Meanwhile { copy, watches_stdout }: Meanwhile,
     ) -> Result<Self, Refusal> {
         let (sender, messages) = sync_channel(BLOCKS);
+        let copy: SharedCopy = Arc::new(Mutex::new(copy));
+        if watches_stdout {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                if wait_for_closed_stdout() {
+                    let _ = sender.send(Message::Unread);
+                }
+            });
+        }
         let interrupted = Arc::new(AtomicBool::new(false));
         let interruption = {
             let (interrupted, sender) = (Arc::clone(&interrupted), sender.clone());
@@ -104,10 +123,10 @@ impl Live {
                 let _ = sender.try_send(Message::Interrupted);
             })
         };
-        let limits = limits.clone();
+        let (limits, copied) = (limits.clone(), Arc::clone(&copy));
         let reader = std::thread::Builder::new().name("capture".to_owned());
         let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(open(), &limits, &sender));
+            let outcome = catch_defect(|| read(open(), &limits, &copied, &sender));
             if let Err(defect) = outcome {
                 let source = io::Error::other(defect.report("the capture file", &[]));
                 let fault = CaptureError::Read { offset: 0, source };
@@ -118,10 +137,10 @@ impl Live {
             Refusal::Failed(Failure::Run(format!("starting a thread: {}", reason(&error))))
         })?;
         let (last_moment, _interruption) = (None, interruption);
-        let mut live = Self { messages, interrupted, _interruption, last_moment, child };
+        let mut live = Self { messages, interrupted, _interruption, last_moment, copy, child };
         match live.receive(None) {
             Some(Message::Refused(Refusal::NoCapture(_))) if live.child.is_some() => {
-                let text = "tcpdump exited before it captured anything; see its message above";
+                let text = "nothing was captured; see the message above";
                 Err(Refusal::Failed(Failure::Run(text.to_owned())))
             }
             Some(Message::Refused(refusal)) => Err(refusal),
@@ -151,6 +170,7 @@ impl Live {
                 }
                 None => return Filled::More,
                 Some(Message::End(fault)) => return Filled::End(fault),
+                Some(Message::Unread) => return Filled::Unread,
                 Some(_) => return Filled::End(None),
             }
         }
@@ -187,6 +207,15 @@ impl Live {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Some(Message::End(None)),
             }
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let copy = self.copy.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(Failure::Run(why))) = copy.map(CaptureFile::finish) {
+            say(format_args!("worldwire: {}", printable(&why)));
         }
     }
 }
@@ -265,10 +294,31 @@ impl<R: Read> Read for Growing<R> {
     }
 }
 
+/// Waits until nobody can read standard output any more. Otherwise only writing the next result
+/// would reveal that, which can take hours.
+#[cfg(target_os = "linux")]
+fn wait_for_closed_stdout() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    let stdout = io::stdout();
+    loop {
+        match poll(&mut [PollFd::new(&stdout, PollFlags::empty())], None) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => return outcome.is_ok(),
+        }
+    }
+}
+
+/// Without a safe way to ask, writing the next result reveals it.
+#[cfg(not(target_os = "linux"))]
+fn wait_for_closed_stdout() -> bool {
+    false
+}
+
 /// Reads a capture to its end, or until the receiver is gone.
-fn read(opened: Opened, limits: &Limits, sender: &SyncSender<Message>) {
+fn read(opened: Opened, limits: &Limits, copy: &SharedCopy, sender: &SyncSender<Message>) {
     let tell = |message| sender.send(message).is_ok();
-    let (input, mut copy) = match opened {
+    let input = match opened {
         Ok(opened) => opened,
         Err(failure) => {
             tell(Message::Refused(Refusal::Failed(failure)));
@@ -293,8 +343,9 @@ fn read(opened: Opened, limits: &Limits, sender: &SyncSender<Message>) {
             Ok(Some(Record::Packet(packet))) => {
                 let mut outbox = outbox.borrow_mut();
                 outbox.block.push(&packet);
+                let mut copy = copy.lock().unwrap_or_else(PoisonError::into_inner);
                 let copy = copy.as_mut().filter(|_| packet.unusable.is_none());
-                if let Some(Err(error)) = copy.map(|copy| copy.write(&packet)) {
+                if let Some(Err(error)) = copy.map(|copy| copy.packet(&packet)) {
                     break Some(error);
                 }
                 if outbox.block.is_full() && outbox.send().is_err() {

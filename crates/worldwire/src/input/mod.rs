@@ -1,5 +1,6 @@
 //! Files and standard input.
 
+pub(crate) mod guard;
 mod live;
 pub(crate) mod map;
 pub(crate) mod packets;

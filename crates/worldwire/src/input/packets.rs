@@ -13,17 +13,26 @@ use worldwire_dissect::catch_defect;
 use super::live::Live;
 use super::tcpdump::Child;
 use crate::cli::Tcpdump;
-use crate::output::{Failure, Interruption};
+use crate::output::{CaptureFile, Failure, Interruption};
 
 /// How long a partial batch waits for more packets: short enough to go unnoticed, long enough to
 /// fill batches under load.
-pub(super) const PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const PATIENCE: Duration = Duration::from_millis(5);
 
 pub(crate) struct Packets(Source);
 
 enum Source {
     Stored(Stored),
     Live(Live),
+}
+
+/// What to do while packets arrive.
+#[derive(Debug, Default)]
+pub(crate) struct Meanwhile {
+    /// Write every packet to this file.
+    pub(crate) copy: Option<CaptureFile>,
+    /// Stop when nobody reads standard output any more.
+    pub(crate) watches_stdout: bool,
 }
 
 /// Why a batch ended.
@@ -35,6 +44,8 @@ pub(crate) enum Filled {
     /// A signal with this exit code arrived before the end of the file. A signal that stops a live
     /// capture is reported as [`Self::End`], because nothing else ends one.
     Interrupted(i32),
+    /// Nobody reads standard output any more.
+    Unread,
 }
 
 /// Why a capture cannot be read at all.
@@ -46,31 +57,34 @@ pub(crate) enum Refusal {
 }
 
 impl Packets {
-    /// Opens a capture and waits for its header.
-    pub(crate) fn open(
+    /// Opens a complete capture file.
+    pub(crate) fn stored(
         path: &Path,
         limits: &Limits,
         progress: &ProgressBar,
     ) -> Result<Self, Refusal> {
-        // Only input from other programs can block.
-        let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
-        Ok(Self(if is_file {
-            Source::Stored(Stored::open(path, limits, progress)?)
-        } else {
-            Source::Live(Live::open(path, limits, false)?)
-        }))
+        Stored::open(path, limits, progress).map(|stored| Self(Source::Stored(stored)))
     }
 
-    /// Opens a file that is still being written, so the capture may continue after the current end.
-    pub(crate) fn open_growing(path: &Path, limits: &Limits) -> Result<Self, Refusal> {
-        Live::open(path, limits, true).map(|live| Self(Source::Live(live)))
+    /// Opens a capture that another program is writing, and waits for its header. With `grows`, the
+    /// capture may continue after the current end of the file.
+    pub(crate) fn live(
+        path: &Path,
+        grows: bool,
+        limits: &Limits,
+        meanwhile: Meanwhile,
+    ) -> Result<Self, Refusal> {
+        Live::open(path, grows, limits, meanwhile).map(|live| Self(Source::Live(live)))
     }
 
-    /// Starts tcpdump and waits until it is capturing.
-    pub(crate) fn capture(tcpdump: &Tcpdump, limits: &Limits) -> Result<Self, Refusal> {
-        let (child, output) = Child::start(tcpdump)?;
-        let live = Live::of_child(child, output, limits)?;
-        Ok(Self(Source::Live(live)))
+    /// Starts a capture and waits for its header.
+    pub(crate) fn capture(
+        tcpdump: &Tcpdump,
+        limits: &Limits,
+        meanwhile: Meanwhile,
+    ) -> Result<Self, Refusal> {
+        let child = Child::start(tcpdump).map_err(Refusal::Failed)?;
+        Live::of_child(child, limits, meanwhile).map(|live| Self(Source::Live(live)))
     }
 
     /// Passes packets to `push` until it reports a full batch. On a live capture, does not wait for

@@ -1,18 +1,22 @@
 //! Where results go, and how a command ends.
 
+mod capture_file;
 mod folder;
+mod format;
 mod place;
 mod signals;
 mod stages;
 mod talk;
 mod whole;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Color, Common, Target};
+pub(crate) use capture_file::CaptureFile;
 pub(crate) use folder::{LastFolder, NewFolder};
+pub(crate) use format::{CaptureFormat, OutputFormat};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
@@ -109,6 +113,18 @@ impl Target {
         Err(Failure::Run(format!("-o {output}: writes {what}: use {endings}, not .{end}")))
     }
 
+    /// Refuses a file name that promises packets.
+    pub(crate) fn is_no_capture(&self, what: &str) -> Result<(), Failure> {
+        match self.output.as_deref() {
+            Some(path) if matches!(OutputFormat::of(path), Ok(OutputFormat::Capture(_))) => {
+                let path = shown(path);
+                let problem = format!("-o {path}: writes {what}, not packets");
+                Err(Failure::Run(format!("{problem}; use another extension")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the result goes to standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(|path| path == Path::new("-"))
@@ -137,6 +153,23 @@ impl Output {
             }
             Place::File(place) => NewFile::create(place).map(Self::File),
         }
+    }
+
+    /// Like [`open`](Self::open), for a result that has no end until the user interrupts it: a file
+    /// is written in place, unbuffered, so it grows visibly and survives any end of the program.
+    pub(crate) fn open_growing(target: &Target) -> Result<Self, Failure> {
+        let place = match Place::of(target)? {
+            Place::File(place) => place,
+            Place::Stdout | Place::Through(_) => return Self::open(target),
+        };
+        let FilePlace { path, force } = place;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(force).create_new(!force);
+        let file = options.open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::Run(occupied(&path)),
+            _ => Failure::io(&path, &error),
+        })?;
+        Ok(Self::Through { writer: BufWriter::with_capacity(0, file), target: path })
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {

@@ -19,18 +19,18 @@ pub(crate) fn complain(subject: &str, problem: &str) {
     say(format_args!("worldwire: {}: {}", printable(subject), printable(problem)));
 }
 
-/// Standard error for a log, whose every line is one write: without error numbers.
+/// The output of a log, each of whose lines is one write: without error numbers.
 #[derive(Debug)]
-pub(crate) struct Log;
+pub(crate) struct Log<W>(pub(crate) W);
 
-impl Write for Log {
+impl<W: Write> Write for Log<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let plain = without_error_numbers(&String::from_utf8_lossy(line));
-        io::stderr().lock().write_all(plain.as_bytes()).map(|()| line.len())
+        self.0.write_all(plain.as_bytes()).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.0.flush()
     }
 }
 
@@ -102,7 +102,9 @@ pub(crate) fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, indented, printable, without_error_numbers};
+    use std::io::Write as _;
+
+    use super::{Log, counted, indented, printable, without_error_numbers};
 
     #[test]
     fn one_is_singular() {
@@ -128,6 +130,11 @@ mod tests {
         for other in ["(os error 2)", "a (os error x) b", "a (os error 2"] {
             assert_eq!(without_error_numbers(other), other);
         }
+        let mut log = Vec::new();
+        let line =
+            b"ERROR connections cannot be accepted error=Too many open files (os error 24)\n";
+        Log(&mut log).write_all(line).expect("memory");
+        assert_eq!(log, b"ERROR connections cannot be accepted error=Too many open files\n");
     }
 
     #[test]

@@ -158,9 +158,9 @@ fn the_packets_of_matching_conversations_are_written() {
     // Contradictory options are refused before anything is written.
     let before = fs::read(&path).unwrap();
     for (more, wanted) in [
-        (&["--json"][..], "writes packets; use another extension for text"),
+        (&["--json"][..], "a capture holds packets; use another extension for messages"),
         (&["--filter", "AcctCreateRequest"][..], "no conversation has a message that matches"),
-        (&["--follow"][..], "needs a complete file"),
+        (&["--follow", "--stream", "1"][..], "on the complete file"),
     ] {
         let (_, err, code) = dissect(more);
         assert!(code == 2 && err.contains(wanted), "{more:?} {err}");
@@ -172,7 +172,6 @@ fn the_packets_of_matching_conversations_are_written() {
     assert!(code == 2 && err.contains("needs -o NAME.pcapng"), "{err}");
 }
 
-/// Files in several pieces, with paths that point outside, and with lost parts.
 #[test]
 fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
     let mut file = fs::read(samples().join(SAMPLE)).unwrap();
@@ -193,6 +192,7 @@ fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
     }
 }
 
+/// Files in several pieces, with paths that point outside, and with lost parts.
 #[test]
 fn only_whole_files_with_safe_names_are_written() {
     use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
@@ -277,15 +277,15 @@ fn only_whole_files_with_safe_names_are_written() {
     }
 }
 
-/// A program named tcpdump that outputs the sample, and records its arguments.
+/// Installs a script as a capturing program, and returns the search path that finds it first.
 #[cfg(unix)]
-fn fake_tcpdump(folder: &Path, script: &str) -> String {
+pub(crate) fn fake(program: &str, folder: &Path, script: &str) -> String {
     let text = folder.join("script");
     fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
     // What somebody has open for writing cannot be run. Were it written here, a program that
     // another test starts at that moment would have it open too.
     let mut install = Command::new("install");
-    install.args(["-m", "755"]).arg(text).arg(folder.join("tcpdump"));
+    install.args(["-m", "755"]).arg(text).arg(folder.join(program));
     assert!(install.status().unwrap().success());
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{}:{path}", folder.display())
@@ -297,7 +297,7 @@ fn capture_runs_tcpdump() {
     let folder = tempfile::tempdir().unwrap();
     let (called, copy) = (folder.path().join("called"), folder.path().join("copy.pcapng"));
     let script = format!("echo \"$@\" > {}; exec cat {SAMPLE}", called.display());
-    let path = fake_tcpdump(folder.path(), &script);
+    let path = fake("tcpdump", folder.path(), &script);
     let run = |arguments: &[&str], path: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         command.args(arguments).args(KEYS).current_dir(samples()).env("PATH", path);
@@ -311,17 +311,34 @@ fn capture_runs_tcpdump() {
     let (whole, _, _) = worldwire(&[&["dissect", SAMPLE, "--brief"], &KEYS[..]].concat());
     assert_eq!((out, code), (whole, 0), "{err}");
     let called = fs::read_to_string(called).unwrap();
-    assert_eq!(called.trim(), "-U -s 0 -w - -i eth7 -- port 14617");
+    assert_eq!(called.trim(), "--immediate-mode -U -s 0 -w - -i eth7 -- port 14617");
     assert!(records(&copy).0 == records(&samples().join(SAMPLE)).0);
     // Files are not overwritten by accident, and a failing capture is an error.
     let (_, err, code) = run(&[&capture[..], &write[..]].concat(), &path);
     assert!(code == 2 && err.contains("already exists"), "{err}");
-    let denied = fake_tcpdump(folder.path(), "echo 'eth7: no permission' >&2; exit 1");
+    let denied = fake("tcpdump", folder.path(), "echo 'eth7: no permission' >&2; exit 1");
     let (_, err, code) = run(&capture, &denied);
     assert!(code == 2 && err.contains("eth7: no permission"), "{err}");
-    assert!(err.contains("tcpdump exited before it captured anything"), "{err}");
+    assert!(err.contains("nothing was captured; see the message above"), "{err}");
     let (_, err, code) = run(&capture, "/nonexistent");
-    assert!(code == 2 && err.contains("tcpdump is not installed"), "{err}");
+    assert!(code == 2 && err.contains("neither tcpdump nor dumpcap is installed"), "{err}");
+}
+
+/// The other capturing program has other options.
+#[cfg(unix)]
+#[test]
+fn dumpcap_replaces_a_missing_tcpdump() {
+    let folder = tempfile::tempdir().unwrap();
+    let called = folder.path().join("called");
+    let script = format!("echo \"$@\" > {}; exec /bin/cat {SAMPLE}", called.display());
+    fake("dumpcap", folder.path(), &script);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["capture", "eth7", "--brief", "port", "14617"]).args(KEYS);
+    let output = command.current_dir(samples()).env("PATH", folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (whole, _, _) = worldwire(&[&["dissect", SAMPLE, "--brief"], &KEYS[..]].concat());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
+    assert_eq!(fs::read_to_string(called).unwrap().trim(), "-q -P -w - -i eth7 -f port 14617");
 }
 
 /// Messages are shown as they arrive. Ctrl-C ends the capture, whose file is then complete.
@@ -332,7 +349,7 @@ fn a_signal_ends_a_live_capture() {
     use std::process::Stdio;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.pcapng");
-    let path = fake_tcpdump(folder.path(), &format!("cat {SAMPLE}; exec sleep 600"));
+    let path = fake("tcpdump", folder.path(), &format!("cat {SAMPLE}; exec sleep 600"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.args(["capture", "any", "--brief", "--write"]).arg(&copy).args(KEYS);
     command.current_dir(samples()).env("PATH", path).stdout(Stdio::piped());

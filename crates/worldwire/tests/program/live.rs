@@ -6,7 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 #[cfg(unix)]
-use std::{sync::mpsc, time::Duration};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use worldwire_capture::{CaptureReader, Record};
+use worldwire_core::Limits;
 
 /// Ends the program with the test, even if the test fails.
 struct Running(Child);
@@ -153,6 +157,119 @@ fn the_output_for_an_interrupted_fifo_is_kept() {
         assert!(kept.len() > 200, "{verb}: {kept}");
         drop(input);
     }
+}
+
+/// The exit code. The test fails if the program does not end within a minute.
+#[cfg(unix)]
+fn code(mut running: Running) -> Option<i32> {
+    let id = running.0.id().to_string();
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(running.0.wait()));
+    match ended.recv_timeout(Duration::from_secs(60)) {
+        Ok(status) => status.unwrap().code(),
+        Err(_) => {
+            let _ = Command::new("kill").args(["-KILL", &id]).status();
+            panic!("the program does not end")
+        }
+    }
+}
+
+/// Nothing more is written after the whole file, so no broken pipe would end the program.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_followed_file_is_closed_when_nobody_reads_the_output() {
+    let arguments = ["dissect", "--brief", "--follow"];
+    let whole = whole(&["dissect", "--brief"]);
+    let mut command = worldwire(&arguments);
+    let mut running = Running(command.arg(sample("uru-login.pcapng")).spawn().unwrap());
+    let mut shown = vec![0; whole.len()];
+    let mut output = running.0.stdout.take().unwrap();
+    output.read_exact(&mut shown).unwrap();
+    drop(output);
+    assert_eq!((code(running), shown), (Some(0), whole));
+}
+
+/// A live capture's files get their content as it arrives, and keep it if the program is killed.
+#[test]
+fn files_of_live_captures_grow() {
+    // The packets of a file, and whether it ends after a complete one.
+    let packets = |file: &[u8]| {
+        let mut packets = Vec::new();
+        let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT) else {
+            return (packets, false);
+        };
+        loop {
+            match capture.next() {
+                Ok(Some(Record::Packet(packet))) => packets.push(packet.data.to_vec()),
+                Ok(Some(_)) => {}
+                end => return (packets, end.is_ok()),
+            }
+        }
+    };
+    let (all, _) = packets(&fs::read(sample("uru-login.pcapng")).unwrap());
+    let (first, _) = halves();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, more) in
+        [("a.txt", &["--brief"][..]), ("b.json", &["--json"]), ("c.pcapng", &[]), ("d.pcap", &[])]
+    {
+        let path = folder.path().join(name);
+        let mut command = worldwire(&[&["dissect"], more].concat());
+        let mut running = Running(command.arg("-").arg("-o").arg(&path).spawn().unwrap());
+        let mut input = running.0.stdin.take().unwrap();
+        input.write_all(&first).unwrap();
+        let whole = whole(&[&["dissect"], more].concat());
+        let begun = std::time::Instant::now();
+        loop {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not grow");
+            let file = fs::read(&path).unwrap_or_default();
+            let is_long = match more.is_empty() {
+                true => packets(&file).0.len() > all.len() / 3,
+                false => file.len() > whole.len() / 4,
+            };
+            if is_long {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        running.0.kill().unwrap();
+        running.0.wait().unwrap();
+        let file = fs::read(&path).unwrap();
+        match more.is_empty() {
+            true => {
+                let (packets, is_whole) = packets(&file);
+                assert!(all.starts_with(&packets) && is_whole, "{name}");
+            }
+            false => assert!(whole.starts_with(&file) && file.ends_with(b"\n"), "{name}"),
+        }
+    }
+}
+
+/// However the program ends, the capturing program ends too, even if it captures nothing more.
+#[cfg(unix)]
+#[test]
+fn a_killed_program_leaves_no_capturing_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let [alive, quiet] = ["alive", "quiet"].map(|name| folder.path().join(name));
+    assert!(Command::new("mkfifo").args([&alive, &quiet]).status().unwrap().success());
+    let file = sample("uru-login.pcapng");
+    let [a, q, f] = [&alive, &quiet, &file].map(|path| path.display().to_string());
+    let script = format!("exec 3> '{a}'; cat '{f}'; exec cat '{q}'");
+    let path = crate::captures::fake("tcpdump", folder.path(), &script);
+    // Opened for both, it has a writer that writes nothing.
+    let quiet = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
+    let mut command = worldwire(&["capture", "any", "--brief"]);
+    let mut running = Running(command.env("PATH", path).spawn().unwrap());
+    let mut alive = fs::File::open(&alive).unwrap();
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    let (sender, ended) = mpsc::channel();
+    // Ends when the last process that has it open for writing ends.
+    std::thread::spawn(move || sender.send(alive.read_to_end(&mut Vec::new())));
+    let outcome = ended.recv_timeout(Duration::from_secs(60));
+    drop(quiet);
+    assert!(outcome.is_ok(), "the capturing program is still running");
 }
 
 #[cfg(unix)]

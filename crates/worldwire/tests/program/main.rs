@@ -8,6 +8,7 @@ mod client;
 mod counted;
 mod evening;
 mod folders;
+mod formats;
 #[cfg(unix)]
 mod help;
 #[cfg(target_os = "linux")]

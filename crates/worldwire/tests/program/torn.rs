@@ -52,7 +52,7 @@ fn run(packets: &[Vec<u8>], arguments: &[&str]) -> (String, String, i32) {
 const BRIEF: &[&str] = &["dissect", "--brief", "--keys", "uru-keys.toml"];
 
 /// The plain file connection of a sample, message by message.
-fn downloads() -> Vec<(Side, Vec<u8>)> {
+pub(crate) fn downloads() -> Vec<(Side, Vec<u8>)> {
     let of_server = |port: u16| port == 14_617;
     let of_file = packets("uru-login.pcapng").into_iter().filter(|packet| {
         let (ports, bytes) = tcp(packet);
@@ -66,7 +66,7 @@ fn downloads() -> Vec<(Side, Vec<u8>)> {
     said.collect()
 }
 
-fn talk() -> SyntheticTcp {
+pub(crate) fn talk() -> SyntheticTcp {
     SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap())
 }
 
@@ -177,6 +177,53 @@ fn a_missing_connect_packet_is_not_needed() {
     let (out, err, code) = run(&later, BRIEF);
     assert_eq!((out.as_str(), code), ("", 1), "{err}");
     assert!(err.contains("read it with --as 24617=FAMILY"), "{err}");
+}
+
+/// A family that numbers its datagrams reports lost ones, which count like a stream's lost bytes.
+#[test]
+fn lost_datagrams_are_gaps() {
+    let all = packets("mxo-world.pcapng");
+    let arguments = ["dissect", "--brief", "--keys", "mxo-keys.toml"];
+    let mut count = 0;
+    for lost in 0..all.len() {
+        let torn = [&all[..lost], &all[lost + 1..]].concat();
+        let (out, err, code) = run(&torn, &arguments);
+        let gaps = out.matches("! gap: ").count();
+        if gaps > 0 {
+            count += 1;
+            let gaps = format!(", {gaps} gap{}", if gaps == 1 { "" } else { "s" });
+            assert!(code == 1 && err.contains(&gaps), "{lost}: {code} {err}");
+            let (stats, _, code) = run(&torn, &["stats", "--keys", "mxo-keys.toml"]);
+            assert!(code == 1 && stats.contains("  gaps\n"), "{lost}: {code} {stats}");
+        }
+    }
+    assert!(count > 3, "{count}");
+}
+
+/// Contents that do not fit the user's description are a problem, and missing descriptions are not.
+#[test]
+fn contents_that_do_not_fit_their_description_are_a_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.sdl");
+    let right = std::fs::read_to_string(samples().join("sdl/Fernhollow.sdl")).unwrap();
+    let doors = "VAR BYTE         fhDoors[]";
+    assert!(right.contains(doors), "{right}");
+    std::fs::write(&wrong, right.replace(doors, "VAR STRING32     fhDoors[]")).unwrap();
+    let all = packets("uru-age.pcapng");
+    for (data, code, is_opaque) in [
+        (&[][..], 0, false),
+        (&["--data", "sdl"], 0, false),
+        (&["--data", wrong.to_str().unwrap()], 1, true),
+    ] {
+        let arguments = [&["dissect", "--keys", "uru-keys.toml"], data].concat();
+        let (out, err, found) = run(&all, &arguments);
+        assert_eq!((found, err.contains("1 problem")), (code, is_opaque), "{data:?}: {err}");
+        assert_eq!(out.contains("! shown as bytes: sdl.state.variables.fhDoors"), is_opaque);
+        for verb in [&["dissect", "--brief"][..], &["stats"]] {
+            let (_, err, found) = run(&all, &[verb, &arguments[1..]].concat());
+            assert_eq!((found, err.contains("1 problem")), (code, is_opaque), "{verb:?}: {err}");
+        }
+    }
 }
 
 /// Exported keys decrypt their own capture without the server's secret, and no other capture.

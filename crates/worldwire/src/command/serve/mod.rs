@@ -44,7 +44,7 @@ fn begin_log(verbose: bool, common: &Common) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
-        .with_writer(|| Log)
+        .with_writer(|| Log(std::io::stderr()))
         // A log that cannot be written, for example on a full disk, must not end the server.
         .log_internal_errors(false)
         .init();

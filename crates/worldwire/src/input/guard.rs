@@ -1,0 +1,98 @@
+//! `worldwire capture-guard`, which runs between `worldwire capture` and the capturing program.
+//!
+//! A capturing program on a quiet network notices only with its next packet that nobody reads its
+//! output. The guard notices immediately that the program that started it is gone, because its
+//! standard input is closed, however that program ended. It then ends the capturing program.
+
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::output::{Failure, Interruption, reason};
+
+/// The command. Only this program uses it, so it is not among those of `--help`.
+pub(super) const COMMAND: &str = "capture-guard";
+
+/// A requested guard.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    interface: String,
+    packets: Vec<String>,
+}
+
+/// How often to check whether the capturing program has ended.
+const NAP: Duration = Duration::from_millis(50);
+
+impl Guard {
+    /// The guard that the command line requests, if it does.
+    pub(crate) fn requested() -> Option<Self> {
+        let mut words = std::env::args_os().skip(1);
+        if words.next()? != COMMAND {
+            return None;
+        }
+        let mut words = words.map(|word| word.to_string_lossy().into_owned());
+        Some(Self { interface: words.next()?, packets: words.collect() })
+    }
+
+    /// Captures until either side ends.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        // Ctrl-C reaches the capturing program too, which may still have packets to write.
+        let _interruption = Interruption::ask_first(|| ());
+        let mut child = self.start()?;
+        let (sender, is_gone) = channel::<()>();
+        std::thread::spawn(move || {
+            // Ends when nobody holds the other end.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            drop(sender);
+        });
+        loop {
+            match child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(_)) | Err(_) => return Err(Failure::Input),
+            }
+            if is_gone.recv_timeout(NAP) == Err(RecvTimeoutError::Disconnected) {
+                // If it may not be killed, its next packet ends it.
+                if child.kill().is_ok() {
+                    let _ = child.wait();
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts tcpdump, or dumpcap if there is no tcpdump. Each packet goes to standard output as
+    /// soon as it is captured.
+    fn start(&self) -> Result<Child, Failure> {
+        let Self { interface, packets } = self;
+        let mut tcpdump =
+            vec!["--immediate-mode", "-U", "-s", "0", "-w", "-", "-i", interface.as_str(), "--"];
+        tcpdump.extend(packets.iter().map(String::as_str));
+        let filter = packets.join(" ");
+        let mut dumpcap = vec!["-q", "-P", "-w", "-", "-i", interface.as_str()];
+        if !filter.is_empty() {
+            dumpcap.extend(["-f", filter.as_str()]);
+        }
+        for (program, arguments) in [
+            ("tcpdump", &tcpdump),
+            ("dumpcap", &dumpcap),
+            // Its installer does not change the search path.
+            #[cfg(windows)]
+            (r"C:\Program Files\Wireshark\dumpcap.exe", &dumpcap),
+        ] {
+            match Command::new(program).args(arguments).stdin(Stdio::null()).spawn() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                started => {
+                    let why = |error| Failure::Run(format!("{program}: {}", reason(&error)));
+                    return started.map_err(why);
+                }
+            }
+        }
+        Err(Failure::Run(
+            "neither tcpdump nor dumpcap is installed; install one of them, or pipe a capture of \
+             another program into `worldwire dissect -`"
+                .to_owned(),
+        ))
+    }
+}

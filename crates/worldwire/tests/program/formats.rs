@@ -1,0 +1,121 @@
+//! The extension of an output file selects its format.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use worldwire_capture::{CaptureReader, Record};
+use worldwire_core::Limits;
+
+fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
+}
+
+/// Runs `dissect` on the sample: standard output, standard error, exit code.
+fn dissect(arguments: &[&str]) -> (String, String, i32) {
+    run(&["dissect"], arguments)
+}
+
+/// Runs a command on the sample.
+fn run(verb: &[&str], arguments: &[&str]) -> (String, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(verb).args(["uru-login.pcapng", "--keys", "uru-keys.toml"]).args(arguments);
+    let output = command.current_dir(samples()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+fn packets(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut capture = CaptureReader::new(file, &Limits::DEFAULT).unwrap();
+    let mut packets = Vec::new();
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            packets.push(packet.data.to_vec());
+        }
+    }
+    packets
+}
+
+#[test]
+fn captures_are_written_in_the_format_of_their_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = packets(&fs::read(samples().join("uru-login.pcapng")).unwrap());
+    for (name, magic, is_gzip) in [
+        ("a.pcapng", [0x0a, 0x0d, 0x0d, 0x0a], false),
+        ("B.PCAPNG", [0x0a, 0x0d, 0x0d, 0x0a], false),
+        ("c.pcapng.gz", [0x0a, 0x0d, 0x0d, 0x0a], true),
+        ("d.pcap", [0x4d, 0x3c, 0xb2, 0xa1], false),
+        ("e.pcap.GZ", [0x4d, 0x3c, 0xb2, 0xa1], true),
+    ] {
+        let path = folder.path().join(name);
+        let (out, err, code) = dissect(&["-o", path.to_str().unwrap()]);
+        assert_eq!((out.as_str(), code), ("", 0), "{name}: {err}");
+        let file = fs::read(&path).unwrap();
+        let mut plain = file.clone();
+        if is_gzip {
+            plain.clear();
+            flate2::read::GzDecoder::new(&file[..]).read_to_end(&mut plain).unwrap();
+        }
+        assert_eq!(plain[..4], magic, "{name}");
+        assert!(packets(&file) == all, "{name}");
+    }
+}
+
+#[test]
+fn tables_and_json_are_written_in_the_format_of_their_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let fields = ["--fields", "date,transId", "--filter", "auth.AcctLogin*"];
+    for (name, options, same) in [
+        ("a.CSV", &fields[..], &["--csv"][..]),
+        ("b.csv", &[&fields[..], &["--csv"]].concat(), &["--csv"]),
+        ("c.tsv", &fields, &[]),
+        ("d.json", &[], &["--json"]),
+        ("e.jsonl", &["--json-safe"], &["--json-safe"]),
+        ("f.txt", &["--json"], &["--json"]),
+        ("g", &["--brief"], &[]),
+        // A message itself can be in any format.
+        ("h.gz", &["--filter", "file.PingReply", "--first"], &[]),
+    ] {
+        let path = folder.path().join(name);
+        let (out, err, code) = dissect(&[options, &["-o", path.to_str().unwrap()]].concat());
+        assert_eq!((out.as_str(), code), ("", 0), "{name}: {err}");
+        let options: Vec<&str> = options.iter().filter(|it| !same.contains(it)).copied().collect();
+        let (printed, _, _) = dissect(&[&options[..], same].concat());
+        assert_eq!(String::from_utf8_lossy(&fs::read(path).unwrap()), printed, "{name}");
+    }
+}
+
+#[test]
+fn contradictions_and_other_formats_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, options, wanted) in [
+        ("a.csv", &[][..], "a table needs columns; choose them with --fields"),
+        ("a.csv", &["--json"], "a table needs columns"),
+        ("a.tsv", &["--fields", "date", "--csv"], "use the extension .csv"),
+        ("a.json", &["--brief"], "JSON lines hold all fields"),
+        ("a.json", &["--fields", "date"], "JSON lines hold all fields"),
+        ("a.pcap", &["--secrets"], "needs -o NAME.pcapng"),
+        ("a.pcap", &["--first"], "a capture holds packets"),
+        ("a.cap", &[], ".cap files are not written; use .txt, .json"),
+        ("a.json.gz", &[], ".json.gz files are not written"),
+        ("a.XLSX", &[], ".xlsx files are not written"),
+    ] {
+        let path = folder.path().join(name);
+        let (_, err, code) = dissect(&[options, &["-o", path.to_str().unwrap()]].concat());
+        assert!(code == 2 && err.contains(wanted), "{name} {options:?}: {err}");
+        assert!(!path.exists(), "{name} {options:?}");
+    }
+    for (verb, more, wanted) in [
+        (
+            &["follow"][..],
+            &["--stream", "1"][..],
+            "writes the bytes of a conversation, not packets",
+        ),
+        (&["secrets", "export"], &[], "writes a key file, not packets"),
+    ] {
+        let path = folder.path().join("a.pcapng");
+        let (_, err, code) = run(verb, &[more, &["-o", path.to_str().unwrap()]].concat());
+        assert!(code == 2 && err.contains(wanted) && !path.exists(), "{verb:?}: {err}");
+    }
+}
