@@ -4,7 +4,8 @@ use worldwire_uru::message::auth::server::ScoreGetHighScoresReply;
 use worldwire_uru::message::{NetAgeInfo, Score, Scores};
 use worldwire_uru::types::{Nested, NetError, TermStr, TransId, WFix};
 
-use crate::uru::vault::{PublicAge, ScoreSummary};
+use crate::store::ScoreRow;
+use crate::uru::vault::PublicAge;
 
 /// The result code of a reply.
 pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
@@ -39,7 +40,7 @@ fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
     WFix::from(text.chars().take_while(fits).collect::<String>().as_str())
 }
 
-pub(super) fn score(score: &ScoreSummary) -> Score<'static> {
+pub(super) fn score(score: &ScoreRow) -> Score<'static> {
     Score {
         score_id: score.id,
         owner_id: score.owner,
@@ -58,7 +59,7 @@ pub(super) fn encoded(scores: Vec<Score<'static>>) -> Nested<'static, Scores<'st
 
 pub(super) fn high_scores(
     trans_id: TransId,
-    found: &Result<Vec<ScoreSummary>, NetError>,
+    found: &Result<Vec<ScoreRow>, NetError>,
 ) -> ScoreGetHighScoresReply<'static> {
     let found_scores: Vec<_> = found.iter().flatten().map(score).collect();
     let score_count = u32::try_from(found_scores.len()).unwrap_or(u32::MAX);

@@ -1,6 +1,6 @@
 //! Importing states: those of objects, and the settings for all instances of an age.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use worldwire_core::{Error, Field as _, Reader};
 use worldwire_uru::schema::Descriptors;
@@ -28,9 +28,9 @@ enum StateError {
 impl Importer<'_> {
     /// Adds nodes with the states after the existing ones. States that no age could use are listed
     /// with the reason.
-    pub(super) fn states(&mut self, nodes: &mut BTreeMap<u32, VaultNode<'static>>) -> Result<()> {
-        let ages = self.ages(nodes)?;
-        let (mut skipped, mut kept) = (Vec::new(), Vec::new());
+    pub(super) fn states(&mut self) -> Result<()> {
+        let ages = self.ages()?;
+        let mut kept = Vec::new();
         let mut seen = HashSet::new();
         for row in by_number(self.rows("agestates")) {
             let at = At { table: "agestates", row };
@@ -38,7 +38,7 @@ impl Importer<'_> {
             let descriptor = at.text("descriptor")?.unwrap_or_default();
             let server = at.number("serveridx")?.unwrap_or(0);
             let mut skip = |why: StateError| {
-                skipped.push(format!("state {number} of an object ({descriptor}): {why}"));
+                self.skipped.push(format!("state {number} of an object ({descriptor}): {why}"));
             };
             let Some(&(instance, age)) = ages.get(&server) else {
                 skip(StateError::NoAge);
@@ -65,8 +65,9 @@ impl Importer<'_> {
         for row in by_number(self.rows("globalstates")) {
             let at = At { table: "globalstates", row };
             let age = at.text("descriptor")?.unwrap_or_default();
-            let mut skip =
-                |why: StateError| skipped.push(format!("shard-wide settings of {age}: {why}"));
+            let mut skip = |why: StateError| {
+                self.skipped.push(format!("shard-wide settings of {age}: {why}"));
+            };
             match at.blob("sdlblob") {
                 Ok(Some(state)) => match check(self.descriptors, &state) {
                     Err(why) => skip(why),
@@ -76,18 +77,18 @@ impl Importer<'_> {
                 _ => skip(StateError::NotBase64),
             }
         }
-        self.import.skipped.append(&mut skipped);
-        let mut next = nodes.keys().next_back().copied().unwrap_or(0);
+        let mut next = self.nodes.keys().next_back().copied().unwrap_or(0);
         for node in kept {
-            next = next.checked_add(1).ok_or_else(|| whole("no node number is skipped"))?;
+            next = next.checked_add(1).ok_or_else(|| whole("no node number is left"))?;
             let (node_id, time) = (Some(next), Some(0));
-            nodes.insert(next, VaultNode { node_id, create_time: time, modify_time: time, ..node });
+            let node = VaultNode { node_id, create_time: time, modify_time: time, ..node };
+            self.nodes.insert(next, node);
         }
         Ok(())
     }
 
     /// Instances and their Age nodes, by the numbers of their servers.
-    fn ages(&self, nodes: &BTreeMap<u32, VaultNode<'static>>) -> Result<HashMap<i64, (Uuid, u32)>> {
+    fn ages(&self) -> Result<HashMap<i64, (Uuid, u32)>> {
         let mut ages = HashMap::new();
         for row in self.rows("servers") {
             let at = At { table: "servers", row };
@@ -95,7 +96,7 @@ impl Importer<'_> {
             let instance = at.uuid("ageuuid")?.or(at.uuid("instanceuuid")?).unwrap_or_default();
             let age = at.unsigned("ageidx")?.unwrap_or(0);
             // A temporary age has no node, and its states are not meant to last.
-            if nodes.get(&age).is_some_and(|node| node.node_type == Some(NodeType::Age)) {
+            if self.nodes.get(&age).is_some_and(|node| node.node_type == Some(NodeType::Age)) {
                 ages.insert(number, (instance, age));
             }
         }

@@ -47,6 +47,7 @@ use super::ConnectionId;
 use super::content::{AgeInfo, Entry, decode, folder};
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
+use super::trees::PLAYER_LISTS;
 
 /// The standing in an age that a change requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,34 +66,6 @@ const MAX_AGES: usize = 8;
 const VISIT: i32 = 4;
 const UNVISIT: i32 = 5;
 
-/// The lists that the server creates below a node of this type.
-const fn standard_lists(kind: NodeType) -> &'static [i32] {
-    match kind {
-        NodeType::Player => &[
-            folder::INBOX,
-            folder::JOURNALS,
-            folder::CHRONICLE,
-            folder::OUTFIT,
-            folder::CLOSET,
-            folder::INVITES,
-            folder::BUDDIES,
-            folder::IGNORED,
-            folder::KNOWN,
-            folder::VISITED_AGES,
-            folder::OWNED_AGES,
-        ],
-        NodeType::Age => &[
-            folder::CHRONICLE,
-            folder::KNOWN,
-            folder::SUB_AGES,
-            folder::DEVICES,
-            folder::OWNED_AGES,
-        ],
-        NodeType::AgeInfo => &[folder::CAN_VISIT, folder::OWNERS, folder::CHILD_AGES],
-        _ => &[],
-    }
-}
-
 const fn is_root(kind: NodeType) -> bool {
     matches!(kind, NodeType::Player | NodeType::Age | NodeType::AgeInfo)
 }
@@ -101,7 +74,18 @@ const fn is_root(kind: NodeType) -> bool {
 fn is_standard(above: &Entry, below: &Entry) -> bool {
     match (above.kind, below.list()) {
         (NodeType::AgeInfo, None) => below.kind == NodeType::SDL,
-        (kind, Some(list)) => standard_lists(kind).contains(&list),
+        (NodeType::Player, Some(list)) => PLAYER_LISTS.iter().any(|(_, one)| *one == list),
+        (NodeType::Age, Some(list)) => matches!(
+            list,
+            folder::CHRONICLE
+                | folder::KNOWN
+                | folder::SUB_AGES
+                | folder::DEVICES
+                | folder::OWNED_AGES
+        ),
+        (NodeType::AgeInfo, Some(list)) => {
+            matches!(list, folder::CAN_VISIT | folder::OWNERS | folder::CHILD_AGES)
+        }
         _ => false,
     }
 }

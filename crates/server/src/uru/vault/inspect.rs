@@ -1,6 +1,5 @@
 //! Requests of operators: viewing, changing and checking nodes.
 
-use std::collections::hash_map::Entry as Entered;
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
@@ -123,12 +122,11 @@ impl VaultState {
         for some in ids.chunks(AT_ONCE) {
             self.need(some)?;
         }
-        let players = self.players().iter();
-        let mut players =
-            players.map(|(id, player)| (id, self.accounts().get(player.account).is_some()));
-        let mut findings = problems(self.graph(), &mut players);
-        drop(players);
-        findings.extend(self.namesakes());
+        let players = self
+            .players()
+            .iter()
+            .map(|(id, player)| (id, &*player.name, self.accounts().get(player.account).is_some()));
+        let mut findings = problems(self.graph(), players);
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph().get(id) else { continue };
@@ -157,24 +155,6 @@ impl VaultState {
     }
 }
 
-impl VaultState {
-    /// Players with the name of another one. Clients can find only one of them.
-    fn namesakes(&self) -> Vec<Finding> {
-        let mut first: HashMap<String, u32> = HashMap::new();
-        let mut findings = Vec::new();
-        for (id, player) in self.players().iter() {
-            match first.entry(folded_player(&player.name)) {
-                Entered::Vacant(free) => drop(free.insert(id)),
-                Entered::Occupied(taken) => {
-                    let text = format!("is called {:?}, as is player {}", player.name, taken.get());
-                    findings.push(Finding { problem: true, id, text });
-                }
-            }
-        }
-        findings
-    }
-}
-
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     (NodeType::Age, NodeType::AgeInfo, None, "is an Age without an AgeInfo"),
@@ -199,28 +179,33 @@ const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     ),
 ];
 
-/// Finds problems in a graph and its players, who are given by number and whether their account
-/// exists.
-pub(crate) fn problems(
+/// Finds problems in a graph and its players, who are given by number, name, and whether their
+/// account exists.
+pub(crate) fn problems<'p>(
     graph: &Graph,
-    players: &mut dyn Iterator<Item = (u32, bool)>,
+    players: impl Iterator<Item = (u32, &'p str, bool)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say =
-        |id, text: &str| findings.push(Finding { problem: true, id, text: text.to_owned() });
+    let mut say = |id, text: &str| {
+        findings.push(Finding { problem: true, id, text: text.to_owned() });
+    };
     if let Some(node) = graph.cycle() {
         say(node, "is below itself");
     }
     for (parent, child, _) in graph.refs() {
-        for end in [parent, child] {
+        for (end, other) in [(parent, child), (child, parent)] {
             if !graph.contains(end) {
-                say(end, "does not exist, but is referred to");
+                say(end, &format!("does not exist, but has a reference to or from {other}"));
             }
         }
     }
-    let mut known = HashSet::new();
-    for (id, has_account) in players {
+    let (mut known, mut names) = (HashSet::new(), HashMap::new());
+    for (id, name, has_account) in players {
         known.insert(id);
+        // Clients can find only one of them.
+        if let Some(other) = names.insert(folded_player(name), id) {
+            say(id, &format!("is called {name:?}, as is player {other}"));
+        }
         if graph.kind(id) != Some(NodeType::Player) {
             say(id, "is a player without a Player node");
         } else if graph.child(id, NodeType::PlayerInfo, None).is_none() {

@@ -74,12 +74,11 @@ pub use players::Kicked;
 pub use session::{Login, Notice};
 pub use steps::{Damage, Randomness};
 pub use tables::players::PlayerSummary;
-pub use tables::scores::ScoreSummary;
 pub use task::VaultError;
 pub use trees::AgeNodes;
 
 pub(crate) use accounts::is_account_name;
 pub(crate) use age_states::AgeNode;
-pub(crate) use content::{decode, encode as encode_node, node_json};
-pub(crate) use dump::{digest, fields_of, uuid_of};
+pub(crate) use content::{decode, encode as encode_node};
+pub(crate) use dump::{AccountLine, Password, PlayerLine, digest, fields_of, uuid_of};
 pub(crate) use session::ConnectionId;

@@ -31,6 +31,21 @@ pub struct AgeNodes {
     pub info: u32,
 }
 
+/// The lists below a Player node, in the order of their creation.
+pub(super) const PLAYER_LISTS: [(NodeType, i32); 11] = [
+    (NodeType::Folder, folder::INBOX),
+    (NodeType::Folder, folder::JOURNALS),
+    (NodeType::Folder, folder::CHRONICLE),
+    (NodeType::Folder, folder::OUTFIT),
+    (NodeType::Folder, folder::CLOSET),
+    (NodeType::Folder, folder::INVITES),
+    (NodeType::PlayerInfoList, folder::BUDDIES),
+    (NodeType::PlayerInfoList, folder::IGNORED),
+    (NodeType::PlayerInfoList, folder::KNOWN),
+    (NodeType::AgeInfoList, folder::VISITED_AGES),
+    (NodeType::AgeInfoList, folder::OWNED_AGES),
+];
+
 /// The creator of a node.
 #[derive(Clone, Copy)]
 struct Maker {
@@ -214,19 +229,7 @@ impl VaultState {
         )?;
         self.link(player, info, player);
         let mut owned = 0;
-        for (kind, list) in [
-            (NodeType::Folder, folder::INBOX),
-            (NodeType::Folder, folder::JOURNALS),
-            (NodeType::Folder, folder::CHRONICLE),
-            (NodeType::Folder, folder::OUTFIT),
-            (NodeType::Folder, folder::CLOSET),
-            (NodeType::Folder, folder::INVITES),
-            (NodeType::PlayerInfoList, folder::BUDDIES),
-            (NodeType::PlayerInfoList, folder::IGNORED),
-            (NodeType::PlayerInfoList, folder::KNOWN),
-            (NodeType::AgeInfoList, folder::VISITED_AGES),
-            (NodeType::AgeInfoList, folder::OWNED_AGES),
-        ] {
+        for (kind, list) in PLAYER_LISTS {
             let node = self.make_list(kind, list, maker)?;
             self.link(player, node, player);
             owned = node;
@@ -252,16 +255,15 @@ impl VaultState {
             (hood, "Default:LinkInPointDefault:;"),
             (city, "Ferry Terminal:LinkInPointFerry:;"),
         ] {
-            let link = self.make(
-                NodeType::AgeLink,
-                maker,
-                VaultNode {
-                    int32_1: Some(0),
-                    int32_2: Some(0),
-                    blob_1: Some(NodeBlob::new(spawn.as_bytes())),
-                    ..VaultNode::default()
-                },
-            )?;
+            let (unlocked, volatile) = (Some(0), Some(0));
+            let spawn = Some(NodeBlob::new(spawn.as_bytes()));
+            let link = VaultNode {
+                int32_1: unlocked,
+                int32_2: volatile,
+                blob_1: spawn,
+                ..VaultNode::default()
+            };
+            let link = self.make(NodeType::AgeLink, maker, link)?;
             self.link(owned, link, player);
             self.link(link, age, player);
         }
@@ -321,15 +323,10 @@ impl VaultState {
 
     /// Clears the age of all sessions that are in it. Their players are not disconnected.
     fn leave_age_node(&mut self, age: u32) {
-        let inside: Vec<_> = self
-            .sessions()
-            .iter()
-            .filter(|(_, session)| session.age == age)
-            .map(|(connection, session)| {
-                (*connection, Session { age: 0, ..Session::clone(session) })
-            })
-            .collect();
-        for (connection, session) in inside {
+        let inside = self.sessions().iter().filter(|(_, session)| session.age == age);
+        let inside =
+            inside.map(|(id, session)| (*id, Session { age: 0, ..Session::clone(session) }));
+        for (connection, session) in inside.collect::<Vec<_>>() {
             self.put_session(connection, Some(session));
         }
     }

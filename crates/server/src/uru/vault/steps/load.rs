@@ -8,7 +8,6 @@ use crate::store::{AccountRow, CharacterRow, NodeRow, RefRow, ScoreRow, SettingR
 use crate::uru::vault::content::{Content, Entry, decode};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
-use crate::uru::vault::tables::scores::Score;
 
 /// A row that this server would not have written.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +60,8 @@ impl VaultState {
     }
 
     pub(crate) fn load_score(&mut self, row: ScoreRow) {
-        let (id, score) = Score::of(row);
-        self.next_score = self.next_score.max(id.saturating_add(1));
-        self.scores.set(id, Some(score));
+        self.next_score = self.next_score.max(row.id.saturating_add(1));
+        self.scores.set(row.id, Some(row));
     }
 
     pub(crate) fn load_node(&mut self, row: &NodeRow) -> Result<(), Damage> {

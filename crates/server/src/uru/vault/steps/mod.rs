@@ -35,10 +35,10 @@ use super::interest::Interests;
 use super::session::{ConnectionId, Notice, Outcome, Session, Stop};
 use super::tables::accounts::{Account, Accounts};
 use super::tables::players::{Player, Players};
-use super::tables::scores::{Score, Scores};
+use super::tables::scores::Scores;
 
 use crate::store::seal::ServerKey;
-use crate::store::{Change, Changes, Key, NodeRow, RefRow, SettingRow};
+use crate::store::{Change, Changes, Key, NodeRow, RefRow, ScoreRow, SettingRow};
 
 pub use load::Damage;
 use undo::{Mark, Undo};
@@ -285,18 +285,18 @@ impl VaultState {
     }
 
     /// Adds a score, which gets its number here.
-    pub(crate) fn make_score(&mut self, score: Score) -> Outcome<u32> {
+    pub(crate) fn make_score(&mut self, score: ScoreRow) -> Outcome<u32> {
         let id = self.next_score;
         let next = id.checked_add(1).ok_or(NetError::InternalError)?;
         self.set_next_score(next);
-        self.put_score(id, Some(score));
+        self.put_score(id, Some(ScoreRow { id, ..score }));
         Ok(id)
     }
 
     /// Adds, replaces or deletes a score.
-    pub(crate) fn put_score(&mut self, id: u32, score: Option<Score>) {
+    pub(crate) fn put_score(&mut self, id: u32, score: Option<ScoreRow>) {
         self.stage(match &score {
-            Some(score) => Change::PutScore(score.row(id)),
+            Some(score) => Change::PutScore(score.clone()),
             None => Change::DeleteScore(id),
         });
         self.record(Undo::Score(id, self.scores.get(id).cloned()));

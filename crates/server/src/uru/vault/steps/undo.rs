@@ -5,13 +5,12 @@ use std::sync::Arc;
 use worldwire_uru::types::Uuid;
 
 use super::VaultState;
-use crate::store::{Change, Key};
+use crate::store::{Change, Key, ScoreRow};
 use crate::uru::vault::content::Entry;
 use crate::uru::vault::interest::Interests;
 use crate::uru::vault::session::{ConnectionId, Session};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
-use crate::uru::vault::tables::scores::Score;
 
 /// The inverse of a step: the previous value.
 pub(super) enum Undo {
@@ -22,7 +21,7 @@ pub(super) enum Undo {
     Session(ConnectionId, Option<Arc<Session>>),
     Account(Uuid, Option<Account>),
     Player(u32, Option<Player>),
-    Score(u32, Option<Score>),
+    Score(u32, Option<ScoreRow>),
     NextNode(u32),
     NextScore(u32),
     System(u32),
