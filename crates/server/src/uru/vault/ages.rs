@@ -9,7 +9,7 @@ use super::ConnectionId;
 use super::content::{Facts, decode};
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
-use super::trees::{AgeNodes, NewAge, text};
+use super::trees::{AgeNodes, text};
 
 /// The fields of `VaultInitAgeRequest`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -118,17 +118,7 @@ impl VaultState {
         if !session.is_admin() {
             self.check_room(session.player, NODES_OF_AGE)?;
         }
-        let nodes = self.make_age(&NewAge {
-            instance,
-            parent: new.parent,
-            filename: &new.filename,
-            instance_name: &new.instance_name,
-            user_name: &new.user_name,
-            description: &new.description,
-            sequence,
-            language: new.language,
-            public: false,
-        })?;
+        let nodes = self.make_age(&InitAge { instance, sequence, ..new.clone() }, false)?;
         self.count_built(session.player, NODES_OF_AGE);
         if session.made.len() == MAX_MADE {
             session.made.remove(0);

@@ -47,8 +47,9 @@ impl VaultState {
             _ => {}
         }
         self.leave_player(connection)?;
-        let made = Vec::new();
-        self.put_session(connection, Some(Session { player, age: 0, made, ..session }));
+        let Session { account, flags, .. } = session;
+        let session = Session { account, flags, player, ..Session::default() };
+        self.put_session(connection, Some(session));
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
@@ -58,9 +59,8 @@ impl VaultState {
         if session.player == 0 {
             return Ok(());
         }
-        let player = session.player;
-        let made = Vec::new();
-        self.put_session(connection, Some(Session { player: 0, age: 0, made, ..session }));
+        let Session { account, flags, player, .. } = session;
+        self.put_session(connection, Some(Session { account, flags, ..Session::default() }));
         self.show_player(player, false, "", Uuid::ZERO)
     }
 

@@ -440,38 +440,25 @@ impl VaultState {
     }
 }
 
+macro_rules! readers {
+    ($($field:ident: $type:ty,)*) => {$(
+        pub(crate) fn $field(&self) -> &$type {
+            &self.$field
+        }
+    )*};
+}
+
 /// Readers.
 impl VaultState {
-    pub(crate) fn config(&self) -> &VaultConfig {
-        &self.config
-    }
-
-    pub(crate) fn key(&self) -> &ServerKey {
-        &self.key
-    }
-
-    pub(crate) fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
-    pub(crate) fn interests(&self) -> &Interests {
-        &self.interests
-    }
-
-    pub(crate) fn accounts(&self) -> &Accounts {
-        &self.accounts
-    }
-
-    pub(crate) fn players(&self) -> &Players {
-        &self.players
-    }
-
-    pub(crate) fn scores(&self) -> &Scores {
-        &self.scores
-    }
-
-    pub(crate) fn sessions(&self) -> &BTreeMap<ConnectionId, Arc<Session>> {
-        &self.sessions
+    readers! {
+        config: VaultConfig,
+        key: ServerKey,
+        graph: Graph,
+        interests: Interests,
+        accounts: Accounts,
+        players: Players,
+        scores: Scores,
+        sessions: BTreeMap<ConnectionId, Arc<Session>>,
     }
 
     /// The session of a connection. Fails with [`NetError::Disconnected`].
