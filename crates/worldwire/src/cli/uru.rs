@@ -56,6 +56,9 @@ pub(crate) enum UruCommand {
     /// Create, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
+    /// Rename a shard's players, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Player(UruPlayer),
     /// Check and show state descriptors; decode and compare states
     #[command(subcommand, arg_required_else_help = true)]
     Sdl(UruSdl),
@@ -136,6 +139,28 @@ pub(crate) enum UruAccount {
   worldwire uru account delete ann")]
     Delete {
         /// Account name
+        name: String,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruPlayer {
+    /// Rename a player in all places, and notify the players who see the name
+    ///
+    /// The name of the player's Relto and of other ages named after the player changes, too. A
+    /// player who is logged in keeps the old name on the screen until the next login.
+    ///
+    /// A name must begin with an ASCII character, have at least 3 characters other than spaces, and
+    /// be at most 39 UTF-16 units long.
+    #[command(after_help = "Examples:
+  worldwire uru player rename Éowyn Eowyn
+  worldwire uru player rename 10023 \"Ann of Ae'gura\" --shard /srv/uru")]
+    Rename {
+        /// Player's name or ID
+        player: String,
+        /// New name
         name: String,
         #[command(flatten)]
         shard: UruShard,

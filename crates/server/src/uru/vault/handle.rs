@@ -19,7 +19,7 @@ use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
-use super::players::Kicked;
+use super::players::{Kicked, Renamed};
 use super::session::{ConnectionId, Login, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::tables::players::PlayerSummary;
@@ -215,6 +215,17 @@ impl Vault {
     pub async fn kick(&self, who: &str) -> Result<Vec<Kicked>, NetError> {
         let who = who.to_owned();
         self.operate(None, move |state| state.kick_by_name(&who)).await
+    }
+
+    /// Renames a player, given by number or name, everywhere, and notifies all sessions that watch
+    /// it. A player who is online keeps the old name in its age until it logs in again.
+    ///
+    /// # Errors
+    /// [`NetError::PlayerNotFound`]; [`NetError::PlayerNameInvalid`] for a name that no player may
+    /// have; [`NetError::PlayerAlreadyExists`] if another player has the name.
+    pub async fn rename_player(&self, who: &str, name: &str) -> Result<Renamed, NetError> {
+        let (who, name) = (who.to_owned(), name.to_owned());
+        self.operate(None, move |state| state.rename_player(&who, &name)).await
     }
 
     /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case.

@@ -11,6 +11,7 @@ use super::age_states::stands_alone;
 use super::content::{Entry, Facts, decode, folder, node_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
+use super::players::{NAME_RULE, tidy_name};
 use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
@@ -127,6 +128,17 @@ impl VaultState {
             .iter()
             .map(|(id, player)| (id, &*player.name, self.accounts().get(player.account).is_some()));
         let mut findings = problems(self.graph(), players);
+        for (id, player) in self.players().iter() {
+            // A name with superfluous spaces is harmless.
+            if tidy_name(&player.name).is_none() {
+                let text = format!(
+                    "is a player called {:?}; a name {NAME_RULE}; `worldwire uru player rename {id} \
+                     NAME` changes it",
+                    player.name
+                );
+                findings.push(Finding { problem: true, id, text });
+            }
+        }
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph().get(id) else { continue };

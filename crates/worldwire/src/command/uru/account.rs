@@ -133,7 +133,8 @@ fn set(
     if shard.json { print_lines(&answer) } else { Ok(()) }
 }
 
-fn text(value: &Json) -> String {
+/// A text to print.
+pub(crate) fn text(value: &Json) -> String {
     printable(value.as_str().unwrap_or_default())
 }
 

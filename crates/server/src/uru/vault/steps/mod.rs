@@ -32,6 +32,7 @@ use super::contents::Contents;
 use super::failures::Failures;
 use super::graph::Graph;
 use super::interest::Interests;
+use super::players::NAME_RULE;
 use super::session::{ConnectionId, Notice, Outcome, Session, Stop};
 use super::tables::accounts::{Account, Accounts};
 use super::tables::players::{Player, Players};
@@ -66,6 +67,8 @@ pub(crate) struct VaultState {
     /// those that were undone.
     built: HashMap<u32, usize>,
     failures: Failures,
+    /// When the last refused name of a player was logged.
+    refusal_logged: u32,
     /// Unix seconds.
     now: u32,
     random: Randomness,
@@ -116,6 +119,7 @@ impl VaultState {
             own_ages: BTreeSet::new(),
             built: HashMap::new(),
             failures: Failures::default(),
+            refusal_logged: 0,
             now: 0,
             random,
             next_node: config.first_node.max(1),
@@ -405,6 +409,15 @@ impl VaultState {
     /// Counts nodes that a player has created as parts of ages. This is not undone.
     pub(crate) fn count_built(&mut self, player: u32, nodes: usize) {
         *self.built.entry(player).or_default() += nodes;
+    }
+
+    /// Logs that a player's name was refused, at most once a second. This is not undone.
+    pub(crate) fn log_refusal(&mut self, name: &str, account: Uuid) {
+        if self.refusal_logged != self.now {
+            self.refusal_logged = self.now;
+            let name: String = name.chars().take(64).collect();
+            tracing::info!(?name, %account, "refused a player's name; it {NAME_RULE}");
+        }
     }
 
     /// The counts of failed logins. They are not undone.
