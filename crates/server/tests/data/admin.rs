@@ -227,7 +227,8 @@ async fn nodes_can_be_given_by_name() {
     let admin = Admin::open(database.folder.path()).await.unwrap();
     let found = ask(&admin, json!({"request": "check"}), &[]).await.unwrap();
     let text = format!("is called \"ANN\", as is player {ann}");
-    assert_eq!(found, [json!({"problem": true, "id": bob, "text": text})]);
+    let finding = json!({"problem": true, "kind": "same-name", "id": bob, "text": text});
+    assert_eq!(found, [finding]);
     let several = tree(&admin, json!("Ann")).await.unwrap_err();
     let wanted = format!("{ann} (player Ann), {bob} (player ANN)");
     assert!(several.ends_with(&wanted), "{several}");

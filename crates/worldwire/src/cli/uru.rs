@@ -233,10 +233,31 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Check the vault: cycles, missing nodes, incomplete players and ages, duplicate player names
-    #[command(after_help = "Example:
-  worldwire uru vault check")]
+    /// Check the vault: cycles, missing nodes, incomplete players and ages, names of players
+    ///
+    /// Findings of one kind are summarized in one line. --details and --json list all of them.
+    #[command(after_help = "Examples:
+  worldwire uru vault check
+  worldwire uru vault check --details")]
     Check {
+        /// List every finding
+        #[arg(long)]
+        details: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Remove nodes that players deleted or never placed
+    ///
+    /// Without --apply, only shows how many nodes of each type would be removed. Nodes of players
+    /// who are online, and nodes changed within the last hour, are kept. Everything is removed in
+    /// one transaction, also on a running shard. Make a backup first.
+    #[command(after_help = "Examples:
+  worldwire uru vault prune
+  worldwire uru vault prune --apply")]
+    Prune {
+        /// Remove the nodes
+        #[arg(long)]
+        apply: bool,
         #[command(flatten)]
         shard: UruShard,
     },

@@ -11,8 +11,8 @@ use worldwire_uru::types::NetError;
 
 use super::config::{SQLITE_FILE, ShardConfig};
 use super::vault::{
-    AccountSummary, Dump, DumpError, Kicked, NAME_RULE, Named, PasswordSet, Renamed, TreeLine,
-    Vault, VaultError, fields_of, is_account_name,
+    AccountSummary, Dump, DumpError, Kicked, NAME_RULE, Named, PasswordSet, Pruned, Renamed,
+    TreeLine, Vault, VaultError, fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
 use crate::admin::{Administered, stopped_config, stopped_store};
@@ -115,6 +115,12 @@ pub enum Request {
     },
     /// Checks the vault for inconsistencies, and lists them, one per line.
     Check,
+    /// Removes nodes that are in no tree, and lists how many of each type.
+    Prune {
+        /// Whether only to count them.
+        #[serde(default)]
+        dry_run: bool,
+    },
     /// Exports the whole vault as the lines of a [`Dump`].
     Export {
         /// Whether to include password digests, for another server. They can be used like
@@ -391,6 +397,16 @@ impl Operated for Vault {
             }
             Request::Check => {
                 Ok(self.check().await?.iter().map(|finding| json!(finding)).collect())
+            }
+            Request::Prune { dry_run } => {
+                let Pruned { nodes, refs, kept } = self.prune(dry_run).await?;
+                let count: usize = nodes.values().sum();
+                if !dry_run {
+                    tracing::info!(nodes = count, refs, "operator pruned the vault");
+                }
+                Ok(vec![json!({
+                    "dryRun": dry_run, "nodes": count, "types": nodes, "refs": refs, "kept": kept,
+                })])
             }
             Request::Export { passwords } => {
                 let dump = match passwords {

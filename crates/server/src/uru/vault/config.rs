@@ -41,7 +41,8 @@ pub struct VaultConfig {
     pub any_temporary_age: bool,
     /// Whether players may enter any age in the vault that they know. Default false.
     pub open_ages: bool,
-    /// The maximum number of nodes that one player may create. Default 20,000; 0 for no limit.
+    /// The maximum number of nodes that one player may create. Nodes that are in no tree count
+    /// separately, up to the same number. Default 20,000; 0 for no limit.
     pub max_nodes: usize,
     /// Nodes in a player's inbox beyond which others cannot send more. Default 500; 0 for no limit.
     pub max_in_inbox: usize,

@@ -199,6 +199,11 @@ impl Entry {
         }
     }
 
+    /// Whether trees begin at the node.
+    pub(crate) fn is_root(&self) -> bool {
+        matches!(self.kind, NodeType::Player | NodeType::Age | NodeType::System)
+    }
+
     /// Whether the node is the PlayerInfo of a player.
     pub(crate) fn stands_for(&self, player: u32) -> bool {
         matches!(self.facts, Facts::PlayerInfo { player: own, .. } if own == player)

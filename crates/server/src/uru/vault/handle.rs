@@ -20,6 +20,7 @@ use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
 use super::players::{Kicked, Renamed};
+use super::prune::Pruned;
 use super::session::{ConnectionId, Login, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::tables::players::PlayerSummary;
@@ -274,6 +275,12 @@ impl Vault {
         /// and players with the same name. All other requests wait.
         check() -> Vec<Finding>;
             |state| state.check()
+
+        /// Removes nodes that are in no tree, in one transaction; with `dry`, only counts them. All
+        /// other requests wait. Nodes of players who are online, and nodes that changed within the
+        /// last hour, stay.
+        prune(dry: bool) -> Pruned;
+            |state| state.prune(dry)
 
         /// A consistent copy of the whole vault. All other requests wait.
         export() -> Dump;

@@ -7,7 +7,6 @@ use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::age_states::stands_alone;
 use super::content::{Entry, Facts, decode, folder, node_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
@@ -37,6 +36,8 @@ pub struct TreeLine {
 pub struct Finding {
     /// Whether it is a problem, or only information.
     pub problem: bool,
+    /// The kind of finding: `unreachable`.
+    pub kind: &'static str,
     /// The node, player or score.
     pub id: u32,
     /// The finding, as the end of a sentence about the node.
@@ -136,7 +137,7 @@ impl VaultState {
                      NAME` changes it",
                     player.name
                 );
-                findings.push(Finding { problem: true, id, text });
+                findings.push(Finding { problem: true, kind: "player-name", id, text });
             }
         }
         for id in ids {
@@ -151,21 +152,22 @@ impl VaultState {
                 Ok(_) => "",
             };
             if !problem.is_empty() {
-                findings.push(Finding { problem: true, id, text: problem.to_owned() });
+                let (kind, text) = ("content", problem.to_owned());
+                findings.push(Finding { problem: true, kind, id, text });
             }
-            let root = matches!(entry.kind, NodeType::Player | NodeType::Age | NodeType::System);
-            if !root && !stands_alone(entry.kind) && self.graph().parents(id).next().is_none() {
-                // A client created a node and left before placing it.
-                findings.push(Finding {
-                    problem: false,
-                    id,
-                    text: "is not reachable from any root; this is harmless".to_owned(),
-                });
+            if self.is_loose(id) {
+                // A player removed it, or created it and left before placing it.
+                let (kind, text) = ("unreachable", LOOSE.to_owned());
+                findings.push(Finding { problem: false, kind, id, text });
             }
         }
         Ok(findings)
     }
 }
+
+/// What is said about a node in no tree.
+const LOOSE: &str =
+    "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it";
 
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
@@ -198,16 +200,20 @@ pub(crate) fn problems<'p>(
     players: impl Iterator<Item = (u32, &'p str, bool)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say = |id, text: &str| {
-        findings.push(Finding { problem: true, id, text: text.to_owned() });
+    let mut say = |kind, id, text: &str| {
+        findings.push(Finding { problem: true, kind, id, text: text.to_owned() });
     };
     if let Some(node) = graph.cycle() {
-        say(node, "is below itself");
+        say("cycle", node, "is below itself");
     }
     for (parent, child, _) in graph.refs() {
         for (end, other) in [(parent, child), (child, parent)] {
             if !graph.contains(end) {
-                say(end, &format!("does not exist, but has a reference to or from {other}"));
+                say(
+                    "dangling",
+                    end,
+                    &format!("does not exist, but has a reference to or from {other}"),
+                );
             }
         }
     }
@@ -216,34 +222,34 @@ pub(crate) fn problems<'p>(
         known.insert(id);
         // Clients can find only one of them.
         if let Some(other) = names.insert(folded_player(name), id) {
-            say(id, &format!("is called {name:?}, as is player {other}"));
+            say("same-name", id, &format!("is called {name:?}, as is player {other}"));
         }
         if graph.kind(id) != Some(NodeType::Player) {
-            say(id, "is a player without a Player node");
+            say("player-without-node", id, "is a player without a Player node");
         } else if graph.child(id, NodeType::PlayerInfo, None).is_none() {
-            say(id, "is a player without a PlayerInfo");
+            say("player-without-info", id, "is a player without a PlayerInfo");
         }
         if !has_account {
-            say(id, "is a player without an account");
+            say("player-without-account", id, "is a player without an account");
         }
     }
     for id in graph.ids() {
         let Some(entry) = graph.get(id) else { continue };
         let root = matches!(entry.kind, NodeType::Player | NodeType::Age);
         if root && graph.parents(id).next().is_some() {
-            say(id, "is a root below another node");
+            say("root-below", id, "is a root below another node");
         }
         if entry.kind == NodeType::Player && !known.contains(&id) {
-            say(id, "is the Player node of no player");
+            say("node-without-player", id, "is the Player node of no player");
         }
         if let Facts::AgeInfo(info) = &entry.facts
             && graph.kind(info.age) != Some(NodeType::Age)
         {
-            say(id, "is the AgeInfo of no Age");
+            say("info-without-age", id, "is the AgeInfo of no Age");
         }
         for (kind, part, list, text) in PARTS {
             if entry.kind == kind && graph.child(id, part, list).is_none() {
-                say(id, text);
+                say("incomplete-age", id, text);
             }
         }
     }

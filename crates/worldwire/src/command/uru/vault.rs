@@ -37,15 +37,19 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             let fields = fields_of(fields)?;
             print_lines(&ask(&shard.shard, Request::Set { node: *node, fields }, Vec::new())?)
         }
-        UruVault::Check { shard } => {
+        UruVault::Check { details, shard } => {
             let findings = ask(&shard.shard, Request::Check, Vec::new())?;
             let problems = findings.iter().filter(|finding| finding["problem"] == true).count();
             if shard.json {
                 print_lines(&findings)?;
             } else {
-                print(&report(&findings, problems))?;
+                print(&report(&findings, problems, *details))?;
             }
             if problems == 0 { Ok(()) } else { Err(Failure::Input) }
+        }
+        UruVault::Prune { apply, shard } => {
+            let pruned = ask(&shard.shard, Request::Prune { dry_run: !apply }, Vec::new())?;
+            if shard.json { print_lines(&pruned) } else { print(&pruned_shown(&pruned)) }
         }
         UruVault::Export { to: None, shard, target } => {
             // Check that the file can be written before putting load on the shard.
@@ -200,14 +204,45 @@ fn fields_shown(shown: &[Json]) -> String {
     out
 }
 
-fn report(findings: &[Json], problems: usize) -> String {
+/// The findings, those of one kind in one line unless there are `details`.
+fn report(findings: &[Json], problems: usize, details: bool) -> String {
     let mut out = String::new();
+    let mut kinds: Vec<(&Json, &Json, usize)> = Vec::new();
     for finding in findings {
+        match kinds.iter_mut().find(|(_, kind, _)| !details && **kind == finding["kind"]) {
+            Some((_, _, more)) => *more += 1,
+            None => kinds.push((finding, &finding["kind"], 0)),
+        }
+    }
+    for (finding, _, more) in kinds {
         let kind = if finding["problem"] == true { "problem" } else { "note" };
-        let text = finding["text"].as_str().unwrap_or_default();
-        let _ = writeln!(out, "{kind}: {} {}", finding["id"], printable(text));
+        let text = printable(finding["text"].as_str().unwrap_or_default());
+        let more = if more == 0 { String::new() } else { format!(" ({more} more like this)") };
+        let _ = writeln!(out, "{kind}: {} {text}{more}", finding["id"]);
     }
     let plural = if problems == 1 { "" } else { "s" };
     let _ = writeln!(out, "{problems} problem{plural}");
+    out
+}
+
+fn pruned_shown(pruned: &[Json]) -> String {
+    let mut out = String::new();
+    for one in pruned {
+        for (kind, count) in one["types"].as_object().into_iter().flatten() {
+            let _ = writeln!(out, "{kind}: {count}");
+        }
+        let (nodes, kept) = (&one["nodes"], &one["kept"]);
+        let plural = if *nodes == 1 { "" } else { "s" };
+        let done = match (one["dryRun"] == true, *nodes == 0) {
+            (true, false) => "would be removed; --apply removes them",
+            (true, true) => "would be removed",
+            (false, _) => "removed",
+        };
+        let _ = writeln!(out, "{nodes} node{plural} {done}");
+        if *kept != 0 {
+            let plural = if *kept == 1 { "" } else { "s" };
+            let _ = writeln!(out, "{kept} unreachable node{plural} kept: recent or still in use");
+        }
+    }
     out
 }

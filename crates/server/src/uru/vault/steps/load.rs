@@ -6,6 +6,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::{NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
 use crate::store::{AccountRow, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow};
 use crate::uru::vault::content::{Content, Entry, decode};
+use crate::uru::vault::interest::Interests;
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
 
@@ -84,10 +85,8 @@ impl VaultState {
             return Err(Damage::Cycle(node));
         }
         let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
-        if let Some(system) = self.graph.find(&system, 1).first() {
-            self.system = *system;
-            self.interests.set_system(*system, &self.graph);
-        }
+        self.system = self.graph.find(&system, 1).first().copied().unwrap_or_default();
+        self.interests = Interests::of_graph(self.system, &self.graph);
         Ok(())
     }
 

@@ -349,7 +349,12 @@ impl VaultState {
 
     fn set_entry(&mut self, id: u32, entry: Option<Entry>) {
         self.record(Undo::Node(id, self.graph.get(id).cloned()));
-        self.graph.set(id, entry);
+        self.place_entry(id, entry);
+    }
+
+    fn place_entry(&mut self, id: u32, entry: Option<Entry>) {
+        let old = self.graph.set(id, entry);
+        self.interests.node_set(id, old.as_ref(), &self.graph);
     }
 
     fn stage(&mut self, change: Change) {

@@ -61,7 +61,7 @@ impl VaultState {
 
     fn undo_step(&mut self, step: Undo) {
         match step {
-            Undo::Node(id, entry) => drop(self.graph.set(id, entry)),
+            Undo::Node(id, entry) => self.place_entry(id, entry),
             Undo::Ref(parent, child, None) => {
                 if self.graph.unlink(parent, child).is_some() {
                     self.interests.unlinked(parent, child, &self.graph);
@@ -91,8 +91,7 @@ impl VaultState {
     /// Recomputes the indexes that follow from the graph and the sessions. After a panic they may
     /// contain half of a step.
     pub(super) fn rebuild_indexes(&mut self) {
-        self.interests = Interests::default();
-        self.interests.set_system(self.system, &self.graph);
+        self.interests = Interests::of_graph(self.system, &self.graph);
         self.online.clear();
         for (connection, session) in &self.sessions {
             for root in session.roots() {
