@@ -19,6 +19,8 @@ pub struct Ages {
     pub public: Vec<String>,
     /// Whether players may enter any age they know, as on other shards.
     pub open: bool,
+    /// Whether players may enter an age while they are with one of its owners, or shortly after.
+    pub sharing: bool,
     /// The city that new players get a link to.
     pub city: FixedAge,
     /// The neighbourhoods that new players join. Each has its own instance.
@@ -48,13 +50,21 @@ pub struct FixedAge {
 
 impl Default for Ages {
     fn default() -> Self {
-        let VaultConfig { temporary_ages, may_be_public, open_ages, city, neighbourhood, .. } =
-            VaultConfig::default();
+        let VaultConfig {
+            temporary_ages,
+            may_be_public,
+            open_ages,
+            sharing,
+            city,
+            neighbourhood,
+            ..
+        } = VaultConfig::default();
         let neighbourhood = StaticAge { names: neighbourhood, instance: None };
         Self {
             temporary: temporary_ages,
             public: may_be_public,
             open: open_ages,
+            sharing,
             city: FixedAge::of(city),
             neighbourhood: FixedAge::of(neighbourhood),
             fixed: Vec::new(),
@@ -78,10 +88,11 @@ impl Ages {
 
     /// Copies these settings into the vault's rules.
     pub(super) fn apply_to(&self, vault: &mut VaultConfig) {
-        let Self { temporary, public, open, city, neighbourhood, fixed } = self.clone();
+        let Self { temporary, public, open, sharing, city, neighbourhood, fixed } = self.clone();
         vault.temporary_ages = temporary;
         vault.may_be_public = public;
         vault.open_ages = open;
+        vault.sharing = sharing;
         vault.city = city.into_age();
         vault.neighbourhood = neighbourhood.into_age().names;
         vault.static_ages = fixed.into_iter().map(FixedAge::into_age).collect();

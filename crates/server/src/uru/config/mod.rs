@@ -414,9 +414,12 @@ bytes_per_second =
 # Ages that players may enter without their being in the vault, and ages that owners may make public.
 temporary =
 public =
-# Let players enter any age they know, as other shards do, so that books can be shared. If false, only
-# owners and the players they invite can enter ages that are not public.
+# Let players enter any age they know, as other shards do. If false, only owners, the players they
+# invite, and the players they share books with can enter ages that are not public.
 open =
+# Let players enter an age while they are in the same age as one of its owners, and for five minutes
+# after. Without this, sharing a book fails unless both players may enter its age.
+sharing =
 # The city that new players get a link to, and the neighbourhoods that they join.
 city =
 neighbourhood =
@@ -472,6 +475,7 @@ mod tests {
                 temporary: Vec::new(),
                 public: vec!["a".to_owned(), "b".to_owned()],
                 open: true,
+                sharing: false,
                 city: FixedAge { filename: "Town".to_owned(), ..FixedAge::default() },
                 neighbourhood: FixedAge {
                     filename: "Hood".to_owned(),

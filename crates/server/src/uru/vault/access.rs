@@ -32,8 +32,14 @@
 //!
 //! * the age is public;
 //! * the player owns it, is in it, or is on its list CanVisit;
+//! * the player is in the same age as one of its owners, or both were within five minutes;
 //! * the age has no owners, and it either has no parent age, or the player may enter the parent;
 //! * the operator has opened all ages.
+//!
+//! A player who shares a book sends the other client a `plLinkToAgeMsg` through the age, and clients
+//! do not record in the vault who was offered what. But the two players must be in one age for it, so
+//! being with an owner counts as an invitation. It lasts five minutes, because either client may
+//! leave the age before the other one asks for the new age.
 //!
 //! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the
 //! receiver.
@@ -44,7 +50,7 @@ use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
-use super::content::{AgeInfo, Entry, decode, folder};
+use super::content::{AgeInfo, Entry, Facts, decode, folder};
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
 use super::trees::PLAYER_LISTS;
@@ -237,6 +243,7 @@ impl VaultState {
                 || self.is_present(session, age)
                 || session.made.contains(&info)
                 || self.is_listed(session.player, info, folder::CAN_VISIT)
+                || self.config().sharing && self.is_with_owner(session, age, info)
             {
                 return true;
             }
@@ -336,6 +343,24 @@ impl VaultState {
             NodeType::Age => self.graph().child(age, NodeType::AgeInfo, None),
             _ => Some(age),
         }
+    }
+
+    /// Whether a player and an owner of an age are in the same age, or were a moment ago. Having been
+    /// in the age itself does not count, so that its owner can keep a player out.
+    fn is_with_owner(&self, session: &Session, age: u32, info: u32) -> bool {
+        let now = self.now();
+        let owners = self.owners_list(info).into_iter();
+        owners.flat_map(|list| self.graph().children(list)).any(|entry| {
+            let owner = match self.graph().get(entry).map(|entry| &entry.facts) {
+                Some(Facts::PlayerInfo { player, .. }) => self.connection_of(*player),
+                _ => None,
+            };
+            let owner = owner.and_then(|connection| self.sessions().get(&connection));
+            owner.is_some_and(|owner| {
+                let together = |place| owner.places(now).any(|other| other == place);
+                session.places(now).any(|place| place != age && together(place))
+            })
+        })
     }
 
     fn has_owners(&self, info: u32) -> bool {

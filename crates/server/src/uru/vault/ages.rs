@@ -7,7 +7,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
 use super::content::{Facts, decode};
-use super::session::{Outcome, Session};
+use super::session::Outcome;
 use super::steps::VaultState;
 use super::trees::{AgeNodes, text};
 
@@ -171,7 +171,7 @@ impl VaultState {
         }
         if session.player != 0 {
             let player = session.player;
-            self.put_session(connection, Some(Session { age, ..session }));
+            self.put_session(connection, Some(session.moved_to(age, self.now())));
             self.show_player(player, true, &place, instance)?;
         }
         Ok(AgeFound { age, instance })

@@ -92,7 +92,7 @@ impl VaultState {
     pub(crate) fn leave_age(&mut self, connection: ConnectionId) -> Outcome<()> {
         let session = self.playing(connection)?.clone();
         let player = session.player;
-        self.put_session(connection, Some(Session { age: 0, ..session }));
+        self.put_session(connection, Some(session.moved_to(0, self.now())));
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
