@@ -105,6 +105,11 @@ fn everything(folder: &Path) {
     let wanted = "worldwire: NodeTyp=AgeInfo: no such field; did you mean NodeType?\n";
     assert_eq!((code, &*err), (2, wanted));
     assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
+    assert_eq!(done(&["vault", "prune"], ""), "0 nodes would be removed\n");
+    assert_eq!(done(&["vault", "prune", "--apply"], ""), "0 nodes removed\n");
+    let (code, out, err) = run(&["player", "rename", "Yeesha", "Atrus"], "");
+    assert_eq!((code, &*out), (1, ""));
+    assert!(err.ends_with(": no player has the number or name \"Yeesha\"\n"), "{err}");
 
     let dump = done(&["vault", "export"], "");
     let (code, _, err) = run(&["vault", "import", "-"], &dump);

@@ -10,6 +10,7 @@
 //! passwords, because all servers store the digests that clients use. Data that cannot be kept is
 //! listed, so nothing is lost silently. After an import, all players are offline.
 
+mod ages;
 mod export;
 mod pg_dump;
 mod row;
@@ -20,14 +21,18 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use serde::Serialize;
 use worldwire_uru::crypt::login::is_email_name;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::vault::{AccountLine, Dump, Password, PlayerLine, digest, encode_node};
+use super::vault::{AccountLine, Dump, NAME_RULE, Password, PlayerLine};
+use super::vault::{digest, encode_node, is_player_name};
 use crate::store::ScoreRow;
 use row::At;
+
+pub use ages::OwnAges;
 
 /// A shard of another server, ready to be imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +41,34 @@ pub struct Import {
     pub lines: Vec<String>,
     /// Data that could not be kept, for people.
     pub skipped: Vec<String>,
+    /// What the lines contain.
+    pub counts: Counts,
+    /// The ages that the other server created by itself.
+    pub ages: OwnAges,
+}
+
+/// What an import contains.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Accounts.
+    pub accounts: usize,
+    /// Players.
+    pub players: usize,
+    /// Vault nodes, without states and settings.
+    pub nodes: usize,
+    /// References between nodes.
+    pub refs: usize,
+    /// Scores.
+    pub scores: usize,
+    /// States of objects.
+    pub object_states: usize,
+    /// Settings for all instances of an age.
+    pub settings: usize,
+    /// States, including those of ages and settings, that were decoded with their descriptors.
+    pub checked: usize,
+    /// States whose descriptor is missing, by its name and version. Only their heads were checked.
+    pub unchecked: BTreeMap<String, usize>,
 }
 
 /// Why a shard cannot be imported or exported.
@@ -135,6 +168,7 @@ struct Importer<'d> {
     nodes: BTreeMap<u32, VaultNode<'static>>,
     dump: Dump,
     skipped: Vec<String>,
+    counts: Counts,
 }
 
 impl<'d> Importer<'d> {
@@ -144,25 +178,31 @@ impl<'d> Importer<'d> {
         descriptors: &'d Descriptors,
     ) -> Result<Import> {
         let (nodes, skipped) = (BTreeMap::new(), Vec::new());
-        let dump = Dump::default();
-        let mut importer = Self { tables, beta_tester, descriptors, nodes, dump, skipped };
+        let (dump, counts) = (Dump::default(), Counts::default());
+        let mut importer = Self { tables, beta_tester, descriptors, nodes, dump, skipped, counts };
         importer.accounts()?;
         importer.nodes()?;
         importer.refs()?;
         importer.players()?;
         importer.scores()?;
+        importer.counts.nodes = importer.nodes.len();
         importer.states()?;
+        let ages = importer.own_ages();
         let tokens = importer.rows("apitokens").len();
         if tokens > 0 {
             importer.skipped.push(export::counted(tokens, "API token"));
         }
-        let Self { nodes, mut dump, skipped, .. } = importer;
+        let Self { nodes, mut dump, skipped, mut counts, .. } = importer;
         for (id, node) in nodes {
             let content = encode_node(&node);
             let content = content.map_err(|_| whole("a field of a node is too long"))?;
             dump.nodes.insert(id, content);
         }
-        Ok(Import { lines: dump.finish().lines().collect(), skipped })
+        counts.accounts = dump.accounts.len();
+        counts.players = dump.players.len();
+        counts.refs = dump.refs.len();
+        counts.scores = dump.scores.len();
+        Ok(Import { lines: dump.finish().lines().collect(), skipped, counts, ages })
     }
 
     fn rows(&self, table: &str) -> &'d [Row] {
@@ -279,6 +319,13 @@ impl<'d> Importer<'d> {
             Some(node) => {
                 let created = node.create_time.unwrap_or(0);
                 let (account, explorer) = (account.to_string(), u32::from(explorer != 0));
+                if !is_player_name(&name) {
+                    // The player is kept: an operator can rename it.
+                    self.skipped.push(format!(
+                        "player {id}: chat under the name {name:?}; a name {NAME_RULE}; rename it \
+                         with `worldwire uru player rename {id} NAME`"
+                    ));
+                }
                 let line = PlayerLine { id, account, name, shape, explorer, created };
                 self.dump.players.insert(id, line);
                 return;

@@ -10,7 +10,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::content::{Entry, Facts, decode, folder, node_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
-use super::players::{NAME_RULE, tidy_name};
+use super::players::{NAME_RULE, is_player_name};
 use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
@@ -131,7 +131,7 @@ impl VaultState {
         let mut findings = problems(self.graph(), players);
         for (id, player) in self.players().iter() {
             // A name with superfluous spaces is harmless.
-            if tidy_name(&player.name).is_none() {
+            if !is_player_name(&player.name) {
                 let text = format!(
                     "is a player called {:?}; a name {NAME_RULE}; `worldwire uru player rename {id} \
                      NAME` changes it",

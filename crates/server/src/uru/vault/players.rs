@@ -47,7 +47,8 @@ const NAME_UNITS: usize = 40;
 /// The minimum number of characters in a player's name, not counting spaces.
 const NAME_CHARACTERS: usize = 3;
 /// The rule for players' names, as the end of a sentence.
-pub(crate) const NAME_RULE: &str = "must begin with an ASCII character, because clients crash on chat from other names, have at \
+pub(crate) const NAME_RULE: &str = "\
+     must begin with an ASCII character, because clients crash on chat from other names, have at \
      least 3 characters other than spaces, be at most 39 UTF-16 units long, and contain no control \
      or invisible characters";
 /// The place shown for a player who is in no age.
@@ -291,9 +292,14 @@ fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     }
 }
 
+/// Whether a player may have this name.
+pub(crate) fn is_player_name(name: &str) -> bool {
+    tidy_name(name).is_some()
+}
+
 /// Normalizes a player's name as clients do: no surrounding spaces, and single spaces inside. `None`
 /// for a name that no player may have.
-pub(super) fn tidy_name(name: &str) -> Option<String> {
+fn tidy_name(name: &str) -> Option<String> {
     let unfit = |c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c);
     let tidy = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let characters = tidy.chars().filter(|c| *c != ' ').count();
