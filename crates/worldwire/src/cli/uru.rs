@@ -287,8 +287,10 @@ Examples:
         after_help = "The file is checked first, as by `check`, and imported completely or not at all. Existing accounts are
 kept; others are created without a password. No player may be logged in.
 
-With --from, accounts keep their passwords, and data that cannot be imported is listed. For dirtsand,
-FILE is the output of pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
+With --from, accounts keep their passwords, and data that cannot be imported is listed. The shard must be
+stopped: the import also sets the city, the neighbourhood and other public ages in [ages] of shard.toml.
+Keys are not imported; convert them with `worldwire uru keys convert`. For dirtsand, FILE is the output of
+pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
 
 Examples:
   worldwire uru vault import vault.jsonl

@@ -45,7 +45,11 @@ impl Importer<'_> {
                 own.neighbourhood.get_or_insert(names);
             } else if names.filename == city.names.filename {
                 own.city.get_or_insert(StaticAge { names, instance });
-            } else if !names.filename.is_empty() && !self.has_owners(*id) {
+            } else if !names.filename.is_empty()
+                // A player's age, which its owner has left.
+                && !names.user_name.ends_with("'s")
+                && !self.has_owners(*id)
+            {
                 own.fixed.push(StaticAge { names, instance });
             }
         }

@@ -22,6 +22,7 @@ pub(crate) mod folder {
     pub(crate) const CHRONICLE: i32 = 6;
     pub(crate) const OUTFIT: i32 = 7;
     pub(crate) const SUB_AGES: i32 = 9;
+    pub(crate) const ALL_PLAYERS: i32 = 12;
     pub(crate) const JOURNALS: i32 = 14;
     pub(crate) const DEVICES: i32 = 15;
     pub(crate) const CAN_VISIT: i32 = 18;

@@ -7,6 +7,7 @@
 //! * nodes of players who are online, whose clients may be about to place them;
 //! * nodes that changed within the last hour;
 //! * nodes that own scores, a PlayerInfo of an existing player, and an AgeInfo of an existing age;
+//! * other servers' list of all players;
 //! * everything below such a node.
 
 use std::collections::{BTreeMap, HashSet};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 use worldwire_uru::vault::NodeType;
 
 use super::age_states::stands_alone;
-use super::content::Facts;
+use super::content::{Facts, folder};
 use super::session::Outcome;
 use super::steps::VaultState;
 
@@ -76,6 +77,8 @@ impl VaultState {
         let Some(entry) = self.graph().get(id) else { return false };
         let stands_for = match &entry.facts {
             Facts::PlayerInfo { player, .. } => self.players().contains(*player),
+            // Other servers keep it outside all trees, and need it after an export.
+            Facts::List { kind: folder::ALL_PLAYERS } => entry.kind == NodeType::PlayerInfoList,
             Facts::AgeInfo(info) => self.graph().kind(info.age) == Some(NodeType::Age),
             _ => false,
         };
