@@ -33,6 +33,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 mod advisory;
 pub mod lock;
 pub mod seal;
@@ -267,7 +269,8 @@ pub struct NodeRow {
 }
 
 /// A reference of a vault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RefRow {
     /// The upper node.
     pub parent: u32,
@@ -278,7 +281,8 @@ pub struct RefRow {
 }
 
 /// A score.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ScoreRow {
     /// Its permanent number.
     pub id: u32,

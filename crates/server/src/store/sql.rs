@@ -190,6 +190,10 @@ fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
     })
 }
 
+fn setting((name, value): (String, Vec<u8>)) -> Result<SettingRow, StoreError> {
+    Ok(SettingRow { name, value })
+}
+
 type StoredAccount = (Vec<u8>, String, String, i64, i64, Vec<u8>);
 
 fn account(
@@ -273,6 +277,18 @@ fn position(epoch: i64, batch: i64) -> Position {
 fn no_position() -> StoreError {
     let problem = "the table \"shard\" has lost its only row; restore a backup of the database";
     StoreError::Damaged(problem.to_owned())
+}
+
+/// A method that reads a whole table.
+macro_rules! rows {
+    ($name:ident, $row:ty, $convert:ident, $sql:literal) => {
+        fn $name(&self) -> Pending<'_, Vec<$row>> {
+            Box::pin(async move {
+                let rows = sqlx::query_as($sql).fetch_all(&self.pool).await?;
+                rows.into_iter().map($convert).collect()
+            })
+        }
+    };
 }
 
 /// The code of both stores. It is a macro because the types of their statements have nothing in
@@ -447,31 +463,19 @@ macro_rules! sql_store {
                 Box::pin(self.read_position())
             }
 
-            fn settings(&self) -> Pending<'_, Vec<SettingRow>> {
-                Box::pin(async move {
-                    let sql = "SELECT name, value FROM settings ORDER BY name";
-                    let rows: Vec<(String, Vec<u8>)> =
-                        sqlx::query_as(sql).fetch_all(&self.pool).await?;
-                    Ok(rows.into_iter().map(|(name, value)| SettingRow { name, value }).collect())
-                })
-            }
-
-            fn accounts(&self) -> Pending<'_, Vec<AccountRow>> {
-                Box::pin(async move {
-                    let sql = "SELECT id, name, folded, flags, created, secret FROM accounts \
-                        ORDER BY id";
-                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
-                    rows.into_iter().map(account).collect()
-                })
-            }
-
-            fn characters(&self) -> Pending<'_, Vec<CharacterRow>> {
-                Box::pin(async move {
-                    let sql = "SELECT id, account, name, created, data FROM characters ORDER BY id";
-                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
-                    rows.into_iter().map(character).collect()
-                })
-            }
+            rows!(settings, SettingRow, setting, "SELECT name, value FROM settings ORDER BY name");
+            rows!(
+                accounts,
+                AccountRow,
+                account,
+                "SELECT id, name, folded, flags, created, secret FROM accounts ORDER BY id"
+            );
+            rows!(
+                characters,
+                CharacterRow,
+                character,
+                "SELECT id, account, name, created, data FROM characters ORDER BY id"
+            );
 
             fn close(&self) -> Pending<'_, ()> {
                 Box::pin(async move {
@@ -496,22 +500,18 @@ macro_rules! sql_store {
                 Box::pin(self.some_nodes(ids))
             }
 
-            fn refs(&self) -> Pending<'_, Vec<RefRow>> {
-                Box::pin(async move {
-                    let sql = "SELECT parent, child, owner FROM refs ORDER BY parent, child";
-                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
-                    rows.into_iter().map(reference).collect()
-                })
-            }
-
-            fn scores(&self) -> Pending<'_, Vec<ScoreRow>> {
-                Box::pin(async move {
-                    let sql =
-                        "SELECT id, owner, name, kind, value, created FROM scores ORDER BY id";
-                    let rows = sqlx::query_as(sql).fetch_all(&self.pool).await?;
-                    rows.into_iter().map(score).collect()
-                })
-            }
+            rows!(
+                refs,
+                RefRow,
+                reference,
+                "SELECT parent, child, owner FROM refs ORDER BY parent, child"
+            );
+            rows!(
+                scores,
+                ScoreRow,
+                score,
+                "SELECT id, owner, name, kind, value, created FROM scores ORDER BY id"
+            );
         }
     };
 }

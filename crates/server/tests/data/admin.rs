@@ -227,7 +227,8 @@ async fn nodes_can_be_given_by_name() {
     let admin = Admin::open(database.folder.path()).await.unwrap();
     let found = ask(&admin, json!({"request": "check"}), &[]).await.unwrap();
     let text = format!("is called \"ANN\", as is player {ann}");
-    assert_eq!(found, [json!({"problem": true, "id": bob, "text": text})]);
+    let finding = json!({"problem": true, "kind": "same-name", "id": bob, "text": text});
+    assert_eq!(found, [finding]);
     let several = tree(&admin, json!("Ann")).await.unwrap_err();
     let wanted = format!("{ann} (player Ann), {bob} (player ANN)");
     assert!(several.ends_with(&wanted), "{several}");
@@ -348,12 +349,15 @@ fn a_dump_is_checked() {
     assert_eq!(read(&[]), "the first line must be \"vault\"");
     assert_eq!(problem(&[head]), "must have one System node, not 0");
     assert_eq!(problem(&[head, &system, &system]), "3: node 1 appears twice");
-    assert_eq!(problem(&[head, &system, &two, &down]), "2 refers to 3, but node 3 does not exist");
+    let dangling = problem(&[head, &system, &two, &down]);
+    assert_eq!(dangling, "node 3 does not exist, but has a reference to or from 2");
     let cycle = problem(&[head, &system, &two, &three, &down, &up]);
     assert_eq!(cycle, "node 2 is below itself");
-    assert_eq!(problem(&[head, &system, player]), "player 2 has no Player node");
-    let root = node(2, "Player");
-    assert!(problem(&[head, &system, &root, player]).contains("which is missing"));
+    let missing = problem(&[head, &system, player]);
+    assert_eq!(missing, "node 2 is a player without a Player node");
+    let (root, info, part) = (node(2, "Player"), node(3, "PlayerInfo"), reference(2, 3));
+    let homeless = problem(&[head, &system, &root, &info, &part, player]);
+    assert_eq!(homeless, "node 2 is a player without an account");
     assert_eq!(
         problem(&[head, "{\"thing\":1}"]),
         "2: must be one of account, password, node, ref, player, score, end"

@@ -11,4 +11,5 @@ mod rights;
 mod store;
 mod support;
 mod two_writers;
+mod upkeep;
 mod vault;

@@ -12,9 +12,11 @@ use serde_json::{Value as Json, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use worldwire_core::Field as _;
-use worldwire_server::uru::migration::{self, Import};
-use worldwire_server::uru::vault::Login;
-use worldwire_server::uru::vault::{Dump, Vault};
+use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::uru::admin::{Admin, Request};
+use worldwire_server::uru::migration::{self, Counts, Import};
+use worldwire_server::uru::vault::{Dump, Login, Vault, VaultConfig};
+use worldwire_server::uru::{CONFIG, ShardConfig};
 use worldwire_uru::crypt::login::PasswordHash;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::schema::Descriptors;
@@ -511,4 +513,67 @@ fn lost_data_is_listed() {
     assert_ne!(hash(&departure.statements), hash(&other.statements));
     let next = "SELECT pg_catalog.setval('vault.\"Nodes_idx_seq\"', 10001, false);";
     assert!(departure.statements.contains(next));
+}
+
+/// Without this, the next start would create a second city and neighbourhood.
+#[tokio::test]
+async fn imported_ages_stay_the_only_ones() {
+    let insert = |id: u32, kind: u32, columns: &str, values: &str| {
+        format!(
+            "INSERT INTO vault.\"Nodes\" (idx, \"CreateTime\", \"ModifyTime\", \"CreatorUuid\", \
+             \"CreatorIdx\", \"NodeType\"{columns}) VALUES ({id}, 1, 1, '{A}', 0, {kind}{values});\n"
+        )
+    };
+    let mut dump = insert(10_001, 24, "", "");
+    let ages = [
+        (10_010, "city", "Town", ""),
+        (10_020, "Neighborhood", "Place", "DS"),
+        (10_030, "Fern", "Fern", ""),
+    ];
+    for (age, filename, name, user) in ages {
+        let instance = format!("00000000-0000-0000-0000-0000000{age}");
+        let columns = ", \"Uuid_1\", \"String64_1\"";
+        dump += &insert(age, 3, columns, &format!(", '{instance}', '{filename}'"));
+        let columns = ", \"Uuid_1\", \"Uint32_1\", \"Int32_1\", \"Int32_2\", \"String64_2\", \
+            \"String64_3\", \"String64_4\"";
+        let user = if user.is_empty() { "NULL".to_owned() } else { format!("'{user}'") };
+        let info = age + 1;
+        let values = format!(", '{instance}', {age}, 0, 1, '{filename}', '{name}', {user}");
+        dump += &insert(info, 33, columns, &values);
+        dump += &insert(age + 2, 27, ", \"Blob_1\"", ", 'AIAE8JyWi4YBAAAABgAA'");
+        dump += &insert(age + 3, 30, ", \"Int32_1\"", ", 18");
+        dump += &insert(age + 4, 30, ", \"Int32_1\"", ", 19");
+        dump += &insert(age + 5, 34, ", \"Int32_1\"", ", 31");
+        for (above, below) in
+            [(age, info), (info, age + 2), (info, age + 3), (info, age + 4), (info, age + 5)]
+        {
+            dump += &format!(
+                "INSERT INTO vault.\"NodeRefs\" (idx, \"ParentIdx\", \"ChildIdx\") VALUES \
+                 ({below}, {above}, {below});\n"
+            );
+        }
+    }
+    let house = migration::import_dirtsand(&dump, &Descriptors::default()).unwrap();
+    assert_eq!(house.skipped, Vec::<String>::new());
+    let unchecked = [("city.1".to_owned(), 3)].into_iter().collect();
+    let counts = Counts { nodes: 19, refs: 15, unchecked, ..Counts::default() };
+    assert_eq!(house.counts, counts);
+    assert_eq!(house.ages.fixed.len(), 1);
+
+    let database = Database::sqlite();
+    let folder = database.folder.path();
+    let key = ServerKey::load_or_create(&folder.join(KEY_FILE)).unwrap();
+    let config = VaultConfig::default();
+    Vault::open(database.store().await, key, config).await.unwrap().close().await;
+    let admin = Admin::open(folder).await.unwrap();
+    admin.ask_with_lines(Request::Import { replace: false }, &house.lines).await.unwrap();
+    admin.close().await;
+    let config = ShardConfig::adopt_ages("# mine", &house.ages).unwrap();
+    assert!(config.starts_with("# mine\n\n[ages]\n"), "{config}");
+    std::fs::write(folder.join(CONFIG), config).unwrap();
+    let admin = Admin::open(folder).await.unwrap();
+    let fields = json!({"NodeType": "AgeInfo"});
+    let found = admin.ask(Request::Find { fields }).await.unwrap();
+    assert_eq!(found, [10_011, 10_021, 10_031]);
+    admin.close().await;
 }

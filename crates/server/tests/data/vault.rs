@@ -194,9 +194,19 @@ async fn players_are_checked_and_limited() {
     let vault = database.vault().await;
     let (ann, _notices) = log_in(&vault, "ann").await;
     let make = |name: &str, shape: &str| ann.create_player(name.to_owned(), shape.to_owned());
-    for name in
-        ["An\u{200b}n", "A\u{202e}nn", "ab", " a  b ", "a\u{7}bc", "a\u{fffd}bc", &"x".repeat(40)]
-    {
+    let long = "x".repeat(40);
+    for name in [
+        "An\u{200b}n",
+        "A\u{202e}nn",
+        "ab",
+        " a  b ",
+        "a\u{7}bc",
+        "a\u{fffd}bc",
+        &long,
+        "Éowyn",
+        "Ägidius",
+        " Привет",
+    ] {
         assert_eq!(make(name, "male").await, Err(NetError::PlayerNameInvalid), "{name:?}");
     }
     assert_eq!(make("Ann", "robot").await, Err(NetError::InvalidParameter));
@@ -204,7 +214,7 @@ async fn players_are_checked_and_limited() {
     assert_eq!((&*first.name, &*first.shape, first.explorer), ("Ann of Ae'gura", "female", 1));
     assert_eq!(make("ANN OF AE'GURA", "male").await, Err(NetError::PlayerAlreadyExists));
     for number in 2..=5 {
-        make(&format!("Ann {number}"), "male").await.unwrap();
+        make(&format!("Ann é {number}"), "male").await.unwrap();
     }
     assert_eq!(make("Ann 6", "male").await, Err(NetError::MaxPlayersOnAcct));
 

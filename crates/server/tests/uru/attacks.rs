@@ -164,6 +164,26 @@ async fn forbidden_requests_have_a_result() {
             )
         };
     }
+    macro_rules! create {
+        ($node:expr) => {
+            result!(bob, VaultNodeCreate { node: $node }, VaultNodeCreated)
+        };
+    }
+    macro_rules! find {
+        ($node:expr) => {
+            result!(bob, VaultNodeFind { node: $node }, VaultNodeFindReply)
+        };
+    }
+    macro_rules! fetch {
+        ($node_id:expr) => {
+            result!(bob, VaultNodeFetch { node_id: $node_id }, VaultNodeFetched)
+        };
+    }
+    macro_rules! refs {
+        ($node_id:expr) => {
+            result!(bob, VaultFetchNodeRefs { node_id: $node_id }, VaultNodeRefsFetched)
+        };
+    }
     let cases = [
         ("a reference", add!(above, below), NetError::Success),
         ("a cycle", add!(below, above), NetError::CircularReference),
@@ -175,46 +195,14 @@ async fn forbidden_requests_have_a_result() {
         ("a missing node", save!(1, anything()), NetError::VaultNodeNotFound),
         ("a malformed node", save!(above, malformed()), NetError::BadServerData),
         ("a zero inside a text", save!(above, broken_text()), NetError::InvalidParameter),
-        (
-            "a malformed new node",
-            result!(bob, VaultNodeCreate { node: malformed() }, VaultNodeCreated),
-            NetError::BadServerData,
-        ),
-        (
-            "a new node of no type",
-            result!(bob, VaultNodeCreate { node: anything() }, VaultNodeCreated),
-            NetError::BadServerData,
-        ),
-        (
-            "an empty template",
-            result!(bob, VaultNodeFind { node: anything() }, VaultNodeFindReply),
-            NetError::InvalidParameter,
-        ),
-        (
-            "a malformed template",
-            result!(bob, VaultNodeFind { node: malformed() }, VaultNodeFindReply),
-            NetError::BadServerData,
-        ),
-        (
-            "a look at another's",
-            result!(bob, VaultNodeFetch { node_id: secret }, VaultNodeFetched),
-            NetError::VaultNodeAccessViolation,
-        ),
-        (
-            "a look at nothing",
-            result!(bob, VaultNodeFetch { node_id: 1 }, VaultNodeFetched),
-            NetError::VaultNodeNotFound,
-        ),
-        (
-            "another's tree",
-            result!(bob, VaultFetchNodeRefs { node_id: ann_id }, VaultNodeRefsFetched),
-            NetError::VaultNodeAccessViolation,
-        ),
-        (
-            "the tree of nothing",
-            result!(bob, VaultFetchNodeRefs { node_id: 1 }, VaultNodeRefsFetched),
-            NetError::VaultNodeNotFound,
-        ),
+        ("a malformed new node", create!(malformed()), NetError::BadServerData),
+        ("a new node of no type", create!(anything()), NetError::BadServerData),
+        ("an empty template", find!(anything()), NetError::InvalidParameter),
+        ("a malformed template", find!(malformed()), NetError::BadServerData),
+        ("a look at another's", fetch!(secret), NetError::VaultNodeAccessViolation),
+        ("a look at nothing", fetch!(1), NetError::VaultNodeNotFound),
+        ("another's tree", refs!(ann_id), NetError::VaultNodeAccessViolation),
+        ("the tree of nothing", refs!(1), NetError::VaultNodeNotFound),
     ];
     for (what, found, wanted) in cases {
         assert_eq!(found, wanted, "{what}");

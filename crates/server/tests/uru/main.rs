@@ -13,4 +13,5 @@ mod log;
 mod player;
 mod reconnect;
 mod services;
+mod sharing;
 mod siege;

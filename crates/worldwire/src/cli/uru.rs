@@ -61,6 +61,9 @@ pub(crate) enum UruCommand {
     /// Create, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
+    /// Rename a shard's players, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Player(UruPlayer),
     /// Check and show state descriptors; decode and compare states
     #[command(subcommand, arg_required_else_help = true)]
     Sdl(UruSdl),
@@ -136,6 +139,28 @@ pub(crate) enum UruAccount {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruPlayer {
+    /// Rename a player in all places, and notify the players who see the name
+    ///
+    /// The name of the player's Relto and of other ages named after the player changes, too. A
+    /// player who is logged in keeps the old name on the screen until the next login.
+    ///
+    /// A name must begin with an ASCII character, have at least 3 characters other than spaces, and
+    /// be at most 39 UTF-16 units long.
+    #[command(after_help = "Examples:
+  worldwire uru player rename Éowyn Eowyn
+  worldwire uru player rename 10023 \"Ann of Ae'gura\" --shard /srv/uru")]
+    Rename {
+        /// Player's name or ID
+        player: String,
+        /// New name
+        name: String,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+}
+
 /// The privileges of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccountRole {
@@ -202,10 +227,31 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Check the vault: cycles, missing nodes, incomplete players and ages, duplicate player names
-    #[command(after_help = "Example:
-  worldwire uru vault check")]
+    /// Check the vault: cycles, missing nodes, incomplete players and ages, names of players
+    ///
+    /// Findings of one kind are summarized in one line. --details and --json list all of them.
+    #[command(after_help = "Examples:
+  worldwire uru vault check
+  worldwire uru vault check --details")]
     Check {
+        /// List every finding
+        #[arg(long)]
+        details: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Remove nodes that players deleted or never placed
+    ///
+    /// Without --apply, only shows how many nodes of each type would be removed. Nodes of players
+    /// who are online, and nodes changed within the last hour, are kept. Everything is removed in
+    /// one transaction, also on a running shard. Make a backup first.
+    #[command(after_help = "Examples:
+  worldwire uru vault prune
+  worldwire uru vault prune --apply")]
+    Prune {
+        /// Remove the nodes
+        #[arg(long)]
+        apply: bool,
         #[command(flatten)]
         shard: UruShard,
     },
@@ -235,8 +281,10 @@ Examples:
         after_help = "The file is checked first, as by `check`, and imported completely or not at all. Existing accounts are
 kept; others are created without a password. No player may be logged in.
 
-With --from, accounts keep their passwords, and data that cannot be imported is listed. For dirtsand,
-FILE is the output of pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
+With --from, accounts keep their passwords, and data that cannot be imported is listed. The shard must be
+stopped: the import also sets the city, the neighbourhood and other public ages in [ages] of shard.toml.
+Keys are not imported; convert them with `worldwire uru keys convert`. For dirtsand, FILE is the output of
+pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
 
 Examples:
   worldwire uru vault import vault.jsonl

@@ -11,8 +11,8 @@ use worldwire_uru::types::NetError;
 
 use super::config::{SQLITE_FILE, ShardConfig};
 use super::vault::{
-    AccountSummary, Dump, DumpError, Kicked, Named, PasswordSet, TreeLine, Vault, VaultError,
-    fields_of, is_account_name,
+    AccountSummary, Dump, DumpError, Kicked, NAME_RULE, Named, PasswordSet, Pruned, Renamed,
+    TreeLine, Vault, VaultError, fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
 use crate::admin::{Administered, stopped_config, stopped_store};
@@ -54,6 +54,13 @@ pub enum Request {
     Kick {
         /// A player's number or name, or an account's name.
         who: String,
+    },
+    /// Renames a player everywhere.
+    RenamePlayer {
+        /// The player's number or name.
+        who: String,
+        /// The new name.
+        name: String,
     },
     /// Deletes an account and its players.
     DeleteAccount {
@@ -108,6 +115,12 @@ pub enum Request {
     },
     /// Checks the vault for inconsistencies, and lists them, one per line.
     Check,
+    /// Removes nodes that are in no tree, and lists how many of each type.
+    Prune {
+        /// Whether only to count them.
+        #[serde(default)]
+        dry_run: bool,
+    },
     /// Exports the whole vault as the lines of a [`Dump`].
     Export {
         /// Whether to include password digests, for another server. They can be used like
@@ -194,6 +207,15 @@ pub enum RequestError {
     /// A player who is not online.
     #[error("{0:?} is not logged in")]
     NotLoggedIn(String),
+    /// A number or name that no player has.
+    #[error("no player has the number or name {0:?}")]
+    UnknownPlayer(String),
+    /// A name that no player may have.
+    #[error("a player cannot be called {0:?}: a name {NAME_RULE}")]
+    PlayerName(String),
+    /// A name that another player has.
+    #[error("another player is already called {0:?}")]
+    PlayerNameTaken(String),
     /// A name that an account and a player of another account have.
     #[error("{0:?} names both an account and another account's player; give the player's number")]
     NotOnePlayer(String),
@@ -290,6 +312,20 @@ impl Operated for Vault {
                 }
                 Ok(kicked.iter().map(kicked_json).collect())
             }
+            Request::RenamePlayer { who, name } => {
+                let renamed = self.rename_player(&who, &name).await;
+                let renamed = renamed.map_err(|error| match error {
+                    NetError::PlayerNotFound => RequestError::UnknownPlayer(who),
+                    NetError::PlayerNameInvalid => RequestError::PlayerName(name),
+                    NetError::PlayerAlreadyExists => RequestError::PlayerNameTaken(name),
+                    error => error.into(),
+                })?;
+                let Renamed { player, old, new, ages, online } = renamed;
+                tracing::info!(player, old, new, "operator renamed a player");
+                Ok(vec![json!({
+                    "player": player, "old": old, "new": new, "ages": ages, "online": online,
+                })])
+            }
             Request::DeleteAccount { name } => {
                 self.delete_account(&name).await.map_err(about(&name))?;
                 tracing::info!(name, "operator deleted an account");
@@ -351,6 +387,16 @@ impl Operated for Vault {
             }
             Request::Check => {
                 Ok(self.check().await?.iter().map(|finding| json!(finding)).collect())
+            }
+            Request::Prune { dry_run } => {
+                let Pruned { nodes, refs, kept } = self.prune(dry_run).await?;
+                let count: usize = nodes.values().sum();
+                if !dry_run {
+                    tracing::info!(nodes = count, refs, "operator pruned the vault");
+                }
+                Ok(vec![json!({
+                    "dryRun": dry_run, "nodes": count, "types": nodes, "refs": refs, "kept": kept,
+                })])
             }
             Request::Export { passwords } => {
                 let dump = match passwords {

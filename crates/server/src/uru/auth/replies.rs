@@ -3,7 +3,8 @@
 use worldwire_uru::message::{NetAgeInfo, Score, Scores};
 use worldwire_uru::types::{Nested, NetError, TermStr, WFix};
 
-use crate::uru::vault::{PublicAge, ScoreSummary};
+use crate::store::ScoreRow;
+use crate::uru::vault::PublicAge;
 
 /// The result code of a reply.
 pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
@@ -40,7 +41,7 @@ fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
 
 /// The number of scores found, and the blob that holds them in a reply.
 pub(super) fn scores(
-    found: &Result<Vec<ScoreSummary>, NetError>,
+    found: &Result<Vec<ScoreRow>, NetError>,
 ) -> (u32, Nested<'static, Scores<'static>, 1_048_576>) {
     let scores: Vec<_> = found.iter().flatten().map(score).collect();
     let count = u32::try_from(scores.len()).unwrap_or(u32::MAX);
@@ -49,7 +50,7 @@ pub(super) fn scores(
     (count, scores.unwrap_or_else(|_| Nested::new(Vec::new())))
 }
 
-fn score(score: &ScoreSummary) -> Score<'static> {
+fn score(score: &ScoreRow) -> Score<'static> {
     Score {
         score_id: score.id,
         owner_id: score.owner,

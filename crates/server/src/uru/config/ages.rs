@@ -6,8 +6,9 @@ use worldwire_core::json::Json;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MAX_STRING_UNITS;
 
-use super::Ages;
-use crate::config::{ConfigError, SettingError};
+use super::{Ages, ShardConfig};
+use crate::config::{ConfigError, ServerConfig as _, SettingError};
+use crate::uru::migration::OwnAges;
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 
 /// An age that the shard creates by itself.
@@ -43,15 +44,53 @@ impl Ages {
         Ok(())
     }
 
+    /// Replaces the shard's own ages with those of an imported shard. Ages that it lacks stay.
+    fn adopt(&mut self, own: &OwnAges) {
+        if let Some(city) = &own.city {
+            self.city = FixedAge::of(city.clone());
+        }
+        if let Some(names) = own.neighbourhood.clone() {
+            self.neighbourhood = FixedAge::of(StaticAge { names, instance: None });
+        }
+        let own: Vec<_> = own.fixed.iter().cloned().map(FixedAge::of).collect();
+        self.fixed.retain(|age| own.iter().all(|other| other.filename != age.filename));
+        self.fixed.extend(own);
+    }
+
     /// Copies these settings into the vault's rules.
     pub(super) fn apply_to(&self, vault: &mut VaultConfig) {
-        let Self { temporary, public, open, city, neighbourhood, fixed } = self.clone();
+        let Self { temporary, public, open, sharing, city, neighbourhood, fixed } = self.clone();
         vault.temporary_ages = temporary;
         vault.may_be_public = public;
         vault.open_ages = open;
+        vault.sharing = sharing;
         vault.city = city.into_age();
         vault.neighbourhood = neighbourhood.into_age().names;
         vault.static_ages = fixed.into_iter().map(FixedAge::into_age).collect();
+    }
+}
+
+impl ShardConfig {
+    /// The text of a configuration with the own ages of an imported shard. Everything outside the
+    /// section `[ages]` stays as it is, with comments.
+    pub fn adopt_ages(text: &str, own: &OwnAges) -> Result<String, ConfigError> {
+        const START: &str = "\n[ages]\n";
+        let mut config = Self::from_text(text)?;
+        config.ages.adopt(own);
+        config.validate()?;
+        let whole = config.to_text();
+        // It is the last section of a text that this program writes.
+        let section = whole.find(START).and_then(|at| whole.get(at..)).unwrap_or_default();
+        let end = format!("{}\n", text.trim_end());
+        let (before, rest) = text.split_once(START).unwrap_or((&end, ""));
+        let is_other = |line: &&str| {
+            line.starts_with('[') && !line.starts_with("[ages.") && !line.starts_with("[[ages.")
+        };
+        let after: String = rest.split_inclusive('\n').skip_while(|line| !is_other(line)).collect();
+        let text = [before, section, &after].concat();
+        // Other spellings of the section are possible.
+        let same = Self::from_text(&text).is_ok_and(|read| read == config);
+        Ok(if same { text } else { whole })
     }
 }
 
@@ -93,5 +132,49 @@ impl FixedAge {
             return Err(SettingError::NotAUuid(self.instance.clone()));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imported_ages_replace_their_section_only() {
+        let names = |filename: &str, instance_name: &str| AgeNames {
+            filename: filename.to_owned(),
+            instance_name: instance_name.to_owned(),
+            ..AgeNames::default()
+        };
+        let age = |filename: &str, number: u8| StaticAge {
+            names: names(filename, "Town"),
+            instance: Some(Uuid([number; 16])),
+        };
+        let own = OwnAges {
+            city: Some(age("city", 1)),
+            neighbourhood: Some(names("Neighborhood", "DS")),
+            fixed: vec![age("Fern", 2)],
+        };
+        let first = ShardConfig { welcome: "Shorah".to_owned(), ..ShardConfig::default() };
+        for (text, kept) in [
+            (first.to_text(), "# Paths are relative to the folder of this file."),
+            ("# mine\nwelcome = \"Shorah\"".to_owned(), "# mine\n"),
+            ("welcome = \"Shorah\"\n\n[ages]\nopen = false\n# my city\n[ages.city]\nfilename = \"x\"\n\
+              [game]\n# my game\nrefuse_full = false\n".to_owned(), "# my game\n"),
+        ] {
+            let old = ShardConfig::from_text(&text).unwrap();
+            let new = ShardConfig::adopt_ages(&text, &own).unwrap();
+            assert!(new.contains(kept) && !new.contains("my city"), "{new}");
+            let mut wanted = old;
+            wanted.ages.city = FixedAge::of(age("city", 1));
+            wanted.ages.neighbourhood.instance_name = "DS".to_owned();
+            wanted.ages.neighbourhood.user_name.clear();
+            wanted.ages.neighbourhood.description.clear();
+            wanted.ages.fixed = vec![FixedAge::of(age("Fern", 2))];
+            assert_eq!(ShardConfig::from_text(&new).unwrap(), wanted);
+            assert_eq!(ShardConfig::adopt_ages(&new, &own).unwrap(), new);
+        }
+        let broken = ShardConfig::adopt_ages("ages = 5", &own);
+        assert!(broken.is_err());
     }
 }

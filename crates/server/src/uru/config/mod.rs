@@ -146,9 +146,14 @@ settings! {
         temporary: Vec<String> = VaultConfig::default().temporary_ages,
         /// Ages that owners may make public.
         public: Vec<String> = VaultConfig::default().may_be_public,
-        /// Let players enter any age they know, as other shards do, so that books can be shared. If
-        /// false, only owners and the players they invite can enter ages that are not public.
+        /// Let players enter any age they know, as other shards do. If false, only owners, the
+        /// players they invite, and the players they share books with can enter ages that are not
+        /// public.
         open: bool = false,
+        /// Let players enter an age while they are in the same age as one of its owners, and for
+        /// five minutes after. Without this, sharing a book fails unless both players may enter its
+        /// age.
+        sharing: bool = VaultConfig::default().sharing,
         /// The city that new players get a link to.
         city: FixedAge = FixedAge::of(VaultConfig::default().city),
         /// The neighbourhoods that new players join.
@@ -362,6 +367,7 @@ mod tests {
             temporary = []
             public = ["a", "b"]
             open = true
+            sharing = false
             city = { filename = "Town" }
             neighbourhood = { filename = "Hood", user_name = "\"The\"" }
             fixed = [

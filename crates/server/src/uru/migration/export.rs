@@ -9,6 +9,7 @@ use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
+use super::row::node_columns;
 use super::{Result, reversed, whole};
 use crate::uru::vault::AgeNode;
 use crate::uru::vault::{Dump, decode, uuid_of};
@@ -27,14 +28,46 @@ pub(super) const DIRTSAND: Server = Server { beta_tester: 4, has_players: true, 
 pub(super) const MOULARS: Server =
     Server { beta_tester: 2, has_players: false, max_text: usize::MAX };
 
-/// A table, by its names in both databases.
+/// A table of dirtsand's database. Except for `others`, moulars writes the same names in snake case.
 #[derive(Debug)]
 pub(super) struct Table {
     /// With its schema, as statements name it.
-    pub(super) dirtsand: &'static str,
-    pub(super) moulars: &'static str,
-    /// The names of the columns in both databases, separated by spaces and in the same order.
-    pub(super) columns: [&'static str; 2],
+    pub(super) name: &'static str,
+    columns: &'static str,
+    /// Columns with unrelated names: in dirtsand and in moulars.
+    others: &'static [(&'static str, &'static str)],
+}
+
+impl Table {
+    pub(super) fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.split(' ')
+    }
+
+    pub(super) fn moulars_name(&self) -> String {
+        let name = self.name.split('"').nth(1).unwrap_or_default();
+        snake(name)
+    }
+
+    pub(super) fn moulars_columns(&self) -> impl Iterator<Item = String> {
+        self.columns().map(|column| {
+            let other = self.others.iter().find(|(name, _)| *name == column);
+            other.map_or_else(|| snake(column), |(_, other)| (*other).to_owned())
+        })
+    }
+}
+
+/// `AgeStates` as `age_states`, and `IString64_1` as `istring64_1`.
+fn snake(name: &str) -> String {
+    let mut out = String::new();
+    let mut before = '_';
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && before.is_ascii_lowercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+        before = c;
+    }
+    out
 }
 
 /// A value of a row.
@@ -73,74 +106,40 @@ const MAX_SHORT: usize = 64;
 /// The billing type of all accounts: paid.
 const BILLING: i64 = 1;
 
+const fn table(name: &'static str, columns: &'static str) -> Table {
+    Table { name, columns, others: &[] }
+}
+
 const ACCOUNTS: Table = Table {
-    dirtsand: "auth.\"Accounts\"",
-    moulars: "accounts",
-    columns: [
-        "idx Login PassHash AcctUuid AcctFlags BillingType",
-        "idx account_name pass_hash account_id account_flags billing_type",
+    others: &[
+        ("Login", "account_name"),
+        ("AcctUuid", "account_id"),
+        ("AcctFlags", "account_flags"),
     ],
+    ..table("auth.\"Accounts\"", "idx Login PassHash AcctUuid AcctFlags BillingType")
 };
 
-const PLAYERS: Table = Table {
-    dirtsand: "auth.\"Players\"",
-    moulars: "",
-    columns: ["idx AcctUuid PlayerIdx PlayerName AvatarShape Explorer", ""],
-};
+const PLAYERS: Table =
+    table("auth.\"Players\"", "idx AcctUuid PlayerIdx PlayerName AvatarShape Explorer");
 
-const SCORES: Table = Table {
-    dirtsand: "auth.\"Scores\"",
-    moulars: "scores",
-    columns: [
-        "idx CreateTime OwnerIdx Type Name Points",
-        "idx create_time owner_idx type name points",
-    ],
-};
+const SCORES: Table = table("auth.\"Scores\"", "idx CreateTime OwnerIdx Type Name Points");
 
-const NODES: Table = Table {
-    dirtsand: "vault.\"Nodes\"",
-    moulars: "nodes",
-    columns: [
-        "idx CreateTime ModifyTime CreateAgeName CreateAgeUuid CreatorUuid CreatorIdx \
-        NodeType Int32_1 Int32_2 Int32_3 Int32_4 Uint32_1 Uint32_2 Uint32_3 Uint32_4 \
-        Uuid_1 Uuid_2 Uuid_3 Uuid_4 String64_1 String64_2 String64_3 String64_4 String64_5 \
-        String64_6 IString64_1 IString64_2 Text_1 Text_2 Blob_1 Blob_2",
-        "idx create_time modify_time create_age_name create_age_uuid creator_uuid \
-        creator_idx node_type int32_1 int32_2 int32_3 int32_4 uint32_1 uint32_2 uint32_3 \
-        uint32_4 uuid_1 uuid_2 uuid_3 uuid_4 string64_1 string64_2 string64_3 string64_4 \
-        string64_5 string64_6 istring64_1 istring64_2 text_1 text_2 blob_1 blob_2",
-    ],
-};
+macro_rules! node_names {
+    ($($field:ident $column:literal $read:ident),*) => { concat!("idx", $(" ", $column),*) };
+}
 
-const REFS: Table = Table {
-    dirtsand: "vault.\"NodeRefs\"",
-    moulars: "node_refs",
-    columns: ["idx ParentIdx ChildIdx OwnerIdx", "idx parent_idx child_idx owner_idx"],
-};
+const NODES: Table = table("vault.\"Nodes\"", node_columns!(node_names));
+
+const REFS: Table = table("vault.\"NodeRefs\"", "idx ParentIdx ChildIdx OwnerIdx");
 
 const SERVERS: Table = Table {
-    dirtsand: "game.\"Servers\"",
-    moulars: "servers",
-    columns: [
-        "idx AgeUuid AgeFilename DisplayName AgeIdx SdlIdx Temporary",
-        "idx instance_uuid age_filename display_name age_idx sdl_idx temporary",
-    ],
+    others: &[("AgeUuid", "instance_uuid")],
+    ..table("game.\"Servers\"", "idx AgeUuid AgeFilename DisplayName AgeIdx SdlIdx Temporary")
 };
 
-const AGE_STATES: Table = Table {
-    dirtsand: "game.\"AgeStates\"",
-    moulars: "age_states",
-    columns: [
-        "idx ServerIdx Descriptor ObjectKey SdlBlob",
-        "idx server_idx descriptor object_key sdl_blob",
-    ],
-};
+const AGE_STATES: Table = table("game.\"AgeStates\"", "idx ServerIdx Descriptor ObjectKey SdlBlob");
 
-const GLOBAL_STATES: Table = Table {
-    dirtsand: "vault.\"GlobalStates\"",
-    moulars: "global_states",
-    columns: ["idx Descriptor SdlBlob", "idx descriptor sdl_blob"],
-};
+const GLOBAL_STATES: Table = table("vault.\"GlobalStates\"", "idx Descriptor SdlBlob");
 
 /// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has
 /// no random numbers.
@@ -341,55 +340,35 @@ impl Exporter<'_> {
     fn nodes(&mut self) -> Filled {
         let (mut rows, mut unmade) = (Vec::new(), 0);
         for (id, node) in &self.nodes {
-            let max_text = self.server.max_text;
-            let skipped = &mut self.skipped;
-            let mut text = |name: &str, field: &Option<TermStr<'_>>, most| {
-                field.as_ref().map_or(Value::Null, |field| {
-                    let (text, lost) = fitting(field, most);
-                    skipped.extend(lost.map(|lost| format!("node {id}: {name}: {lost}")));
-                    Value::Text(text)
-                })
-            };
-            macro_rules! fields {
-                ($make:ident: $($field:ident),*) => {
-                    [$(node.$field.as_ref().map_or(Value::Null, $make)),*]
+            let (max_text, skipped) = (self.server.max_text, &mut self.skipped);
+            let mut cells = Cells { id: *id, max_text, skipped };
+            macro_rules! row {
+                ($($field:ident $column:literal $value:ident),*) => {
+                    vec![
+                        Value::Unsigned(*id),
+                        $(node.$field.as_ref().map_or(Value::Null, |it| cells.$value($column, it))),*
+                    ]
                 };
             }
-            macro_rules! texts {
-                ($most:expr; $($name:literal $field:ident),*) => {
-                    [$(text($name, &node.$field, $most)),*]
-                };
-            }
-            let age_name = text("CreateAgeName", &node.create_age_name, MAX_SHORT);
-            let strings = texts!(MAX_SHORT;
-                "String64_1" string64_1, "String64_2" string64_2, "String64_3" string64_3,
-                "String64_4" string64_4, "String64_5" string64_5, "String64_6" string64_6,
-                "IString64_1" istring64_1, "IString64_2" istring64_2);
-            let long = texts!(max_text; "Text_1" text_1, "Text_2" text_2);
-            let made = fields!(unsigned: create_time, modify_time, creator_id);
-            let creator = node.creator_acct;
-            unmade += usize::from(creator.is_none() || made.contains(&Value::Null));
-            let or_zero = |value: &Value| match value {
-                Value::Null => Value::Unsigned(0),
-                value => value.clone(),
-            };
-            let [create_time, modify_time, creator_id] = made.each_ref().map(or_zero);
-            let row = [
-                Value::Unsigned(*id),
-                create_time,
-                modify_time,
-                age_name,
-                node.create_age_uuid.as_ref().map_or(Value::Null, uuid),
-                Value::Uuid(creator.unwrap_or_default()),
-                creator_id,
-                Value::Unsigned(node.node_type.unwrap_or_default().0),
+            let mut row = node_columns!(row);
+            // Both servers require these.
+            let required = [
+                ("CreateTime", Value::Unsigned(0)),
+                ("ModifyTime", Value::Unsigned(0)),
+                ("CreatorUuid", Value::Uuid(Uuid::ZERO)),
+                ("CreatorIdx", Value::Unsigned(0)),
             ];
-            let numbers = fields!(signed: int32_1, int32_2, int32_3, int32_4).into_iter();
-            let numbers = numbers.chain(fields!(unsigned: uint32_1, uint32_2, uint32_3, uint32_4));
-            let uuids = fields!(uuid: uuid_1, uuid_2, uuid_3, uuid_4);
-            let blobs = fields!(blob: blob_1, blob_2);
-            let row = row.into_iter().chain(numbers).chain(uuids);
-            rows.push(row.chain(strings).chain(long).chain(blobs).collect());
+            let mut is_unmade = false;
+            for (value, column) in row.iter_mut().zip(NODES.columns()) {
+                if *value == Value::Null
+                    && let Some((_, default)) = required.iter().find(|(name, _)| *name == column)
+                {
+                    *value = default.clone();
+                    is_unmade = true;
+                }
+            }
+            unmade += usize::from(is_unmade);
+            rows.push(row);
         }
         if unmade > 0 {
             let count = counted(unmade, "node");
@@ -408,6 +387,44 @@ impl Exporter<'_> {
     }
 }
 
+/// Converts the fields of a node.
+struct Cells<'c> {
+    id: u32,
+    max_text: usize,
+    skipped: &'c mut Vec<String>,
+}
+
+#[expect(clippy::unused_self, reason = "the table of columns names these methods")]
+impl Cells<'_> {
+    fn string(&mut self, column: &str, field: &TermStr<'_>) -> Value {
+        let most = if column.starts_with("Text") { self.max_text } else { MAX_SHORT };
+        let (text, lost) = fitting(field, most);
+        let lost = lost.map(|lost| format!("node {}: {column}: {lost}", self.id));
+        self.skipped.extend(lost);
+        Value::Text(text)
+    }
+
+    fn unsigned(&self, _column: &str, number: &u32) -> Value {
+        Value::Unsigned(*number)
+    }
+
+    fn signed(&self, _column: &str, number: &i32) -> Value {
+        Value::Signed((*number).into())
+    }
+
+    fn uuid(&self, _column: &str, uuid: &Uuid) -> Value {
+        Value::Uuid(*uuid)
+    }
+
+    fn kind(&self, _column: &str, kind: &NodeType) -> Value {
+        Value::Unsigned(kind.0)
+    }
+
+    fn blob(&self, _column: &str, blob: &NodeBlob<'_>) -> Value {
+        Value::Blob(blob.to_vec())
+    }
+}
+
 /// A table of rows numbered from 1.
 fn filled(table: &'static Table, rows: Vec<Vec<Value>>) -> Filled {
     let next = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
@@ -417,22 +434,6 @@ fn filled(table: &'static Table, rows: Vec<Vec<Value>>) -> Filled {
 /// The number of the next row after this many.
 fn number(rows: usize) -> Value {
     Value::Signed(i64::try_from(rows + 1).unwrap_or(i64::MAX))
-}
-
-fn signed(number: &i32) -> Value {
-    Value::Signed((*number).into())
-}
-
-fn unsigned(number: &u32) -> Value {
-    Value::Unsigned(*number)
-}
-
-fn uuid(uuid: &Uuid) -> Value {
-    Value::Uuid(*uuid)
-}
-
-fn blob(blob: &NodeBlob<'_>) -> Value {
-    Value::Blob(blob.to_vec())
 }
 
 /// Shortens a text to what a database can store, and describes what is lost.

@@ -10,6 +10,7 @@
 //! passwords, because all servers store the digests that clients use. Data that cannot be kept is
 //! listed, so nothing is lost silently. After an import, all players are offline.
 
+mod ages;
 mod export;
 mod pg_dump;
 mod row;
@@ -17,17 +18,21 @@ mod sqlite;
 mod states;
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use serde_json::json;
+use serde::Serialize;
 use worldwire_uru::crypt::login::is_email_name;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::vault::{Dump, digest, encode_node, node_json};
+use super::vault::{AccountLine, Dump, NAME_RULE, Password, PlayerLine};
+use super::vault::{digest, encode_node, is_player_name};
+use crate::store::ScoreRow;
 use row::At;
+
+pub use ages::OwnAges;
 
 /// A shard of another server, ready to be imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +41,34 @@ pub struct Import {
     pub lines: Vec<String>,
     /// Data that could not be kept, for people.
     pub skipped: Vec<String>,
+    /// What the lines contain.
+    pub counts: Counts,
+    /// The ages that the other server created by itself.
+    pub ages: OwnAges,
+}
+
+/// What an import contains.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Accounts.
+    pub accounts: usize,
+    /// Players.
+    pub players: usize,
+    /// Vault nodes, without states and settings.
+    pub nodes: usize,
+    /// References between nodes.
+    pub refs: usize,
+    /// Scores.
+    pub scores: usize,
+    /// States of objects.
+    pub object_states: usize,
+    /// Settings for all instances of an age.
+    pub settings: usize,
+    /// States, including those of ages and settings, that were decoded with their descriptors.
+    pub checked: usize,
+    /// States whose descriptor is missing, by its name and version. Only their heads were checked.
+    pub unchecked: BTreeMap<String, usize>,
 }
 
 /// Why a shard cannot be imported or exported.
@@ -85,17 +118,13 @@ type Tables = BTreeMap<String, Vec<Row>>;
 /// Imports a dump of dirtsand's database. States are checked against these descriptors. A state
 /// whose descriptor is missing is imported unchecked.
 pub fn import_dirtsand(dump: &str, descriptors: &Descriptors) -> Result<Import> {
-    let tables = pg_dump::read(dump)?;
-    let beta_tester = export::DIRTSAND.beta_tester;
-    Importer { tables, beta_tester, descriptors, import: Import::default() }.finish()
+    Importer::import(&pg_dump::read(dump)?, export::DIRTSAND.beta_tester, descriptors)
 }
 
 /// Imports moulars' database file, which its server must not have open. States are checked as in
 /// [`import_dirtsand`].
 pub async fn import_moulars(file: &Path, descriptors: &Descriptors) -> Result<Import> {
-    let tables = sqlite::read(file).await?;
-    let beta_tester = export::MOULARS.beta_tester;
-    Importer { tables, beta_tester, descriptors, import: Import::default() }.finish()
+    Importer::import(&sqlite::read(file).await?, export::MOULARS.beta_tester, descriptors)
 }
 
 /// A shard exported for dirtsand.
@@ -132,55 +161,55 @@ fn plain(name: &str) -> String {
 }
 
 struct Importer<'d> {
-    tables: Tables,
+    tables: &'d Tables,
     /// The flag of beta testers.
     beta_tester: u32,
     descriptors: &'d Descriptors,
-    import: Import,
+    nodes: BTreeMap<u32, VaultNode<'static>>,
+    dump: Dump,
+    skipped: Vec<String>,
+    counts: Counts,
 }
 
-impl Importer<'_> {
-    fn finish(mut self) -> Result<Import> {
-        let accounts = self.accounts()?;
-        let mut nodes = self.nodes()?;
-        let refs = self.refs(&nodes)?;
-        let players = self.players(&nodes, &accounts)?;
-        let (scores, next_score) = self.scores()?;
-        self.states(&mut nodes)?;
-        let next_node = nodes.keys().next_back().map_or(1, |last| last.saturating_add(1));
-        let end = json!({"end": {
-            "accounts": accounts.len(),
-            "nodes": nodes.len(),
-            "refs": refs.len(),
-            "players": players.len(),
-            "scores": scores.len(),
-        }});
-        let head = json!({"vault": 1, "next_node": next_node, "next_score": next_score});
-        let lines = &mut self.import.lines;
-        lines.push(head.to_string());
-        lines.extend(accounts.into_values().flatten());
-        for node in nodes.values() {
-            let content = encode_node(node);
-            let content = content.map_err(|_| whole("a field of a node is too long"))?;
-            lines.push(format!("{{\"node\":{}}}", node_json(&content)));
-        }
-        lines.extend(refs.into_iter().chain(players).chain(scores));
-        lines.push(end.to_string());
-        let tokens = self.rows("apitokens").len();
+impl<'d> Importer<'d> {
+    fn import(
+        tables: &'d Tables,
+        beta_tester: u32,
+        descriptors: &'d Descriptors,
+    ) -> Result<Import> {
+        let (nodes, skipped) = (BTreeMap::new(), Vec::new());
+        let (dump, counts) = (Dump::default(), Counts::default());
+        let mut importer = Self { tables, beta_tester, descriptors, nodes, dump, skipped, counts };
+        importer.accounts()?;
+        importer.nodes()?;
+        importer.refs()?;
+        importer.players()?;
+        importer.scores()?;
+        importer.counts.nodes = importer.nodes.len();
+        importer.states()?;
+        let ages = importer.own_ages();
+        let tokens = importer.rows("apitokens").len();
         if tokens > 0 {
-            self.import.skipped.push(export::counted(tokens, "API token"));
+            importer.skipped.push(export::counted(tokens, "API token"));
         }
-        Ok(self.import)
+        let Self { nodes, mut dump, skipped, mut counts, .. } = importer;
+        for (id, node) in nodes {
+            let content = encode_node(&node);
+            let content = content.map_err(|_| whole("a field of a node is too long"))?;
+            dump.nodes.insert(id, content);
+        }
+        counts.accounts = dump.accounts.len();
+        counts.players = dump.players.len();
+        counts.refs = dump.refs.len();
+        counts.scores = dump.scores.len();
+        Ok(Import { lines: dump.finish().lines().collect(), skipped, counts, ages })
     }
 
-    fn rows(&self, table: &str) -> &[Row] {
+    fn rows(&self, table: &str) -> &'d [Row] {
         self.tables.get(table).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The lines of each account and its password.
-    fn accounts(&mut self) -> Result<BTreeMap<Uuid, Vec<String>>> {
-        let mut accounts = BTreeMap::new();
-        let mut skipped = Vec::new();
+    fn accounts(&mut self) -> Result<()> {
         let mut names = HashSet::new();
         for row in self.rows("accounts") {
             let at = At { table: "accounts", row };
@@ -195,99 +224,62 @@ impl Importer<'_> {
             let flags = u32::try_from(flags).map_err(|_| at.wrong("flags must have 32 bits"))?;
             let known = 1 | self.beta_tester | 0x1_0000;
             if flags & !known != 0 {
-                skipped.push(format!("account {name}: flags {:#x}", flags & !known));
+                self.skipped.push(format!("account {name}: flags {:#x}", flags & !known));
             }
             let tester = if flags & self.beta_tester == 0 { 0 } else { 4 };
             let flags = flags & 0x1_0001 | tester;
-            let account = json!({"id": id.to_string(), "name": name, "flags": flags, "created": 0});
-            let mut lines = vec![json!({ "account": account }).to_string()];
             match at.text("passhash")?.and_then(|hex| digest(hex.trim())) {
                 Some(digest) => {
                     if is_email_name(&name) && name.chars().any(|c| c.is_ascii_uppercase()) {
-                        skipped.push(format!(
+                        self.skipped.push(format!(
                             "account {name}: logins by H'uru clients: the password's digest was \
                              computed from a name with capital letters"
                         ));
                     }
                     let digest = if is_email_name(&name) { digest } else { reversed(digest) };
-                    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                    let password = json!({"account": id.to_string(), "digest": digest});
-                    lines.push(json!({ "password": password }).to_string());
+                    self.dump.passwords.insert(id, Password(digest));
                 }
-                None => {
-                    skipped.push(format!("account {name}: the password: its digest is damaged"))
-                }
+                None => self
+                    .skipped
+                    .push(format!("account {name}: the password: its digest is damaged")),
             }
-            if accounts.insert(id, lines).is_some() {
+            let account = AccountLine { id: id.to_string(), name, flags, created: 0 };
+            if self.dump.accounts.insert(id, account).is_some() {
                 return Err(at.wrong("another account has the same UUID"));
             }
         }
-        self.import.skipped.append(&mut skipped);
-        Ok(accounts)
+        Ok(())
     }
 
-    fn nodes(&self) -> Result<BTreeMap<u32, VaultNode<'static>>> {
-        let mut nodes = BTreeMap::new();
+    fn nodes(&mut self) -> Result<()> {
         for row in self.rows("nodes") {
             let node = At { table: "nodes", row }.node()?;
-            nodes.insert(node.node_id.unwrap_or(0), node);
+            self.nodes.insert(node.node_id.unwrap_or(0), node);
         }
-        if nodes.is_empty() {
-            return Err(whole("has no table of nodes"));
-        }
-        Ok(nodes)
+        if self.nodes.is_empty() { Err(whole("has no table of nodes")) } else { Ok(()) }
     }
 
-    fn refs(&mut self, nodes: &BTreeMap<u32, VaultNode<'static>>) -> Result<Vec<String>> {
-        let mut skipped = Vec::new();
-        let mut refs = BTreeMap::new();
+    fn refs(&mut self) -> Result<()> {
         for row in self.rows("noderefs") {
             let at = At { table: "noderefs", row };
             let (parent, child) = (at.id("parentidx")?, at.id("childidx")?);
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
-            if !nodes.contains_key(&parent) || !nodes.contains_key(&child) {
-                skipped.push(format!("the reference from {parent} to {child}: a node is missing"));
-            } else if let Entry::Vacant(place) = refs.entry((parent, child)) {
-                let line = json!({"ref": {"parent": parent, "child": child, "owner": owner}});
-                place.insert(line.to_string());
-            } else {
-                skipped.push(format!("the reference from {parent} to {child}: a duplicate"));
-            }
+            let known = [parent, child].iter().all(|id| self.nodes.contains_key(id));
+            let problem = match self.dump.refs.entry((parent, child)) {
+                _ if !known => "a node is missing",
+                Entry::Occupied(_) => "a duplicate",
+                Entry::Vacant(place) => {
+                    place.insert(owner);
+                    continue;
+                }
+            };
+            self.skipped.push(format!("the reference from {parent} to {child}: {problem}"));
         }
-        self.import.skipped.append(&mut skipped);
-        Ok(refs.into_values().collect())
+        Ok(())
     }
 
     /// Players are in their own table in dirtsand, and only nodes in moulars.
-    fn players(
-        &mut self,
-        nodes: &BTreeMap<u32, VaultNode<'static>>,
-        accounts: &BTreeMap<Uuid, Vec<String>>,
-    ) -> Result<Vec<String>> {
-        let mut skipped = Vec::new();
-        let mut players = BTreeMap::new();
-        let player_nodes: BTreeMap<_, _> =
-            nodes.iter().filter(|(_, node)| node.node_type == Some(NodeType::Player)).collect();
-        let mut player = |id: u32, account: Uuid, name: String, shape: String, explorer: i64| {
-            if !accounts.contains_key(&account) {
-                skipped.push(format!("player {id} ({name}): its account is missing"));
-            } else if let Some(node) = player_nodes.get(&id) {
-                let created = node.create_time.unwrap_or(0);
-                let account = account.to_string();
-                let explorer = u32::from(explorer != 0);
-                let line = json!({"player": {
-                    "id": id,
-                    "account": account,
-                    "name": name,
-                    "shape": shape,
-                    "explorer": explorer,
-                    "created": created,
-                }});
-                players.insert(id, line.to_string());
-            } else {
-                skipped.push(format!("player {id} ({name}): it has no node"));
-            }
-        };
+    fn players(&mut self) -> Result<()> {
         if self.tables.contains_key("players") {
             for row in self.rows("players") {
                 let at = At { table: "players", row };
@@ -295,55 +287,73 @@ impl Importer<'_> {
                 let name = at.text("playername")?.unwrap_or_default();
                 let shape = at.text("avatarshape")?.unwrap_or_default();
                 let explorer = at.number("explorer")?.unwrap_or(1);
-                player(at.id("playeridx")?, account, name, shape, explorer);
+                self.player(at.id("playeridx")?, account, name, shape, explorer);
             }
         } else {
-            for (id, node) in &player_nodes {
-                let text = |text: &Option<TermStr<'_>>| {
-                    text.as_ref().map(TermStr::to_text).unwrap_or_default()
-                };
-                let (name, shape) = (text(&node.istring64_1), text(&node.string64_1));
-                let explorer = node.int32_2.unwrap_or(1).into();
-                player(**id, node.uuid_1.unwrap_or(Uuid::ZERO), name, shape, explorer);
+            let is_player = |node: &VaultNode<'_>| node.node_type == Some(NodeType::Player);
+            let nodes = self.nodes.iter().filter(|(_, node)| is_player(node));
+            let player = |(id, node): (&u32, &VaultNode<'_>)| {
+                let [name, shape] = [&node.istring64_1, &node.string64_1]
+                    .map(|text| text.as_ref().map(TermStr::to_text).unwrap_or_default());
+                let account = node.uuid_1.unwrap_or(Uuid::ZERO);
+                (*id, account, name, shape, node.int32_2.unwrap_or(1).into())
+            };
+            for (id, account, name, shape, explorer) in nodes.map(player).collect::<Vec<_>>() {
+                self.player(id, account, name, shape, explorer);
             }
         }
-        for id in player_nodes.keys().filter(|id| !players.contains_key(**id)) {
-            skipped.push(format!("player {id}: no account owns it; only its node is kept"));
+        for (id, node) in &self.nodes {
+            if node.node_type == Some(NodeType::Player) && !self.dump.players.contains_key(id) {
+                let text = format!("player {id}: no account owns it; only its node is kept");
+                self.skipped.push(text);
+            }
         }
-        self.import.skipped.append(&mut skipped);
-        Ok(players.into_values().collect())
+        Ok(())
     }
 
-    fn scores(&mut self) -> Result<(Vec<String>, u32)> {
-        let mut skipped = Vec::new();
-        let mut lines = Vec::new();
-        let (mut seen, mut next) = (BTreeSet::new(), 1);
+    fn player(&mut self, id: u32, account: Uuid, name: String, shape: String, explorer: i64) {
+        let node = self.nodes.get(&id).filter(|node| node.node_type == Some(NodeType::Player));
+        let problem = match node {
+            _ if !self.dump.accounts.contains_key(&account) => "its account is missing",
+            None => "it has no node",
+            Some(node) => {
+                let created = node.create_time.unwrap_or(0);
+                let (account, explorer) = (account.to_string(), u32::from(explorer != 0));
+                if !is_player_name(&name) {
+                    // The player is kept: an operator can rename it.
+                    self.skipped.push(format!(
+                        "player {id}: chat under the name {name:?}; a name {NAME_RULE}; rename it \
+                         with `worldwire uru player rename {id} NAME`"
+                    ));
+                }
+                let line = PlayerLine { id, account, name, shape, explorer, created };
+                self.dump.players.insert(id, line);
+                return;
+            }
+        };
+        self.skipped.push(format!("player {id} ({name}): {problem}"));
+    }
+
+    fn scores(&mut self) -> Result<()> {
+        let mut seen = HashSet::new();
         for row in self.rows("scores") {
             let at = At { table: "scores", row };
             let id = at.id("idx")?;
-            next = next.max(id.saturating_add(1));
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
             let name = at.text("name")?.unwrap_or_default();
             if !seen.insert((owner, name.clone())) {
-                skipped.push(format!("score {id}: {owner} has another score named {name}"));
+                let text = format!("score {id}: {owner} has another score named {name}");
+                self.skipped.push(text);
                 continue;
             }
             let value = at.number("points")?.unwrap_or(0);
             let value = i32::try_from(value).map_err(|_| at.wrong("points must have 32 bits"))?;
             let kind = at.unsigned("type")?.unwrap_or(0);
             let created = at.unsigned("createtime")?.unwrap_or(0);
-            let line = json!({"score": {
-                "id": id,
-                "owner": owner,
-                "name": name,
-                "kind": kind,
-                "value": value,
-                "created": created,
-            }});
-            lines.push(line.to_string());
+            let score = ScoreRow { id, owner, name, kind, value, created };
+            self.dump.scores.insert(id, score);
         }
-        self.import.skipped.append(&mut skipped);
-        Ok((lines, next))
+        Ok(())
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<Tables> {
 /// Statements that replace all rows in dirtsand's database in one transaction.
 pub(super) fn write(rows: &Rows) -> String {
     let mut out = String::from(HEAD);
-    let names: Vec<_> = rows.tables.iter().map(|filled| filled.table.dirtsand).collect();
+    let names: Vec<_> = rows.tables.iter().map(|filled| filled.table.name).collect();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "TRUNCATE {};", names.join(", "));
     for filled in &rows.tables {
@@ -41,18 +41,18 @@ pub(super) fn write(rows: &Rows) -> String {
             "idx" => name.to_owned(),
             name => format!("\"{name}\""),
         };
-        let columns = filled.table.columns[0].split(' ').map(quoted);
+        let columns = filled.table.columns().map(quoted);
         let columns = columns.collect::<Vec<_>>().join(", ");
-        let _ = writeln!(out, "\n-- {}", filled.table.dirtsand);
+        let _ = writeln!(out, "\n-- {}", filled.table.name);
         for row in &filled.rows {
             let values: Vec<_> = row.iter().map(literal).collect();
-            let (table, values) = (filled.table.dirtsand, values.join(", "));
+            let (table, values) = (filled.table.name, values.join(", "));
             let _ = writeln!(out, "INSERT INTO {table} ({columns}) VALUES ({values});");
         }
     }
     out.push('\n');
     for filled in &rows.tables {
-        let sequence = filled.table.dirtsand.replacen("\"", "", 2).replacen('.', ".\"", 1);
+        let sequence = filled.table.name.replacen("\"", "", 2).replacen('.', ".\"", 1);
         next(&mut out, &format!("{sequence}_idx_seq\""), filled.next);
     }
     next(&mut out, "game.\"AgeSeqNumber\"", rows.last_age.saturating_add(1));

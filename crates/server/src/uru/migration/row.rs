@@ -7,7 +7,32 @@ use worldwire_core::json::Json;
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
-use super::{Cell, MigrationError, Result, Row, text_order};
+use super::{Cell, MigrationError, Result, Row, plain, text_order};
+
+/// Calls a macro with all fields of a node except its number, their columns in dirtsand's database
+/// and the types of these.
+macro_rules! node_columns {
+    ($use:ident) => {
+        $use! {
+            create_time "CreateTime" unsigned, modify_time "ModifyTime" unsigned,
+            create_age_name "CreateAgeName" string, create_age_uuid "CreateAgeUuid" uuid,
+            creator_acct "CreatorUuid" uuid, creator_id "CreatorIdx" unsigned,
+            node_type "NodeType" kind,
+            int32_1 "Int32_1" signed, int32_2 "Int32_2" signed,
+            int32_3 "Int32_3" signed, int32_4 "Int32_4" signed,
+            uint32_1 "Uint32_1" unsigned, uint32_2 "Uint32_2" unsigned,
+            uint32_3 "Uint32_3" unsigned, uint32_4 "Uint32_4" unsigned,
+            uuid_1 "Uuid_1" uuid, uuid_2 "Uuid_2" uuid, uuid_3 "Uuid_3" uuid, uuid_4 "Uuid_4" uuid,
+            string64_1 "String64_1" string, string64_2 "String64_2" string,
+            string64_3 "String64_3" string, string64_4 "String64_4" string,
+            string64_5 "String64_5" string, string64_6 "String64_6" string,
+            istring64_1 "IString64_1" string, istring64_2 "IString64_2" string,
+            text_1 "Text_1" string, text_2 "Text_2" string,
+            blob_1 "Blob_1" blob, blob_2 "Blob_2" blob
+        }
+    };
+}
+pub(super) use node_columns;
 
 /// A row, with its table for errors.
 pub(super) struct At<'r> {
@@ -102,44 +127,25 @@ impl At<'_> {
         }
     }
 
+    fn string(&self, column: &str) -> Result<Option<TermStr<'static>>> {
+        Ok(self.text(column)?.map(|text| TermStr::from(&*text)))
+    }
+
+    fn kind(&self, column: &str) -> Result<Option<NodeType>> {
+        let kind = self.unsigned(column)?.ok_or_else(|| self.misfit(column, "a type"))?;
+        Ok(Some(NodeType(kind)))
+    }
+
     /// A vault node. NULL becomes an absent field, which differs from zero.
     pub(super) fn node(&self) -> Result<VaultNode<'static>> {
-        let string =
-            |column| Ok::<_, MigrationError>(self.text(column)?.map(|text| TermStr::from(&*text)));
-        let kind = self.unsigned("nodetype")?.ok_or_else(|| self.misfit("nodetype", "a type"))?;
-        Ok(VaultNode {
-            node_id: Some(self.id("idx")?),
-            create_time: self.unsigned("createtime")?,
-            modify_time: self.unsigned("modifytime")?,
-            create_age_name: string("createagename")?,
-            create_age_uuid: self.uuid("createageuuid")?,
-            creator_acct: self.uuid("creatoruuid")?,
-            creator_id: self.unsigned("creatoridx")?,
-            node_type: Some(NodeType(kind)),
-            int32_1: self.signed("int321")?,
-            int32_2: self.signed("int322")?,
-            int32_3: self.signed("int323")?,
-            int32_4: self.signed("int324")?,
-            uint32_1: self.unsigned("uint321")?,
-            uint32_2: self.unsigned("uint322")?,
-            uint32_3: self.unsigned("uint323")?,
-            uint32_4: self.unsigned("uint324")?,
-            uuid_1: self.uuid("uuid1")?,
-            uuid_2: self.uuid("uuid2")?,
-            uuid_3: self.uuid("uuid3")?,
-            uuid_4: self.uuid("uuid4")?,
-            string64_1: string("string641")?,
-            string64_2: string("string642")?,
-            string64_3: string("string643")?,
-            string64_4: string("string644")?,
-            string64_5: string("string645")?,
-            string64_6: string("string646")?,
-            istring64_1: string("istring641")?,
-            istring64_2: string("istring642")?,
-            text_1: string("text1")?,
-            text_2: string("text2")?,
-            blob_1: self.blob("blob1")?,
-            blob_2: self.blob("blob2")?,
-        })
+        macro_rules! node {
+            ($($field:ident $column:literal $read:ident),*) => {
+                VaultNode {
+                    node_id: Some(self.id("idx")?),
+                    $($field: self.$read(&plain($column))?),*
+                }
+            };
+        }
+        Ok(node_columns!(node))
     }
 }

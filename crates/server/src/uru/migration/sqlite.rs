@@ -61,9 +61,9 @@ pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
     let made = raw_sql(include_str!("moulars.sql")).execute(&mut *transaction).await;
     made.map_err(failed)?;
     for Filled { table, rows, next } in tables {
-        let names: Vec<_> = table.columns[1].split(' ').collect();
+        let names: Vec<_> = table.moulars_columns().collect();
         let places: Vec<_> = (1..=names.len()).map(|number| format!("?{number}")).collect();
-        let (name, names, places) = (table.moulars, names.join(", "), places.join(", "));
+        let (name, names, places) = (table.moulars_name(), names.join(", "), places.join(", "));
         // The statement is built from constants only.
         let insert = format!("INSERT INTO {name} ({names}) VALUES ({places})");
         for row in rows {
@@ -80,7 +80,7 @@ pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
             insert.execute(&mut *transaction).await.map_err(failed)?;
         }
         let sequence = query("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)");
-        let forget = query("DELETE FROM sqlite_sequence WHERE name = ?1").bind(name);
+        let forget = query("DELETE FROM sqlite_sequence WHERE name = ?1").bind(name.clone());
         forget.execute(&mut *transaction).await.map_err(failed)?;
         let sequence = sequence.bind(name).bind(i64::from(*next) - 1);
         sequence.execute(&mut *transaction).await.map_err(failed)?;

@@ -32,8 +32,14 @@
 //!
 //! * the age is public;
 //! * the player owns it, is in it, or is on its list CanVisit;
+//! * the player is in the same age as one of its owners, or both were within five minutes;
 //! * the age has no owners, and it either has no parent age, or the player may enter the parent;
 //! * the operator has opened all ages.
+//!
+//! A player who shares a book sends the other client a `plLinkToAgeMsg` through the age, and clients
+//! do not record in the vault who was offered what. But the two players must be in one age for it, so
+//! being with an owner counts as an invitation. It lasts five minutes, because either client may
+//! leave the age before the other one asks for the new age.
 //!
 //! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the
 //! receiver.
@@ -44,9 +50,10 @@ use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
-use super::content::{AgeInfo, Entry, decode, folder};
+use super::content::{AgeInfo, Entry, Facts, decode, folder};
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
+use super::trees::PLAYER_LISTS;
 
 /// The standing in an age that a change requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,34 +72,6 @@ const MAX_AGES: usize = 8;
 const VISIT: i32 = 4;
 const UNVISIT: i32 = 5;
 
-/// The lists that the server creates below a node of this type.
-const fn standard_lists(kind: NodeType) -> &'static [i32] {
-    match kind {
-        NodeType::Player => &[
-            folder::INBOX,
-            folder::JOURNALS,
-            folder::CHRONICLE,
-            folder::OUTFIT,
-            folder::CLOSET,
-            folder::INVITES,
-            folder::BUDDIES,
-            folder::IGNORED,
-            folder::KNOWN,
-            folder::VISITED_AGES,
-            folder::OWNED_AGES,
-        ],
-        NodeType::Age => &[
-            folder::CHRONICLE,
-            folder::KNOWN,
-            folder::SUB_AGES,
-            folder::DEVICES,
-            folder::OWNED_AGES,
-        ],
-        NodeType::AgeInfo => &[folder::CAN_VISIT, folder::OWNERS, folder::CHILD_AGES],
-        _ => &[],
-    }
-}
-
 const fn is_root(kind: NodeType) -> bool {
     matches!(kind, NodeType::Player | NodeType::Age | NodeType::AgeInfo)
 }
@@ -101,7 +80,18 @@ const fn is_root(kind: NodeType) -> bool {
 fn is_standard(above: &Entry, below: &Entry) -> bool {
     match (above.kind, below.list()) {
         (NodeType::AgeInfo, None) => below.kind == NodeType::SDL,
-        (kind, Some(list)) => standard_lists(kind).contains(&list),
+        (NodeType::Player, Some(list)) => PLAYER_LISTS.iter().any(|(_, one)| *one == list),
+        (NodeType::Age, Some(list)) => matches!(
+            list,
+            folder::CHRONICLE
+                | folder::KNOWN
+                | folder::SUB_AGES
+                | folder::DEVICES
+                | folder::OWNED_AGES
+        ),
+        (NodeType::AgeInfo, Some(list)) => {
+            matches!(list, folder::CAN_VISIT | folder::OWNERS | folder::CHILD_AGES)
+        }
         _ => false,
     }
 }
@@ -253,6 +243,7 @@ impl VaultState {
                 || self.is_present(session, age)
                 || session.made.contains(&info)
                 || self.is_listed(session.player, info, folder::CAN_VISIT)
+                || self.config().sharing && self.is_with_owner(session, age, info)
             {
                 return true;
             }
@@ -352,6 +343,24 @@ impl VaultState {
             NodeType::Age => self.graph().child(age, NodeType::AgeInfo, None),
             _ => Some(age),
         }
+    }
+
+    /// Whether a player and an owner of an age are in the same age, or were a moment ago. Having been
+    /// in the age itself does not count, so that its owner can keep a player out.
+    fn is_with_owner(&self, session: &Session, age: u32, info: u32) -> bool {
+        let now = self.now();
+        let owners = self.owners_list(info).into_iter();
+        owners.flat_map(|list| self.graph().children(list)).any(|entry| {
+            let owner = match self.graph().get(entry).map(|entry| &entry.facts) {
+                Some(Facts::PlayerInfo { player, .. }) => self.connection_of(*player),
+                _ => None,
+            };
+            let owner = owner.and_then(|connection| self.sessions().get(&connection));
+            owner.is_some_and(|owner| {
+                let together = |place| owner.places(now).any(|other| other == place);
+                session.places(now).any(|place| place != age && together(place))
+            })
+        })
     }
 
     fn has_owners(&self, info: u32) -> bool {

@@ -236,7 +236,7 @@ pub(in crate::uru) async fn load(
         };
         Ok((sdl, state.read_settings(&name)?, state.object_states(instance)))
     };
-    let ((sdl, settings, nodes), _) = vault.call(None, None, find).await?;
+    let (sdl, settings, nodes) = vault.operate(None, find).await?;
     let mut stored = StoredStates { sdl, settings, ..StoredStates::default() };
     for some in nodes.chunks(AT_ONCE) {
         let some = some.to_vec();
@@ -245,7 +245,7 @@ pub(in crate::uru) async fn load(
             let contents = some.iter().map(|node| Ok((*node, state.content(*node)?)));
             contents.collect::<Outcome<Vec<_>>>()
         };
-        for (id, content) in vault.call(None, None, read).await?.0 {
+        for (id, content) in vault.operate(None, read).await? {
             let Some((key, object, blob)) = object_state(&content) else {
                 tracing::warn!(node = id, "cannot decode a stored state of an object");
                 continue;
@@ -267,7 +267,7 @@ fn object_state(content: &[u8]) -> Option<(StateKey, Uoid<'static>, Vec<u8>)> {
 
 /// Reads an age's own state.
 pub(in crate::uru) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
-    Ok(vault.call(None, Some(node), move |state| state.blob_of(node)).await?.0)
+    vault.operate(Some(node), move |state| state.blob_of(node)).await
 }
 
 impl Vault {
@@ -275,7 +275,7 @@ impl Vault {
     /// with that name.
     pub async fn age_settings(&self, name: &str) -> Result<Option<Vec<u8>>, NetError> {
         let name = name.to_owned();
-        Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
+        self.operate(None, move |state| state.read_settings(&name)).await
     }
 
     /// Sets the settings for all instances of an age, and tells the running ones. A variable
@@ -283,8 +283,7 @@ impl Vault {
     /// [`NetError::InvalidParameter`] if the name or the state is too long.
     pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
         let name = name.to_owned();
-        let set = move |vault: &mut VaultState| vault.set_settings(&name, &state);
-        self.call(None, None, set).await.map(|((), _)| ())
+        self.operate(None, move |vault| vault.set_settings(&name, &state)).await
     }
 }
 
@@ -299,7 +298,7 @@ pub(in crate::uru) async fn save_age(
         let blob_1 = Some(NodeBlob::new(blob.clone()));
         state.change_node(node, Some(revision), VaultNode { blob_1, ..VaultNode::default() })
     };
-    vault.call(None, Some(node), save).await.map(|((), _)| ())
+    vault.operate(Some(node), save).await
 }
 
 /// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States
@@ -320,7 +319,7 @@ pub(in crate::uru) async fn save_objects(
             });
             places.collect::<Outcome<Vec<_>>>()
         };
-        let (saved, _) = vault.call(None, None, save).await?;
+        let saved = vault.operate(None, save).await?;
         places.extend(some.iter().map(|change| change.key.clone()).zip(saved));
     }
     Ok(places)
@@ -351,13 +350,13 @@ pub(in crate::uru) async fn player_of(
             is_admin: session.is_admin(),
         }))
     };
-    Ok(vault.call(None, None, find).await?.0)
+    vault.operate(None, find).await
 }
 
 /// Records that a player has left an age.
 pub(in crate::uru) async fn left(vault: &Vault, auth: u64, age: u32) {
     let left = move |state: &mut VaultState| state.left_age(ConnectionId(auth), age);
-    if let Err(error) = vault.call(None, None, left).await {
+    if let Err(error) = vault.operate(None, left).await {
         tracing::debug!(?error, age, "cannot record that a player has left an age");
     }
 }

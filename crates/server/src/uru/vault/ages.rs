@@ -7,9 +7,9 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
 use super::content::{Facts, decode};
-use super::session::{Outcome, Session};
+use super::session::Outcome;
 use super::steps::VaultState;
-use super::trees::{AgeNodes, NewAge, text};
+use super::trees::{AgeNodes, text};
 
 /// The fields of `VaultInitAgeRequest`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -118,17 +118,7 @@ impl VaultState {
         if !session.is_admin() {
             self.check_room(session.player, NODES_OF_AGE)?;
         }
-        let nodes = self.make_age(&NewAge {
-            instance,
-            parent: new.parent,
-            filename: &new.filename,
-            instance_name: &new.instance_name,
-            user_name: &new.user_name,
-            description: &new.description,
-            sequence,
-            language: new.language,
-            public: false,
-        })?;
+        let nodes = self.make_age(&InitAge { instance, sequence, ..new.clone() }, false)?;
         self.count_built(session.player, NODES_OF_AGE);
         if session.made.len() == MAX_MADE {
             session.made.remove(0);
@@ -181,7 +171,7 @@ impl VaultState {
         }
         if session.player != 0 {
             let player = session.player;
-            self.put_session(connection, Some(Session { age, ..session }));
+            self.put_session(connection, Some(session.moved_to(age, self.now())));
             self.show_player(player, true, &place, instance)?;
         }
         Ok(AgeFound { age, instance })

@@ -61,9 +61,8 @@ impl Vault {
     pub async fn clear_states(&self, age: u32, own_state: bool) -> Result<Cleared, ClearError> {
         let begun = Instant::now();
         loop {
-            let clear = move |state: &mut VaultState| state.clear_states(age, own_state);
-            let (clearing, _) = self.call(None, None, clear).await.map_err(ClearError::Vault)?;
-            match clearing {
+            let clearing = self.operate(None, move |state| state.clear_states(age, own_state));
+            match clearing.await.map_err(ClearError::Vault)? {
                 Clearing::Done(cleared) => return Ok(cleared),
                 Clearing::Occupied(players) => return Err(ClearError::Occupied(players)),
                 Clearing::Running if begun.elapsed() > PATIENCE => return Err(ClearError::Running),

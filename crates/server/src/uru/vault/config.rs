@@ -41,7 +41,11 @@ pub struct VaultConfig {
     pub any_temporary_age: bool,
     /// Whether players may enter any age in the vault that they know. Default false.
     pub open_ages: bool,
-    /// The maximum number of nodes that one player may create. Default 20,000; 0 for no limit.
+    /// Whether players may enter an age while they are with one of its owners, or shortly after, so
+    /// that books can be shared. Default true.
+    pub sharing: bool,
+    /// The maximum number of nodes that one player may create. Nodes that are in no tree count
+    /// separately, up to the same number. Default 20,000; 0 for no limit.
     pub max_nodes: usize,
     /// Nodes in a player's inbox beyond which others cannot send more. Default 500; 0 for no limit.
     pub max_in_inbox: usize,
@@ -115,6 +119,7 @@ impl Default for VaultConfig {
             temporary_ages: vec![text("StartUp"), text("AvatarCustomization")],
             any_temporary_age: false,
             open_ages: false,
+            sharing: true,
             max_nodes: 20_000,
             max_in_inbox: 500,
             cache_bytes: 64 << 20,

@@ -22,6 +22,7 @@ pub(crate) mod folder {
     pub(crate) const CHRONICLE: i32 = 6;
     pub(crate) const OUTFIT: i32 = 7;
     pub(crate) const SUB_AGES: i32 = 9;
+    pub(crate) const ALL_PLAYERS: i32 = 12;
     pub(crate) const JOURNALS: i32 = 14;
     pub(crate) const DEVICES: i32 = 15;
     pub(crate) const CAN_VISIT: i32 = 18;
@@ -58,7 +59,8 @@ pub(crate) fn node_json(content: &[u8]) -> String {
     out
 }
 
-/// Calls a macro with all fields that can be compared and changed, and their bits.
+/// Calls a macro with all fields that can be compared and changed, and their bits, except IStrings,
+/// which are compared without case.
 macro_rules! with_fields {
     ($use:ident, $($arguments:expr),*) => {
         $use! { $($arguments),*;
@@ -67,8 +69,7 @@ macro_rules! with_fields {
             12 uint32_1, 13 uint32_2, 14 uint32_3, 15 uint32_4,
             16 uuid_1, 17 uuid_2, 18 uuid_3, 19 uuid_4,
             20 string64_1, 21 string64_2, 22 string64_3, 23 string64_4, 24 string64_5,
-            25 string64_6, 26 istring64_1, 27 istring64_2, 28 text_1, 29 text_2,
-            30 blob_1, 31 blob_2
+            25 string64_6, 28 text_1, 29 text_2, 30 blob_1, 31 blob_2
         }
     };
 }
@@ -81,23 +82,16 @@ pub(crate) fn overlay<'d>(node: &mut VaultNode<'d>, change: VaultNode<'d>) {
         };
     }
     with_fields!(replace, node, change);
+    replace!(node, change; 26 istring64_1, 27 istring64_2);
 }
 
 /// Whether any text contains a zero unit.
 pub(crate) fn has_inner_zero(node: &VaultNode<'_>) -> bool {
-    let texts = [
-        &node.create_age_name,
-        &node.string64_1,
-        &node.string64_2,
-        &node.string64_3,
-        &node.string64_4,
-        &node.string64_5,
-        &node.string64_6,
-        &node.istring64_1,
-        &node.istring64_2,
-        &node.text_1,
-        &node.text_2,
-    ];
+    macro_rules! fields {
+        ($($field:ident)*) => { [$(&node.$field),*] };
+    }
+    let texts = fields!(create_age_name string64_1 string64_2 string64_3 string64_4 string64_5
+        string64_6 istring64_1 istring64_2 text_1 text_2);
     texts.into_iter().flatten().any(TermStr::has_inner_zero)
 }
 
@@ -115,51 +109,24 @@ impl Keys {
         macro_rules! add {
             ($node:expr, $keys:expr; $($bit:literal $field:ident),*) => {
                 $(if let Some(value) = &$node.$field {
-                    if let 26 | 27 = $bit {
-                        $keys.push(self.folded($bit, value));
-                    } else {
-                        let start = writer.len();
-                        // Decoded and checked values can be encoded.
-                        if value.encode(&mut writer).is_ok() {
-                            let bytes = writer.as_bytes().get(start..).unwrap_or_default();
-                            $keys.push(self.0.hash_one(($bit, bytes)));
-                        }
+                    let start = writer.len();
+                    // Decoded and checked values can be encoded.
+                    if value.encode(&mut writer).is_ok() {
+                        let bytes = writer.as_bytes().get(start..).unwrap_or_default();
+                        $keys.push(self.0.hash_one(($bit, bytes)));
                     }
                 })*
             };
         }
         with_fields!(add, node, keys);
+        for (bit, field) in [(26, &node.istring64_1), (27, &node.istring64_2)] {
+            let hash = |text: &TermStr<'_>| self.0.hash_one((bit, folded_player(&text.to_text())));
+            keys.extend(field.as_ref().map(hash));
+        }
         keys.sort_unstable();
         keys.into_boxed_slice()
     }
-
-    fn folded(&self, bit: u8, value: &impl Text) -> u64 {
-        self.0.hash_one((bit, folded_player(&value.text())))
-    }
 }
-
-/// Lets the macro call `folded` with every type of field. Only IStrings are folded.
-trait Text {
-    fn text(&self) -> String;
-}
-
-impl Text for TermStr<'_> {
-    fn text(&self) -> String {
-        self.to_text()
-    }
-}
-
-macro_rules! no_text {
-    ($($type:ty),*) => {$(
-        impl Text for $type {
-            fn text(&self) -> String {
-                String::new()
-            }
-        }
-    )*};
-}
-
-no_text!(Uuid, u32, i32, NodeType, worldwire_uru::vault::NodeBlob<'_>);
 
 /// The facts about a node that are always in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,6 +198,11 @@ impl Entry {
             keys: keys.of(node),
             facts,
         }
+    }
+
+    /// Whether trees begin at the node.
+    pub(crate) fn is_root(&self) -> bool {
+        matches!(self.kind, NodeType::Player | NodeType::Age | NodeType::System)
     }
 
     /// Whether the node is the PlayerInfo of a player.

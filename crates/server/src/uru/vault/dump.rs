@@ -15,7 +15,7 @@
 //! other dumps are not secret. An account imported without a password cannot log in until an
 //! operator sets one.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ use super::content::{Content, Entry, decode, encode, node_json};
 use super::graph::Graph;
 use super::inspect::{Finding, problems};
 use super::scores::MAX_KIND;
-use super::tables::players::folded_player;
+use crate::store::{RefRow, ScoreRow};
 
 /// A whole vault.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ pub struct Dump {
     pub(crate) nodes: BTreeMap<u32, Content>,
     pub(crate) refs: BTreeMap<(u32, u32), u32>,
     pub(crate) players: BTreeMap<u32, PlayerLine>,
-    pub(crate) scores: BTreeMap<u32, ScoreLine>,
+    pub(crate) scores: BTreeMap<u32, ScoreRow>,
 }
 
 /// A dump that cannot be imported.
@@ -154,36 +154,9 @@ pub enum VaultProblem {
     /// No System node, or several.
     #[error("must have one System node, not {0}")]
     Systems(usize),
-    /// A reference from or to a missing node.
-    #[error("{parent} refers to {child}, but node {missing} does not exist")]
-    MissingNode {
-        /// The upper node.
-        parent: u32,
-        /// The lower node.
-        child: u32,
-        /// The one that is missing.
-        missing: u32,
-    },
-    /// A cycle of references.
-    #[error("node {0} is below itself")]
-    Cycle(u32),
     /// A password for a missing account.
     #[error("there is a password for account {0}, which is missing")]
     PasswordWithoutAccount(Uuid),
-    /// A player without a node.
-    #[error("player {0} has no Player node")]
-    PlayerWithoutNode(u32),
-    /// A player of a missing account.
-    #[error("player {player} belongs to account {account}, which is missing")]
-    PlayerWithoutAccount {
-        /// The player.
-        player: u32,
-        /// The account.
-        account: String,
-    },
-    /// Two players with one name.
-    #[error("two players are called {0:?}")]
-    SameName(String),
     /// Two scores with one owner and name.
     #[error("score {0} has the owner and name of another score")]
     SameScore(u32),
@@ -200,7 +173,7 @@ pub enum VaultProblem {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
-    pub(super) vault: u32,
+    vault: u32,
     pub(crate) next_node: u32,
     pub(crate) next_score: u32,
 }
@@ -218,7 +191,7 @@ struct End {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AccountLine {
-    pub(super) id: String,
+    pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) flags: u32,
     pub(crate) created: u32,
@@ -255,31 +228,12 @@ impl Password {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RefLine {
-    parent: u32,
-    child: u32,
-    owner: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlayerLine {
-    pub(super) id: u32,
+    pub(crate) id: u32,
     pub(crate) account: String,
     pub(crate) name: String,
     pub(crate) shape: String,
     pub(crate) explorer: u32,
-    pub(crate) created: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ScoreLine {
-    pub(super) id: u32,
-    pub(crate) owner: u32,
-    pub(crate) name: String,
-    pub(crate) kind: u32,
-    pub(crate) value: i32,
     pub(crate) created: u32,
 }
 
@@ -288,7 +242,7 @@ const MAX_NEXT: u32 = u32::MAX - 1_000_000;
 
 impl Dump {
     /// The version of the format.
-    pub(super) const VERSION: u32 = 1;
+    const VERSION: u32 = 1;
 
     /// The number of nodes.
     #[must_use]
@@ -306,7 +260,7 @@ impl Dump {
         });
         let nodes = self.nodes.values().map(|content| named("node", &node_json(content)));
         let refs = self.refs.iter().map(|(&(parent, child), &owner)| {
-            named("ref", &line(&RefLine { parent, child, owner }))
+            named("ref", &line(&RefRow { parent, child, owner }))
         });
         let players = self.players.values().map(|one| named("player", &line(one)));
         let scores = self.scores.values().map(|one| named("score", &line(one)));
@@ -315,8 +269,12 @@ impl Dump {
         lines.chain(refs).chain(players).chain(scores).chain(end)
     }
 
-    /// Adds the last line.
-    pub(super) fn finish(mut self) -> Self {
+    /// Completes the first line, whose numbers follow the highest, and the last line.
+    pub(crate) fn finish(mut self) -> Self {
+        let after = |id: Option<&u32>| id.map_or(1, |id| id.saturating_add(1));
+        self.head.vault = Self::VERSION;
+        self.head.next_node = self.head.next_node.max(after(self.nodes.keys().next_back()));
+        self.head.next_score = self.head.next_score.max(after(self.scores.keys().next_back()));
         self.end = self.counts();
         self
     }
@@ -398,7 +356,7 @@ impl Dump {
                 once(self.nodes.insert(id, content).is_some(), format!("node {id}"))
             }
             "ref" => {
-                let RefLine { parent, child, owner } = from_json(json)?;
+                let RefRow { parent, child, owner } = from_json(json)?;
                 let old = self.refs.insert((parent, child), owner).is_some();
                 once(old, format!("the reference from {parent} to {child}"))
             }
@@ -408,7 +366,7 @@ impl Dump {
                 once(self.players.insert(id, one).is_some(), format!("player {id}"))
             }
             "score" => {
-                let one: ScoreLine = from_json(json)?;
+                let one: ScoreRow = from_json(json)?;
                 let id = one.id;
                 if one.kind > MAX_KIND {
                     return Err(LineError::ScoreKind { id, kind: one.kind });
@@ -444,29 +402,10 @@ impl Dump {
             return Err(VaultProblem::Systems(systems));
         }
         for (&(parent, child), &owner) in &self.refs {
-            if let Some(missing) = [parent, child].into_iter().find(|end| !graph.contains(*end)) {
-                return Err(VaultProblem::MissingNode { parent, child, missing });
-            }
             graph.link(parent, child, owner);
-        }
-        if let Some(node) = graph.cycle() {
-            return Err(VaultProblem::Cycle(node));
         }
         if let Some(id) = self.passwords.keys().find(|id| !self.accounts.contains_key(id)) {
             return Err(VaultProblem::PasswordWithoutAccount(*id));
-        }
-        let mut names = HashSet::new();
-        for (id, player) in &self.players {
-            if graph.kind(*id) != Some(NodeType::Player) {
-                return Err(VaultProblem::PlayerWithoutNode(*id));
-            }
-            if !uuid_of(&player.account).is_ok_and(|id| self.accounts.contains_key(&id)) {
-                let account = player.account.clone();
-                return Err(VaultProblem::PlayerWithoutAccount { player: *id, account });
-            }
-            if !names.insert(folded_player(&player.name)) {
-                return Err(VaultProblem::SameName(player.name.clone()));
-            }
         }
         let mut scores = BTreeSet::new();
         for (id, score) in &self.scores {
@@ -474,11 +413,12 @@ impl Dump {
                 return Err(VaultProblem::SameScore(*id));
             }
         }
-        let mut players = self.players.keys().map(|id| (*id, true));
-        match problems(&graph, &mut players).first() {
-            Some(Finding { id, text, .. }) => {
-                Err(VaultProblem::Check { id: *id, text: text.clone() })
-            }
+        let players = self.players.iter().map(|(id, player)| {
+            let account = uuid_of(&player.account);
+            (*id, &*player.name, account.is_ok_and(|id| self.accounts.contains_key(&id)))
+        });
+        match problems(&graph, players).into_iter().next() {
+            Some(Finding { id, text, .. }) => Err(VaultProblem::Check { id, text }),
             None => Ok(()),
         }
     }

@@ -7,21 +7,19 @@ use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::decode;
-use super::dump::{AccountLine, Dump, Head, Password, PlayerLine, ScoreLine, uuid_of};
+use super::dump::{AccountLine, Dump, Password, PlayerLine, uuid_of};
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
 use super::tables::accounts::Account;
 use super::tables::players::Player;
-use super::tables::scores::Score;
 
 impl VaultState {
     /// The whole vault. Password digests can be used like passwords, so they are optional.
     pub(crate) fn dump(&mut self, with_passwords: bool) -> Outcome<Dump> {
         let ids = self.graph().ids();
         self.need(&ids)?;
-        let (next_node, next_score) = self.next_numbers();
         let mut dump = Dump::default();
-        dump.head = Head { vault: Dump::VERSION, next_node, next_score };
+        (dump.head.next_node, dump.head.next_score) = self.next_numbers();
         dump.refs =
             self.graph().refs().map(|(above, below, owner)| ((above, below), owner)).collect();
         for id in ids {
@@ -43,9 +41,7 @@ impl VaultState {
             dump.players.insert(id, line);
         }
         for id in self.scores().ids() {
-            let Some(score) = self.scores().get(id) else { continue };
-            let Score { owner, name, kind, value, created } = score.clone();
-            dump.scores.insert(id, ScoreLine { id, owner, name, kind, value, created });
+            dump.scores.extend(self.scores().get(id).map(|score| (id, score.clone())));
         }
         Ok(dump.finish())
     }
@@ -100,9 +96,8 @@ impl VaultState {
             self.put_player(*id, Some(Player { account, name, shape, explorer, created }));
         }
         let mut next_score = dump.head.next_score;
-        for (id, line) in &dump.scores {
-            let ScoreLine { owner, name, kind, value, created, .. } = line.clone();
-            self.put_score(*id, Some(Score { owner, name, kind, value, created }));
+        for (id, score) in &dump.scores {
+            self.put_score(*id, Some(score.clone()));
             next_score = next_score.max(id.saturating_add(1));
         }
         self.set_next_numbers(next_node, next_score);

@@ -19,15 +19,15 @@ use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
-use super::players::Kicked;
+use super::players::{Kicked, Renamed};
+use super::prune::Pruned;
 use super::session::{ConnectionId, Login, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::tables::players::PlayerSummary;
-use super::tables::scores::ScoreSummary;
 use super::task::{Arrival, Call, Message, Task, VaultError};
 use super::trees::AgeNodes;
 use crate::store::seal::ServerKey;
-use crate::store::{Store, StoreError};
+use crate::store::{ScoreRow, Store, StoreError};
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -75,6 +75,25 @@ impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Vault(..)")
     }
+}
+
+/// A method for each request, run by `$run`. Its future borrows nothing.
+macro_rules! requests {
+    ($run:ident $(
+        $(#[doc = $doc:expr])*
+        $name:ident($($argument:ident: $type:ty),*) -> $result:ty
+            $(, needs $needs:expr)? ; |$state:ident $(, $id:ident)?| $body:expr
+    )*) => {$(
+        $(#[doc = $doc])*
+        pub fn $name(
+            &self,
+            $($argument: $type),*
+        ) -> impl Future<Output = Result<$result, NetError>> + Send + use<> {
+            let needs: Option<u32> = None$(.or(Some($needs)))?;
+            $(let $id = self.id;)?
+            self.$run(needs, move |$state| $body)
+        }
+    )*};
 }
 
 /// The maximum number of queued requests. Beyond that, callers wait.
@@ -152,11 +171,6 @@ impl Vault {
         }
     }
 
-    /// All accounts, by name.
-    pub async fn accounts(&self) -> Result<Vec<AccountSummary>, NetError> {
-        Ok(self.call(None, None, |state| Ok(state.list_accounts())).await?.0)
-    }
-
     /// Creates an account.
     ///
     /// # Errors
@@ -169,29 +183,27 @@ impl Vault {
         flags: AccountFlags,
     ) -> Result<PasswordSet, NetError> {
         let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
-        let add = move |state: &mut VaultState| state.add_account(&name, &password, flags);
-        Ok(self.call(None, None, add).await?.0)
+        self.operate(None, move |state| state.add_account(&name, &password, flags)).await
     }
 
     /// Changes an account's password. Fails with [`NetError::AccountNotFound`].
     pub async fn set_password(&self, name: &str, password: &str) -> Result<PasswordSet, NetError> {
         let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
-        let set = move |state: &mut VaultState| state.set_password(&name, &password);
-        Ok(self.call(None, None, set).await?.0)
+        self.operate(None, move |state| state.set_password(&name, &password)).await
     }
 
     /// Bans an account and ends its sessions, or lifts its ban. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn ban_account(&self, name: &str, banned: bool) -> Result<Uuid, NetError> {
         let name = name.to_owned();
-        Ok(self.call(None, None, move |state| state.ban_account(&name, banned)).await?.0)
+        self.operate(None, move |state| state.ban_account(&name, banned)).await
     }
 
     /// Ends the sessions of an account, and deletes it and its players. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
         let name = name.to_owned();
-        Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
+        self.operate(None, move |state| state.delete_account(&name)).await
     }
 
     /// Ends the session of a player, given by number or name, or all sessions of an account.
@@ -203,76 +215,103 @@ impl Vault {
     /// [`NetError::PlayerNotFound`] if there is no such session.
     pub async fn kick(&self, who: &str) -> Result<Vec<Kicked>, NetError> {
         let who = who.to_owned();
-        Ok(self.call(None, None, move |state| state.kick_by_name(&who)).await?.0)
+        self.operate(None, move |state| state.kick_by_name(&who)).await
     }
 
-    /// The tree below a node (by default the System node), down to a depth. Fails with
-    /// [`NetError::VaultNodeNotFound`].
-    pub async fn tree(&self, root: Option<u32>, depth: u32) -> Result<Vec<TreeLine>, NetError> {
-        Ok(self.call(None, None, move |state| state.tree(root, depth)).await?.0)
+    /// Renames a player, given by number or name, everywhere, and notifies all sessions that watch
+    /// it. A player who is online keeps the old name in its age until it logs in again.
+    ///
+    /// # Errors
+    /// [`NetError::PlayerNotFound`]; [`NetError::PlayerNameInvalid`] for a name that no player may
+    /// have; [`NetError::PlayerAlreadyExists`] if another player has the name.
+    pub async fn rename_player(&self, who: &str, name: &str) -> Result<Renamed, NetError> {
+        let (who, name) = (who.to_owned(), name.to_owned());
+        self.operate(None, move |state| state.rename_player(&who, &name)).await
     }
 
     /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case.
     /// Only a name can match several nodes.
     pub async fn nodes_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
         let word = word.to_owned();
-        Ok(self.call(None, None, move |state| state.nodes_called(&word)).await?.0)
+        self.operate(None, move |state| state.nodes_called(&word)).await
     }
 
     /// The Age nodes with a number, an instance, or a name: the filename, the instance's name, or
     /// the name that players see.
     pub async fn ages_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
         let word = word.to_owned();
-        Ok(self.call(None, None, move |state| state.ages_called(&word)).await?.0)
+        self.operate(None, move |state| state.ages_called(&word)).await
     }
 
-    /// The fields of a node, as JSON. Fails with [`NetError::VaultNodeNotFound`].
-    pub async fn show(&self, node: u32) -> Result<Json, NetError> {
-        Ok(self.call(None, Some(node), move |state| state.show(node)).await?.0)
+    requests! { operate
+        /// All accounts, by name.
+        accounts() -> Vec<AccountSummary>;
+            |state| Ok(state.list_accounts())
+
+        /// The tree below a node (by default the System node), down to a depth. Fails with
+        /// [`NetError::VaultNodeNotFound`].
+        tree(root: Option<u32>, depth: u32) -> Vec<TreeLine>;
+            |state| state.tree(root, depth)
+
+        /// The fields of a node, as JSON. Fails with [`NetError::VaultNodeNotFound`].
+        show(node: u32) -> Json, needs node;
+            |state| state.show(node)
+
+        /// The nodes with all fields of a template. Fails with [`NetError::InvalidParameter`] for a
+        /// template without fields.
+        find(template: VaultNode<'static>) -> Vec<u32>;
+            |state| state.search(&template)
+
+        /// Changes fields of a node, and notifies all sessions that watch it.
+        ///
+        /// # Errors
+        /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too
+        /// long; [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it
+        /// creates a node, the names of players, and the fields by which ages are found.
+        set(node: u32, fields: VaultNode<'static>) -> (), needs node;
+            |state| state.set_fields(node, &fields)
+
+        /// Checks the vault for damaged nodes, cycles, dangling references, players without nodes,
+        /// and players with the same name. All other requests wait.
+        check() -> Vec<Finding>;
+            |state| state.check()
+
+        /// Removes nodes that are in no tree, in one transaction; with `dry`, only counts them. All
+        /// other requests wait. Nodes of players who are online, and nodes that changed within the
+        /// last hour, stay.
+        prune(dry: bool) -> Pruned;
+            |state| state.prune(dry)
+
+        /// A consistent copy of the whole vault. All other requests wait.
+        export() -> Dump;
+            |state| state.dump(false)
+
+        /// The whole vault with password digests, for another server. They can be used like
+        /// passwords.
+        export_with_passwords() -> Dump;
+            |state| state.dump(true)
+
+        /// Replaces the whole vault, except existing accounts, in one transaction.
+        ///
+        /// # Errors
+        /// [`NetError::LoggedInElsewhere`] while anybody is logged in or an age is running, or if
+        /// there are players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an
+        /// imported account has the name of an existing one.
+        import(dump: Dump, replace: bool) -> ();
+            |state| state.restore(&dump, replace)
     }
 
-    /// The nodes with all fields of a template. Fails with [`NetError::InvalidParameter`] for a
-    /// template without fields.
-    pub async fn find(&self, template: VaultNode<'static>) -> Result<Vec<u32>, NetError> {
-        Ok(self.call(None, None, move |state| state.search(&template)).await?.0)
-    }
-
-    /// Changes fields of a node, and notifies all sessions that watch it.
-    ///
-    /// # Errors
-    /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long;
-    /// [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it creates a
-    /// node, the names of players, and the fields by which ages are found.
-    pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
-        let set = move |state: &mut VaultState| state.set_fields(node, &fields);
-        self.call(None, Some(node), set).await.map(|((), _)| ())
-    }
-
-    /// Checks the vault for damaged nodes, cycles, dangling references, players without nodes, and
-    /// players with the same name. All other requests wait.
-    pub async fn check(&self) -> Result<Vec<Finding>, NetError> {
-        Ok(self.call(None, None, VaultState::check).await?.0)
-    }
-
-    /// A consistent copy of the whole vault. All other requests wait.
-    pub async fn export(&self) -> Result<Dump, NetError> {
-        Ok(self.call(None, None, |state| state.dump(false)).await?.0)
-    }
-
-    /// The whole vault with password digests, for another server. They can be used like passwords.
-    pub async fn export_with_passwords(&self) -> Result<Dump, NetError> {
-        Ok(self.call(None, None, |state| state.dump(true)).await?.0)
-    }
-
-    /// Replaces the whole vault, except existing accounts, in one transaction.
-    ///
-    /// # Errors
-    /// [`NetError::LoggedInElsewhere`] while anybody is logged in or an age is running, or if there
-    /// are players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an imported
-    /// account has the name of an existing one.
-    pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
-        let restore = move |state: &mut VaultState| state.restore(&dump, replace);
-        self.call(None, None, restore).await.map(|((), _)| ())
+    /// Runs a request that belongs to no session.
+    pub(crate) fn operate<T: Send + 'static, R>(
+        &self,
+        needs: Option<u32>,
+        request: R,
+    ) -> impl Future<Output = Result<T, NetError>> + Send + use<T, R>
+    where
+        R: FnMut(&mut VaultState) -> Outcome<T> + Send + 'static,
+    {
+        let vault = self.clone();
+        async move { Ok(vault.call(None, needs, request).await?.0) }
     }
 
     /// Runs a request, and returns its result after the commit, with the number of notices that
@@ -311,27 +350,8 @@ impl Drop for Connection {
     }
 }
 
-/// A method for each request. Its future borrows nothing.
-macro_rules! requests {
-    ($(
-        $(#[doc = $doc:expr])*
-        $name:ident($($argument:ident: $type:ty),*) -> $result:ty
-            $(, needs $needs:expr)? ; |$state:ident, $id:ident| $body:expr
-    )*) => {$(
-        $(#[doc = $doc])*
-        pub fn $name(
-            &self,
-            $($argument: $type),*
-        ) -> impl Future<Output = Result<$result, NetError>> + Send + use<> {
-            let needs: Option<u32> = None$(.or(Some($needs)))?;
-            let $id = self.id;
-            self.request(needs, move |$state| $body)
-        }
-    )*};
-}
-
 impl Connection {
-    requests! {
+    requests! { request
         /// `AcctLoginRequest`. The result may be
         /// [`TooManyFailedLogins`](NetError::TooManyFailedLogins),
         /// [`AuthenticationFailed`](NetError::AuthenticationFailed),
@@ -419,7 +439,7 @@ impl Connection {
             |state, id| state.create_score(id, owner, &name, kind, value)
 
         /// `ScoreGetScores`. Returns at most one score.
-        get_scores(owner: u32, name: String) -> Vec<ScoreSummary>;
+        get_scores(owner: u32, name: String) -> Vec<ScoreRow>;
             |state, id| state.get_scores(id, owner, &name)
 
         /// `ScoreAddPoints`.
@@ -435,7 +455,7 @@ impl Connection {
             |state, id| state.set_points(id, score, points)
 
         /// `ScoreGetHighScores`, with owner (0 for all), maximum number, and name.
-        high_scores(owner: u32, most: u32, name: String) -> Vec<ScoreSummary>;
+        high_scores(owner: u32, most: u32, name: String) -> Vec<ScoreRow>;
             |state, id| state.high_scores(id, owner, most, &name)
     }
 

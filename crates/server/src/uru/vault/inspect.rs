@@ -1,6 +1,5 @@
 //! Requests of operators: viewing, changing and checking nodes.
 
-use std::collections::hash_map::Entry as Entered;
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
@@ -8,10 +7,10 @@ use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::age_states::stands_alone;
 use super::content::{Entry, Facts, decode, folder, node_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
+use super::players::{NAME_RULE, is_player_name};
 use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
@@ -37,6 +36,8 @@ pub struct TreeLine {
 pub struct Finding {
     /// Whether it is a problem, or only information.
     pub problem: bool,
+    /// The kind of finding: `unreachable`.
+    pub kind: &'static str,
     /// The node, player or score.
     pub id: u32,
     /// The finding, as the end of a sentence about the node.
@@ -123,12 +124,22 @@ impl VaultState {
         for some in ids.chunks(AT_ONCE) {
             self.need(some)?;
         }
-        let players = self.players().iter();
-        let mut players =
-            players.map(|(id, player)| (id, self.accounts().get(player.account).is_some()));
-        let mut findings = problems(self.graph(), &mut players);
-        drop(players);
-        findings.extend(self.namesakes());
+        let players = self
+            .players()
+            .iter()
+            .map(|(id, player)| (id, &*player.name, self.accounts().get(player.account).is_some()));
+        let mut findings = problems(self.graph(), players);
+        for (id, player) in self.players().iter() {
+            // A name with superfluous spaces is harmless.
+            if !is_player_name(&player.name) {
+                let text = format!(
+                    "is a player called {:?}; a name {NAME_RULE}; `worldwire uru player rename {id} \
+                     NAME` changes it",
+                    player.name
+                );
+                findings.push(Finding { problem: true, kind: "player-name", id, text });
+            }
+        }
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph().get(id) else { continue };
@@ -141,39 +152,22 @@ impl VaultState {
                 Ok(_) => "",
             };
             if !problem.is_empty() {
-                findings.push(Finding { problem: true, id, text: problem.to_owned() });
+                let (kind, text) = ("content", problem.to_owned());
+                findings.push(Finding { problem: true, kind, id, text });
             }
-            let root = matches!(entry.kind, NodeType::Player | NodeType::Age | NodeType::System);
-            if !root && !stands_alone(entry.kind) && self.graph().parents(id).next().is_none() {
-                // A client created a node and left before placing it.
-                findings.push(Finding {
-                    problem: false,
-                    id,
-                    text: "is not reachable from any root; this is harmless".to_owned(),
-                });
+            if self.is_loose(id) {
+                // A player removed it, or created it and left before placing it.
+                let (kind, text) = ("unreachable", LOOSE.to_owned());
+                findings.push(Finding { problem: false, kind, id, text });
             }
         }
         Ok(findings)
     }
 }
 
-impl VaultState {
-    /// Players with the name of another one. Clients can find only one of them.
-    fn namesakes(&self) -> Vec<Finding> {
-        let mut first: HashMap<String, u32> = HashMap::new();
-        let mut findings = Vec::new();
-        for (id, player) in self.players().iter() {
-            match first.entry(folded_player(&player.name)) {
-                Entered::Vacant(free) => drop(free.insert(id)),
-                Entered::Occupied(taken) => {
-                    let text = format!("is called {:?}, as is player {}", player.name, taken.get());
-                    findings.push(Finding { problem: true, id, text });
-                }
-            }
-        }
-        findings
-    }
-}
+/// What is said about a node in no tree.
+const LOOSE: &str =
+    "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it";
 
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
@@ -199,54 +193,63 @@ const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     ),
 ];
 
-/// Finds problems in a graph and its players, who are given by number and whether their account
-/// exists.
-pub(crate) fn problems(
+/// Finds problems in a graph and its players, who are given by number, name, and whether their
+/// account exists.
+pub(crate) fn problems<'p>(
     graph: &Graph,
-    players: &mut dyn Iterator<Item = (u32, bool)>,
+    players: impl Iterator<Item = (u32, &'p str, bool)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say =
-        |id, text: &str| findings.push(Finding { problem: true, id, text: text.to_owned() });
+    let mut say = |kind, id, text: &str| {
+        findings.push(Finding { problem: true, kind, id, text: text.to_owned() });
+    };
     if let Some(node) = graph.cycle() {
-        say(node, "is below itself");
+        say("cycle", node, "is below itself");
     }
     for (parent, child, _) in graph.refs() {
-        for end in [parent, child] {
+        for (end, other) in [(parent, child), (child, parent)] {
             if !graph.contains(end) {
-                say(end, "does not exist, but is referred to");
+                say(
+                    "dangling",
+                    end,
+                    &format!("does not exist, but has a reference to or from {other}"),
+                );
             }
         }
     }
-    let mut known = HashSet::new();
-    for (id, has_account) in players {
+    let (mut known, mut names) = (HashSet::new(), HashMap::new());
+    for (id, name, has_account) in players {
         known.insert(id);
+        // Clients can find only one of them.
+        if let Some(other) = names.insert(folded_player(name), id) {
+            say("same-name", id, &format!("is called {name:?}, as is player {other}"));
+        }
         if graph.kind(id) != Some(NodeType::Player) {
-            say(id, "is a player without a Player node");
+            say("player-without-node", id, "is a player without a Player node");
         } else if graph.child(id, NodeType::PlayerInfo, None).is_none() {
-            say(id, "is a player without a PlayerInfo");
+            say("player-without-info", id, "is a player without a PlayerInfo");
         }
         if !has_account {
-            say(id, "is a player without an account");
+            say("player-without-account", id, "is a player without an account");
         }
     }
     for id in graph.ids() {
         let Some(entry) = graph.get(id) else { continue };
         let root = matches!(entry.kind, NodeType::Player | NodeType::Age);
         if root && graph.parents(id).next().is_some() {
-            say(id, "is a root below another node");
+            say("root-below", id, "is a root below another node");
         }
         if entry.kind == NodeType::Player && !known.contains(&id) {
-            say(id, "is the Player node of no player");
+            say("node-without-player", id, "is the Player node of no player");
         }
         if let Facts::AgeInfo(info) = &entry.facts
             && graph.kind(info.age) != Some(NodeType::Age)
         {
-            say(id, "is the AgeInfo of no Age");
+            say("info-without-age", id, "is the AgeInfo of no Age");
         }
         for (kind, part, list, text) in PARTS {
             if entry.kind == kind && graph.child(id, part, list).is_none() {
-                say(id, text);
+                say("incomplete-age", id, text);
             }
         }
     }

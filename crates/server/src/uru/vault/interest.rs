@@ -7,10 +7,15 @@
 //!
 //! All players watch the System node and the nodes below it. They are counted once for all
 //! sessions, whose own trees end there.
+//!
+//! In the same way, nodes that can be reached from any root are counted. All others are out of
+//! players' reach for good unless somebody who knows their number places them again.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Entered;
 
 use super::ConnectionId;
+use super::content::Entry;
 use super::graph::Graph;
 
 #[derive(Debug, Default)]
@@ -20,9 +25,64 @@ pub(crate) struct Interests {
     common: HashMap<u32, u32>,
     counts: HashMap<ConnectionId, HashMap<u32, u32>>,
     watchers: HashMap<u32, Vec<ConnectionId>>,
+    /// How often each node that can be reached from a root counts.
+    placed: HashMap<u32, u32>,
+    /// The number of existing nodes among them, by creator.
+    placed_by: HashMap<u32, usize>,
 }
 
 impl Interests {
+    /// All counts, without sessions.
+    pub(crate) fn of_graph(system: u32, graph: &Graph) -> Self {
+        let mut interests = Self::default();
+        interests.set_system(system, graph);
+        for id in graph.ids() {
+            if graph.get(id).is_some_and(Entry::is_root) {
+                interests.place(id, graph);
+            }
+        }
+        interests
+    }
+
+    /// Follows a new, replaced or removed node, which was `old`.
+    pub(crate) fn node_set(&mut self, id: u32, old: Option<&Entry>, graph: &Graph) {
+        let new = graph.get(id);
+        let [was, is] = [old, new].map(|entry| entry.is_some_and(Entry::is_root));
+        if old.map(|entry| entry.creator) != new.map(|entry| entry.creator) && self.is_placed(id) {
+            if let Some(old) = old {
+                subtract(&mut self.placed_by, old.creator);
+            }
+            if let Some(new) = new {
+                *self.placed_by.entry(new.creator).or_default() += 1;
+            }
+        }
+        if is && !was {
+            self.place(id, graph);
+        } else if was && !is {
+            let placed_by = &mut self.placed_by;
+            leave(&mut self.placed, id, graph, 0, |node| displaced(placed_by, node, graph));
+        }
+    }
+
+    fn place(&mut self, id: u32, graph: &Graph) {
+        let placed_by = &mut self.placed_by;
+        enter(&mut self.placed, id, graph, 0, |node| {
+            if let Some(entry) = graph.get(node) {
+                *placed_by.entry(entry.creator).or_default() += 1;
+            }
+        });
+    }
+
+    /// Whether a node can be reached from a root.
+    pub(crate) fn is_placed(&self, node: u32) -> bool {
+        self.placed.contains_key(&node)
+    }
+
+    /// The number of nodes by a creator that can be reached from a root.
+    pub(crate) fn placed_by(&self, creator: u32) -> usize {
+        self.placed_by.get(&creator).copied().unwrap_or_default()
+    }
+
     /// Sets the System node.
     pub(crate) fn set_system(&mut self, node: u32, graph: &Graph) {
         self.system = node;
@@ -65,6 +125,9 @@ impl Interests {
         if self.is_common(parent) {
             enter(&mut self.common, child, graph, 0, |_| {});
         }
+        if self.is_placed(parent) {
+            self.place(child, graph);
+        }
         for connection in self.watchers(parent).to_vec() {
             self.add_root(connection, child, graph);
         }
@@ -74,6 +137,10 @@ impl Interests {
     pub(crate) fn unlinked(&mut self, parent: u32, child: u32, graph: &Graph) {
         if self.is_common(parent) {
             leave(&mut self.common, child, graph, 0, |_| {});
+        }
+        if self.is_placed(parent) {
+            let placed_by = &mut self.placed_by;
+            leave(&mut self.placed, child, graph, 0, |node| displaced(placed_by, node, graph));
         }
         for connection in self.watchers(parent).to_vec() {
             self.remove_root(connection, child, graph);
@@ -90,6 +157,22 @@ impl Interests {
     #[cfg(test)]
     pub(crate) fn common(&self) -> std::collections::BTreeSet<u32> {
         self.common.keys().copied().collect()
+    }
+}
+
+/// Follows a node that can no longer be reached from a root.
+fn displaced(placed_by: &mut HashMap<u32, usize>, node: u32, graph: &Graph) {
+    if let Some(entry) = graph.get(node) {
+        subtract(placed_by, entry.creator);
+    }
+}
+
+fn subtract(counts: &mut HashMap<u32, usize>, creator: u32) {
+    if let Entered::Occupied(mut count) = counts.entry(creator) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
     }
 }
 

@@ -356,6 +356,20 @@ impl Both {
                 assert_eq!(row.data, encode(node).unwrap());
             }
         }
+        let roots = model.nodes.iter().filter(|(_, node)| {
+            let kind = node.node_type.unwrap_or_default();
+            matches!(kind, NodeType::Player | NodeType::Age | NodeType::System)
+        });
+        let placed: BTreeSet<_> = roots.flat_map(|(id, _)| model.below(*id, 0)).collect();
+        let mut placed_by: BTreeMap<u32, usize> = BTreeMap::new();
+        for (id, node) in &model.nodes {
+            assert_eq!(state.interests().is_placed(*id), placed.contains(id));
+            let count = placed_by.entry(node.creator_id.unwrap_or_default()).or_default();
+            *count += usize::from(placed.contains(id));
+        }
+        for (creator, count) in placed_by {
+            assert_eq!(state.interests().placed_by(creator), count);
+        }
         let root = *model.nodes.keys().next().unwrap();
         for root in [root, self.pick(7)] {
             assert_eq!(state.graph().reachable(root), model.breadth_first(root));

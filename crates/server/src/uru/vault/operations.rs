@@ -183,12 +183,15 @@ impl VaultState {
         Ok(())
     }
 
-    /// Checks that a player may create this many more nodes. Fails with
+    /// Checks that a player may create this many more nodes. Nodes that are in no tree have a limit
+    /// of their own, because clients create nodes before they place them. Fails with
     /// [`NetError::VaultNodeAccessViolation`].
     pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
         let most = self.config().max_nodes;
+        let placed = self.interests().placed_by(player);
+        let loose = self.graph().made_by(player).saturating_sub(placed);
         let built = self.built(player);
-        if most == 0 || self.graph().made_by(player) + built + more <= most {
+        if most == 0 || placed + built + more <= most && loose + more <= most {
             Ok(())
         } else {
             Err(NetError::VaultNodeAccessViolation)

@@ -1,10 +1,14 @@
 //! Players: the register of their names, and which of them are active where.
+//!
+//! Clients send the name of a player who chats as a `SafeString`. In that form, a text whose first
+//! byte is above 0x7f cannot be told from one that is not inverted: clients would misread it, or
+//! crash. So a name begins with an ASCII character.
 
-use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::config::OnDuplicate;
-use super::content::Facts;
+use super::content::{Facts, decode};
 use super::session::{ConnectionId, Outcome, Session, Stop};
 use super::steps::VaultState;
 use super::tables::players::{Player, PlayerSummary};
@@ -22,10 +26,31 @@ pub struct Kicked {
     pub player_name: Option<String>,
 }
 
+/// A player whom an operator renamed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// Its number.
+    pub player: u32,
+    /// The name before.
+    pub old: String,
+    /// The name now, without superfluous spaces.
+    pub new: String,
+    /// The AgeInfo nodes of the player's ages that had the old name, too.
+    pub ages: Vec<u32>,
+    /// Whether the player is online. Its client and the age it is in keep the old name until the
+    /// next login.
+    pub online: bool,
+}
+
 /// The length that a player's name must stay below, in UTF-16 units.
 const NAME_UNITS: usize = 40;
 /// The minimum number of characters in a player's name, not counting spaces.
 const NAME_CHARACTERS: usize = 3;
+/// The rule for players' names, as the end of a sentence.
+pub(crate) const NAME_RULE: &str = "\
+     must begin with an ASCII character, because clients crash on chat from other names, have at \
+     least 3 characters other than spaces, be at most 39 UTF-16 units long, and contain no control \
+     or invisible characters";
 /// The place shown for a player who is in no age.
 const LOBBY: &str = "Lobby";
 
@@ -47,8 +72,9 @@ impl VaultState {
             _ => {}
         }
         self.leave_player(connection)?;
-        let made = Vec::new();
-        self.put_session(connection, Some(Session { player, age: 0, made, ..session }));
+        let Session { account, flags, .. } = session;
+        let session = Session { account, flags, player, ..Session::default() };
+        self.put_session(connection, Some(session));
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
@@ -58,9 +84,8 @@ impl VaultState {
         if session.player == 0 {
             return Ok(());
         }
-        let player = session.player;
-        let made = Vec::new();
-        self.put_session(connection, Some(Session { player: 0, age: 0, made, ..session }));
+        let Session { account, flags, player, .. } = session;
+        self.put_session(connection, Some(Session { account, flags, ..Session::default() }));
         self.show_player(player, false, "", Uuid::ZERO)
     }
 
@@ -68,7 +93,7 @@ impl VaultState {
     pub(crate) fn leave_age(&mut self, connection: ConnectionId) -> Outcome<()> {
         let session = self.playing(connection)?.clone();
         let player = session.player;
-        self.put_session(connection, Some(Session { age: 0, ..session }));
+        self.put_session(connection, Some(session.moved_to(0, self.now())));
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
@@ -103,8 +128,7 @@ impl VaultState {
     /// an account, given by name. Returns these sessions.
     pub(crate) fn kick_by_name(&mut self, who: &str) -> Outcome<Vec<Kicked>> {
         let account = self.accounts().named(who).map(|(id, _)| id);
-        let number = who.parse().ok().filter(|id| self.players().contains(*id));
-        let player = number.or_else(|| self.players().named(who));
+        let player = self.player_called(who);
         let is_meant = |id: &ConnectionId, session: &Session| match (account, player) {
             (Some(account), _) => session.account == account,
             (None, Some(player)) => self.connection_of(player) == Some(*id),
@@ -172,7 +196,10 @@ impl VaultState {
         shape: &str,
     ) -> Outcome<PlayerSummary> {
         let account = self.logged_in(connection)?.account;
-        let name = tidy_name(name)?;
+        let Some(name) = tidy_name(name) else {
+            self.log_refusal(name, account);
+            return Err(NetError::PlayerNameInvalid.into());
+        };
         if !matches!(shape, "male" | "female") {
             return Err(NetError::InvalidParameter.into());
         }
@@ -188,6 +215,52 @@ impl VaultState {
         let summary = player.summary(id);
         self.put_player(id, Some(player));
         Ok(summary)
+    }
+
+    /// Renames a player, given by number or name: the player itself, its Player and PlayerInfo, and
+    /// the ages that are named after it.
+    pub(crate) fn rename_player(&mut self, who: &str, name: &str) -> Outcome<Renamed> {
+        let id = self.player_called(who).ok_or(NetError::PlayerNotFound)?;
+        let new = tidy_name(name).ok_or(NetError::PlayerNameInvalid)?;
+        if self.players().named(&new).is_some_and(|other| other != id) {
+            return Err(NetError::PlayerAlreadyExists.into());
+        }
+        let player = self.players().get(id).cloned().ok_or(NetError::PlayerNotFound)?;
+        let old = player.name.clone();
+        let (prefix, new_prefix) = (format!("{old}'s"), format!("{new}'s"));
+        let template = VaultNode {
+            node_type: Some(NodeType::AgeInfo),
+            string64_4: text(&prefix),
+            ..VaultNode::default()
+        };
+        let mut ages = self.graph().find(&template, usize::MAX);
+        ages.retain(|info| self.owns_age(id, *info));
+        let info = self.graph().child(id, NodeType::PlayerInfo, None);
+        let named: Vec<_> = [Some(id), info].into_iter().flatten().collect();
+        self.need(&[&named[..], &ages].concat())?;
+        self.put_player(id, Some(Player { name: new.clone(), ..player }));
+        for node in named {
+            let change = VaultNode { istring64_1: text(&new), ..VaultNode::default() };
+            self.change_node(node, None, change)?;
+        }
+        for info in &ages {
+            let content = self.content(*info)?;
+            let about = decode(&content)?.text_1.as_ref().map(TermStr::to_text);
+            let rest = about.as_deref().and_then(|about| about.strip_prefix(&prefix));
+            let change = VaultNode {
+                string64_4: text(&new_prefix),
+                text_1: rest.map(|rest| TermStr::from(&*format!("{new_prefix}{rest}"))),
+                ..VaultNode::default()
+            };
+            self.change_node(*info, None, change)?;
+        }
+        Ok(Renamed { player: id, old, new, ages, online: self.connection_of(id).is_some() })
+    }
+
+    /// The player with a number or a name.
+    fn player_called(&self, who: &str) -> Option<u32> {
+        let number = who.parse().ok().filter(|id| self.players().contains(*id));
+        number.or_else(|| self.players().named(who))
     }
 
     /// `PlayerDeleteRequest`.
@@ -219,15 +292,20 @@ fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     }
 }
 
-/// Normalizes a player's name as clients do: no surrounding spaces, and single spaces inside.
-fn tidy_name(name: &str) -> Result<String, NetError> {
-    if name.contains(|c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c)) {
-        return Err(NetError::PlayerNameInvalid);
-    }
+/// Whether a player may have this name.
+pub(crate) fn is_player_name(name: &str) -> bool {
+    tidy_name(name).is_some()
+}
+
+/// Normalizes a player's name as clients do: no surrounding spaces, and single spaces inside. `None`
+/// for a name that no player may have.
+fn tidy_name(name: &str) -> Option<String> {
+    let unfit = |c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c);
     let tidy = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let characters = tidy.chars().filter(|c| *c != ' ').count();
-    if characters < NAME_CHARACTERS || tidy.encode_utf16().count() >= NAME_UNITS {
-        return Err(NetError::PlayerNameInvalid);
-    }
-    Ok(tidy)
+    let fits = tidy.starts_with(|c: char| c.is_ascii())
+        && characters >= NAME_CHARACTERS
+        && tidy.encode_utf16().count() < NAME_UNITS
+        && !name.contains(unfit);
+    fits.then_some(tidy)
 }

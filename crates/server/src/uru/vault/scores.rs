@@ -16,7 +16,7 @@ use super::ConnectionId;
 use super::content::Facts;
 use super::session::Outcome;
 use super::steps::VaultState;
-use super::tables::scores::{Score, ScoreSummary};
+use crate::store::ScoreRow;
 
 const FIXED: u32 = 0;
 const ACCUMULATIVE: u32 = 1;
@@ -49,7 +49,7 @@ impl VaultState {
         }
         let created = self.now();
         let value = if kind == ACCUMULATIVE { value.max(0) } else { value };
-        let score = Score { owner, name: name.to_owned(), kind, value, created };
+        let score = ScoreRow { id: 0, owner, name: name.to_owned(), kind, value, created };
         Ok((self.make_score(score)?, created))
     }
 
@@ -59,9 +59,9 @@ impl VaultState {
         connection: ConnectionId,
         owner: u32,
         name: &str,
-    ) -> Outcome<Vec<ScoreSummary>> {
+    ) -> Outcome<Vec<ScoreRow>> {
         self.logged_in(connection)?;
-        Ok(self.scores().of_owner(name, owner).into_iter().collect())
+        Ok(self.scores().of_owner(name, owner).into_iter().cloned().collect())
     }
 
     /// `ScoreAddPoints`. The sum is limited to 32 bits, and to at least 0 unless the score may be
@@ -137,10 +137,10 @@ impl VaultState {
         owner: u32,
         most: u32,
         name: &str,
-    ) -> Outcome<Vec<ScoreSummary>> {
+    ) -> Outcome<Vec<ScoreRow>> {
         self.logged_in(connection)?;
         let mut scores: Vec<_> = if owner == 0 {
-            self.scores().named(name).collect()
+            self.scores().named(name).cloned().collect()
         } else {
             let infos: Vec<_> = match self.graph().kind(owner) {
                 Some(NodeType::AgeInfo) => {
@@ -155,7 +155,7 @@ impl VaultState {
                     Facts::PlayerInfo { player, .. } => Some(player),
                     _ => None,
                 });
-            players.filter_map(|player| self.scores().of_owner(name, player)).collect()
+            players.filter_map(|player| self.scores().of_owner(name, player)).cloned().collect()
         };
         scores.sort_by_key(|score| (std::cmp::Reverse(score.value), score.id));
         scores.truncate(usize::try_from(most).unwrap_or(MAX_HIGH).min(MAX_HIGH));
@@ -163,7 +163,7 @@ impl VaultState {
     }
 
     /// A score that a session may change.
-    fn score(&self, connection: ConnectionId, id: u32) -> Outcome<Score> {
+    fn score(&self, connection: ConnectionId, id: u32) -> Outcome<ScoreRow> {
         self.playing(connection)?;
         let score = self.scores().get(id).ok_or(NetError::ScoreNoDataFound)?;
         // The owner of an old score may have been deleted.

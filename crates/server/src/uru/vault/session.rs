@@ -36,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) age: u32,
     /// The AgeInfo nodes of ages that it created recently and may become an owner of.
     pub(crate) made: Vec<u32>,
+    /// The age that it left last, and when.
+    pub(crate) left: (u32, u32),
 }
 
 impl Session {
@@ -43,11 +45,28 @@ impl Session {
         self.flags.0 & AccountFlags::Admin.0 != 0
     }
 
+    /// The same session in another age.
+    pub(super) fn moved_to(self, age: u32, now: u32) -> Self {
+        let stays = self.age == age || self.age == 0;
+        let left = if stays { self.left } else { (self.age, now) };
+        Self { age, left, ..self }
+    }
+
+    /// The age that it is in, and the one that it left a moment ago.
+    pub(super) fn places(&self, now: u32) -> impl Iterator<Item = u32> {
+        let (left, when) = self.left;
+        let recent = now.saturating_sub(when) < SHARE_SECONDS;
+        [self.age, if recent { left } else { 0 }].into_iter().filter(|age| *age != 0)
+    }
+
     /// The roots of the trees about which the session gets notices.
     pub(super) fn roots(&self) -> impl Iterator<Item = u32> {
         [self.player, self.age].into_iter().filter(|root| *root != 0)
     }
 }
+
+/// How long players who were in the same age can still enter each other's ages, in seconds.
+const SHARE_SECONDS: u32 = 300;
 
 /// The number of a session, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,24 +3,11 @@
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
+use super::ages::InitAge;
 use super::config::{AgeNames, StaticAge};
 use super::content::folder;
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
-
-/// An age to create.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NewAge<'a> {
-    pub(crate) instance: Uuid,
-    pub(crate) parent: Uuid,
-    pub(crate) filename: &'a str,
-    pub(crate) instance_name: &'a str,
-    pub(crate) user_name: &'a str,
-    pub(crate) description: &'a str,
-    pub(crate) sequence: i32,
-    pub(crate) language: i32,
-    pub(crate) public: bool,
-}
 
 /// The main nodes of an age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +17,21 @@ pub struct AgeNodes {
     /// The AgeInfo node.
     pub info: u32,
 }
+
+/// The lists below a Player node, in the order of their creation.
+pub(super) const PLAYER_LISTS: [(NodeType, i32); 11] = [
+    (NodeType::Folder, folder::INBOX),
+    (NodeType::Folder, folder::JOURNALS),
+    (NodeType::Folder, folder::CHRONICLE),
+    (NodeType::Folder, folder::OUTFIT),
+    (NodeType::Folder, folder::CLOSET),
+    (NodeType::Folder, folder::INVITES),
+    (NodeType::PlayerInfoList, folder::BUDDIES),
+    (NodeType::PlayerInfoList, folder::IGNORED),
+    (NodeType::PlayerInfoList, folder::KNOWN),
+    (NodeType::AgeInfoList, folder::VISITED_AGES),
+    (NodeType::AgeInfoList, folder::OWNED_AGES),
+];
 
 /// The creator of a node.
 #[derive(Clone, Copy)]
@@ -82,8 +84,7 @@ impl VaultState {
             Some(info) => *info,
             None => {
                 let instance = age.instance.unwrap_or_else(|| self.random_uuid());
-                let new = NewAge { instance, public: true, language: -1, ..named(names) };
-                self.make_age(&new)?.info
+                self.make_age(&InitAge { instance, ..named(names) }, true)?.info
             }
         };
         self.owns(info);
@@ -107,8 +108,8 @@ impl VaultState {
         }
         let sequence = self.next_sequence(&names.filename, &names.user_name);
         let instance = self.random_uuid();
-        let new = NewAge { instance, sequence, public: true, language: -1, ..named(&names) };
-        let info = self.make_age(&new)?.info;
+        let new = InitAge { instance, sequence, ..named(&names) };
+        let info = self.make_age(&new, true)?.info;
         self.owns(info);
         Ok(info)
     }
@@ -129,7 +130,7 @@ impl VaultState {
     }
 
     /// Creates an age with all nodes of its tree.
-    pub(crate) fn make_age(&mut self, new: &NewAge<'_>) -> Outcome<AgeNodes> {
+    pub(crate) fn make_age(&mut self, new: &InitAge, public: bool) -> Outcome<AgeNodes> {
         let optional = |id: Uuid| Some(id).filter(|id| !id.is_zero());
         let age = self.make_node(VaultNode {
             node_type: Some(NodeType::Age),
@@ -137,7 +138,7 @@ impl VaultState {
             creator_id: Some(0),
             uuid_1: Some(new.instance),
             uuid_2: optional(new.parent),
-            string64_1: text(new.filename),
+            string64_1: text(&new.filename),
             ..VaultNode::default()
         })?;
         let maker = Maker { account: new.instance, player: age };
@@ -146,17 +147,17 @@ impl VaultState {
             maker,
             VaultNode {
                 int32_1: Some(new.sequence),
-                int32_2: Some(i32::from(new.public)),
+                int32_2: Some(i32::from(public)),
                 int32_3: Some(new.language),
                 uint32_1: Some(age),
                 uint32_2: Some(0),
                 uint32_3: Some(0),
                 uuid_1: Some(new.instance),
                 uuid_2: optional(new.parent),
-                string64_2: text(new.filename),
-                string64_3: text(new.instance_name),
-                string64_4: text(new.user_name),
-                text_1: text(new.description),
+                string64_2: text(&new.filename),
+                string64_3: text(&new.instance_name),
+                string64_4: text(&new.user_name),
+                text_1: text(&new.description),
                 ..VaultNode::default()
             },
         )?;
@@ -171,7 +172,7 @@ impl VaultState {
         }
         let visitors = self.make_list(NodeType::PlayerInfoList, folder::CAN_VISIT, maker)?;
         let states =
-            VaultNode { int32_1: Some(0), string64_1: text(new.filename), ..VaultNode::default() };
+            VaultNode { int32_1: Some(0), string64_1: text(&new.filename), ..VaultNode::default() };
         let states = self.make(NodeType::SDL, maker, states)?;
         let owners = self.make_list(NodeType::PlayerInfoList, folder::OWNERS, maker)?;
         let child_ages = self.make_list(NodeType::AgeInfoList, folder::CHILD_AGES, maker)?;
@@ -214,36 +215,20 @@ impl VaultState {
         )?;
         self.link(player, info, player);
         let mut owned = 0;
-        for (kind, list) in [
-            (NodeType::Folder, folder::INBOX),
-            (NodeType::Folder, folder::JOURNALS),
-            (NodeType::Folder, folder::CHRONICLE),
-            (NodeType::Folder, folder::OUTFIT),
-            (NodeType::Folder, folder::CLOSET),
-            (NodeType::Folder, folder::INVITES),
-            (NodeType::PlayerInfoList, folder::BUDDIES),
-            (NodeType::PlayerInfoList, folder::IGNORED),
-            (NodeType::PlayerInfoList, folder::KNOWN),
-            (NodeType::AgeInfoList, folder::VISITED_AGES),
-            (NodeType::AgeInfoList, folder::OWNED_AGES),
-        ] {
+        for (kind, list) in PLAYER_LISTS {
             let node = self.make_list(kind, list, maker)?;
             self.link(player, node, player);
             owned = node;
         }
 
-        let owner = format!("{name}'s");
-        let description = format!("{name}'s Relto");
-        let relto = NewAge {
-            instance: self.random_uuid(),
-            filename: "Personal",
-            instance_name: "Relto",
-            user_name: &owner,
-            description: &description,
-            language: -1,
-            ..NewAge::default()
+        let names = AgeNames {
+            filename: "Personal".to_owned(),
+            instance_name: "Relto".to_owned(),
+            user_name: format!("{name}'s"),
+            description: format!("{name}'s Relto"),
         };
-        let relto = self.make_age(&relto)?;
+        let instance = self.random_uuid();
+        let relto = self.make_age(&InitAge { instance, ..named(&names) }, false)?;
         self.link(relto.age, owned, player);
         let hood = self.neighbourhood()?;
         let city = self.city()?;
@@ -252,16 +237,15 @@ impl VaultState {
             (hood, "Default:LinkInPointDefault:;"),
             (city, "Ferry Terminal:LinkInPointFerry:;"),
         ] {
-            let link = self.make(
-                NodeType::AgeLink,
-                maker,
-                VaultNode {
-                    int32_1: Some(0),
-                    int32_2: Some(0),
-                    blob_1: Some(NodeBlob::new(spawn.as_bytes())),
-                    ..VaultNode::default()
-                },
-            )?;
+            let (unlocked, volatile) = (Some(0), Some(0));
+            let spawn = Some(NodeBlob::new(spawn.as_bytes()));
+            let link = VaultNode {
+                int32_1: unlocked,
+                int32_2: volatile,
+                blob_1: spawn,
+                ..VaultNode::default()
+            };
+            let link = self.make(NodeType::AgeLink, maker, link)?;
             self.link(owned, link, player);
             self.link(link, age, player);
         }
@@ -321,15 +305,10 @@ impl VaultState {
 
     /// Clears the age of all sessions that are in it. Their players are not disconnected.
     fn leave_age_node(&mut self, age: u32) {
-        let inside: Vec<_> = self
-            .sessions()
-            .iter()
-            .filter(|(_, session)| session.age == age)
-            .map(|(connection, session)| {
-                (*connection, Session { age: 0, ..Session::clone(session) })
-            })
-            .collect();
-        for (connection, session) in inside {
+        let inside = self.sessions().iter().filter(|(_, session)| session.age == age);
+        let inside =
+            inside.map(|(id, session)| (*id, Session { age: 0, ..Session::clone(session) }));
+        for (connection, session) in inside.collect::<Vec<_>>() {
             self.put_session(connection, Some(session));
         }
     }
@@ -359,14 +338,11 @@ fn of_names(names: &AgeNames) -> VaultNode<'static> {
     }
 }
 
-fn named(names: &AgeNames) -> NewAge<'_> {
-    NewAge {
-        filename: &names.filename,
-        instance_name: &names.instance_name,
-        user_name: &names.user_name,
-        description: &names.description,
-        ..NewAge::default()
-    }
+/// A new age with these names.
+fn named(names: &AgeNames) -> InitAge {
+    let AgeNames { filename, instance_name, user_name, description } = names.clone();
+    let (language, rest) = (-1, InitAge::default());
+    InitAge { filename, instance_name, user_name, description, language, ..rest }
 }
 
 /// A text field; an empty text is an absent field.

@@ -114,7 +114,8 @@ fn known_to_clients(name: &str, password: String, common: &Common) -> String {
     password
 }
 
-fn text(value: &Json) -> String {
+/// A text to print.
+pub(crate) fn text(value: &Json) -> String {
     printable(value.as_str().unwrap_or_default())
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod account;
 mod keys;
 mod manifest;
+mod player;
 mod sdl;
 mod states;
 mod vault;
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
         UruCommand::Keys(keys) => keys::run(keys),
         UruCommand::Kick { who, shard } => account::kick(who, shard, common),
         UruCommand::Manifest(manifest) => manifest::run(manifest, common),
+        UruCommand::Player(player) => player::run(player, common),
         UruCommand::Sdl(sdl) => sdl::run(sdl, common),
         UruCommand::Vault(vault) => vault::run(vault, common),
     }

@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 use worldwire_core::{Record as _, nearest};
+use worldwire_server::store::lock::FolderLock;
+use worldwire_server::store::seal::KEY_FILE;
 use worldwire_server::uru::admin::Request;
-use worldwire_server::uru::migration;
-use worldwire_server::uru::vault::Dump;
+use worldwire_server::uru::migration::{self, Import};
+use worldwire_server::uru::vault::{AgeNames, Dump};
+use worldwire_server::uru::{CONFIG, ShardConfig};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::VaultNode;
 
 use super::account::{answer, ask, print_lines};
 use super::sdl::load;
-use crate::cli::{Common, OtherServer, Target, UruVault};
+use crate::cli::{Common, OtherServer, Target, UruShard, UruVault};
 use crate::command::system;
 use crate::input;
 use crate::output::{Failure, Output, complain, indented, print, printable, write_secret};
@@ -37,15 +40,19 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             let fields = fields_of(fields)?;
             print_lines(&ask(&shard.shard, Request::Set { node: *node, fields }, Vec::new())?)
         }
-        UruVault::Check { shard } => {
+        UruVault::Check { details, shard } => {
             let findings = ask(&shard.shard, Request::Check, Vec::new())?;
             let problems = findings.iter().filter(|finding| finding["problem"] == true).count();
             if shard.json {
                 print_lines(&findings)?;
             } else {
-                print(&report(&findings, problems))?;
+                print(&report(&findings, problems, *details))?;
             }
             if problems == 0 { Ok(()) } else { Err(Failure::Input) }
+        }
+        UruVault::Prune { apply, shard } => {
+            let pruned = ask(&shard.shard, Request::Prune { dry_run: !apply }, Vec::new())?;
+            if shard.json { print_lines(&pruned) } else { print(&pruned_shown(&pruned)) }
         }
         UruVault::Export { to: None, shard, target } => {
             // Check that the file can be written before putting load on the shard.
@@ -57,30 +64,132 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             output.finish()
         }
         UruVault::Export { to: Some(to), shard, target } => move_out(shard, *to, target),
-        UruVault::Import { file, from, sdl, replace, shard } => {
-            let lines = match from {
-                None => input::read_text(file)?.lines().map(str::to_owned).collect::<Vec<_>>(),
-                Some(from) => {
-                    let own = own_descriptors(&shard.shard);
-                    let descriptors = load(if sdl.is_empty() { &own } else { sdl }, common)?;
-                    moved(file, *from, &descriptors)?
-                }
-            };
-            let answer = answer(&shard.shard, Request::Import { replace: *replace }, &lines)?;
-            let done = answer.map_err(|problem| {
-                // Blame the file, unless it is valid.
-                match Dump::read(lines.iter().map(String::as_str)) {
-                    Err(error) => complain(&input::title(file), &error.to_string()),
-                    Ok(_) => complain(&shard.shard.to_string_lossy(), &problem),
-                }
-                Failure::Input
-            })?;
+        UruVault::Import { file, from: None, replace, shard, .. } => {
+            let lines = input::read_text(file)?.lines().map(str::to_owned).collect::<Vec<_>>();
+            let done = import(file, &lines, *replace, shard)?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
             let plural = if *nodes == 1 { "" } else { "s" };
             common.note(&input::title(file), &format!("{nodes} node{plural} imported"));
             if shard.json { print_lines(&done) } else { Ok(()) }
         }
+        UruVault::Import { file, from: Some(from), sdl, replace, shard } => {
+            let own = own_descriptors(&shard.shard);
+            let descriptors = load(if sdl.is_empty() { &own } else { sdl }, common)?;
+            move_in(file, *from, &descriptors, *replace, shard, common)
+        }
     }
+}
+
+/// Imports the lines of a file into a shard.
+fn import(
+    file: &Path,
+    lines: &[String],
+    replace: bool,
+    shard: &UruShard,
+) -> Result<Vec<Json>, Failure> {
+    let answer = answer(&shard.shard, Request::Import { replace }, lines)?;
+    answer.map_err(|problem| {
+        // Blame the file, unless it is valid.
+        match Dump::read(lines.iter().map(String::as_str)) {
+            Err(error) => complain(&input::title(file), &error.to_string()),
+            Ok(_) => complain(&shard.shard.to_string_lossy(), &problem),
+        }
+        Failure::Input
+    })
+}
+
+/// Imports another server's vault into a stopped shard, and sets the shard's own ages.
+fn move_in(
+    file: &Path,
+    from: OtherServer,
+    descriptors: &Descriptors,
+    replace: bool,
+    shard: &UruShard,
+    common: &Common,
+) -> Result<(), Failure> {
+    let title = input::title(file);
+    let folder = &shard.shard;
+    let failed = |problem: String| Failure::Run(format!("{}: {problem}", folder.display()));
+    // A running shard would keep its own ages until it is restarted.
+    if folder.join(KEY_FILE).exists() {
+        let lock = FolderLock::take(folder).map_err(|error| failed(error.to_string()))?;
+        lock.ok_or_else(|| {
+            failed("stop the shard first: the import changes its shard.toml".to_owned())
+        })?;
+    }
+    let Import { lines, skipped, counts, ages } = moved(file, from, descriptors)?;
+    let config = folder.join(CONFIG);
+    let text = match std::fs::read_to_string(&config) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        text => text.map_err(|error| failed(format!("{CONFIG}: {error}")))?,
+    };
+    let adopted = ShardConfig::adopt_ages(&text, &ages);
+    let adopted = adopted.map_err(|error| failed(format!("{CONFIG}: {error}")))?;
+    tell(&title, skipped);
+    import(file, &lines, replace, shard)?;
+    let target = Target { output: Some(config), force: true };
+    write_secret(&target, adopted.as_bytes())?;
+
+    let [accounts, players, nodes] =
+        [(counts.accounts, "account"), (counts.players, "player"), (counts.nodes, "node")]
+            .map(|(count, what)| counted(count, what));
+    let [scores, states] = [(counts.scores, "score"), (counts.object_states, "object state")]
+        .map(|(count, what)| counted(count, what));
+    let settings = counted(counts.settings, "shard-wide setting");
+    let done =
+        format!("{accounts}, {players}, {nodes}, {scores}, {states} and {settings} imported");
+    common.note(&title, &done);
+    let checked = counted(counts.checked, "state");
+    if counts.unchecked.is_empty() {
+        common.note(&title, &format!("{checked} checked with their descriptors"));
+    } else {
+        let missing: Vec<_> = counts.unchecked.keys().map(|name| printable(name)).collect();
+        let states = counted(counts.unchecked.values().sum(), "state");
+        let problem = format!(
+            "{states} not checked, because descriptors are missing: {}; give them with --sdl \
+             ({checked} checked)",
+            missing.join(", ")
+        );
+        complain(&title, &problem);
+    }
+    let place = |age: &Option<AgeNames>| match age {
+        Some(AgeNames { instance_name, user_name, .. }) => {
+            printable(format!("{user_name} {instance_name}").trim())
+        }
+        None => "none, so the next start creates one".to_owned(),
+    };
+    let city = place(&ages.city.clone().map(|city| city.names));
+    let hood = place(&ages.neighbourhood);
+    let fixed = counted(ages.fixed.len(), "other public age");
+    common.note(
+        &title,
+        &format!("[ages] in {CONFIG} set: city: {city}; neighbourhood: {hood}; {fixed}"),
+    );
+    let (keys, format) = match from {
+        OtherServer::Dirtsand => ("dirtsand.ini", "dirtsand"),
+        OtherServer::Moulars => ("moulars.toml", "moulars"),
+    };
+    let convert = format!(
+        "worldwire uru keys convert {keys} --to toml --force -o {}",
+        folder.join("keys.toml").display()
+    );
+    common.note(
+        &title,
+        &format!(
+            "0 keys imported, because they are not in this file. Players' clients have the keys of \
+             the {format} server in their server.ini and cannot connect with others: run `{convert}`"
+        ),
+    );
+    if shard.json {
+        let mut done = serde_json::to_value(&counts).map_err(|error| failed(error.to_string()))?;
+        done["keys"] = 0.into();
+        return print_lines(&[done]);
+    }
+    Ok(())
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The descriptors of a shard, if it has any.
@@ -93,22 +202,15 @@ fn own_descriptors(shard: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Converts the lines of another server's vault. Data that cannot be converted is reported.
-fn moved(
-    file: &Path,
-    from: OtherServer,
-    descriptors: &Descriptors,
-) -> Result<Vec<String>, Failure> {
+/// Converts another server's vault.
+fn moved(file: &Path, from: OtherServer, descriptors: &Descriptors) -> Result<Import, Failure> {
     let house = match from {
         OtherServer::Dirtsand => migration::import_dirtsand(&input::read_text(file)?, descriptors),
         OtherServer::Moulars => {
             system::runtime()?.block_on(migration::import_moulars(file, descriptors))
         }
     };
-    let title = input::title(file);
-    let house = house.map_err(|error| Failure::Run(format!("{title}: {error}")))?;
-    tell(&title, house.skipped);
-    Ok(house.lines)
+    house.map_err(|error| Failure::Run(format!("{}: {error}", input::title(file))))
 }
 
 /// Writes the vault for another server. Data that it cannot store is reported.
@@ -201,14 +303,45 @@ fn fields_shown(shown: &[Json]) -> String {
     out
 }
 
-fn report(findings: &[Json], problems: usize) -> String {
+/// The findings, those of one kind in one line unless there are `details`.
+fn report(findings: &[Json], problems: usize, details: bool) -> String {
     let mut out = String::new();
+    let mut kinds: Vec<(&Json, &Json, usize)> = Vec::new();
     for finding in findings {
+        match kinds.iter_mut().find(|(_, kind, _)| !details && **kind == finding["kind"]) {
+            Some((_, _, more)) => *more += 1,
+            None => kinds.push((finding, &finding["kind"], 0)),
+        }
+    }
+    for (finding, _, more) in kinds {
         let kind = if finding["problem"] == true { "problem" } else { "note" };
-        let text = finding["text"].as_str().unwrap_or_default();
-        let _ = writeln!(out, "{kind}: {} {}", finding["id"], printable(text));
+        let text = printable(finding["text"].as_str().unwrap_or_default());
+        let more = if more == 0 { String::new() } else { format!(" ({more} more like this)") };
+        let _ = writeln!(out, "{kind}: {} {text}{more}", finding["id"]);
     }
     let plural = if problems == 1 { "" } else { "s" };
     let _ = writeln!(out, "{problems} problem{plural}");
+    out
+}
+
+fn pruned_shown(pruned: &[Json]) -> String {
+    let mut out = String::new();
+    for one in pruned {
+        for (kind, count) in one["types"].as_object().into_iter().flatten() {
+            let _ = writeln!(out, "{kind}: {count}");
+        }
+        let (nodes, kept) = (&one["nodes"], &one["kept"]);
+        let plural = if *nodes == 1 { "" } else { "s" };
+        let done = match (one["dryRun"] == true, *nodes == 0) {
+            (true, false) => "would be removed; --apply removes them",
+            (true, true) => "would be removed",
+            (false, _) => "removed",
+        };
+        let _ = writeln!(out, "{nodes} node{plural} {done}");
+        if *kept != 0 {
+            let plural = if *kept == 1 { "" } else { "s" };
+            let _ = writeln!(out, "{kept} unreachable node{plural} kept: recent or still in use");
+        }
+    }
     out
 }

@@ -6,9 +6,9 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::{NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
 use crate::store::{AccountRow, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow};
 use crate::uru::vault::content::{Content, Entry, decode};
+use crate::uru::vault::interest::Interests;
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
-use crate::uru::vault::tables::scores::Score;
 
 /// A row that this server would not have written.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +61,8 @@ impl VaultState {
     }
 
     pub(crate) fn load_score(&mut self, row: ScoreRow) {
-        let (id, score) = Score::of(row);
-        self.next_score = self.next_score.max(id.saturating_add(1));
-        self.scores.set(id, Some(score));
+        self.next_score = self.next_score.max(row.id.saturating_add(1));
+        self.scores.set(row.id, Some(row));
     }
 
     pub(crate) fn load_node(&mut self, row: &NodeRow) -> Result<(), Damage> {
@@ -86,10 +85,8 @@ impl VaultState {
             return Err(Damage::Cycle(node));
         }
         let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
-        if let Some(system) = self.graph.find(&system, 1).first() {
-            self.system = *system;
-            self.interests.set_system(*system, &self.graph);
-        }
+        self.system = self.graph.find(&system, 1).first().copied().unwrap_or_default();
+        self.interests = Interests::of_graph(self.system, &self.graph);
         Ok(())
     }
 

@@ -32,13 +32,14 @@ use super::contents::Contents;
 use super::failures::Failures;
 use super::graph::Graph;
 use super::interest::Interests;
+use super::players::NAME_RULE;
 use super::session::{ConnectionId, Notice, Outcome, Session, Stop};
 use super::tables::accounts::{Account, Accounts};
 use super::tables::players::{Player, Players};
-use super::tables::scores::{Score, Scores};
+use super::tables::scores::Scores;
 
 use crate::store::seal::ServerKey;
-use crate::store::{Change, Changes, Key, NodeRow, RefRow, SettingRow};
+use crate::store::{Change, Changes, Key, NodeRow, RefRow, ScoreRow, SettingRow};
 
 pub use load::Damage;
 use undo::{Mark, Undo};
@@ -66,6 +67,8 @@ pub(crate) struct VaultState {
     /// those that were undone.
     built: HashMap<u32, usize>,
     failures: Failures,
+    /// When the last refused name of a player was logged.
+    refusal_logged: u32,
     /// Unix seconds.
     now: u32,
     random: Randomness,
@@ -116,6 +119,7 @@ impl VaultState {
             own_ages: BTreeSet::new(),
             built: HashMap::new(),
             failures: Failures::default(),
+            refusal_logged: 0,
             now: 0,
             random,
             next_node: config.first_node.max(1),
@@ -285,18 +289,18 @@ impl VaultState {
     }
 
     /// Adds a score, which gets its number here.
-    pub(crate) fn make_score(&mut self, score: Score) -> Outcome<u32> {
+    pub(crate) fn make_score(&mut self, score: ScoreRow) -> Outcome<u32> {
         let id = self.next_score;
         let next = id.checked_add(1).ok_or(NetError::InternalError)?;
         self.set_next_score(next);
-        self.put_score(id, Some(score));
+        self.put_score(id, Some(ScoreRow { id, ..score }));
         Ok(id)
     }
 
     /// Adds, replaces or deletes a score.
-    pub(crate) fn put_score(&mut self, id: u32, score: Option<Score>) {
+    pub(crate) fn put_score(&mut self, id: u32, score: Option<ScoreRow>) {
         self.stage(match &score {
-            Some(score) => Change::PutScore(score.row(id)),
+            Some(score) => Change::PutScore(score.clone()),
             None => Change::DeleteScore(id),
         });
         self.record(Undo::Score(id, self.scores.get(id).cloned()));
@@ -345,7 +349,12 @@ impl VaultState {
 
     fn set_entry(&mut self, id: u32, entry: Option<Entry>) {
         self.record(Undo::Node(id, self.graph.get(id).cloned()));
-        self.graph.set(id, entry);
+        self.place_entry(id, entry);
+    }
+
+    fn place_entry(&mut self, id: u32, entry: Option<Entry>) {
+        let old = self.graph.set(id, entry);
+        self.interests.node_set(id, old.as_ref(), &self.graph);
     }
 
     fn stage(&mut self, change: Change) {
@@ -407,6 +416,15 @@ impl VaultState {
         *self.built.entry(player).or_default() += nodes;
     }
 
+    /// Logs that a player's name was refused, at most once a second. This is not undone.
+    pub(crate) fn log_refusal(&mut self, name: &str, account: Uuid) {
+        if self.refusal_logged != self.now {
+            self.refusal_logged = self.now;
+            let name: String = name.chars().take(64).collect();
+            tracing::info!(?name, %account, "refused a player's name; it {NAME_RULE}");
+        }
+    }
+
     /// The counts of failed logins. They are not undone.
     pub(in crate::uru::vault) fn failures_mut(&mut self) -> &mut Failures {
         &mut self.failures
@@ -440,38 +458,25 @@ impl VaultState {
     }
 }
 
+macro_rules! readers {
+    ($($field:ident: $type:ty,)*) => {$(
+        pub(crate) fn $field(&self) -> &$type {
+            &self.$field
+        }
+    )*};
+}
+
 /// Readers.
 impl VaultState {
-    pub(crate) fn config(&self) -> &VaultConfig {
-        &self.config
-    }
-
-    pub(crate) fn key(&self) -> &ServerKey {
-        &self.key
-    }
-
-    pub(crate) fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
-    pub(crate) fn interests(&self) -> &Interests {
-        &self.interests
-    }
-
-    pub(crate) fn accounts(&self) -> &Accounts {
-        &self.accounts
-    }
-
-    pub(crate) fn players(&self) -> &Players {
-        &self.players
-    }
-
-    pub(crate) fn scores(&self) -> &Scores {
-        &self.scores
-    }
-
-    pub(crate) fn sessions(&self) -> &BTreeMap<ConnectionId, Arc<Session>> {
-        &self.sessions
+    readers! {
+        config: VaultConfig,
+        key: ServerKey,
+        graph: Graph,
+        interests: Interests,
+        accounts: Accounts,
+        players: Players,
+        scores: Scores,
+        sessions: BTreeMap<ConnectionId, Arc<Session>>,
     }
 
     /// The session of a connection. Fails with [`NetError::Disconnected`].

@@ -10,7 +10,7 @@ use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::NodeType;
 
 use super::*;
-use crate::store::SqliteStore;
+use crate::store::{ScoreRow, SqliteStore};
 use crate::uru::vault::config::VaultConfig;
 use crate::uru::vault::dump::Dump;
 use crate::uru::vault::{Vault, VaultError};
@@ -78,7 +78,8 @@ fn request(state: &mut VaultState) -> Outcome<()> {
     state.change_node(note, None, VaultNode { int32_1: Some(7), ..VaultNode::default() })?;
     state.unlink(player, note);
     state.drop_node(note);
-    let score = Score { owner: player, name: "points".to_owned(), kind: 0, value: 1, created: 0 };
+    let name = "points".to_owned();
+    let score = ScoreRow { id: 0, owner: player, name, kind: 0, value: 1, created: 0 };
     let score = state.make_score(score)?;
     state.put_score(score, None);
     let instance = state.random_uuid();

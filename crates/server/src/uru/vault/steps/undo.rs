@@ -5,13 +5,12 @@ use std::sync::Arc;
 use worldwire_uru::types::Uuid;
 
 use super::VaultState;
-use crate::store::{Change, Key};
+use crate::store::{Change, Key, ScoreRow};
 use crate::uru::vault::content::Entry;
 use crate::uru::vault::interest::Interests;
 use crate::uru::vault::session::{ConnectionId, Session};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
-use crate::uru::vault::tables::scores::Score;
 
 /// The inverse of a step: the previous value.
 pub(super) enum Undo {
@@ -22,7 +21,7 @@ pub(super) enum Undo {
     Session(ConnectionId, Option<Arc<Session>>),
     Account(Uuid, Option<Account>),
     Player(u32, Option<Player>),
-    Score(u32, Option<Score>),
+    Score(u32, Option<ScoreRow>),
     NextNode(u32),
     NextScore(u32),
     System(u32),
@@ -62,7 +61,7 @@ impl VaultState {
 
     fn undo_step(&mut self, step: Undo) {
         match step {
-            Undo::Node(id, entry) => drop(self.graph.set(id, entry)),
+            Undo::Node(id, entry) => self.place_entry(id, entry),
             Undo::Ref(parent, child, None) => {
                 if self.graph.unlink(parent, child).is_some() {
                     self.interests.unlinked(parent, child, &self.graph);
@@ -92,8 +91,7 @@ impl VaultState {
     /// Recomputes the indexes that follow from the graph and the sessions. After a panic they may
     /// contain half of a step.
     pub(super) fn rebuild_indexes(&mut self) {
-        self.interests = Interests::default();
-        self.interests.set_system(self.system, &self.graph);
+        self.interests = Interests::of_graph(self.system, &self.graph);
         self.online.clear();
         for (connection, session) in &self.sessions {
             for root in session.roots() {

@@ -1,6 +1,6 @@
 //! Players in memory, by number, name and account.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use worldwire_uru::types::Uuid;
@@ -67,7 +67,8 @@ impl Player {
 #[derive(Debug, Default)]
 pub(crate) struct Players {
     by_id: BTreeMap<u32, Player>,
-    by_name: HashMap<String, u32>,
+    /// Imported players can have the same name.
+    by_name: BTreeSet<(String, u32)>,
     by_account: BTreeSet<(Uuid, u32)>,
 }
 
@@ -89,7 +90,9 @@ impl Players {
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<u32> {
-        self.by_name.get(&folded_player(name)).copied()
+        let name = folded_player(name);
+        let first = self.by_name.range((name.clone(), 0)..=(name, u32::MAX)).next();
+        first.map(|(_, id)| *id)
     }
 
     /// The players of an account, by number.
@@ -110,11 +113,11 @@ impl Players {
             None => self.by_id.remove(&id),
         };
         if let Some(old) = &old {
-            self.by_name.remove(&folded_player(&old.name));
+            self.by_name.remove(&(folded_player(&old.name), id));
             self.by_account.remove(&(old.account, id));
         }
         if let Some((name, account)) = new {
-            self.by_name.insert(name, id);
+            self.by_name.insert((name, id));
             self.by_account.insert((account, id));
         }
         old
