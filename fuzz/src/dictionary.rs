@@ -36,6 +36,10 @@ const FORMATS: &[Format] = &[
         &["mxo_table_classes", "mxo_table_names", "mxo_table_map", "mxo_table_dump"],
         &[",", "\r\n", "65535", "65536", "#VALUES FOR GOID: ", "#USING ", "Binary-Present: YES"],
     ),
+    (
+        &["mxo_table_declarations"],
+        &["public ", "AttributeClass364", " Object420", " = new ", "();\n", "65535", "65536", "//"],
+    ),
     (&["uru_age_file"], AGE),
     (&["ki_key_file", "mxo_keys", "uru_key_file"], KEYS),
     (
