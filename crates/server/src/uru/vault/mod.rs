@@ -53,6 +53,7 @@ mod lookup;
 #[cfg(test)]
 mod model;
 mod operations;
+mod own_ages;
 mod players;
 mod scores;
 mod session;
@@ -70,6 +71,7 @@ pub use handle::{Connection, Environment, Notices, Vault};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
 pub use operations::MAX_FOUND;
+pub use own_ages::{AgeSummary, OnlineSession, RemoveError};
 pub use players::Kicked;
 pub use session::{Login, Notice};
 pub use steps::{Damage, Randomness};

@@ -43,10 +43,21 @@ impl Session {
         self.flags.0 & AccountFlags::Admin.0 != 0
     }
 
+    /// Whether the account may log in while logins are restricted.
+    pub(crate) fn is_staff(&self) -> bool {
+        is_staff(self.flags)
+    }
+
     /// The roots of the trees about which the session gets notices.
     pub(super) fn roots(&self) -> impl Iterator<Item = u32> {
         [self.player, self.age].into_iter().filter(|root| *root != 0)
     }
+}
+
+/// Whether an account with these rights may log in while logins are restricted.
+pub(crate) fn is_staff(flags: AccountFlags) -> bool {
+    let staff = AccountFlags::Admin.0 | AccountFlags::Developer.0 | AccountFlags::BetaTester.0;
+    flags.0 & staff != 0
 }
 
 /// The number of a session, never reused.

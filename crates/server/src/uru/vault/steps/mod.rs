@@ -446,6 +446,12 @@ impl VaultState {
         &self.config
     }
 
+    /// Sets whether only administrators, developers and testers may log in. Not undone by a failed
+    /// batch, because nothing is stored.
+    pub(crate) fn set_restricted(&mut self, restricted: bool) {
+        self.config.restricted = restricted;
+    }
+
     pub(crate) fn key(&self) -> &ServerKey {
         &self.key
     }
