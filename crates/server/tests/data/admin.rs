@@ -8,7 +8,7 @@ use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
 use worldwire_server::store::{Change, CharacterRow};
 use worldwire_server::uru::ShardConfig;
-use worldwire_server::uru::admin::{Admin, AdminError, Request};
+use worldwire_server::uru::admin::{Admin, AdminError, Control, Request};
 use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
 use worldwire_uru::types::NetError;
 
@@ -100,7 +100,7 @@ async fn operators_reach_running_and_stopped_shards() {
         // It has locked the directory but does not listen yet.
         let silent = admin.ask(Request::Check).await.unwrap_err();
         assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
-        let listener = Listener::bind(folder, vault.clone()).unwrap();
+        let listener = Listener::bind(folder, Control::stopped(folder, vault.clone())).unwrap();
         let running = tokio::spawn(listener.run());
         let lines = ask(&admin, json!({"request": "export"}), &[]).await.unwrap();
         let lines: Vec<_> = lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect();
@@ -245,7 +245,8 @@ async fn the_socket_is_bounded() {
     let vault = open(&database).await;
     let folder = database.folder.path();
     let _lock = FolderLock::take(folder).unwrap().unwrap();
-    let listener = tokio::spawn(Listener::bind(folder, vault).unwrap().run());
+    let listener =
+        tokio::spawn(Listener::bind(folder, Control::stopped(folder, vault)).unwrap().run());
     let socket = folder.join("admin.sock");
     let mode =
         std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&socket).unwrap().permissions());
