@@ -8,7 +8,7 @@ use std::path::Path;
 const PARTS: [(&str, &str, &str); 4] = [
     ("secure/SDL", "sdl", "has no descriptors (.sdl): the states of ages and objects are dropped"),
     ("ages", "age", "has no age files (.age): ages do not keep a state of their own"),
-    ("secure/Python", "pak", "has no scripts (.pak): clients of the game cannot start ages"),
+    ("secure/Python", "pak", "has no scripts (.pak): game clients cannot start ages"),
     ("files", "", "has no manifests: clients download nothing"),
 ];
 
