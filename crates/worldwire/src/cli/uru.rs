@@ -85,7 +85,7 @@ pub(crate) enum UruCommand {
     },
     /// Show a message to players in ages
     ///
-    /// Clients show it as chat of an administrator. The shard must be running.
+    /// Clients show it as an administrator's chat. The shard must be running.
     #[command(after_help = "Examples:
   worldwire uru message \"The shard restarts in ten minutes.\"
   worldwire uru message \"Shorah!\" --age city --from Ann")]
@@ -142,7 +142,7 @@ pub(crate) enum UruCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruFiles {
-    /// Build a shard's data directory from the folder of a game client
+    /// Build a shard's data directory from a game client's folder
     #[command(
         after_help = "Age files, descriptors (.sdl) and scripts (.pak) are copied to where the shard looks for them; all
 other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
@@ -183,7 +183,7 @@ pub(crate) enum UruAge {
     Add {
         /// The age's file name, as in NAME.age
         filename: String,
-        /// Instance ID, to which scripts of the game may link [default: random]
+        /// Instance ID that the game's scripts may link to [default: random]
         #[arg(long, value_name = "UUID")]
         instance: Option<String>,
         /// Name of the instance [default: the file name]
