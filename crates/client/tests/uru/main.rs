@@ -5,6 +5,7 @@
 mod evening;
 mod files;
 mod login;
+mod operators;
 mod peers;
 mod shard;
 mod vault;

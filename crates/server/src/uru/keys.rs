@@ -73,11 +73,11 @@ pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
 pub fn server_ini(ring: &KeyRing, config: &ShardConfig) -> String {
     let mut text = String::new();
     let host = config.host();
-    if config.listen.port() != PORT {
-        let _ = writeln!(text, "Server.Port {}", config.listen.port());
+    if config.public_port() != PORT {
+        let _ = writeln!(text, "Server.Port {}", config.public_port());
     }
-    if let Ok(Some(status)) = config.status_address() {
-        let _ = writeln!(text, "Server.Status \"http://{host}:{}/welcome\"", status.port());
+    if let Some(status) = config.public_status() {
+        let _ = writeln!(text, "Server.Status \"http://{status}/welcome\"");
     }
     for service in ["File", "Auth", "Gate"] {
         let _ = writeln!(text, "Server.{service}.Host \"{host}\"");

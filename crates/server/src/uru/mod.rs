@@ -37,6 +37,7 @@ mod gatekeeper;
 mod hosts;
 pub mod keys;
 pub mod migration;
+mod missing;
 mod status;
 pub mod vault;
 
@@ -57,6 +58,7 @@ pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{Outbox, hand_out};
 pub use vault::{ClearError, Cleared};
 
+use admin::Control;
 use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;
 use figures::Figures;
@@ -64,6 +66,7 @@ use file::Library;
 use game::{AgeFiles, Games};
 use hosts::Hosts;
 use keys::KeysError;
+use status::Welcome;
 use vault::{Vault, VaultError};
 
 use crate::ending::{ServeError, also_on};
@@ -73,6 +76,7 @@ use crate::start::{
     StartError, at, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
 };
 use crate::store::lock::FolderLock;
+use crate::store::seal::KEY_FILE;
 
 /// Why a shard cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +118,7 @@ struct Shared {
     games: Games,
     reconnections: Arc<Reconnections>,
     figures: Arc<Figures>,
+    welcome: Welcome,
 }
 
 /// A shard that is ready to be served.
@@ -122,7 +127,8 @@ pub struct Shard {
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    operators: operators::Listener<Vault>,
+    operators: operators::Listener<Control>,
+    data: PathBuf,
     is_new: bool,
     lock: FolderLock,
 }
@@ -144,7 +150,14 @@ impl Shard {
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
         let lock = lock_folder(folder).await?;
-        let (config, is_new) = configuration(folder, change)?;
+        let (config, has_no_config) = configuration(folder, change)?;
+        let options = Options { capacity: config.capacity(), ..Options::default() };
+        let listener = listen(config.listen, "--listen", options).await?;
+        let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
+        let status = listen_status(status).await?;
+        // The first start may find a prepared configuration, but not the key for passwords.
+        let is_new = has_no_config || !folder.join(KEY_FILE).exists();
+        let (store, key) = open_store(folder, &config).await?;
         let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
@@ -160,20 +173,18 @@ impl Shard {
         server.builds =
             if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
 
-        let options = Options { capacity: config.capacity(), ..Options::default() };
-        let listener = listen(config.listen, "--listen", options).await?;
-        let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
-        let status = listen_status(status).await?;
-        if is_new {
+        if has_no_config {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
-        let (store, key) = open_store(folder, &config).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
-        let operators =
-            operators::Listener::bind(folder, vault.clone()).await.map_err(at(folder))?;
+        let games = Games::new(vault.clone(), ages, config.age());
+        let welcome = Welcome::new(&config.welcome);
+        let control = Control::running(folder, vault.clone(), games.clone(), welcome.clone());
+        let operators = operators::Listener::bind(folder, control).await.map_err(at(folder))?;
         let shared = Shared {
-            games: Games::new(vault.clone(), ages, config.age()),
+            games,
+            welcome,
             hosts: Hosts::new(config.host()),
             reconnections: Reconnections::new(config.patience()).into(),
             vault,
@@ -183,10 +194,10 @@ impl Shard {
             library: library.into(),
             figures: Arc::default(),
         };
-        Ok(Self { shared: shared.into(), listener, status, operators, is_new, lock })
+        Ok(Self { shared: shared.into(), listener, status, operators, data, is_new, lock })
     }
 
-    /// Whether this is the first start, without a `shard.toml`.
+    /// Whether this is the first start.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
@@ -221,10 +232,34 @@ impl Shard {
         &self.shared.server.keys
     }
 
+    /// The host and port that clients connect to.
+    #[must_use]
+    pub fn public_address(&self) -> (String, u16) {
+        let config = self.bound();
+        (config.host().to_owned(), config.public_port())
+    }
+
+    /// The host and port at which clients reach the status page; see
+    /// [`ShardConfig::public_status`].
+    #[must_use]
+    pub fn public_status(&self) -> Option<String> {
+        self.bound().public_status()
+    }
+
+    /// What the data directory lacks, in words for the operator.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        missing::missing(&self.data)
+    }
+
     /// The lines that a client's `server.ini` needs.
     #[must_use]
     pub fn server_ini(&self) -> String {
-        // With port 0 in the configuration, use the ports that the system chose.
+        keys::server_ini(self.keys(), &self.bound())
+    }
+
+    /// The configuration, with the ports that the system chose where it says 0.
+    fn bound(&self) -> ShardConfig {
         let mut config = self.config().clone();
         if let Ok(address) = self.address() {
             config.listen = address;
@@ -232,7 +267,7 @@ impl Shard {
         if let Some(address) = self.status_address() {
             config.status = address.to_string();
         }
-        keys::server_ini(self.keys(), &config)
+        config
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
@@ -245,7 +280,7 @@ impl Shard {
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = tokio::spawn(operators.run());
         let shown = status::Page {
-            welcome: shared.config.welcome.clone(),
+            welcome: shared.welcome.clone(),
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
             vault: vault.clone(),

@@ -7,7 +7,7 @@
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
@@ -24,10 +24,28 @@ use crate::page;
 /// The longest text that the client can show at its start, in bytes.
 const MAX_CLIENT_BYTES: usize = 255;
 
+/// The message that launchers show. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Welcome(Arc<Mutex<String>>);
+
+impl Welcome {
+    pub(super) fn new(text: &str) -> Self {
+        Self(Arc::new(Mutex::new(text.to_owned())))
+    }
+
+    pub(super) fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
+
 /// The data behind the status page.
 #[derive(Debug)]
 pub(super) struct Page {
-    pub(super) welcome: String,
+    pub(super) welcome: Welcome,
     pub(super) figures: Arc<Figures>,
     pub(super) counts: Arc<Counts>,
     pub(super) vault: Vault,
@@ -47,7 +65,7 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 }
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
-    Json(serde_json::json!({ "online": true, "welcome": page.welcome })).into_response()
+    Json(serde_json::json!({ "online": true, "welcome": page.welcome.get() })).into_response()
 }
 
 async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response {
@@ -57,9 +75,9 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
     match is_client {
         true => {
             let kind = [(CONTENT_TYPE, "text/plain; charset=windows-1252")];
-            (kind, windows_1252(&page.welcome)).into_response()
+            (kind, windows_1252(&page.welcome.get())).into_response()
         }
-        false => page.welcome.clone().into_response(),
+        false => page.welcome.get().into_response(),
     }
 }
 

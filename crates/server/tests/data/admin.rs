@@ -7,9 +7,10 @@ use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
 use worldwire_server::store::{Change, CharacterRow};
-use worldwire_server::uru::ShardConfig;
-use worldwire_server::uru::admin::{Admin, AdminError, Request};
+use worldwire_server::uru::admin::{Admin, AdminError, Control, Request};
 use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
+use worldwire_server::uru::{Shard, ShardConfig};
+use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::types::NetError;
 
 use crate::support::{Database, login, play};
@@ -85,6 +86,28 @@ async fn everything(admin: &Admin) {
     assert!(broken.starts_with("line 1: "), "{broken}");
 }
 
+/// The first start finds a configuration that names the database, and nothing else.
+#[tokio::test]
+async fn a_prepared_configuration_starts_the_first_time() {
+    for database in Database::all() {
+        let folder = database.folder.path();
+        let url = database.url.as_deref().unwrap_or_default();
+        let text = format!("listen = \"127.0.0.1:0\"\nstatus = \"\"\ndatabase = \"{url}\"\n");
+        let file = folder.join("shard.toml");
+        std::fs::write(&file, &text).unwrap();
+        for is_first in [true, false] {
+            let shard = Shard::open_with(folder, PrimeKind::Plain, |_| ()).await.unwrap();
+            assert_eq!(shard.is_new(), is_first);
+            shard.vault().close().await;
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        // From now on, the keys are not made again.
+        std::fs::remove_file(folder.join("keys.toml")).unwrap();
+        let error = Shard::open_with(folder, PrimeKind::Plain, |_| ()).await.unwrap_err();
+        assert!(error.to_string().contains("keys.toml: file is missing"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn operators_reach_running_and_stopped_shards() {
     for database in Database::all() {
@@ -100,7 +123,8 @@ async fn operators_reach_running_and_stopped_shards() {
         // It has locked the directory but does not listen yet.
         let silent = admin.ask(Request::Check).await.unwrap_err();
         assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
-        let listener = Listener::bind(folder, vault.clone()).await.unwrap();
+        let control = Control::stopped(folder, vault.clone());
+        let listener = Listener::bind(folder, control).await.unwrap();
         let running = tokio::spawn(listener.run());
         let lines = ask(&admin, json!({"request": "export"}), &[]).await.unwrap();
         let lines: Vec<_> = lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect();
@@ -246,7 +270,8 @@ async fn the_socket_is_bounded() {
     let vault = open(&database).await;
     let folder = database.folder.path();
     let _lock = FolderLock::take(folder).unwrap().unwrap();
-    let listener = tokio::spawn(Listener::bind(folder, vault).await.unwrap().run());
+    let control = Control::stopped(folder, vault);
+    let listener = tokio::spawn(Listener::bind(folder, control).await.unwrap().run());
     let socket = folder.join("admin.sock");
     let mode =
         std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&socket).unwrap().permissions());

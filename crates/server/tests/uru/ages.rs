@@ -620,7 +620,7 @@ async fn an_operator_can_kick_players() {
     let shard = Running::start(prepare, |_| ()).await;
     let kick = async |who: &str| {
         let request = Request::Kick { who: who.to_owned() };
-        let answer = shard.vault.perform(request, &[]).await;
+        let answer = shard.control().perform(request, &[]).await;
         answer.map(|lines| Json::from(lines).to_string()).map_err(|error| error.to_string())
     };
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;

@@ -17,7 +17,7 @@ const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
 
 async fn clear(shard: &Running, age: &str, own_state: bool) -> Result<Json, String> {
     let request = Request::ClearStates { age: age.to_owned(), own_state };
-    let cleared = shard.vault.perform(request, &[]).await.map_err(|error| error.to_string())?;
+    let cleared = shard.control().perform(request, &[]).await.map_err(|error| error.to_string())?;
     assert_eq!(cleared.len(), 1);
     Ok(cleared.into_iter().next().unwrap())
 }
@@ -82,7 +82,7 @@ async fn an_operator_clears_the_states_of_an_age() {
     // The age is still running after she left. Its pending states are removed as well.
     let throw_out = async || {
         let who = "Yeesha".to_owned();
-        shard.vault.perform(Request::Kick { who }, &[]).await.unwrap();
+        shard.control().perform(Request::Kick { who }, &[]).await.unwrap();
     };
     throw_out().await;
     let cleared = clear(&shard, &fern, false).await.unwrap();

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_core::{Reader, Side};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, tcp};
+use worldwire_server::uru::admin::Control;
 use worldwire_server::uru::vault::Vault;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
@@ -78,6 +79,11 @@ impl Running {
         let stop = Stop::new();
         let serving = tokio::spawn(shard.serve(stop.signal()));
         Self { folder, address, status, keys, vault, stop, serving }
+    }
+
+    /// The vault as operators control it.
+    pub(crate) fn control(&self) -> Control {
+        Control::stopped(self.folder.path(), self.vault.clone())
     }
 
     /// Stops the shard, and returns its directory.

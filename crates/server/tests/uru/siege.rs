@@ -360,7 +360,7 @@ async fn log_of_drops() {
     yeesha.settles().await;
     // So is a kicked player.
     let kick = Request::Kick { who: "Atrus".to_owned() };
-    shard.vault.perform(kick, &[]).await.unwrap();
+    shard.control().perform(kick, &[]).await.unwrap();
     assert_eq!(log.count("operator kicked a player"), 1, "{}", log.text());
     drop((ann, bob));
     shard.stop().await;

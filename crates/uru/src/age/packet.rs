@@ -54,7 +54,10 @@ impl Packet {
     }
 
     /// A message created by the server.
-    pub(super) fn of<'m>(message: impl Into<NetMessage<'m>>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If the message cannot be encoded, or is longer than a client accepts.
+    pub fn of<'m>(message: impl Into<NetMessage<'m>>) -> Result<Self> {
         encoded(&message.into()).map(Self::kept)
     }
 

@@ -53,9 +53,7 @@ pub fn uncut_login_fields(
     client_challenge: u32,
     server_challenge: u32,
 ) -> LoginFields {
-    let sha0 = PasswordHash::sha0_of(name, password.encode_utf16());
-    let sha1 = PasswordHash::sha1_of_bytes(password.as_bytes());
-    fields(name, &PasswordHashes { sha0, sha1 }, (client_challenge, server_challenge))
+    fields(name, &PasswordHashes::uncut(name, password), (client_challenge, server_challenge))
 }
 
 fn fields(
@@ -156,6 +154,13 @@ impl PasswordHashes {
     #[must_use]
     pub fn new(name: &str, password: &str) -> Self {
         Self { sha0: PasswordHash::sha0(name, password), sha1: PasswordHash::sha1(password) }
+    }
+
+    /// Computes the digests of the whole password, which clients that do not truncate it send.
+    #[must_use]
+    pub fn uncut(name: &str, password: &str) -> Self {
+        let sha0 = PasswordHash::sha0_of(name, password.encode_utf16());
+        Self { sha0, sha1: PasswordHash::sha1_of_bytes(password.as_bytes()) }
     }
 }
 

@@ -9,6 +9,7 @@ mod mxo;
 mod serve;
 mod tera;
 mod uru;
+mod uru_files;
 mod wad;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub(crate) use mxo::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
+pub(crate) use uru_files::*;
 pub(crate) use wad::*;
 
 /// Decode, encode and serve the network protocols and data formats of preserved online worlds

@@ -57,9 +57,9 @@ pub(crate) struct ServeUru {
     /// The shard's directory
     #[arg(default_value = "shard")]
     pub(crate) folder: PathBuf,
-    /// Address to listen on; except on loopback, unencrypted connections are refused [default:
-    /// 127.0.0.1:14617]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    /// Address to listen on, with port 14617 unless another is given; except on loopback,
+    /// unencrypted connections are refused [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = uru::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// Address that clients are told to connect to: a name, or an IPv4 address [default: 127.0.0.1]
     #[arg(long, value_name = "HOST", value_parser = uru_host)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Target;
+use super::{Target, UruKeys, UruManifest, UruSdl};
 
 #[derive(Debug, Args)]
 pub(crate) struct Uru {
@@ -19,6 +19,28 @@ pub(crate) enum UruCommand {
     Account {
         #[command(subcommand)]
         command: UruAccount,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// List, add and remove ages of a shard, running or not
+    #[command(arg_required_else_help = true)]
+    Age {
+        #[command(subcommand)]
+        command: UruAge,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Close a shard for maintenance
+    ///
+    /// Only administrators, developers and testers can log in until `worldwire uru open`. The change is
+    /// also made in shard.toml, so it outlasts a restart.
+    #[command(after_help = "Examples:
+  worldwire uru close
+  worldwire uru close --kick --shard /srv/uru")]
+    Close {
+        /// Also disconnect everyone else
+        #[arg(long)]
+        kick: bool,
         #[command(flatten)]
         shard: UruShard,
     },
@@ -40,6 +62,9 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// Prepare the files that a shard offers to clients
+    #[command(subcommand, arg_required_else_help = true)]
+    Files(UruFiles),
     /// Generate and convert a shard's keys
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
@@ -58,6 +83,31 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// Show a message to players in ages
+    ///
+    /// Clients show it as an administrator's chat. The shard must be running.
+    #[command(after_help = "Examples:
+  worldwire uru message \"The shard restarts in ten minutes.\"
+  worldwire uru message \"Shorah!\" --age city --from Ann")]
+    Message {
+        /// Text: one line of at most 1,000 characters
+        text: String,
+        /// Show it only in this age: the unique name of an instance, its node ID, or its UUID
+        #[arg(long, value_name = "AGE|INSTANCE")]
+        age: Option<String>,
+        /// Name of the sender, in ASCII
+        #[arg(long, value_name = "NAME", default_value = "Shard")]
+        from: String,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Open a shard that was closed for maintenance
+    #[command(after_help = "Example:
+  worldwire uru open")]
+    Open {
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Create, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
@@ -70,6 +120,103 @@ pub(crate) enum UruCommand {
     /// Inspect and change a shard's vault, running or not
     #[command(subcommand, arg_required_else_help = true)]
     Vault(UruVault),
+    /// Show or change the message that launchers show
+    ///
+    /// The change is also made in shard.toml, so it outlasts a restart.
+    #[command(after_help = "Examples:
+  worldwire uru welcome
+  worldwire uru welcome \"Shorah! The city is open.\"")]
+    Welcome {
+        /// New message [default: show the current one]
+        text: Option<String>,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// List who is online, where, and since when
+    ///
+    /// The shard must be running. Times are in UTC.
+    #[command(after_help = "Example:
+  worldwire uru who --json")]
+    Who {
+        #[command(flatten)]
+        shard: UruShard,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruFiles {
+    /// Build a shard's data directory from a game client's folder
+    #[command(
+        after_help = "Age files, descriptors (.sdl) and scripts (.pak) are copied to where the shard looks for them; all
+other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
+for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
+are replaced. Symbolic links are followed. Files that only another shard's key decrypts are skipped.
+
+Examples:
+  worldwire uru files import \"/games/Myst Online\"
+  worldwire uru files import client --shard /srv/uru"
+    )]
+    Import {
+        /// The client's folder, which contains dat and sfx
+        folder: PathBuf,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruAge {
+    /// List public ages and the shard's own, with their instance IDs
+    #[command(after_help = "Examples:
+  worldwire uru age list
+  worldwire uru age list --running
+  worldwire uru age list --all --json")]
+    List {
+        /// Include private ages
+        #[arg(long)]
+        all: bool,
+        /// List only running ages, also private ones, with the players in them
+        #[arg(long)]
+        running: bool,
+    },
+    /// Add a public age
+    #[command(after_help = "Examples:
+  worldwire uru age add Fernhollow
+  worldwire uru age add Kveer --instance 68e219e0-ee25-4df0-b855-0435584e29e2 --name \"K'veer\"")]
+    Add {
+        /// The age's file name, as in NAME.age
+        filename: String,
+        /// Instance ID that the game's scripts may link to [default: random]
+        #[arg(long, value_name = "UUID")]
+        instance: Option<String>,
+        /// Name of the instance [default: the file name]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Name before that of the instance, such as \"Ann's\"
+        #[arg(long, value_name = "NAME")]
+        user_name: Option<String>,
+        /// Description
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
+    /// Add the ages in dirtsand's static_ages.ini
+    ///
+    /// Instances that exist already are left as they are.
+    #[command(after_help = "Example:
+  worldwire uru age import static_ages.ini")]
+    Import {
+        /// static_ages.ini; - is standard input
+        file: PathBuf,
+    },
+    /// Remove an empty age that nobody owns, with its states and the links to it
+    #[command(after_help = "Examples:
+  worldwire uru age remove Fernhollow
+  worldwire uru age remove 68e219e0-ee25-4df0-b855-0435584e29e2")]
+    Remove {
+        /// Age: the unique name of an instance, its Age or AgeInfo node ID, or its UUID
+        #[arg(value_name = "AGE|INSTANCE")]
+        age: String,
+    },
 }
 
 /// Selects a shard.
@@ -120,6 +267,17 @@ pub(crate) enum UruAccount {
         /// Lift the ban
         #[arg(long)]
         lift: bool,
+    },
+    /// Change an account's roles, even while it is logged in
+    #[command(after_help = "Examples:
+  worldwire uru account role ann admin
+  worldwire uru account role ann user")]
+    Role {
+        /// Account name
+        name: String,
+        /// Its new roles, which replace the old ones
+        #[arg(required = true, value_name = "ROLE")]
+        role: Vec<AccountRole>,
     },
     /// Change an account's password
     #[command(after_help = "Example:
@@ -202,11 +360,14 @@ pub(crate) enum UruVault {
         shard: UruShard,
     },
     /// Find nodes by field values; all must match
+    ///
+    /// Fields have the names that `show` prints or, if NodeType is among the fields, the game's.
     #[command(after_help = "Examples:
-  worldwire uru vault find NodeType=PlayerInfo IString64_1=ann
+  worldwire uru vault find NodeType=PlayerInfo PlayerName=ann
+  worldwire uru vault find NodeType=AgeInfo AgeFilename=Neighborhood IsPublic=1
   worldwire uru vault find NodeType=AgeInfo String64_2=Neighborhood --json")]
     Find {
-        /// FIELD=VALUE, with field names as in `show`
+        /// FIELD=VALUE
         #[arg(required = true, value_name = "FIELD=VALUE")]
         fields: Vec<String>,
         #[command(flatten)]
@@ -316,183 +477,4 @@ pub(crate) enum OtherServer {
     Dirtsand,
     /// zrax/moulars, as its SQLite file
     Moulars,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UruKeys {
-    /// Generate keys for a new shard
-    #[command(after_help = "Examples:
-  worldwire uru keys generate -o keys.toml
-  worldwire uru keys generate --format dirtsand")]
-    Generate {
-        /// Output format
-        #[arg(long, value_name = "FORMAT", default_value = "toml")]
-        format: KeyFormat,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Convert keys between server formats
-    #[command(after_help = "Examples:
-  worldwire uru keys convert dirtsand.ini --to toml -o keys.toml
-  worldwire uru keys convert keys.toml --to server-ini")]
-    Convert {
-        /// Keys in any format; - is standard input
-        file: PathBuf,
-        /// Output format
-        #[arg(long, value_name = "FORMAT")]
-        to: KeyFormat,
-        #[command(flatten)]
-        target: Target,
-    },
-}
-
-/// Formats of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KeyFormat {
-    /// worldwire's own format, with the server's secrets
-    Toml,
-    /// worldwire's own format, public keys only
-    TomlPublic,
-    /// dirtsand.ini, with the server's secrets
-    Dirtsand,
-    /// moulars, with the server's secrets
-    Moulars,
-    /// NAGUS, with the server's secrets
-    Nagus,
-    /// The client's server.ini
-    ServerIni,
-    /// Source code of OpenUru clients
-    OpenUru,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UruManifest {
-    /// Create a manifest of the files in a directory
-    #[command(after_help = "Example:
-  worldwire uru manifest make game/dat --prefix dat -o dat.mfs")]
-    Make {
-        /// Directory; subdirectories are included
-        folder: PathBuf,
-        /// Prefix the client's file names with this directory
-        #[arg(long, value_name = "FOLDER")]
-        prefix: Option<String>,
-        /// Write gzipped files to this directory, and list those
-        #[arg(long, value_name = "FOLDER")]
-        gzip_to: Option<PathBuf>,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Compare a manifest with the files in a directory
-    #[command(after_help = "Example:
-  worldwire uru manifest check dat.mfs game/dat --prefix dat")]
-    Check {
-        /// Manifest
-        file: PathBuf,
-        /// Directory with the downloads or with the plain files
-        folder: PathBuf,
-        /// Directory prefix of the client's file names
-        #[arg(long, value_name = "FOLDER")]
-        prefix: Option<String>,
-    },
-    /// Show a manifest
-    #[command(after_help = "Example:
-  worldwire uru manifest show dat.mfs --json")]
-    Show {
-        /// Manifest, as text (.mfs) or in wire format
-        file: PathBuf,
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UruSdl {
-    /// Check descriptors and report every problem
-    #[command(after_help = "Examples:
-  worldwire uru sdl check samples/sdl
-  worldwire uru sdl check SDL/*.sdl --json")]
-    Check {
-        /// Files, or directories with .sdl files
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-        /// Write one JSON object per problem
-        #[arg(long)]
-        json: bool,
-    },
-    /// Set variables for all instances of an age on a shard
-    ///
-    /// The values apply to every instance that has not changed the variable since. Players in the
-    /// age see the change at once.
-    #[command(after_help = "Examples:
-  worldwire uru sdl set Fernhollow fhGateOpen=true
-  worldwire uru sdl set city islmFireworks=1 --shard /srv/uru")]
-    Set {
-        /// Age, by its file name, which is also that of its descriptor
-        age: String,
-        /// VARIABLE=VALUE, with the value as JSON
-        #[arg(required = true, value_name = "VARIABLE=VALUE")]
-        variables: Vec<String>,
-        /// Descriptors: .sdl files or directories [default: the shard's]
-        #[arg(long, value_name = "PATH")]
-        sdl: Vec<PathBuf>,
-        #[command(flatten)]
-        shard: UruShard,
-    },
-    /// Show descriptors in the canonical style
-    #[command(after_help = "Examples:
-  worldwire uru sdl show Fernhollow --sdl samples/sdl
-  worldwire uru sdl show Fernhollow.2 --sdl samples/sdl --json")]
-    Show {
-        /// NAME for all its versions, or NAME.VERSION [default: all descriptors]
-        descriptor: Option<String>,
-        #[command(flatten)]
-        descriptors: UruDescriptors,
-        /// Write one JSON object per descriptor
-        #[arg(long)]
-        json: bool,
-    },
-    /// Decode a state from a game message or a vault node
-    #[command(after_help = "Examples:
-  worldwire uru sdl decode samples/uru-state.bin --sdl samples/sdl
-  worldwire uru sdl decode --hex 008005f0... --sdl samples/sdl --json")]
-    Decode {
-        /// File with the blob; - is standard input [default: -]
-        #[arg(conflicts_with = "hex")]
-        file: Option<PathBuf>,
-        /// Blob as hexadecimal digits
-        #[arg(long, value_name = "STRING")]
-        hex: Option<String>,
-        #[command(flatten)]
-        descriptors: UruDescriptors,
-        /// Write JSON that `worldwire encode uru.sdl` reads
-        #[arg(long)]
-        json: bool,
-        /// Show the position of every field
-        #[arg(long, conflicts_with = "json")]
-        bytes: bool,
-    },
-    /// Compare two states, even of different versions
-    #[command(after_help = "Example:
-  worldwire uru sdl diff samples/uru-state.bin samples/uru-state-later.bin --sdl samples/sdl")]
-    Diff {
-        /// Older state: a blob, or its JSON
-        old: PathBuf,
-        /// Newer state: a blob, or its JSON
-        new: PathBuf,
-        #[command(flatten)]
-        descriptors: UruDescriptors,
-        /// Write one JSON object per change
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// The state descriptors.
-#[derive(Debug, Args)]
-pub(crate) struct UruDescriptors {
-    /// Descriptors: .sdl files or directories
-    #[arg(id = "sdl", short = 'd', long = "sdl", value_name = "PATH", visible_alias = "data")]
-    #[arg(required = true)]
-    pub(crate) paths: Vec<PathBuf>,
 }

@@ -179,6 +179,17 @@ fn the_guide_recipe_works() {
     let mut ann = command(folder, &words);
     ann.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::piped());
     let ann = ann.spawn().unwrap();
+    let who = ["worldwire", "uru", "who", "--shard", "shard"];
+    let online = loop {
+        let online = good(command(folder, &who).output().unwrap());
+        if online.starts_with("Ann (") {
+            break online;
+        }
+    };
+    assert!(online.contains("  ann@example.org  in Lobby  online since 2"), "{online}");
+    let message = ["worldwire", "uru", "message", "Shorah!", "--shard", "shard", "--json"];
+    let sent = good(command(folder, &message).output().unwrap());
+    assert_eq!(sent, "{\"players\":0}\n");
     let kick = ["worldwire", "uru", "kick", "Ann", "--shard", "shard"];
     while !command(folder, &kick).output().unwrap().status.success() {}
     let output = ann.wait_with_output().unwrap();
@@ -186,6 +197,24 @@ fn the_guide_recipe_works() {
     assert!(said.contains("kicked off: KickedByCCR (39)"), "{said}");
     assert_eq!(output.status.code(), Some(1), "{said}");
     good(client(folder, "login + set-player Ann"));
+
+    // Even if her client has frozen, so that it does not notice.
+    let mut frozen = command(folder, &words);
+    frozen.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut frozen = frozen.spawn().unwrap();
+    while !good(command(folder, &who).output().unwrap()).starts_with("Ann (") {}
+    let stopped = Command::new("kill").args(["-STOP", &frozen.id().to_string()]).status();
+    let before = client(folder, "login + set-player Ann");
+    let kicked = command(folder, &kick).output().unwrap();
+    let after = client(folder, "login + set-player Ann");
+    // A frozen process does not end by itself, not even after a failure.
+    frozen.kill().unwrap();
+    frozen.wait().unwrap();
+    assert!(stopped.unwrap().success());
+    let said = String::from_utf8_lossy(&before.stderr).into_owned();
+    assert!(said.contains("LoggedInElsewhere"), "{said}");
+    good(kicked);
+    good(after);
 
     // Each client has its own account, player and node.
     for number in 1..=2 {

@@ -34,6 +34,8 @@ mod tera_maps;
 mod torn;
 mod tshark;
 mod uru_ages;
+#[cfg(unix)]
+mod uru_files;
 mod uru_replay;
 mod uru_shard;
 mod wad;

@@ -21,10 +21,20 @@ fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (Str
 
 /// Starts a server, and stops it by a signal when it runs.
 fn run(words: &[&str], signal: &str, meanwhile: impl FnOnce()) -> (String, String) {
+    run_with(words, "127.0.0.1:0", signal, meanwhile)
+}
+
+/// Starts a server with a status page, and stops it by a signal when it runs.
+fn run_with(
+    words: &[&str],
+    status: &str,
+    signal: &str,
+    meanwhile: impl FnOnce(),
+) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.arg("serve").args(words);
     if !words.contains(&"--no-status") {
-        command.args(["--status", "127.0.0.1:0"]);
+        command.args(["--status", status]);
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
@@ -74,7 +84,14 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     });
     assert_eq!(account(&shard, &["list"]), "ann@example.org\n");
     assert!(printed.contains("Server.Auth.N \"") && printed.contains("Server.Status \"http://127"));
-    for part in ["created a shard", "account add", "clients connect to 127.0.0.1:", "/status"] {
+    for part in [
+        "created a shard",
+        "account add",
+        "clients connect to 127.0.0.1:",
+        "/status",
+        "SDL has no descriptors (.sdl): the states of ages and objects are dropped",
+        "worldwire uru files import",
+    ] {
         assert!(said.contains(part), "{part} in {said}");
     }
     assert!(!said.contains("--public-address"), "{said}");
@@ -85,6 +102,32 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
         "clients on other machines will be told to connect to 127.0.0.1; set --public-address"
     ));
     assert!(!said.contains("created a shard"), "{said}");
+
+    // The address that clients use, and a page that they can reach or none.
+    let public = |status: &str| {
+        let listen = ["--listen", "0.0.0.0:0", "--public-address", "uru.example.org"];
+        let home = folder.path().join(status.replace(':', "-"));
+        let words = [&["uru", home.to_str().unwrap()], &listen[..]].concat();
+        run_with(&words, status, "-INT", || ())
+    };
+    let (ini, said) = public("127.0.0.1:0");
+    assert!(said.contains("clients connect to uru.example.org:"), "{said}");
+    assert!(said.contains("cannot reach the status page"), "{said}");
+    assert!(!ini.contains("Server.Status"), "{ini}");
+    let (ini, said) = public("0.0.0.0:0");
+    assert!(ini.contains("Server.Status \"http://uru.example.org:"), "{ini}");
+    assert!(said.contains("get the welcome message from http://uru.example.org:"), "{said}");
+
+    // A prepared configuration starts the first time.
+    let prepared = folder.path().join("prepared");
+    std::fs::create_dir(&prepared).unwrap();
+    std::fs::write(prepared.join("shard.toml"), "welcome = \"Ours\"\n").unwrap();
+    let (ini, said) = start_and_stop(&prepared, "127.0.0.1:0", || ());
+    assert!(ini.contains("Server.Auth.N \"") && said.contains("created a shard"), "{said}");
+    let text = std::fs::read_to_string(prepared.join("shard.toml")).unwrap();
+    assert_eq!(text, "welcome = \"Ours\"\n");
+    let (ini, _) = start_and_stop(&prepared, "127.0.0.1:0", || ());
+    assert_eq!(ini, "");
 
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap().to_string();

@@ -70,6 +70,8 @@ impl Running {
             config.listen = "127.0.0.1:0".parse().unwrap();
             config.status = String::new();
             config.public_address = "127.0.0.1".to_owned();
+            // Players need the numbers of the recording.
+            config.ages.standard = false;
         });
         let server = server.await.unwrap();
         let mut shard = Shard::parse(&server.server_ini()).unwrap();

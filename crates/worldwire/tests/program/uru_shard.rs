@@ -8,8 +8,9 @@ use worldwire_server::operators::Listener;
 use worldwire_server::store;
 use worldwire_server::store::lock::{FolderLock, LOCK_FILE};
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
-use worldwire_server::uru::SQLITE_FILE;
+use worldwire_server::uru::admin::Control;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
+use worldwire_server::uru::{CONFIG, SQLITE_FILE};
 
 /// Runs a command on the shard in a folder: exit code, standard output, standard error.
 fn worldwire(folder: &Path, arguments: &[&str], input: &str) -> (i32, String, String) {
@@ -60,7 +61,11 @@ fn everything(folder: &Path, running: bool) {
     let listed = done(&["account", "list", "--json"], "");
     assert!(listed.contains("\"banned\":false") && !listed.contains("secret"), "{listed}");
     let (code, _, err) = run(&["account", "passwd", "ann@example.org"], "0123456789abcdef\n");
-    assert!(code == 0 && err.contains("only the first 15 characters"), "{err}");
+    assert!(code == 0 && err.contains("only the first 15 characters of this one"), "{err}");
+    done(&["account", "role", "ann@example.org", "developer", "beta-tester"], "");
+    assert_eq!(done(&["account", "list"], ""), "ann@example.org  (developer, beta tester)\n");
+    let (code, _, err) = run(&["account", "role", "bob", "user"], "");
+    assert!(code == 1 && err.ends_with(": account \"bob\" does not exist\n"), "{err}");
     let kick = |who: &str| {
         let (code, out, err) = run(&["kick", who], "");
         assert_eq!((code, &*out), (1, ""));
@@ -75,8 +80,8 @@ fn everything(folder: &Path, running: bool) {
         done(&["vault", "tree", "--depth", "1"], ""),
         "10001 System\n  10002 Folder GlobalInbox\n"
     );
-    let ages = done(&["vault", "tree", "CITY", "--depth", "1"], "");
-    assert!(ages.contains(" Age city\n  "), "{ages}");
+    let city_tree = done(&["vault", "tree", "CITY", "--depth", "1"], "");
+    assert!(city_tree.contains(" Age city\n  "), "{city_tree}");
     let (code, _, err) = run(&["vault", "tree", "Yeesha"], "");
     assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
     let (code, out, err) = run(&["clear-states", "city", "--with-age"], "");
@@ -101,6 +106,11 @@ fn everything(folder: &Path, running: bool) {
     done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");
     let shown = done(&["vault", "show", city], "");
     assert!(shown.contains("\nString64_5: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");
+    let named = done(&["vault", "find", "NodeType=AgeInfo", "AgeFilename=city"], "");
+    assert_eq!(named.trim(), city);
+    let (code, _, err) = run(&["vault", "find", "AgeFilename=city"], "");
+    assert!(code == 2 && err.contains("give NodeType=AgeInfo as well"), "{err}");
+    maintenance(folder);
     let (code, _, err) = run(&["vault", "find", "NodeTyp=AgeInfo"], "");
     let wanted = "worldwire: NodeTyp=AgeInfo: no such field; did you mean NodeType?\n";
     assert_eq!((code, &*err), (2, wanted));
@@ -202,6 +212,55 @@ fn everything(folder: &Path, running: bool) {
     std::fs::remove_file(sdl.join("city.sdl")).unwrap();
 }
 
+/// Ages are added, imported, listed and removed.
+fn ages(folder: &Path) {
+    let run = |arguments: &[&str], input: &str| worldwire(folder, arguments, input);
+    let instance = "12345678-1234-5678-1234-567812345678";
+    let (code, out, err) =
+        run(&["age", "add", "Garden", "--instance", instance, "--name", "The Garden"], "");
+    assert!(code == 0 && out.is_empty(), "{err}");
+    assert_eq!(err, format!("worldwire: Garden {instance} (The Garden): added\n"));
+    let (code, out, _) = run(&["age", "list"], "");
+    let line = format!("{instance}  Garden  The Garden  (public)\n");
+    assert!(code == 0 && out.contains(&line) && out.contains("  GuildPub-Writers  "), "{out}");
+    let (code, out, _) = run(&["age", "list", "--running", "--json"], "");
+    assert_eq!((code, &*out), (0, ""));
+    let (code, _, err) = run(&["age", "add", "Shed", "--instance", "x"], "");
+    assert!(code == 1 && err.ends_with(": the age instance must be a UUID, not \"x\"\n"), "{err}");
+
+    let file = format!("[{instance}]\nFilename = Garden\n[{}]\nFilename = Shed\n", "9".repeat(8))
+        .replace("99999999", "99999999-1234-5678-1234-567812345678");
+    let (code, out, err) = run(&["age", "import", "-", "--json"], &file);
+    assert!(code == 0 && err.contains("(The Garden): exists already\n"), "{err}");
+    assert_eq!(out.matches("\"added\":").count(), 2, "{out}");
+    let (code, _, err) = run(&["age", "import", "-"], "Filename = x\n");
+    assert!(code == 2 && err.contains("line 1: comes before the first [INSTANCE]"), "{err}");
+    for age in [instance, "Shed"] {
+        let (code, _, err) = run(&["age", "remove", age], "");
+        assert!(code == 0 && err.ends_with("): removed\n"), "{err}");
+    }
+    let (code, _, err) = run(&["age", "remove", "city"], "");
+    assert!(code == 1 && err.contains("is in [ages] of shard.toml"), "{err}");
+}
+
+/// The shard is closed and opened, and its welcome message changes.
+fn maintenance(folder: &Path) {
+    let run = |arguments: &[&str]| worldwire(folder, arguments, "");
+    std::fs::write(folder.join(CONFIG), "# Ours.\nwelcome = \"Hello\"\n").unwrap();
+    assert_eq!(run(&["welcome"]), (0, "Hello\n".to_owned(), String::new()));
+    assert_eq!(run(&["welcome", "Shorah!"]).0, 0);
+    assert_eq!(run(&["welcome", "--json"]).1, "{\"welcome\":\"Shorah!\"}\n");
+    let (code, out, err) = run(&["close", "--kick", "--json"]);
+    assert!(code == 0 && err.contains("only administrators"), "{err}");
+    assert_eq!(out, "{\"closed\":true,\"kicked\":[]}\n");
+    let text = || std::fs::read_to_string(folder.join(CONFIG)).unwrap();
+    let wanted = "# Ours.\nwelcome = \"Shorah!\"\n\n[auth]\nrestricted = true\n";
+    assert_eq!(text(), wanted);
+    assert_eq!(run(&["open"]).0, 0);
+    assert_eq!(text(), wanted.replace("true", "false"));
+    std::fs::remove_file(folder.join(CONFIG)).unwrap();
+}
+
 #[test]
 fn commands_work_on_a_stopped_and_a_running_shard() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,13 +278,20 @@ fn commands_work_on_a_stopped_and_a_running_shard() {
     runtime.block_on(async {
         let lock = FolderLock::take(folder).unwrap().unwrap();
         let vault = open(folder).await;
-        let listener = tokio::spawn(Listener::bind(folder, vault.clone()).await.unwrap().run());
+        let control = Control::stopped(folder, vault.clone());
+        let listener = tokio::spawn(Listener::bind(folder, control).await.unwrap().run());
         let folder = folder.to_owned();
-        tokio::task::spawn_blocking(move || everything(&folder, true)).await.unwrap();
+        let commands = move || {
+            everything(&folder, true);
+            ages(&folder);
+        };
+        tokio::task::spawn_blocking(commands).await.unwrap();
         listener.abort();
         vault.close().await;
         drop(lock);
     });
+    // At last, because they leave gaps between the numbers of nodes.
+    ages(folder);
 }
 
 #[test]

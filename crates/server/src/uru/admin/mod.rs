@@ -1,7 +1,8 @@
 //! Administering a shard, whether it is running or not; see [`crate::admin`].
 
+mod live;
+
 use std::fmt;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -9,16 +10,17 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::config::{SQLITE_FILE, ShardConfig};
+pub use live::Control;
+
+use super::config::{CONFIG, FixedAge};
+use super::game::MAX_TEXT;
 use super::vault::{
-    AccountSummary, Dump, DumpError, Kicked, NAME_RULE, Named, PasswordSet, Pruned, Renamed,
-    TreeLine, Vault, VaultError, fields_of, is_account_name,
+    AccountSummary, Dump, DumpError, Kicked, NAME_RULE, Named, PasswordSet, Pruned, RemoveError,
+    Renamed, TreeLine, Vault, VaultError, fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
-use crate::admin::{Administered, stopped_config, stopped_store};
-use crate::config::ServerConfig as _;
-use crate::operators::{Operated, debug_request};
-use crate::store::seal::KEY_FILE;
+use crate::config::ConfigError;
+use crate::operators::debug_request;
 
 /// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +63,50 @@ pub enum Request {
         who: String,
         /// The new name.
         name: String,
+    },
+    /// Replaces an account's rights, except whether it is banned.
+    SetRoles {
+        /// The account.
+        name: String,
+        /// Its rights, as [`AccountFlags`].
+        flags: u32,
+    },
+    /// Lists the clients that are logged in, one per line.
+    Online,
+    /// Lists ages, one per line.
+    Ages {
+        /// Whether to include ages that are neither public nor the shard's own.
+        all: bool,
+        /// Whether to list only running ages.
+        running: bool,
+    },
+    /// Creates a public age of the shard's own.
+    AddAge(FixedAge),
+    /// Removes an empty age that nobody owns.
+    RemoveAge {
+        /// The number of its Age or AgeInfo node, its instance, or a unique name.
+        age: String,
+    },
+    /// Shows a message to players in ages.
+    Message {
+        /// The name that it seems to come from.
+        sender: String,
+        /// The text.
+        text: String,
+        /// The number of an Age or AgeInfo node, an instance, or a unique name; `None` for all ages.
+        age: Option<String>,
+    },
+    /// Shows the message that launchers show, or changes it.
+    Welcome {
+        /// The new message.
+        text: Option<String>,
+    },
+    /// Closes the shard to everyone but administrators, developers and testers, or opens it.
+    Restrict {
+        /// Whether to close it.
+        closed: bool,
+        /// Whether to disconnect everyone else.
+        kick: bool,
     },
     /// Deletes an account and its players.
     DeleteAccount {
@@ -143,40 +189,9 @@ impl fmt::Debug for Request {
 }
 
 /// An operator's access to a shard.
-pub type Admin = crate::admin::Admin<Vault>;
+pub type Admin = crate::admin::Admin<Control>;
 /// Why a request to a shard failed.
 pub type AdminError = crate::admin::AdminError<VaultError>;
-
-impl Administered for Vault {
-    const NAME: &'static str = "shard";
-    const COMMAND: &'static str = "worldwire serve uru";
-
-    type LoadError = VaultError;
-
-    fn check_folder(folder: &Path) -> Result<(), AdminError> {
-        let key = folder.join(KEY_FILE);
-        if key.exists() {
-            return Ok(());
-        }
-        let has_others =
-            [SQLITE_FILE, ShardConfig::FILE].iter().any(|name| folder.join(name).exists());
-        Err(if has_others { AdminError::NoKey(key) } else { Self::missing(folder) })
-    }
-
-    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
-        let config: ShardConfig = stopped_config(folder)?;
-        if config.database_url().is_none() && !folder.join(SQLITE_FILE).exists() {
-            return Err(Self::missing(folder));
-        }
-        let (store, key) = stopped_store(folder, &config).await?;
-        // Opening creates the shard's own ages, so they must have their configured names.
-        Self::open(store, key, config.vault()).await.map_err(AdminError::Load)
-    }
-
-    async fn close_stopped(&self) {
-        self.close().await;
-    }
-}
 
 /// Why a shard refused a request.
 #[derive(Debug, thiserror::Error)]
@@ -201,6 +216,29 @@ pub enum RequestError {
         /// Why its states were not removed.
         error: ClearError,
     },
+    /// An age that cannot be created.
+    #[error("the age {0}")]
+    NewAge(String),
+    /// An age that was not removed.
+    #[error("age {age:?} {}", match error {
+        RemoveError::Clear(ClearError::Vault(error)) => words(*error),
+        error => error.to_string(),
+    })]
+    RemoveAge {
+        /// The age, as the operator named it.
+        age: String,
+        /// Why it was not removed.
+        error: RemoveError,
+    },
+    /// A message that clients cannot show.
+    #[error(
+        "a message needs 1 to {MAX_TEXT} characters without line breaks, and a sender's name of 1 to 39 \
+        ASCII characters"
+    )]
+    Message,
+    /// The configuration cannot be read or changed.
+    #[error("{CONFIG}: {0}")]
+    Config(#[from] ConfigError),
     /// A name that no account or player has.
     #[error("no account or player is called {0:?}")]
     NoPlayer(String),
@@ -243,7 +281,7 @@ pub enum RequestError {
         /// What it is instead.
         what: String,
     },
-    /// Fields that no node has.
+    /// Fields that no node has, or a message that cannot be encoded.
     #[error(transparent)]
     Fields(#[from] worldwire_core::Error),
     /// A state that is not hexadecimal digits.
@@ -266,156 +304,152 @@ impl From<NetError> for RequestError {
     }
 }
 
-impl Operated for Vault {
-    type Request = Request;
-    type Error = RequestError;
-
-    fn has_lines(request: &Request) -> bool {
-        matches!(request, Request::Import { .. })
+impl RequestError {
+    fn account(name: &str, error: NetError) -> Self {
+        Self::Vault { what: format!("account {name:?}"), error }
     }
+}
 
-    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
-        let about = |name: &str| {
-            let what = format!("account {name:?}");
-            move |error| RequestError::Vault { what, error }
-        };
-        let about_node =
-            |id: u32| move |error| RequestError::Vault { what: format!("node {id}"), error };
-        match request {
-            Request::Accounts => Ok(self.accounts().await?.iter().map(account_json).collect()),
-            Request::AddAccount { name, password, flags } => {
-                let added = self.add_account(&name, &password, AccountFlags(flags)).await;
-                Ok(vec![password_json(added.map_err(about(&name))?)])
-            }
-            Request::SetPassword { name, password } => {
-                let set = self.set_password(&name, &password).await;
-                Ok(vec![password_json(set.map_err(about(&name))?)])
-            }
-            Request::Ban { name, banned } => {
-                self.ban_account(&name, banned).await.map_err(about(&name))?;
-                match banned {
-                    true => tracing::info!(name, "operator banned an account"),
-                    false => tracing::info!(name, "operator lifted the ban of an account"),
-                }
-                Ok(Vec::new())
-            }
-            Request::Kick { who } => {
-                let kicked = self.kick(&who).await.map_err(|error| match error {
-                    NetError::AccountNotFound => RequestError::NoPlayer(who),
-                    NetError::PlayerNotFound => RequestError::NotLoggedIn(who),
-                    NetError::InvalidParameter => RequestError::NotOnePlayer(who),
-                    error => error.into(),
-                })?;
-                for Kicked { account, player, player_name } in &kicked {
-                    let name = player_name.as_deref().unwrap_or_default();
-                    tracing::info!(account, player, name, "operator kicked a player");
-                }
-                Ok(kicked.iter().map(kicked_json).collect())
-            }
-            Request::RenamePlayer { who, name } => {
-                let renamed = self.rename_player(&who, &name).await;
-                let renamed = renamed.map_err(|error| match error {
-                    NetError::PlayerNotFound => RequestError::UnknownPlayer(who),
-                    NetError::PlayerNameInvalid => RequestError::PlayerName(name),
-                    NetError::PlayerAlreadyExists => RequestError::PlayerNameTaken(name),
-                    error => error.into(),
-                })?;
-                let Renamed { player, old, new, ages, online } = renamed;
-                tracing::info!(player, old, new, "operator renamed a player");
-                Ok(vec![json!({
-                    "player": player, "old": old, "new": new, "ages": ages, "online": online,
-                })])
-            }
-            Request::DeleteAccount { name } => {
-                self.delete_account(&name).await.map_err(about(&name))?;
-                tracing::info!(name, "operator deleted an account");
-                Ok(Vec::new())
-            }
-            Request::ClearStates { age, own_state } => {
-                let found = self.ages_called(&age).await?;
-                if let (true, Ok(id)) = (found.is_empty(), age.parse())
-                    && let Some(what) = described(self, id).await
-                {
-                    return Err(RequestError::NotAnAge { id, what });
-                }
-                let node = the_only(&age, "age", found)?;
-                let cleared = self.clear_states(node, own_state).await;
-                let cleared = cleared.map_err(|error| RequestError::Age { age, error })?;
-                let Cleared { age, title, states, own_state, .. } = &cleared;
-                tracing::info!(
-                    age,
-                    title,
-                    states,
-                    own_state,
-                    "operator cleared the states of an age"
-                );
-                Ok(vec![cleared_json(&cleared)])
-            }
-            Request::Tree { node, depth } => {
-                let node = match node {
-                    None => None,
-                    Some(word) => {
-                        let found = self.nodes_called(&word).await?;
-                        match word.parse() {
-                            // The tree reports that there is no such node.
-                            Ok(id) if found.is_empty() => Some(id),
-                            _ => Some(the_only(&word, "player or age", found)?),
-                        }
-                    }
-                };
-                let tree = self.tree(node, depth).await;
-                let tree = tree.map_err(about_node(node.unwrap_or_default()))?;
-                Ok(tree.iter().map(|line| json!(line)).collect())
-            }
-            Request::Show { node } => Ok(vec![self.show(node).await.map_err(about_node(node))?]),
-            Request::Find { fields } => {
-                let found = self.find(fields_of(&(&fields).into())?).await?;
-                Ok(found.into_iter().map(Json::from).collect())
-            }
-            Request::Set { node, fields } => {
-                self.set(node, fields_of(&(&fields).into())?).await.map_err(about_node(node))?;
-                Ok(Vec::new())
-            }
-            Request::AgeSettings { age } => {
-                let state = self.age_settings(&age).await?;
-                Ok(state.iter().map(|state| json!(hex(state))).collect())
-            }
-            Request::SetAgeSettings { age, state } => {
-                let state = parse_hex(&state).ok_or(RequestError::NotHex)?;
-                self.set_age_settings(&age, state).await?;
-                Ok(Vec::new())
-            }
-            Request::Check => {
-                Ok(self.check().await?.iter().map(|finding| json!(finding)).collect())
-            }
-            Request::Prune { dry_run } => {
-                let Pruned { nodes, refs, kept } = self.prune(dry_run).await?;
-                let count: usize = nodes.values().sum();
-                if !dry_run {
-                    tracing::info!(nodes = count, refs, "operator pruned the vault");
-                }
-                Ok(vec![json!({
-                    "dryRun": dry_run, "nodes": count, "types": nodes, "refs": refs, "kept": kept,
-                })])
-            }
-            Request::Export { passwords } => {
-                let dump = match passwords {
-                    true => self.export_with_passwords().await,
-                    false => self.export().await,
-                };
-                Ok(dump?.lines().map(Json::String).collect())
-            }
-            Request::Import { replace } => {
-                let dump = Dump::read(lines.iter().map(String::as_str))?;
-                let nodes = dump.nodes();
-                self.import(dump, replace).await.map_err(|error| match error {
-                    NetError::LoggedInElsewhere if replace => RequestError::Busy,
-                    NetError::LoggedInElsewhere => RequestError::HasPlayers,
-                    error => error.into(),
-                })?;
-                Ok(vec![json!({ "nodes": nodes })])
-            }
+/// Answers a request about the vault.
+async fn perform(
+    vault: &Vault,
+    request: Request,
+    lines: &[String],
+) -> Result<Vec<Json>, RequestError> {
+    let about = |name: &str| {
+        let name = name.to_owned();
+        move |error| RequestError::account(&name, error)
+    };
+    let about_node =
+        |id: u32| move |error| RequestError::Vault { what: format!("node {id}"), error };
+    match request {
+        Request::Accounts => Ok(vault.accounts().await?.iter().map(account_json).collect()),
+        Request::AddAccount { name, password, flags } => {
+            let added = vault.add_account(&name, &password, AccountFlags(flags)).await;
+            Ok(vec![password_json(added.map_err(about(&name))?)])
         }
+        Request::SetPassword { name, password } => {
+            let set = vault.set_password(&name, &password).await;
+            Ok(vec![password_json(set.map_err(about(&name))?)])
+        }
+        Request::Ban { name, banned } => {
+            vault.ban_account(&name, banned).await.map_err(about(&name))?;
+            match banned {
+                true => tracing::info!(name, "operator banned an account"),
+                false => tracing::info!(name, "operator lifted the ban of an account"),
+            }
+            Ok(Vec::new())
+        }
+        Request::Kick { who } => {
+            let kicked = vault.kick(&who).await.map_err(|error| match error {
+                NetError::AccountNotFound => RequestError::NoPlayer(who),
+                NetError::PlayerNotFound => RequestError::NotLoggedIn(who),
+                NetError::InvalidParameter => RequestError::NotOnePlayer(who),
+                error => error.into(),
+            })?;
+            for Kicked { account, player, player_name } in &kicked {
+                let name = player_name.as_deref().unwrap_or_default();
+                tracing::info!(account, player, name, "operator kicked a player");
+            }
+            Ok(kicked.iter().map(kicked_json).collect())
+        }
+        Request::RenamePlayer { who, name } => {
+            let renamed = vault.rename_player(&who, &name).await;
+            let renamed = renamed.map_err(|error| match error {
+                NetError::PlayerNotFound => RequestError::UnknownPlayer(who),
+                NetError::PlayerNameInvalid => RequestError::PlayerName(name),
+                NetError::PlayerAlreadyExists => RequestError::PlayerNameTaken(name),
+                error => error.into(),
+            })?;
+            let Renamed { player, old, new, ages, online } = renamed;
+            tracing::info!(player, old, new, "operator renamed a player");
+            Ok(vec![json!({
+                "player": player, "old": old, "new": new, "ages": ages, "online": online,
+            })])
+        }
+        Request::DeleteAccount { name } => {
+            vault.delete_account(&name).await.map_err(about(&name))?;
+            tracing::info!(name, "operator deleted an account");
+            Ok(Vec::new())
+        }
+        Request::ClearStates { age, own_state } => {
+            let found = vault.ages_called(&age).await?;
+            if let (true, Ok(id)) = (found.is_empty(), age.parse())
+                && let Some(what) = described(vault, id).await
+            {
+                return Err(RequestError::NotAnAge { id, what });
+            }
+            let node = the_only(&age, "age", found)?;
+            let cleared = vault.clear_states(node, own_state).await;
+            let cleared = cleared.map_err(|error| RequestError::Age { age, error })?;
+            let Cleared { age, title, states, own_state, .. } = &cleared;
+            tracing::info!(age, title, states, own_state, "operator cleared the states of an age");
+            Ok(vec![cleared_json(&cleared)])
+        }
+        Request::Tree { node, depth } => {
+            let node = match node {
+                None => None,
+                Some(word) => {
+                    let found = vault.nodes_called(&word).await?;
+                    match word.parse() {
+                        // The tree reports that there is no such node.
+                        Ok(id) if found.is_empty() => Some(id),
+                        _ => Some(the_only(&word, "player or age", found)?),
+                    }
+                }
+            };
+            let tree = vault.tree(node, depth).await;
+            let tree = tree.map_err(about_node(node.unwrap_or_default()))?;
+            Ok(tree.iter().map(|line| json!(line)).collect())
+        }
+        Request::Show { node } => Ok(vec![vault.show(node).await.map_err(about_node(node))?]),
+        Request::Find { fields } => {
+            let found = vault.find(fields_of(&(&fields).into())?).await?;
+            Ok(found.into_iter().map(Json::from).collect())
+        }
+        Request::Set { node, fields } => {
+            vault.set(node, fields_of(&(&fields).into())?).await.map_err(about_node(node))?;
+            Ok(Vec::new())
+        }
+        Request::AgeSettings { age } => {
+            let state = vault.age_settings(&age).await?;
+            Ok(state.iter().map(|state| json!(hex(state))).collect())
+        }
+        Request::SetAgeSettings { age, state } => {
+            let state = parse_hex(&state).ok_or(RequestError::NotHex)?;
+            vault.set_age_settings(&age, state).await?;
+            Ok(Vec::new())
+        }
+        Request::Check => Ok(vault.check().await?.iter().map(|finding| json!(finding)).collect()),
+        Request::Prune { dry_run } => {
+            let Pruned { nodes, refs, kept } = vault.prune(dry_run).await?;
+            let count: usize = nodes.values().sum();
+            if !dry_run {
+                tracing::info!(nodes = count, refs, "operator pruned the vault");
+            }
+            Ok(vec![json!({
+                "dryRun": dry_run, "nodes": count, "types": nodes, "refs": refs, "kept": kept,
+            })])
+        }
+        Request::Export { passwords } => {
+            let dump = match passwords {
+                true => vault.export_with_passwords().await,
+                false => vault.export().await,
+            };
+            Ok(dump?.lines().map(Json::String).collect())
+        }
+        Request::Import { replace } => {
+            let dump = Dump::read(lines.iter().map(String::as_str))?;
+            let nodes = dump.nodes();
+            vault.import(dump, replace).await.map_err(|error| match error {
+                NetError::LoggedInElsewhere if replace => RequestError::Busy,
+                NetError::LoggedInElsewhere => RequestError::HasPlayers,
+                error => error.into(),
+            })?;
+            Ok(vec![json!({ "nodes": nodes })])
+        }
+        // Requests about more than the vault.
+        _ => Err(NetError::NotSupported.into()),
     }
 }
 
@@ -423,10 +457,7 @@ impl Operated for Vault {
 pub fn check_account_name(name: &str) -> Result<(), RequestError> {
     match is_account_name(name) {
         true => Ok(()),
-        false => {
-            let (what, error) = (format!("account {name:?}"), NetError::InvalidParameter);
-            Err(RequestError::Vault { what, error })
-        }
+        false => Err(RequestError::account(name, NetError::InvalidParameter)),
     }
 }
 

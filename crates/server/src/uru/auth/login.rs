@@ -85,6 +85,7 @@ impl AuthService {
         (self.session, self.presence, self.notices) = (session, presence, notices);
         (self.state, self.identity) = (state, identity);
         (self.log.account, self.recent) = (account_name, recent);
+        self.presence.resumed(address);
         for bytes in self.recent.iter() {
             let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
             if let Ok(message) = message {
@@ -123,6 +124,7 @@ impl AuthService {
                 self.state = ClientState::LoggedIn;
                 self.identity = Identity { account: login.account, player: 0 };
                 self.recent = Recent::default();
+                self.presence.logged_in(address);
                 self.log.account = Some(name.clone());
                 tracing::info!(%address, account = name, form = ?login.form, "logged in");
                 for player in login.players.iter().take(MAX_PLAYERS) {

@@ -158,6 +158,7 @@ impl AuthService {
         if let Some(ticket) = self.resume_token.take()
             && self.state > ClientState::Connected
         {
+            self.presence.lost();
             ticket.keep(self.into_kept());
         }
     }

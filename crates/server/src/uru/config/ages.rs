@@ -11,6 +11,23 @@ use crate::config::{ConfigError, ServerConfig as _, SettingError};
 use crate::uru::migration::OwnAges;
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 
+/// The ages to which the game's scripts link by a fixed instance: filename, name, and that instance
+/// if it is known. The others are created when a client follows such a link.
+///
+/// Unverified: the instances are as remembered from other shards' lists of static ages.
+const LINKED: [(&str, &str, &str); 10] = [
+    ("GuildPub-Cartographers", "The Cartographers' Pub", "35624301-841e-4a07-8db6-b735cf8f1f53"),
+    ("GuildPub-Greeters", "The Greeters' Pub", "381fb1ba-20a0-45fd-9bcb-fd5922439d05"),
+    ("GuildPub-Maintainers", "The Maintainers' Pub", "e8306311-56d3-4954-a32d-3da01712e9b5"),
+    ("GuildPub-Messengers", "The Messengers' Pub", "9420324e-11f8-41f9-b30b-c896171a8712"),
+    ("GuildPub-Writers", "The Writers' Pub", "5cf4f457-d546-47dc-80eb-a07cdfefa95d"),
+    ("Kveer", "K'veer", "68e219e0-ee25-4df0-b855-0435584e29e2"),
+    ("GoMePubNew", "The Messengers' New Pub", ""),
+    ("ChisoPreniv", "Chiso Preniv", ""),
+    ("Neighborhood02", "Kirel", ""),
+    ("GreatTreePub", "The Watcher's Pub", ""),
+];
+
 /// An age that the shard creates by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -59,7 +76,8 @@ impl Ages {
 
     /// Copies these settings into the vault's rules.
     pub(super) fn apply_to(&self, vault: &mut VaultConfig) {
-        let Self { temporary, public, open, sharing, city, neighbourhood, fixed } = self.clone();
+        let Self { temporary, public, open, sharing, standard, city, neighbourhood, fixed } =
+            self.clone();
         vault.temporary_ages = temporary;
         vault.may_be_public = public;
         vault.open_ages = open;
@@ -67,6 +85,15 @@ impl Ages {
         vault.city = city.into_age();
         vault.neighbourhood = neighbourhood.into_age().names;
         vault.static_ages = fixed.into_iter().map(FixedAge::into_age).collect();
+        if standard {
+            let linked = LINKED.map(|(filename, instance_name, instance)| {
+                let [filename, instance_name, instance] =
+                    [filename, instance_name, instance].map(str::to_owned);
+                FixedAge { filename, instance_name, instance, ..FixedAge::default() }.into_age()
+            });
+            vault.linked_ages = linked.iter().map(|age| age.names.clone()).collect();
+            vault.static_ages.extend(linked.into_iter().filter(|age| age.instance.is_some()));
+        }
     }
 }
 
@@ -106,7 +133,7 @@ impl FixedAge {
         Self { filename, instance_name, user_name, description, instance }
     }
 
-    fn into_age(self) -> StaticAge {
+    pub(in crate::uru) fn into_age(self) -> StaticAge {
         let instance = self.uuid();
         let Self { filename, instance_name, user_name, description, .. } = self;
         let names = AgeNames { filename, instance_name, user_name, description };
@@ -118,7 +145,7 @@ impl FixedAge {
         Uuid::from_json((&json).into()).ok().filter(|id| !id.is_zero())
     }
 
-    fn check(&self) -> Result<(), SettingError> {
+    pub(in crate::uru) fn check(&self) -> Result<(), SettingError> {
         if self.filename.is_empty() {
             return Err(SettingError::NoFilename);
         }

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use worldwire_net::Capacity;
 use worldwire_uru::age::{Capacity as AgeCapacity, Config as AgeConfig};
 use worldwire_uru::connect::BUILD_ID;
@@ -16,9 +17,11 @@ use crate::config::{
 };
 
 mod ages;
+mod edit;
 mod settings;
 
 pub use ages::FixedAge;
+pub(super) use edit::edit;
 
 use settings::settings;
 
@@ -41,8 +44,9 @@ settings! {
 
     /// The configuration of a shard. Paths are relative to the shard's directory.
     pub struct ShardConfig {
-        /// The address for clients. All services share one port. 0.0.0.0 is every address of this
-        /// machine.
+        /// The address for clients, with a port unless it is 14617. All services share one port.
+        /// 0.0.0.0 is every address of this machine.
+        #[serde(deserialize_with = "listen_address")]
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
         /// The IPv4 address or host name (at most 23 characters) that clients are told to connect
         /// to. With 127.0.0.1, only clients on this machine can connect.
@@ -158,6 +162,10 @@ settings! {
         city: FixedAge = FixedAge::of(VaultConfig::default().city),
         /// The neighbourhoods that new players join.
         neighbourhood: FixedAge = FixedAge::neighbourhood(),
+        /// Create the public ages that the game's scripts link to: the pubs of the guilds, K'veer and
+        /// others. An instance that a script names, but that is missing, is created for the first
+        /// player who follows the link.
+        standard: bool = true,
         /// More public ages to create at startup, such as { filename = "Fern", instance_name =
         /// "Fern" }. Add instance = "UUID" to choose an age's instance.
         fixed: Vec<FixedAge> = Vec::new(),
@@ -219,15 +227,40 @@ impl ShardConfig {
         self.public_address.split(':').next().unwrap_or_default()
     }
 
+    /// The port that clients connect to.
+    #[must_use]
+    pub fn public_port(&self) -> u16 {
+        let port = self.public_address.split_once(':').and_then(|(_, port)| port.parse().ok());
+        port.unwrap_or_else(|| self.listen.port())
+    }
+
     /// Whether clients on other machines are told to connect to themselves.
     #[must_use]
     pub fn misleads_others(&self) -> bool {
+        self.is_local() && !is_loopback(self.listen.ip())
+    }
+
+    /// Whether the public address is this machine's own.
+    fn is_local(&self) -> bool {
         let host = self.host();
-        let is_here = match host.parse::<Ipv4Addr>() {
+        match host.parse::<Ipv4Addr>() {
             Ok(ip) => ip.is_loopback() || ip.is_unspecified(),
             Err(_) => host.eq_ignore_ascii_case("localhost"),
-        };
-        is_here && !is_loopback(self.listen.ip())
+        }
+    }
+
+    /// The host and port at which clients reach the status page. `None` if there is none, or only
+    /// for this machine while the shard is for others.
+    #[must_use]
+    pub fn public_status(&self) -> Option<String> {
+        let status = self.status_address().ok()??;
+        let (page, host) = (status.ip().to_canonical(), self.host());
+        let is_as_public = page.is_unspecified() || page == self.listen.ip().to_canonical();
+        match is_loopback(page) {
+            true if !self.is_local() => None,
+            false if !is_as_public => Some(SocketAddr::from((page, status.port())).to_string()),
+            _ => Some(format!("{host}:{}", status.port())),
+        }
     }
 
     /// The vault's rules.
@@ -319,6 +352,18 @@ pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     Ok(())
 }
 
+/// Parses the address to listen at; without a port, the standard one is meant.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, SettingError> {
+    let bare = || text.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, PORT)));
+    let not_one = |_| SettingError::NotAnAddress(text.to_owned());
+    text.parse().or_else(|_| bare()).map_err(not_one)
+}
+
+fn listen_address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_listen(&text).map_err(|error| D::Error::custom(format!("listen: {error}")))
+}
+
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -368,6 +413,7 @@ mod tests {
             public = ["a", "b"]
             open = true
             sharing = false
+            standard = false
             city = { filename = "Town" }
             neighbourhood = { filename = "Hood", user_name = "\"The\"" }
             fixed = [
@@ -397,6 +443,29 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_told_where_the_status_page_is() {
+        for (listen, public, status, wanted) in [
+            ("127.0.0.1:1", "127.0.0.1", "127.0.0.1:2", Some("127.0.0.1:2")),
+            // Only this machine could reach the page.
+            ("0.0.0.0:1", "uru.example.org", "127.0.0.1:2", None),
+            ("0.0.0.0:1", "uru.example.org", "0.0.0.0:2", Some("uru.example.org:2")),
+            ("192.0.2.7:1", "uru.example.org:9", "192.0.2.7:2", Some("uru.example.org:2")),
+            ("192.0.2.7:1", "uru.example.org", "192.0.2.8:2", Some("192.0.2.8:2")),
+            ("0.0.0.0:1", "uru.example.org", "[2001:db8::1]:2", Some("[2001:db8::1]:2")),
+            ("0.0.0.0:1", "127.0.0.1", "0.0.0.0:2", Some("127.0.0.1:2")),
+            ("0.0.0.0:1", "uru.example.org", "", None),
+        ] {
+            let config = ShardConfig {
+                listen: listen.parse().unwrap(),
+                public_address: public.to_owned(),
+                status: status.to_owned(),
+                ..ShardConfig::default()
+            };
+            assert_eq!(config.public_status().as_deref(), wanted, "{listen} {public} {status}");
+        }
+    }
+
+    #[test]
     fn errors_name_the_setting() {
         let error = |text: &str| ShardConfig::parse(text).unwrap_err().to_string();
         assert_eq!(
@@ -410,6 +479,13 @@ mod tests {
         for host in ["10.0.0.1", "uru.example.org", "localhost", "x:14617", "1.2.3.4:5", "a-1.b."] {
             assert!(ShardConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
         }
+        for (listen, wanted) in
+            [("0.0.0.0", "0.0.0.0:14617"), ("::1", "[::1]:14617"), ("127.0.0.1:9", "127.0.0.1:9")]
+        {
+            let config = ShardConfig::parse(&format!("listen = \"{listen}\"")).unwrap();
+            assert_eq!(config.listen, wanted.parse().unwrap());
+        }
+        assert!(error("listen = \"here\"").contains("listen: must be an address with a port"));
         for (listen, public, misleads) in [
             ("127.0.0.1:1", "127.0.0.1", false),
             ("0.0.0.0:1", "127.0.0.1", true),

@@ -1,6 +1,6 @@
 //! A shard's running ages, the players in them, and those about to join.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +10,15 @@ use tokio::time::{Instant, timeout};
 use worldwire_uru::age::{Config, Player};
 use worldwire_uru::types::{NetError, Uuid};
 
+use super::announcement::announcement;
 use super::command::{Arrival, Command};
 use super::files::AgeFiles;
 use super::host::Host;
 use super::outbox::Outbox;
 use super::pace::Effort;
-use super::registry::{AgeRef, ExpectedPlayer, PresentPlayer, Registry, Running, Tables};
+use super::registry::{
+    AgeRef, ClientInfo, ExpectedPlayer, PresentPlayer, Registry, Running, Tables,
+};
 use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
 use crate::uru::vault::{AgeFound, Vault};
 
@@ -46,12 +49,46 @@ impl Presence {
     pub(in crate::uru) fn changed(&self) {
         self.games.auth_ended(self.auth);
     }
+
+    /// Records that the session has logged in on a connection.
+    pub(in crate::uru) fn logged_in(&self, address: SocketAddr) {
+        let client = ClientInfo { address, since: Instant::now(), is_connected: true };
+        self.games.0.tables().clients.insert(self.auth, client);
+    }
+
+    /// Records that the session's connection was lost.
+    pub(in crate::uru) fn lost(&self) {
+        if let Some(client) = self.games.0.tables().clients.get_mut(&self.auth) {
+            client.is_connected = false;
+        }
+    }
+
+    /// Records that the session continues on another connection.
+    pub(in crate::uru) fn resumed(&self, address: SocketAddr) {
+        if let Some(client) = self.games.0.tables().clients.get_mut(&self.auth) {
+            (client.address, client.is_connected) = (address, true);
+        }
+    }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
+        self.games.0.tables().clients.remove(&self.auth);
         self.games.auth_ended(self.auth);
     }
+}
+
+/// A running age.
+#[derive(Clone, Debug)]
+pub(in crate::uru) struct RunningAge {
+    /// The age's filename.
+    pub(in crate::uru) filename: String,
+    /// The instance.
+    pub(in crate::uru) instance: Uuid,
+    /// When it started.
+    pub(in crate::uru) since: Instant,
+    /// The players in it, and when they came.
+    pub(in crate::uru) players: Vec<(u32, Instant)>,
 }
 
 /// A connection's membership in an age.
@@ -72,6 +109,52 @@ impl Games {
     /// Metrics of all ages.
     pub(in crate::uru) fn figures(&self) -> AgeFigures {
         self.0.figures()
+    }
+
+    /// The running ages, by filename.
+    pub(in crate::uru) fn running(&self) -> Vec<RunningAge> {
+        let tables = self.0.tables();
+        let age = |(number, host): (&u32, &Running)| {
+            let there = tables.present.iter().filter(|(_, present)| present.number == *number);
+            let mut players: Vec<_> =
+                there.map(|(player, present)| (*player, present.since)).collect();
+            players.sort_unstable();
+            let AgeRef { name, record } = &host.place;
+            let (filename, instance) = (name.clone(), record.instance);
+            RunningAge { filename, instance, since: host.since, players }
+        };
+        let mut running: Vec<_> = tables.hosts.iter().map(age).collect();
+        running.sort_by(|one, other| {
+            (&one.filename, one.instance.0).cmp(&(&other.filename, other.instance.0))
+        });
+        running
+    }
+
+    /// The connection of an auth session that has logged in.
+    pub(in crate::uru) fn client(&self, auth: u64) -> Option<ClientInfo> {
+        self.0.tables().clients.get(&auth).copied()
+    }
+
+    /// Shows a message to everybody in one instance, or in all ages. Returns the number of players.
+    /// Fails if the message cannot be sent.
+    pub(in crate::uru) fn announce_text(
+        &self,
+        sender: &str,
+        text: &str,
+        instance: Option<Uuid>,
+    ) -> worldwire_core::Result<usize> {
+        let packet = announcement(sender, text)?;
+        let tables = self.0.tables();
+        let is_meant = |host: &Running| instance.is_none_or(|it| it == host.place.record.instance);
+        let hosts: Vec<_> = tables.hosts.iter().filter(|(_, host)| is_meant(host)).collect();
+        let mut players = 0;
+        for (number, host) in hosts {
+            players += tables.present.values().filter(|at| at.number == *number).count();
+            let (commands, packet) = (host.commands.clone(), packet.clone());
+            // Waits for a busy age. Sending fails if the age has ended.
+            tokio::spawn(async move { commands.send(Command::DeliverToAll { packet }).await });
+        }
+        Ok(players)
     }
 
     /// Expects an auth session's player in an age that it requested.
@@ -200,7 +283,8 @@ impl Games {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let host = Host::open(self.0.clone(), number, serial, place.clone(), inbox);
         let task = tokio::spawn(host);
-        let running = Running { serial, commands: commands.clone(), task };
+        let (since, place) = (Instant::now(), place.clone());
+        let running = Running { since, place, serial, commands: commands.clone(), task };
         tables.hosts.insert(number, running);
         Ok((serial, commands))
     }

@@ -18,6 +18,7 @@
 //! can remove the states of an empty age
 //! ([`Vault::clear_states`](super::vault::Vault::clear_states)).
 
+mod announcement;
 mod command;
 mod drops;
 mod files;
@@ -42,8 +43,9 @@ use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
+pub(super) use announcement::{MAX_TEXT, can_be_shown};
 pub(super) use files::AgeFiles;
-pub(super) use games::{AgeFigures, Games, Presence};
+pub(super) use games::{AgeFigures, Games, Presence, RunningAge};
 pub use outbox::{Outbox, hand_out};
 
 use super::Shared;

@@ -2,7 +2,7 @@
 //! share it, to reach each other.
 
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,12 +49,27 @@ pub(super) struct Tables {
     pub(super) expected: HashMap<u32, ExpectedPlayer>,
     /// By player.
     pub(super) present: HashMap<u32, PresentPlayer>,
+    /// The connections of logged-in clients, by auth session.
+    pub(super) clients: HashMap<u64, ClientInfo>,
     pub(super) is_closed: bool,
+}
+
+/// The connection of a logged-in client.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::uru) struct ClientInfo {
+    /// Its address.
+    pub(in crate::uru) address: SocketAddr,
+    /// When it logged in.
+    pub(in crate::uru) since: Instant,
+    /// Whether it is connected. Otherwise its session waits for it to reconnect.
+    pub(in crate::uru) is_connected: bool,
 }
 
 /// The task of a running age.
 #[derive(Debug)]
 pub(super) struct Running {
+    pub(super) since: Instant,
+    pub(super) place: AgeRef,
     pub(super) serial: u64,
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) task: JoinHandle<usize>,

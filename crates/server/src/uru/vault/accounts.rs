@@ -5,14 +5,14 @@
 //! Names are compared without case and cut as clients cut them.
 
 use worldwire_uru::crypt::login::{
-    LoginForm, PasswordHash, PasswordHashes, hashes_agree, is_email_name, verify,
+    LoginForm, PASSWORD_UNITS, PasswordHash, PasswordHashes, hashes_agree, is_email_name, verify,
 };
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
-use super::session::{ConnectionId, Login, Notice, Outcome, Session};
+use super::session::{ConnectionId, Login, Notice, Outcome, Session, is_staff};
 use super::steps::VaultState;
-use super::tables::accounts::{Account, SECRET_VERSION};
+use super::tables::accounts::{Account, AccountHashes};
 use super::tables::players::PlayerSummary;
 use crate::store::SettingRow;
 
@@ -70,15 +70,21 @@ impl VaultState {
         let found = self.accounts().named(&login.name);
         let hashes = found.and_then(|(id, account)| account.hashes(id, self.key()));
         // An unknown account takes as long as an existing one.
-        let none = || PasswordHash::from_bytes([0; 20]);
-        let (fits, hashes) = match hashes {
-            Some(hashes) => (true, hashes),
-            None => (false, PasswordHashes { sha0: none(), sha1: none() }),
+        let none = || {
+            let [sha0, sha1] = [[0; 20]; 2].map(PasswordHash::from_bytes);
+            PasswordHashes { sha0, sha1 }
         };
+        let (cut, uncut) = hashes.map_or((None, None), |hashes| (Some(hashes.cut), hashes.uncut));
         let name = found.map_or(login.name.as_str(), |(_, account)| &account.name);
         let challenges = (login.client_challenge, login.server_challenge);
-        let form = verify(name, &hashes, challenges.0, challenges.1, &login.proof);
-        let (Some((id, account)), Some(form), true) = (found, form, fits) else {
+        let verified = |hashes: Option<PasswordHashes>| {
+            let fits = hashes.is_some();
+            let hashes = hashes.unwrap_or_else(none);
+            let form = verify(name, &hashes, challenges.0, challenges.1, &login.proof);
+            form.filter(|_| fits)
+        };
+        let [cut, uncut] = [cut, uncut].map(verified);
+        let (Some((id, account)), Some(form)) = (found, cut.or(uncut)) else {
             let now = self.now();
             self.failures_mut().add(login, now);
             return Err(NetError::AuthenticationFailed.into());
@@ -86,8 +92,7 @@ impl VaultState {
         if account.is_banned() {
             return Err(NetError::AccountBanned.into());
         }
-        let staff = AccountFlags::Admin.0 | AccountFlags::Developer.0 | AccountFlags::BetaTester.0;
-        if self.config().restricted && account.flags.0 & staff == 0 {
+        if self.config().restricted && !is_staff(account.flags) {
             return Err(NetError::LoginDenied.into());
         }
         let flags = account.flags;
@@ -117,7 +122,7 @@ impl VaultState {
         // A random digest, which matches no password.
         let sha1 = self.random_bytes();
         let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
-        self.set_hashes(id, &PasswordHashes { sha0, sha1 });
+        self.set_hashes(id, PasswordHashes { sha0, sha1 }, None);
         Ok(())
     }
 
@@ -167,7 +172,9 @@ impl VaultState {
     pub(crate) fn set_password(&mut self, name: &str, password: &str) -> Outcome<PasswordSet> {
         let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         let name = account.name.clone();
-        self.set_hashes(id, &PasswordHashes::new(&name, password));
+        let is_long = password.encode_utf16().count() > PASSWORD_UNITS;
+        let uncut = is_long.then(|| PasswordHashes::uncut(&name, password));
+        self.set_hashes(id, PasswordHashes::new(&name, password), uncut);
         Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
     }
 
@@ -179,22 +186,20 @@ impl VaultState {
         let unknown = self.random_bytes();
         let (sha0, sha1) = if is_email { (digest, unknown) } else { (unknown, digest) };
         let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
-        self.set_hashes(id, &PasswordHashes { sha0, sha1 });
+        self.set_hashes(id, PasswordHashes { sha0, sha1 }, None);
     }
 
     /// The digest that [`set_digest`](Self::set_digest) takes, if the account has a password.
     pub(crate) fn known_digest(&self, id: Uuid) -> Option<[u8; 20]> {
         let account = self.accounts().get(id)?;
-        let hashes = account.hashes(id, self.key())?;
+        let hashes = account.hashes(id, self.key())?.cut;
         let known = if is_email_name(&account.name) { hashes.sha0 } else { hashes.sha1 };
         Some(*known.as_bytes())
     }
 
-    fn set_hashes(&mut self, id: Uuid, hashes: &PasswordHashes) {
+    fn set_hashes(&mut self, id: Uuid, cut: PasswordHashes, uncut: Option<PasswordHashes>) {
         let Some(mut account) = self.accounts().get(id).cloned() else { return };
-        let mut plain = zeroize::Zeroizing::new(vec![SECRET_VERSION]);
-        plain.extend(hashes.sha0.as_bytes());
-        plain.extend(hashes.sha1.as_bytes());
+        let plain = AccountHashes { cut, uncut }.to_secret();
         let nonce = self.random_bytes();
         account.secret = self.key().seal(&id.0, &plain, nonce);
         self.put_account(id, Some(account));
@@ -210,6 +215,24 @@ impl VaultState {
         self.put_account(id, Some(account));
         if banned {
             self.kick_account(id, NetError::AccountBanned)?;
+        }
+        Ok(id)
+    }
+
+    /// Replaces the rights of an account, also those of its sessions. Whether it is banned does not
+    /// change.
+    pub(crate) fn set_roles(&mut self, name: &str, flags: AccountFlags) -> Outcome<Uuid> {
+        let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
+        let mut account = account.clone();
+        let banned = AccountFlags::Banned.0;
+        account.flags = AccountFlags(account.flags.0 & banned | flags.0 & !banned);
+        let flags = account.flags;
+        self.put_account(id, Some(account));
+        let sessions = self.sessions().iter().filter(|(_, session)| session.account == id);
+        let sessions: Vec<_> =
+            sessions.map(|(connection, session)| (*connection, Session::clone(session))).collect();
+        for (connection, session) in sessions {
+            self.put_session(connection, Some(Session { flags, ..session }));
         }
         Ok(id)
     }

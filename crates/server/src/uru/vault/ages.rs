@@ -157,7 +157,7 @@ impl VaultState {
         if session.player == 0 && filename != START {
             return Err(NetError::AuthenticationFailed.into());
         }
-        let age = self.age_of_instance(instance).unwrap_or(0);
+        let age = self.linked_age(connection, filename, instance)?.unwrap_or(0);
         let place = match self.graph().get(age).map(|entry| &entry.facts) {
             Some(Facts::Age { filename: known, .. }) if **known == *filename => {
                 self.age_title(age, filename)?
@@ -229,7 +229,7 @@ impl VaultState {
         infos.into_iter().map(|info| self.public_age(info)).collect()
     }
 
-    fn public_age(&mut self, info: u32) -> Outcome<PublicAge> {
+    pub(super) fn public_age(&mut self, info: u32) -> Outcome<PublicAge> {
         let content = self.content(info)?;
         let node = decode(&content)?;
         let field =

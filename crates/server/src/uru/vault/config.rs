@@ -32,6 +32,9 @@ pub struct VaultConfig {
     pub city: StaticAge,
     /// More public ages, created when the shard starts.
     pub static_ages: Vec<StaticAge>,
+    /// Ages to whose instances the game's scripts link by UUID. An instance that is missing is
+    /// created for the first client that follows such a link. Default none.
+    pub linked_ages: Vec<AgeNames>,
     /// Filenames of ages that owners may make public. Default `Neighborhood`.
     pub may_be_public: Vec<String>,
     /// Filenames of ages that players may enter without their being in the vault. Default `StartUp`
@@ -115,6 +118,7 @@ impl Default for VaultConfig {
                 instance: None,
             },
             static_ages: Vec::new(),
+            linked_ages: Vec::new(),
             may_be_public: vec![text("Neighborhood")],
             temporary_ages: vec![text("StartUp"), text("AvatarCustomization")],
             any_temporary_age: false,

@@ -199,6 +199,20 @@ impl Vault {
         self.operate(None, move |state| state.ban_account(&name, banned)).await
     }
 
+    /// Replaces the rights of an account, except whether it is banned. Fails with
+    /// [`NetError::AccountNotFound`].
+    pub async fn set_roles(&self, name: &str, flags: AccountFlags) -> Result<Uuid, NetError> {
+        let name = name.to_owned();
+        Ok(self.call(None, None, move |state| state.set_roles(&name, flags)).await?.0)
+    }
+
+    /// Sets whether only administrators, developers and testers may log in, and with `kick` ends
+    /// the sessions of all others. Returns these sessions.
+    pub async fn restrict(&self, restricted: bool, kick: bool) -> Result<Vec<Kicked>, NetError> {
+        let restrict = move |state: &mut VaultState| state.restrict(restricted, kick);
+        Ok(self.call(None, None, restrict).await?.0)
+    }
+
     /// Ends the sessions of an account, and deletes it and its players. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {

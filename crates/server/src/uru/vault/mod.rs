@@ -53,6 +53,7 @@ mod lookup;
 #[cfg(test)]
 mod model;
 mod operations;
+mod own_ages;
 mod players;
 mod prune;
 mod scores;
@@ -71,6 +72,7 @@ pub use handle::{Connection, Environment, Notices, Vault};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
 pub use operations::MAX_FOUND;
+pub use own_ages::{AgeSummary, OnlineSession, RemoveError};
 pub use players::{Kicked, Renamed};
 pub use prune::Pruned;
 pub use session::{Login, Notice};

@@ -143,19 +143,39 @@ impl VaultState {
             _ => {}
         }
         let sessions = self.sessions().iter().filter(|(id, session)| is_meant(id, session));
-        let mut found: Vec<_> =
+        let found: Vec<_> =
             sessions.map(|(id, session)| (*id, session.account, session.player)).collect();
         if found.is_empty() {
             return Err(NetError::PlayerNotFound.into());
         }
-        found.sort_unstable_by_key(|(connection, ..)| connection.0);
+        self.kick_all(found, NetError::KickedByCCR)
+    }
+
+    /// Sets whether only staff may log in, and with `kick` ends the sessions of all others.
+    pub(crate) fn restrict(&mut self, restricted: bool, kick: bool) -> Outcome<Vec<Kicked>> {
+        let sessions = self.sessions().iter();
+        let others = sessions.filter(|(_, session)| kick && !session.is_staff());
+        let others = others.filter(|(_, session)| !session.account.is_zero());
+        let others = others.map(|(id, session)| (*id, session.account, session.player)).collect();
+        let kicked = self.kick_all(others, NetError::RemoteShutdown)?;
+        self.set_restricted(restricted);
+        Ok(kicked)
+    }
+
+    /// Ends sessions, given with their account and player.
+    fn kick_all(
+        &mut self,
+        mut sessions: Vec<(ConnectionId, Uuid, u32)>,
+        reason: NetError,
+    ) -> Outcome<Vec<Kicked>> {
+        sessions.sort_unstable_by_key(|(connection, ..)| connection.0);
         let mut kicked = Vec::new();
-        for (connection, account, player) in found {
+        for (connection, account, player) in sessions {
             let account = self.accounts().get(account).map(|account| account.name.clone());
             let player_name = self.players().name(player).map(str::to_owned);
             let account = account.unwrap_or_default();
             kicked.push(Kicked { account, player, player_name });
-            self.kick(connection, NetError::KickedByCCR)?;
+            self.kick(connection, reason)?;
         }
         Ok(kicked)
     }

@@ -59,6 +59,11 @@ impl Session {
         [self.age, if recent { left } else { 0 }].into_iter().filter(|age| *age != 0)
     }
 
+    /// Whether the account may log in while logins are restricted.
+    pub(crate) fn is_staff(&self) -> bool {
+        is_staff(self.flags)
+    }
+
     /// The roots of the trees about which the session gets notices.
     pub(super) fn roots(&self) -> impl Iterator<Item = u32> {
         [self.player, self.age].into_iter().filter(|root| *root != 0)
@@ -67,6 +72,12 @@ impl Session {
 
 /// How long players who were in the same age can still enter each other's ages, in seconds.
 const SHARE_SECONDS: u32 = 300;
+
+/// Whether an account with these rights may log in while logins are restricted.
+pub(crate) fn is_staff(flags: AccountFlags) -> bool {
+    let staff = AccountFlags::Admin.0 | AccountFlags::Developer.0 | AccountFlags::BetaTester.0;
+    flags.0 & staff != 0
+}
 
 /// The number of a session, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

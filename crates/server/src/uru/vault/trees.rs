@@ -77,9 +77,17 @@ impl VaultState {
     }
 
     /// The AgeInfo of an age that exists once, which is created if it is missing.
-    fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
+    pub(super) fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
         let names = &age.names;
-        let template = VaultNode { uuid_1: age.instance, ..of_names(names) };
+        // An instance is one age, whatever it is called.
+        let template = match age.instance {
+            Some(_) => VaultNode {
+                node_type: Some(NodeType::AgeInfo),
+                uuid_1: age.instance,
+                ..VaultNode::default()
+            },
+            None => of_names(names),
+        };
         let info = match self.graph().find(&template, 1).first() {
             Some(info) => *info,
             None => {
@@ -271,17 +279,22 @@ impl VaultState {
             if self.graph().kind(relto) != Some(NodeType::Age) {
                 continue;
             }
-            if let Some(info) = self.graph().child(relto, NodeType::AgeInfo, None) {
-                self.remove_tree(info);
-            }
-            self.leave_age_node(relto);
-            self.remove_tree(relto);
+            self.remove_age_nodes(relto);
         }
         self.remove_tree(player);
     }
 
+    /// Deletes an age's nodes.
+    pub(super) fn remove_age_nodes(&mut self, age: u32) {
+        if let Some(info) = self.graph().child(age, NodeType::AgeInfo, None) {
+            self.remove_tree(info);
+        }
+        self.leave_age_node(age);
+        self.remove_tree(age);
+    }
+
     /// Deletes a node, and all nodes below it that have no other parent.
-    fn remove_tree(&mut self, top: u32) {
+    pub(super) fn remove_tree(&mut self, top: u32) {
         let parents: Vec<_> = self.graph().parents(top).collect();
         for parent in parents {
             self.unlink(parent, top);

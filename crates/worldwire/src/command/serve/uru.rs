@@ -64,9 +64,8 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         print(&shard.server_ini())?;
     }
     if !common.quiet {
-        if let Ok(address) = shard.address() {
-            say(format_args!("worldwire: clients connect to {address}"));
-        }
+        let (host, port) = shard.public_address();
+        say(format_args!("worldwire: clients connect to {host}:{port}"));
         if shard.config().misleads_others() {
             say(
                 "worldwire: clients on other machines will be told to connect to 127.0.0.1; set --public-address, \
@@ -75,6 +74,25 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         }
         if let Some(status) = shard.status_address() {
             say(format_args!("worldwire: the status page is http://{status}/status"));
+            match shard.public_status() {
+                Some(page) => say(format_args!(
+                    "worldwire: launchers get the welcome message from http://{page}/welcome"
+                )),
+                None => say(
+                    "worldwire: clients on other machines cannot reach the status page, so server.ini names \
+                     none; to let launchers show the welcome message, set --status, or status in \
+                     shard.toml, to 0.0.0.0:14680",
+                ),
+            }
+        }
+        let missing = shard.missing();
+        for part in &missing {
+            say(format_args!("worldwire: {part}"));
+        }
+        if !missing.is_empty() {
+            say(format_args!(
+                "worldwire: to fill it: worldwire uru files import CLIENT_FOLDER --shard {folder}"
+            ));
         }
         say("worldwire: Ctrl-C stops the shard");
     }

@@ -35,6 +35,9 @@ pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Re
             let done = if *lift { "may log in again" } else { "banned" };
             (name, Request::Ban { name: name.clone(), banned: !lift }, done)
         }
+        UruAccount::Role { name, role } => {
+            (name, Request::SetRoles { name: name.clone(), flags: flags(role) }, "roles changed")
+        }
         UruAccount::Delete { name } => {
             (name, Request::DeleteAccount { name: name.clone() }, "deleted")
         }
@@ -52,14 +55,19 @@ pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Re
 /// Kicks a player, or every player logged in to an account.
 pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let kicked = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
-    for one in &kicked {
+    kicked_shown(&kicked, common);
+    if shard.json { print_lines(&kicked) } else { Ok(()) }
+}
+
+/// Reports sessions that were ended.
+pub(super) fn kicked_shown(kicked: &[Json], common: &Common) {
+    for one in kicked {
         let player = match &one["player"] {
             Json::Null => "without a player".to_owned(),
             player => format!("player {} ({})", player["id"], text(&player["name"])),
         };
         common.note(&text(&one["account"]), &format!("kicked, {player}"));
     }
-    if shard.json { print_lines(&kicked) } else { Ok(()) }
 }
 
 /// Asks the shard in a directory, and reports refusals.
@@ -106,15 +114,14 @@ pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
 fn known_to_clients(name: &str, password: String, common: &Common) -> String {
     if password.encode_utf16().count() > PASSWORD_UNITS {
         let advice = format!(
-            "only the first {PASSWORD_UNITS} characters of the password are used; clients that send \
-             more cannot log in"
+            "clients that cut passwords need only the first {PASSWORD_UNITS} characters of this one"
         );
         common.note(name, &advice);
     }
     password
 }
 
-/// A text to print.
+/// A JSON text, for a terminal.
 pub(crate) fn text(value: &Json) -> String {
     printable(value.as_str().unwrap_or_default())
 }

@@ -54,30 +54,15 @@ fn make(
     for (name, path) in files {
         let plain = input::read(&path)?;
         let client = client_name(prefix, &name);
-        let (download, packed) = match gzip_to {
-            None => (client.clone(), None),
+        let packed = match gzip_to {
+            None => None,
             Some(into) => {
-                let packed = gzip(&plain).map_err(|error| Failure::io(&path, &error))?;
-                let download = format!("{client}.gz");
-                store(&into.join(download.replace('\\', "/")), &packed)?;
-                (download, Some(packed))
+                let packed = gzip(&plain, &path)?;
+                store(&into.join(format!("{client}.gz").replace('\\', "/")), &packed)?;
+                Some(packed)
             }
         };
-        let size = |bytes: &[u8]| {
-            u32::try_from(bytes.len()).map(HiLo).map_err(|_| {
-                Failure::Run(format!("{}: larger than 4294967295 bytes", path.display()))
-            })
-        };
-        let sent = packed.as_deref().unwrap_or(&plain);
-        manifest.0.push(ManifestEntry {
-            client_name: ZStr::from(&*client),
-            download_name: ZStr::from(&*download),
-            md5: ZStr::from(&*md5(&plain)),
-            md5_compressed: ZStr::from(&*md5(sent)),
-            file_size: size(&plain)?,
-            compressed_size: if packed.is_some() { size(sent)? } else { HiLo(0) },
-            flags: ManifestFlags(if packed.is_some() { ManifestFlags::GZIP } else { 0 }),
-        });
+        manifest.0.push(listed(&path, &client, &plain, packed.as_deref())?);
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -216,14 +201,38 @@ fn md5(bytes: &[u8]) -> String {
 }
 
 /// Packs without a time or a name, so that the same file always gives the same bytes.
-fn gzip(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+pub(super) fn gzip(plain: &[u8], path: &Path) -> Result<Vec<u8>, Failure> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(plain)?;
-    encoder.finish()
+    let packed = encoder.write_all(plain).and_then(|()| encoder.finish());
+    packed.map_err(|error| Failure::io(path, &error))
 }
 
-/// Writes a compressed file, replacing an existing one.
-fn store(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+/// The entry of a file, given its content and, if clients download that, its gzipped content.
+pub(super) fn listed(
+    path: &Path,
+    client: &str,
+    plain: &[u8],
+    packed: Option<&[u8]>,
+) -> Result<ManifestEntry<'static>, Failure> {
+    let size = |bytes: &[u8]| {
+        u32::try_from(bytes.len())
+            .map(HiLo)
+            .map_err(|_| Failure::Run(format!("{}: larger than 4294967295 bytes", shown(path))))
+    };
+    let download = format!("{client}{}", if packed.is_some() { ".gz" } else { "" });
+    Ok(ManifestEntry {
+        client_name: ZStr::from(client),
+        download_name: ZStr::from(&*download),
+        md5: ZStr::from(&*md5(plain)),
+        md5_compressed: ZStr::from(&*md5(packed.unwrap_or(plain))),
+        file_size: size(plain)?,
+        compressed_size: packed.map_or(Ok(HiLo(0)), size)?,
+        flags: ManifestFlags(if packed.is_some() { ManifestFlags::GZIP } else { 0 }),
+    })
+}
+
+/// Writes a file, replacing an existing one.
+pub(super) fn store(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     }

@@ -1,8 +1,12 @@
 //! `worldwire uru`.
 
 pub(crate) mod account;
+mod age;
+mod fields;
+mod files;
 mod keys;
 mod manifest;
+mod online;
 mod player;
 mod sdl;
 mod states;
@@ -10,15 +14,25 @@ mod vault;
 
 use crate::cli::{Common, Uru, UruCommand};
 use crate::output::Failure;
+pub(crate) use fields::fields_of;
 pub(crate) use sdl::update as sdl_update;
-pub(crate) use vault::{drawn, fields_of};
+pub(crate) use vault::drawn;
 
 pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         UruCommand::Account { command, shard } => account::run(command, shard, common),
+        UruCommand::Age { command, shard } => age::run(command, shard, common),
+        UruCommand::Close { kick, shard } => online::restrict(true, *kick, shard, common),
+        UruCommand::Message { text, age, from, shard } => {
+            online::message(text, age.as_deref(), from, shard, common)
+        }
+        UruCommand::Open { shard } => online::restrict(false, false, shard, common),
+        UruCommand::Welcome { text, shard } => online::welcome(text.as_deref(), shard, common),
+        UruCommand::Who { shard } => online::who(shard),
         UruCommand::ClearStates { age, with_age, shard } => {
             states::clear(age, *with_age, shard, common)
         }
+        UruCommand::Files(files) => files::run(files, common),
         UruCommand::Keys(keys) => keys::run(keys),
         UruCommand::Kick { who, shard } => account::kick(who, shard, common),
         UruCommand::Manifest(manifest) => manifest::run(manifest, common),

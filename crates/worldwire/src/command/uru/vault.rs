@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value as Json};
-use worldwire_core::{Record as _, nearest};
+use serde_json::Value as Json;
+use worldwire_core::Record as _;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::KEY_FILE;
 use worldwire_server::uru::admin::Request;
@@ -15,6 +15,7 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::VaultNode;
 
 use super::account::{answer, ask, print_lines};
+use super::fields::fields_of;
 use super::sdl::load;
 use crate::cli::{Common, OtherServer, Target, UruShard, UruVault};
 use crate::command::system;
@@ -243,32 +244,6 @@ fn tell(title: &str, left: Vec<String>) {
     for left in left {
         complain(title, &format!("not converted: {}", printable(&left)));
     }
-}
-
-/// The fields given as FIELD=VALUE. Text is taken verbatim, anything else as JSON.
-pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
-    let known = VaultNode::fields();
-    let mut fields = Map::new();
-    for word in words {
-        let failed = |problem: String| Failure::Run(format!("{}: {problem}", printable(word)));
-        let Some((name, value)) = word.split_once('=') else {
-            return Err(failed("needs the form FIELD=VALUE".to_owned()));
-        };
-        let Some(field) = known.iter().find(|field| field.name == name) else {
-            let hint = nearest(name, known.iter().map(|field| field.name));
-            let hint = hint.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            return Err(failed(format!("no such field{hint}")));
-        };
-        let text = || Json::String(value.to_owned());
-        let value = match field.layout.contains("UTF-16") {
-            true => text(),
-            false => serde_json::from_str(value).unwrap_or_else(|_| text()),
-        };
-        if fields.insert(name.to_owned(), value).is_some() {
-            return Err(failed("is given twice".to_owned()));
-        }
-    }
-    Ok(Json::Object(fields))
 }
 
 /// The lines of a tree as text.

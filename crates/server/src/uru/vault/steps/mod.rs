@@ -479,6 +479,12 @@ impl VaultState {
         sessions: BTreeMap<ConnectionId, Arc<Session>>,
     }
 
+    /// Sets whether only administrators, developers and testers may log in. Not undone by a failed
+    /// batch, because nothing is stored.
+    pub(crate) fn set_restricted(&mut self, restricted: bool) {
+        self.config.restricted = restricted;
+    }
+
     /// The session of a connection. Fails with [`NetError::Disconnected`].
     pub(crate) fn session(&self, connection: ConnectionId) -> Result<&Session, NetError> {
         self.sessions.get(&connection).map(Arc::as_ref).ok_or(NetError::Disconnected)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use worldwire_uru::crypt::login::{NAME_UNITS, PasswordHash, PasswordHashes, folded_name};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::Uuid;
+use zeroize::Zeroizing;
 
 use crate::store::AccountRow;
 use crate::store::seal::ServerKey;
@@ -36,16 +37,23 @@ impl Account {
         }
     }
 
-    pub(in crate::uru::vault) fn hashes(
-        &self,
-        id: Uuid,
-        key: &ServerKey,
-    ) -> Option<PasswordHashes> {
+    pub(in crate::uru::vault) fn hashes(&self, id: Uuid, key: &ServerKey) -> Option<AccountHashes> {
         let plain = key.unseal(&id.0, &self.secret).ok()?;
-        let digests = plain.strip_prefix(&[SECRET_VERSION])?;
-        let [sha0, sha1] = digests.as_chunks::<20>().0 else { return None };
-        let [sha0, sha1] = [*sha0, *sha1].map(PasswordHash::from_bytes);
-        Some(PasswordHashes { sha0, sha1 })
+        let (version, digests) = plain.split_first()?;
+        let hashes = |sha0: &[u8; 20], sha1: &[u8; 20]| {
+            let [sha0, sha1] = [*sha0, *sha1].map(PasswordHash::from_bytes);
+            PasswordHashes { sha0, sha1 }
+        };
+        match (*version, digests.as_chunks::<20>().0) {
+            (SECRET_VERSION, [sha0, sha1]) => {
+                Some(AccountHashes { cut: hashes(sha0, sha1), uncut: None })
+            }
+            (LONG_SECRET_VERSION, [sha0, sha1, long0, long1]) => {
+                let uncut = Some(hashes(long0, long1));
+                Some(AccountHashes { cut: hashes(sha0, sha1), uncut })
+            }
+            _ => None,
+        }
     }
 
     pub(in crate::uru::vault) fn is_banned(&self) -> bool {
@@ -53,8 +61,31 @@ impl Account {
     }
 }
 
+/// The digests of a password.
+pub(in crate::uru::vault) struct AccountHashes {
+    /// Of its first 15 characters, which most clients send.
+    pub(in crate::uru::vault) cut: PasswordHashes,
+    /// Of all of it, if it is longer. Some clients send these.
+    pub(in crate::uru::vault) uncut: Option<PasswordHashes>,
+}
+
+impl AccountHashes {
+    /// The plain form of a sealed secret.
+    pub(in crate::uru::vault) fn to_secret(&self) -> Zeroizing<Vec<u8>> {
+        let version = if self.uncut.is_some() { LONG_SECRET_VERSION } else { SECRET_VERSION };
+        let mut secret = Zeroizing::new(vec![version]);
+        for hashes in [Some(&self.cut), self.uncut.as_ref()].into_iter().flatten() {
+            secret.extend(hashes.sha0.as_bytes());
+            secret.extend(hashes.sha1.as_bytes());
+        }
+        secret
+    }
+}
+
 /// The first byte of a sealed secret. Both digests follow.
-pub(in crate::uru::vault) const SECRET_VERSION: u8 = 1;
+const SECRET_VERSION: u8 = 1;
+/// The first byte of a sealed secret in which four digests follow: those of the whole password last.
+const LONG_SECRET_VERSION: u8 = 2;
 
 /// All accounts.
 #[derive(Default)]

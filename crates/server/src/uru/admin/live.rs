@@ -1,0 +1,306 @@
+//! A shard as operators control it: its vault, its configuration file and, while it is running, its
+//! connections and ages.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value as Json, json};
+use tokio::time::Instant;
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::{NetError, Uuid};
+
+use super::{AdminError, Request, RequestError, kicked_json, the_only};
+use crate::admin::{Administered, stopped_config, stopped_store};
+use crate::config::ServerConfig as _;
+use crate::operators::Operated;
+use crate::store::seal::KEY_FILE;
+use crate::uru::config::{self, FixedAge, SQLITE_FILE, ShardConfig};
+use crate::uru::game::{Games, RunningAge, can_be_shown};
+use crate::uru::status::Welcome;
+use crate::uru::vault::{AgeSummary, OnlineSession, Vault, VaultError};
+
+/// A shard as operators control it. Cheap to clone.
+#[derive(Clone)]
+pub struct Control {
+    folder: PathBuf,
+    vault: Vault,
+    live: Option<Live>,
+}
+
+/// The parts of a running shard.
+#[derive(Clone)]
+struct Live {
+    games: Games,
+    welcome: Welcome,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// Controls a vault that no shard is serving. The directory holds its configuration.
+    #[must_use]
+    pub fn stopped(folder: &Path, vault: Vault) -> Self {
+        Self { folder: folder.to_owned(), vault, live: None }
+    }
+
+    pub(in crate::uru) fn running(
+        folder: &Path,
+        vault: Vault,
+        games: Games,
+        welcome: Welcome,
+    ) -> Self {
+        Self { folder: folder.to_owned(), vault, live: Some(Live { games, welcome }) }
+    }
+
+    /// The running ages. None if the shard is not running.
+    fn running_ages(&self) -> Vec<RunningAge> {
+        self.live.as_ref().map(|live| live.games.running()).unwrap_or_default()
+    }
+
+    async fn ages(&self, all: bool, running: bool) -> Result<Vec<Json>, RequestError> {
+        let mut hosts = self.running_ages();
+        let names = self.vault.online().await?;
+        let name = |player: u32| {
+            let own = names.iter().filter_map(|session| session.player.as_ref());
+            own.into_iter().find(|(id, _)| *id == player).map(|(_, name)| name.clone())
+        };
+        let mut listed = Vec::new();
+        for age in self.vault.ages(all || running).await? {
+            let host = hosts.iter().position(|host| host.instance == age.age.instance);
+            let host = host.map(|at| hosts.swap_remove(at));
+            if host.is_some() || !running {
+                listed.push(age_json(&age, host.as_ref(), name));
+            }
+        }
+        // Ages that are not in the vault.
+        if all || running {
+            listed.extend(hosts.iter().map(|host| temporary_json(host, name)));
+        }
+        Ok(listed)
+    }
+
+    async fn add_age(&self, age: FixedAge) -> Result<Vec<Json>, RequestError> {
+        age.check().map_err(|problem| RequestError::NewAge(problem.to_string()))?;
+        let (filename, instance) = (age.filename.clone(), age.instance.clone());
+        let (age, is_new) =
+            self.vault.add_age(age.into_age()).await.map_err(|error| match error {
+                NetError::InvalidParameter if !instance.is_empty() => RequestError::NewAge(
+                    format!("{instance} is an instance of another age than {filename}"),
+                ),
+                error => error.into(),
+            })?;
+        if is_new {
+            let (title, instance) = (&age.title, age.age.instance);
+            tracing::info!(filename, title, %instance, "operator added an age");
+        }
+        let mut added = age_json(&age, None, |_| None);
+        added["added"] = is_new.into();
+        Ok(vec![added])
+    }
+
+    async fn remove_age(&self, word: String) -> Result<Vec<Json>, RequestError> {
+        let node = the_only(&word, "age", self.vault.ages_called(&word).await?)?;
+        let all = self.vault.ages(true).await?;
+        let removed = all.into_iter().find(|age| age.id == node);
+        self.vault
+            .remove_age(node)
+            .await
+            .map_err(|error| RequestError::RemoveAge { age: word, error })?;
+        let Some(removed) = removed else { return Ok(Vec::new()) };
+        tracing::info!(age = node, title = removed.title, "operator removed an age");
+        Ok(vec![age_json(&removed, None, |_| None)])
+    }
+
+    async fn online(&self) -> Result<Vec<Json>, RequestError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        let running = live.games.running();
+        let in_age = |player: u32| {
+            let players = running.iter().flat_map(|age| &age.players);
+            players.into_iter().find(|(id, _)| *id == player).map(|(_, since)| unix(*since))
+        };
+        let shown = |OnlineSession { number, account, player, place, instance }| {
+            let client = live.games.client(number);
+            let since = player.as_ref().and_then(|(id, _)| in_age(*id));
+            json!({
+                "account": account,
+                "player": player.map(|(id, name)| json!({ "id": id, "name": name })),
+                "place": place,
+                "instance": (instance != Uuid::ZERO).then(|| instance.to_string()),
+                "placeSince": since,
+                "address": client.map(|client| client.address.to_string()),
+                "since": client.map(|client| unix(client.since)),
+                "connected": client.is_some_and(|client| client.is_connected),
+            })
+        };
+        Ok(self.vault.online().await?.into_iter().map(shown).collect())
+    }
+
+    async fn message(
+        &self,
+        sender: &str,
+        text: &str,
+        age: Option<String>,
+    ) -> Result<Vec<Json>, RequestError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        if !can_be_shown(sender, text) {
+            return Err(RequestError::Message);
+        }
+        let instance = match age {
+            None => None,
+            Some(word) => {
+                let node = the_only(&word, "age", self.vault.ages_called(&word).await?)?;
+                let all = self.vault.ages(true).await?;
+                all.iter().find(|age| age.id == node).map(|age| age.age.instance)
+            }
+        };
+        let players = live.games.announce_text(sender, text, instance)?;
+        tracing::info!(sender, text, players, "operator sent a message");
+        Ok(vec![json!({ "players": players })])
+    }
+
+    /// Shows the welcome message, or changes it, also in the configuration.
+    fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
+        let welcome = match text {
+            Some(text) => {
+                config::edit(&self.folder, "", "welcome", &json!(text))?;
+                if let Some(live) = &self.live {
+                    live.welcome.set(text.clone());
+                }
+                tracing::info!(text, "operator changed the welcome message");
+                text
+            }
+            None => match &self.live {
+                Some(live) => live.welcome.get(),
+                None => ShardConfig::read(&self.folder)?.unwrap_or_default().welcome,
+            },
+        };
+        Ok(vec![json!({ "welcome": welcome })])
+    }
+
+    /// Closes the shard to players, or opens it, also in the configuration.
+    async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
+        config::edit(&self.folder, "auth", "restricted", &json!(closed))?;
+        let kicked = self.vault.restrict(closed, kick).await?;
+        match closed {
+            true => tracing::info!(kicked = kicked.len(), "operator closed the shard to players"),
+            false => tracing::info!("operator opened the shard to players"),
+        }
+        let kicked: Vec<_> = kicked.iter().map(kicked_json).collect();
+        Ok(vec![json!({ "closed": closed, "kicked": kicked })])
+    }
+}
+
+impl Administered for Control {
+    const NAME: &'static str = "shard";
+    const COMMAND: &'static str = "worldwire serve uru";
+
+    type LoadError = VaultError;
+
+    fn needs_running(request: &Request) -> bool {
+        matches!(request, Request::Online | Request::Message { .. })
+    }
+
+    fn check_folder(folder: &Path) -> Result<(), AdminError> {
+        let key = folder.join(KEY_FILE);
+        if key.exists() {
+            return Ok(());
+        }
+        let has_others =
+            [SQLITE_FILE, ShardConfig::FILE].iter().any(|name| folder.join(name).exists());
+        Err(if has_others { AdminError::NoKey(key) } else { Self::missing(folder) })
+    }
+
+    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+        let config: ShardConfig = stopped_config(folder)?;
+        if config.database_url().is_none() && !folder.join(SQLITE_FILE).exists() {
+            return Err(Self::missing(folder));
+        }
+        let (store, key) = stopped_store(folder, &config).await?;
+        // Opening creates the shard's own ages, so they must have their configured names.
+        let vault = Vault::open(store, key, config.vault()).await.map_err(AdminError::Load)?;
+        Ok(Self::stopped(folder, vault))
+    }
+
+    async fn close_stopped(&self) {
+        self.vault.close().await;
+    }
+}
+
+impl Operated for Control {
+    type Request = Request;
+    type Error = RequestError;
+
+    fn has_lines(request: &Request) -> bool {
+        matches!(request, Request::Import { .. })
+    }
+
+    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
+        match request {
+            Request::Ages { all, running } => self.ages(all, running).await,
+            Request::AddAge(age) => self.add_age(age).await,
+            Request::RemoveAge { age } => self.remove_age(age).await,
+            Request::Online => self.online().await,
+            Request::Message { sender, text, age } => self.message(&sender, &text, age).await,
+            Request::Welcome { text } => self.welcome(text),
+            Request::Restrict { closed, kick } => self.restrict(closed, kick).await,
+            Request::SetRoles { name, flags } => {
+                let set = self.vault.set_roles(&name, AccountFlags(flags)).await;
+                set.map_err(|error| RequestError::account(&name, error))?;
+                tracing::info!(name, flags, "operator changed the roles of an account");
+                Ok(Vec::new())
+            }
+            request => super::perform(&self.vault, request, lines).await,
+        }
+    }
+}
+
+fn age_json(
+    age: &AgeSummary,
+    host: Option<&RunningAge>,
+    name: impl Fn(u32) -> Option<String>,
+) -> Json {
+    let AgeSummary { id, title, is_public, is_own, age } = age;
+    json!({
+        "id": id,
+        "instance": age.instance.to_string(),
+        "filename": age.filename,
+        "name": title,
+        "public": is_public,
+        "own": is_own,
+        "owners": age.owners,
+        "population": age.population,
+        "running": host.map(|host| running_json(host, name)),
+    })
+}
+
+/// A running age that is not in the vault.
+fn temporary_json(host: &RunningAge, name: impl Fn(u32) -> Option<String>) -> Json {
+    json!({
+        "id": null,
+        "instance": host.instance.to_string(),
+        "filename": host.filename,
+        "name": host.filename,
+        "public": false,
+        "own": false,
+        "owners": 0,
+        "population": host.players.len(),
+        "running": running_json(host, name),
+    })
+}
+
+fn running_json(host: &RunningAge, name: impl Fn(u32) -> Option<String>) -> Json {
+    let player = |(id, since): &(u32, Instant)| json!({ "id": id, "name": name(*id), "since": unix(*since) });
+    let players: Vec<_> = host.players.iter().map(player).collect();
+    json!({ "since": unix(host.since), "players": players })
+}
+
+/// A moment in Unix seconds.
+fn unix(moment: Instant) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(moment.elapsed()).as_secs()
+}

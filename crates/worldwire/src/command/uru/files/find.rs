@@ -1,0 +1,119 @@
+//! The files in the folder of a game client, and the sounds that its pages name.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use worldwire_core::path::{PathRules, SafePath};
+
+use crate::cli::Common;
+use crate::output::{Failure, shown, unfinished};
+
+/// A file of a client.
+#[derive(Clone, Debug)]
+pub(super) struct ClientFile {
+    pub(super) path: PathBuf,
+    /// Its own name, without folders.
+    pub(super) file_name: String,
+    /// Its name in manifests: relative to the folder, with backslashes.
+    pub(super) client_name: String,
+}
+
+/// The depth at which a folder is not a client's any more.
+const DEEPEST: usize = 16;
+/// The maximum number of files. The game has some ten thousand.
+const MAX_FILES: usize = 200_000;
+/// The maximum length of a sound's name.
+const LONGEST_NAME: usize = 200;
+
+/// All files below a folder, by their names in manifests in lower case. Symbolic links are followed,
+/// but every folder is read only once, whatever leads there.
+pub(super) fn files_of(
+    folder: &Path,
+    common: &Common,
+) -> Result<BTreeMap<String, ClientFile>, Failure> {
+    let mut files = BTreeMap::new();
+    let mut read = HashSet::new();
+    let mut folders = vec![(folder.to_owned(), String::new(), 0)];
+    while let Some((next, below, depth)) = folders.pop() {
+        let failed = |error| Failure::io(&next, &error);
+        if !read.insert(fs::canonicalize(&next).map_err(failed)?) {
+            common.note(&shown(&next), "skipped: a link to a folder that was read already");
+            continue;
+        }
+        if depth > DEEPEST {
+            return Err(Failure::Run(format!("{}: folders are nested too deeply", shown(&next))));
+        }
+        for entry in fs::read_dir(&next).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default();
+            // What a link leads to. A broken one leads nowhere.
+            let Ok(metadata) = fs::metadata(&path) else {
+                common.note(&shown(&path), "skipped: a link that leads nowhere");
+                continue;
+            };
+            let name = match (unfinished(name, metadata.is_dir()), name.to_str()) {
+                (None, Some(name)) if SafePath::parse_str(name, PathRules::DOWNLOAD).is_ok() => {
+                    name
+                }
+                _ => {
+                    common.note(&shown(&path), "skipped: clients cannot request this name");
+                    continue;
+                }
+            };
+            let client_name = format!("{below}{name}");
+            if metadata.is_dir() {
+                folders.push((path.clone(), format!("{client_name}\\"), depth + 1));
+            } else if metadata.is_file() {
+                let file_name = name.to_owned();
+                let file = ClientFile { path: path.clone(), file_name, client_name };
+                files.insert(file.client_name.to_lowercase(), file);
+                if files.len() > MAX_FILES {
+                    let problem = format!("more than {MAX_FILES} files");
+                    return Err(Failure::Run(format!("{}: {problem}", shown(folder))));
+                }
+            }
+        }
+    }
+    if files.is_empty() {
+        return Err(Failure::Run(format!("{}: contains no files of a client", shown(folder))));
+    }
+    Ok(files)
+}
+
+/// The names of sounds in a page, in lower case. Pages hold strings with all bits inverted, and as
+/// they are in old versions.
+pub(super) fn sounds_in(page: &[u8]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for mask in [0xff, 0] {
+        let end: Vec<u8> = b".ogg".iter().map(|byte| byte ^ mask).collect();
+        let mut from = 0;
+        while let Some(at) = page[from..].windows(end.len()).position(|part| part == end) {
+            let at = from + at;
+            let is_part = |byte: &&u8| {
+                let byte = **byte ^ mask;
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ' | b'.' | b'\'')
+            };
+            let begin = page[..at].iter().rev().take(LONGEST_NAME).take_while(is_part).count();
+            let name: Vec<u8> =
+                page[at - begin..at + end.len()].iter().map(|byte| byte ^ mask).collect();
+            found.extend(String::from_utf8(name).ok().map(|name| name.to_ascii_lowercase()));
+            from = at + end.len();
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sounds_are_found_in_pages() {
+        let inverted: Vec<u8> = b"Door-Open.ogg".iter().map(|byte| !byte).collect();
+        let page = [&[13, 0xf0][..], &inverted, &[0, 1], b"Wind_Loop.ogg\0Rain.ogg\0"].concat();
+        let found: Vec<_> = sounds_in(&page).into_iter().collect();
+        assert_eq!(found, ["door-open.ogg", "rain.ogg", "wind_loop.ogg"]);
+        assert!(sounds_in(b".og").is_empty());
+    }
+}

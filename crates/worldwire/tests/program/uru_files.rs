@@ -1,0 +1,108 @@
+//! `uru files import`: a shard's files from the folder of a client.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use worldwire_uru::file::manifest::Manifest;
+use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
+
+fn import(client: &Path, shard: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["uru", "files", "import"]).arg(client).arg("--shard").arg(shard);
+    command.args(more).output().unwrap()
+}
+
+/// The names and flags in a manifest.
+fn listed(shard: &Path, group: &str) -> Vec<(String, u32)> {
+    let text = fs::read_to_string(shard.join(format!("data/files/{group}.mfs"))).unwrap();
+    let manifest = Manifest::parse(&text).unwrap();
+    let entry = |entry: &worldwire_uru::file::manifest::ManifestEntry<'_>| {
+        // What is listed is there.
+        let download = entry.download_name.to_text().replace('\\', "/");
+        assert!(shard.join("data/files").join(download).is_file());
+        (entry.client_name.to_text(), entry.flags.0)
+    };
+    let mut listed: Vec<_> = manifest.0.iter().map(entry).collect();
+    listed.sort();
+    listed
+}
+
+#[test]
+fn a_client_folder_becomes_the_data_of_a_shard() {
+    let folder = tempfile::tempdir().unwrap();
+    let (client, shard) = (folder.path().join("client"), folder.path().join("shard"));
+    let put = |name: &str, bytes: &[u8]| {
+        let file = client.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, bytes).unwrap();
+    };
+    let sound = |channels: u8| {
+        let mut bytes = b"OggS".to_vec();
+        bytes.resize(28, 0);
+        bytes.extend_from_slice(b"\x01vorbis\0\0\0\0");
+        bytes.push(channels);
+        bytes
+    };
+    let page: Vec<u8> = b"Wind.ogg".iter().map(|byte| !byte).collect();
+    put("dat/Fern.age", b"LingerTime=7\n");
+    put("dat/Fern_District_a.prp", &[&page[..], &[0; 200]].concat());
+    put("dat/GlobalUI.prp", &[7; 200]);
+    put("sfx/Wind.ogg", &sound(1));
+    put("sfx/Ui.ogg", &sound(2));
+    put("UruExplorer.exe", &[1; 200]);
+    put("UruLauncher.exe", &[2; 200]);
+    put("server.ini", b"Server.Port 1\n");
+    put("SDL/Fern.sdl", b"STATEDESC Fern { VERSION 1 VAR BOOL open[1] }");
+    let key = SecureKey::from_words([1, 2, 3, 4]);
+    let plain = SecureFile::new(Magic::WhatDoYouSee, b"# plain\n".to_vec());
+    put("SDL/Known.sdl", &plain.seal(&SecureKey::SETTINGS).unwrap());
+    put("Python/python.pak", b"scripts");
+    // Links are followed, but no folder is read twice.
+    let movies = folder.path().join("movies");
+    fs::create_dir(&movies).unwrap();
+    fs::write(movies.join("intro.webm"), "film").unwrap();
+    symlink(&movies, client.join("avi")).unwrap();
+    symlink(&client, client.join("sfx/again")).unwrap();
+    symlink("nowhere", client.join("broken")).unwrap();
+
+    let output = import(&client, &shard, &["--json"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("again: skipped: a link to a folder that was read already"), "{said}");
+    assert!(said.contains("broken: skipped: a link that leads nowhere"), "{said}");
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&shown["manifests"], &shown["ages"]), (&4.into(), &1.into()), "{shown}");
+    let all = [
+        ("UruExplorer.exe", 8),
+        ("avi\\intro.webm", 0),
+        ("dat\\Fern.age", 0),
+        ("dat\\Fern_District_a.prp", 8),
+        ("dat\\GlobalUI.prp", 8),
+        ("sfx\\Ui.ogg", 5),
+        ("sfx\\Wind.ogg", 4),
+    ];
+    let owned = |names: &[(&str, u32)]| {
+        names.iter().map(|(name, flags)| ((*name).to_owned(), *flags)).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&shard, "External"), owned(&all));
+    assert_eq!(listed(&shard, "Fern"), owned(&[all[2], all[3], all[6]]));
+    assert_eq!(listed(&shard, "ThinExternal"), owned(&[all[0], all[1], all[4], all[5]]));
+    assert_eq!(listed(&shard, "ExternalPatcher"), owned(&[("UruLauncher.exe", 8)]));
+    let data = shard.join("data");
+    assert_eq!(fs::read(data.join("ages/Fern.age")).unwrap(), b"LingerTime=7\n");
+    assert_eq!(fs::read(data.join("secure/SDL/Known.sdl")).unwrap(), b"# plain\n");
+    assert!(data.join("secure/Python/python.pak").exists());
+
+    // Another shard's secrets are left out, and said to be.
+    let secret = SecureFile::new(Magic::NotTheDroids, b"# secret\n".to_vec());
+    put("SDL/Secret.sdl", &secret.seal(&key).unwrap());
+    let output = import(&client, &shard, &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("Secret.sdl: skipped: "), "{said}");
+    assert!(!data.join("secure/SDL/Secret.sdl").exists());
+    let output = import(&folder.path().join("none"), &shard, &[]);
+    assert_eq!(output.status.code(), Some(2));
+}
