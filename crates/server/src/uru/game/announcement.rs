@@ -32,7 +32,7 @@ pub(super) fn announcement(sender: &str, text: &str) -> Result<Packet> {
     let time = UnifiedTime { seconds, microseconds: since.subsec_micros() };
     let chat = KiMsg {
         message: MessageHeader {
-            sender: Key(None),
+            sender: Key::NONE,
             receivers: Vec::new().into(),
             timestamp: Double(0.0),
             bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::LocalPropagate,
