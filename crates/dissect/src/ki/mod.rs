@@ -6,6 +6,10 @@ mod definitions;
 mod files;
 mod message;
 mod names;
+#[cfg(all(test, feature = "keys"))]
+#[path = "no_secrets.rs"]
+#[expect(dead_code, reason = "only its tests run")]
+mod no_secrets;
 mod objects;
 mod opener;
 #[cfg(feature = "keys")]
@@ -24,11 +28,8 @@ use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
 use crate::family::{Family, Opening, Start, Verdict};
-#[cfg(feature = "keys")]
 use crate::keys_error::KeyFault;
-use crate::knowledge::Definitions;
-#[cfg(feature = "keys")]
-use crate::knowledge::Keys;
+use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
@@ -87,7 +88,6 @@ impl Family for Ki {
         codecs::CODECS
     }
 
-    #[cfg(feature = "keys")]
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
         let file = KeyFile::parse("keys", text)
             .map_err(|errors| errors.iter().map(KeyFault::from).collect::<Vec<_>>())?;

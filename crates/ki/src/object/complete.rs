@@ -202,8 +202,8 @@ mod tests {
         let error = codec.encode(&part, codec.header()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "class A: m_e: wanted a value, found none; add it, or fill in missing properties with \
-             defaults: `ki op encode --complete`"
+            "class A: m_e: is missing; add it, or fill in missing properties with defaults: `ki op \
+             encode --complete`"
         );
         let whole = part.complete(&classes).unwrap();
         assert_eq!(

@@ -11,7 +11,7 @@ use worldwire_ki::object::{Header, MAGIC, Object, ObjectCodec, ObjectOptions, xm
 use worldwire_ki::schema::classes::Classes;
 
 use super::stream::{Choices, Stream};
-use crate::output::complain;
+use crate::command::ki::{complain_first, warning};
 use crate::report;
 
 /// The error for JSON that names a class but is not in our format.
@@ -214,16 +214,13 @@ impl<'e> Encoder<'e> {
         let object = Object::parse_json_reporting(classes, text, &Limits::DEFAULT, &mut tell);
         let object = object.map_err(|error| error.to_string())?;
         if !is_exact {
-            for (property, number) in rounded.iter().take(MAX_TOLD) {
-                let what = "looks like an integer that was rounded to a double";
-                let help =
-                    "programs that store numbers as doubles do that; decode with --json-safe";
-                complain(subject, &format!("warning: {property}: {number} {what}; {help}"));
-            }
-            if rounded.len() > MAX_TOLD {
-                let more = rounded.len() - MAX_TOLD;
-                complain(subject, &format!("warning: {more} more like these"));
-            }
+            let what = "looks like an integer that was rounded to a double";
+            let help = "programs that store numbers as doubles do that; decode with --json-safe";
+            let told = rounded.into_iter();
+            let told = told.map(|(property, number): (String, i128)| {
+                warning(format!("{property}: {number} {what}; {help}"))
+            });
+            complain_first(subject, MAX_TOLD, told);
         }
         self.write(subject, classes, object, stream)
     }
@@ -251,14 +248,8 @@ impl<'e> Encoder<'e> {
         object: Object,
         stream: Option<Stream>,
     ) -> Result<Vec<u8>, String> {
-        let unrelated = object.unrelated(classes);
-        for text in unrelated.iter().take(MAX_TOLD) {
-            complain(subject, &format!("warning: {text}"));
-        }
-        if unrelated.len() > MAX_TOLD {
-            let more = unrelated.len() - MAX_TOLD;
-            complain(subject, &format!("warning: {more} more like these"));
-        }
+        let unrelated = object.unrelated(classes).into_iter().map(warning);
+        complain_first(subject, MAX_TOLD, unrelated);
         let (options, header) = match stream {
             Some(stream) => {
                 let (options, header) = stream.changed_by(self.choices).open(self.choices);

@@ -55,25 +55,9 @@ pub(super) struct Stream {
 
 impl Default for Stream {
     fn default() -> Self {
-        let ObjectOptions { flags, mask, .. } = ObjectOptions::default();
-        let (bind, deep, stateful, envelope, core) = (false, None, false, false, false);
-        let (skip_deprecated, lenient, compressed, packed) = (false, false, true, true);
-        Self {
-            bind,
-            deep,
-            stateful,
-            flags,
-            mask,
-            envelope,
-            core,
-            skip_deprecated,
-            lenient,
-            compressed,
-            packed,
-            exact: None,
-            source: None,
-            digest: None,
-        }
+        let options = ObjectOptions::default();
+        let header = Header { flags: options.flags, is_compressed: true, is_packed: true };
+        Self { deep: None, ..Self::new(&options, header) }
     }
 }
 
