@@ -94,6 +94,8 @@ pub struct LoginSettings {
     pub ck2_seconds: u32,
     /// Failed logins after which a connection is closed.
     pub attempts: u32,
+    /// Whether answers are delayed after failed logins from an address or to an account.
+    pub delay_after_failures: bool,
     /// Whether older login messages are accepted.
     pub legacy: Legacy,
     /// Machines from which logins are refused.
@@ -188,6 +190,7 @@ impl Default for LoginSettings {
         Self {
             ck2_seconds: 5 * 60,
             attempts: 5,
+            delay_after_failures: true,
             legacy: Legacy::Accept,
             banned_machines: Vec::new(),
         }
@@ -367,9 +370,11 @@ afk_seconds =
 [login]
 # How long the secret from a login stays valid for starting the game. It can be used repeatedly.
 ck2_seconds =
-# The number of failed logins after which a connection is closed. After a failure, further logins from
-# the same address or to the same account are also delayed, by at most 4 s.
+# The number of failed logins after which a connection is closed.
 attempts =
+# Whether to delay answers, by at most 4 s, after several failed logins from the same address or to
+# the same account. Turn this off if many players share an address, and something else limits guesses.
+delay_after_failures =
 # Login messages older than MSG_USER_AUTHEN_V3: "accept", "refuse" or "ignore".
 legacy =
 # MachineIDs from which logins are refused with MachineBanned.
@@ -427,6 +432,7 @@ mod tests {
             login: LoginSettings {
                 ck2_seconds: 1,
                 attempts: 2,
+                delay_after_failures: false,
                 legacy: Legacy::Ignore,
                 banned_machines: vec![0, 7],
             },
