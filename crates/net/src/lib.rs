@@ -54,6 +54,7 @@
 //! * [`Driver`]: one connection over one stream; [`Settings`]: its queue and time limits;
 //! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: creates connections;
 //!   [`Options`], [`Capacity`]: limits on open connections; [`Counts`]: figures for operators;
+//! * [`proxy`]: the PROXY protocol, for clients behind proxies;
 //! * [`Stop`]: graceful shutdown;
 //! * [`lossy`]: simulates a bad network;
 //! * [`mailbox()`]: bounded notices from other tasks;
@@ -69,6 +70,7 @@ mod drive;
 mod log_limiter;
 pub mod lossy;
 mod mailbox;
+pub mod proxy;
 mod stop;
 pub mod tcp;
 pub mod udp;
