@@ -243,8 +243,8 @@ fn sorted(mut drafts: Vec<Draft>, diagnostics: &mut Diagnostics<'_>) -> Option<V
             "{tag} states order {given}, but the order of tags makes it {order} and {holder} \
              {given}"
         );
-        diagnostics.error(&draft.span, text, "number all messages or none");
-        return None;
+        let help = "the order of tags is used; number all messages or none";
+        diagnostics.strict_error(&draft.span, text, help);
     }
     Some(drafts.into_iter().map(|draft| draft.message).collect())
 }
@@ -328,8 +328,8 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_
                     item.name,
                     shorten(text)
                 );
-                diagnostics.error(&item.span, text, "");
-                return None;
+                diagnostics.strict_error(&item.span, text, "the number is ignored");
+                return Some(true);
             };
             if draft.given.is_some_and(|given| given != order) {
                 diagnostics.strict_error(
