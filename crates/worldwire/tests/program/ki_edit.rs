@@ -181,8 +181,14 @@ fn an_archive_round_trips_through_a_folder() {
         home.put(name, home.text(name).replace("Nyx", "Rex"));
         home.put("out/Stone.dds", [1, 2]);
         home.put("out/New.txt", "new");
+        let second = name.replace("Pet", "Second");
+        home.put(&second, home.text(name));
         let (out, err) = ends(&home.run(&update), 1);
         assert!(out.is_empty() && err.contains("supply the type list with --types"), "{err}");
+        // One line for all of them.
+        assert_eq!(err.matches("--types").count(), 1, "{err}");
+        assert!(err.contains("1 more object"), "{err}");
+        std::fs::remove_file(home.at(&second)).unwrap();
         let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");

@@ -16,6 +16,8 @@ use crate::report;
 
 /// The error for JSON that names a class but is not in our format.
 const NO_OBJECT: &str = "not an object in the format of `ki op decode`";
+/// The error for an object without type lists.
+pub(in crate::command::ki) const NO_TYPES: &str = "an object; supply the type list with --types";
 /// The maximum number of remarks of one kind per text that are listed individually.
 const MAX_TOLD: usize = 10;
 
@@ -200,7 +202,7 @@ impl<'e> Encoder<'e> {
     }
 
     fn classes(&self) -> Result<&'e Classes, String> {
-        self.classes.ok_or_else(|| "an object; supply the type list with --types".to_owned())
+        self.classes.ok_or_else(|| NO_TYPES.to_owned())
     }
 
     fn json(&self, subject: &str, text: &str, stream: Option<Stream>) -> Result<Vec<u8>, String> {
