@@ -78,7 +78,7 @@ impl Permits {
 
     /// Acquires a permit for a client of a proxy, whose address is not known yet; see
     /// [`Permit::name`].
-    pub fn acquire_for_proxy(&self) -> Result<Permit, Refused> {
+    pub(crate) fn acquire_for_proxy(&self) -> Result<Permit, Refused> {
         let mut in_use = self.0.lock();
         if in_use.total >= self.0.capacity.total {
             return Err(Refused::Full);
@@ -96,7 +96,7 @@ impl Permits {
 
 impl Permit {
     /// Counts the connection for the address of its client, unless none is free for it.
-    pub fn name(&mut self, address: IpAddr) -> Result<(), Refused> {
+    pub(crate) fn name(&mut self, address: IpAddr) -> Result<(), Refused> {
         let network = network(address);
         let mut in_use = self.shared.lock();
         let count = in_use.by_network.entry(network).or_default();
