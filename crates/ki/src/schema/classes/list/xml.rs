@@ -48,6 +48,7 @@ struct DraftProperty {
     id: Option<u32>,
     /// The names of the options, each with its number or text.
     options: Vec<Choice>,
+    default: Option<Box<str>>,
 }
 
 /// The name of an option, with its number or text.
@@ -73,8 +74,10 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
     let mut drafts = drafts(&text, texts)?;
     for draft in drafts.iter_mut().flat_map(|class| &mut class.properties) {
         let options = core::mem::take(&mut draft.options);
-        if !options.is_empty() {
-            draft.property.choices = Some(Arc::new(Choices::resolved(options)));
+        if !options.is_empty() || draft.default.is_some() {
+            let mut choices = Choices::resolved(options);
+            choices.default = draft.default.take();
+            draft.property.choices = Some(Arc::new(choices));
         }
     }
     classes(&drafts, MAX_INHERITED, texts)
@@ -155,7 +158,7 @@ fn element(
 
 /// Reads a property; `None` if it has no name or no type.
 fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftProperty> {
-    let (mut property, mut id) = (blank(Arc::default(), 0), None);
+    let (mut property, mut id, mut default) = (blank(Arc::default(), 0), None, None);
     let number = |value: &str| parse_number(value.trim());
     for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
         match key {
@@ -165,6 +168,7 @@ fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftPropert
             "PropertyId" => id = number(&value),
             "Offset" => property.offset = number(&value).unwrap_or(0),
             "Flags" => property.flags = number(&value).unwrap_or(0),
+            "Default" if !value.is_empty() => default = Some(value.into()),
             "Container" if !value.is_empty() => {
                 property.container = Container::parse(intern(texts, value.into_owned()));
             }
@@ -176,7 +180,7 @@ fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftPropert
     }
     finish(&mut property, None, None);
     let is_whole = !property.name.is_empty() && !property.type_name.is_empty();
-    is_whole.then_some(DraftProperty { property, id, options: Vec::new() })
+    is_whole.then_some(DraftProperty { property, id, options: Vec::new(), default })
 }
 
 /// Builds the classes, with inherited properties.
