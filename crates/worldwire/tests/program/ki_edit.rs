@@ -71,6 +71,30 @@ fn character(home: &Home) -> Vec<u8> {
 }
 
 #[test]
+fn deep_writing_honours_the_mask() {
+    let home = Home::new();
+    home.put(
+        "list.json",
+        r#"{"class A": {"hash": 7, "properties": {
+        "m_net": {"type": "int", "id": 0, "flags": 24, "hash": 70},
+        "m_save": {"type": "int", "id": 1, "flags": 1, "hash": 71},
+        "m_old": {"type": "int", "id": 2, "flags": 88, "hash": 72}}}}"#,
+    );
+    home.put("a.json", r#"{"$class":"A","m_net":1,"m_save":2,"m_old":3}"#);
+    let kept = |mask: &[&str]| {
+        let types = ["--types", "list.json", "--deep"];
+        let encode = ["op", "encode", "a.json", "-o", "a.bin", "--force"];
+        ends(&home.run(&[&encode[..], &types, mask].concat()), 0);
+        let decode = ["op", "decode", "a.bin"];
+        let json = ends(&home.run(&[&decode[..], &types].concat()), 0).0;
+        ["m_net", "m_save", "m_old"].map(|name| json.contains(name))
+    };
+    assert_eq!(kept(&[]), [true, true, true]);
+    assert_eq!(kept(&["--mask", "0x18"]), [true, false, false]);
+    assert_eq!(kept(&["--mask", "1"]), [false, true, false]);
+}
+
+#[test]
 fn rounded_integers_are_refused() {
     let home = Home::new();
     let before = character(&home);

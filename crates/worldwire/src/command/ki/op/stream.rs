@@ -178,6 +178,8 @@ impl Stream {
             magic: self.bind,
             core: self.core.then(|| Arc::clone(choices.hints.core())),
             skip_deprecated: self.skip_deprecated,
+            // A recorded mask must not drop anything; one from the command line selects.
+            masked: choices.arguments.mask.is_some(),
             lenient: self.lenient,
             null_root: true,
             ..ObjectOptions::default()
@@ -288,6 +290,7 @@ impl<'c> Choices<'c> {
             envelope: *envelope,
             core: core.then(|| Arc::clone(self.hints.core())),
             skip_deprecated: *skip_deprecated,
+            masked: mask.is_some(),
             lenient: *lenient,
             null_root: true,
             ..base
