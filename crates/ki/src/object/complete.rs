@@ -153,8 +153,8 @@ impl<'c> Filler<'_, 'c> {
     }
 }
 
-/// The type list's default of a number, a Boolean or a text; `None` if there is none, or it does not
-/// fit the type.
+/// The type list's default of a number, a Boolean or a text; `None` if there is none, or it does
+/// not fit the type.
 fn given(property: &Property) -> Option<Parsed> {
     let choices = property.choices.as_ref()?;
     let text = choices.default.as_deref()?;
