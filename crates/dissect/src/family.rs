@@ -150,7 +150,7 @@ macro_rules! by_modules {
 pub(crate) use by_modules;
 
 /// [`Family::read_keys`] for a key file in worldwire's TOML format.
-#[cfg(any(all(feature = "ki", feature = "keys"), feature = "mxo", feature = "tera"))]
+#[cfg(any(feature = "ki", feature = "mxo", feature = "tera"))]
 macro_rules! key_file {
     ($file:ty) => {
         fn read_keys(
@@ -166,7 +166,7 @@ macro_rules! key_file {
         }
     };
 }
-#[cfg(any(all(feature = "ki", feature = "keys"), feature = "mxo", feature = "tera"))]
+#[cfg(any(feature = "ki", feature = "mxo", feature = "tera"))]
 pub(crate) use key_file;
 
 /// The first bytes of a conversation, by which a family recognises it.

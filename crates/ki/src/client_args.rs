@@ -74,32 +74,32 @@ pub const ARGUMENTS: &[Argument] = arguments! {
     "-CS" "dump-signature" [] "prints the client's signature" true;
     "-D" "data-root" [text("FOLDER")] "the root of the game's data" true;
     "-E" "gid" [number("GID")] "a global ID" false;
-    "-EF_OVERFLOW" "trap-overflow" [] "raises floating-point overflows as exceptions" true;
-    "-EF_UNDERFLOW" "trap-underflow" [] "raises floating-point underflows as exceptions" true;
+    "-EF_OVERFLOW" "trap-overflow" [] "concerns overflows; its effect is not documented" true;
+    "-EF_UNDERFLOW" "trap-underflow" [] "concerns underflows; its effect is not documented" true;
     "-G" "log" [text("FILE")] "where to write the log" true;
     "-HD" "heap-debug" [] "heap debugging" true;
     "-HS" "heap-server" [] "heap server" true;
-    "-IgnoreMissingParams" "ignore-missing-params" [] "ignores unknown arguments" true;
+    "-IgnoreMissingParams" "ignore-missing-params" [] "ignores missing parameters" true;
     "-K" "k" [ON] "unknown" false;
     "-L" "login" [text("HOST"), Word { name: "PORT", kind: WordKind::Port }] "the login server" true;
     "-M" "m" [ON] "unknown" false;
     "-O" "log-resources" [] "logs requested resources" true;
     "-P" "patch" [ON] "whether to patch" false;
-    "-PT" "patch-time" [number("SECONDS")] "how long patching took" true;
+    "-PT" "patch-time" [number("TIME")] "the patch time; its unit is not documented" true;
     "-R" "zone" [text("ZONE")] "a zone" false;
     "-R2" "zone-server-gid" [text("IP"), number("GID")] "a zone server and a global ID" false;
     "-S" "script" [text("SCRIPT")] "a script to run" false;
     "-SR" "resolution" [text("RESOLUTION")] "the screen's resolution" false;
     "-ST" "steam" [] "requires Steam" true;
-    "-T" "local-zone" [text("ZONE")] "loads a zone without a server" true;
+    "-T" "local-zone" [text("ZONE")] "the local zone" true;
     "-U" "user" [Word { name: "..UID", kind: WordKind::DottedId }, text("CK2"), text("USER")]
         "a logged-in user: ID, login secret, account name" true;
-    "-UN" "un" [ON] "unknown" true;
+    "-UN" "un" [ON] "0 or 1; its effect is not documented" true;
     "-V" "choose-server" [] "lets the user choose a server" true;
-    "-X" "dump-classes" [] "dumps the classes" true;
+    "-X" "dump-classes" [text("FILE")] "dumps the classes to a file" true;
     "-Z" "zone-server" [text("IP")] "a zone server" false;
     "-c" "check-compression" [] "checks the compression of the volume's archives" true;
-    "-u" "unpack" [text("WILDCARDS")] "which files of the archives to unpack" true;
+    "-u" "unpack" [text("WILDCARDS")] "wildcards; their use is not documented" true;
 };
 
 /// An argument as given, with its words.
@@ -246,7 +246,7 @@ impl fmt::Display for GivenArgument {
 /// Parses the command line of a client, without the program's name.
 ///
 /// # Errors
-/// The first argument that is unknown or lacks valid words.
+/// The first argument that is unknown or lacks valid words; see also [`parse_each`].
 ///
 /// ```
 /// use worldwire_ki::client_args::parse;
@@ -259,17 +259,31 @@ impl fmt::Display for GivenArgument {
 pub fn parse<W: AsRef<str>>(
     words: impl IntoIterator<Item = W>,
 ) -> Result<Vec<GivenArgument>, ArgumentError> {
-    let mut words = words.into_iter();
-    let mut given = Vec::new();
+    parse_each(words).into_iter().collect()
+}
+
+/// Parses the command line of a client, and goes on after errors, at the next word that begins
+/// with a hyphen.
+pub fn parse_each<W: AsRef<str>>(
+    words: impl IntoIterator<Item = W>,
+) -> Vec<Result<GivenArgument, ArgumentError>> {
+    let mut words = words.into_iter().peekable();
+    let mut all = Vec::new();
     while let Some(word) = words.next() {
         let flag = word.as_ref();
-        let argument = Argument::named(flag).ok_or_else(|| ArgumentError::Unknown {
-            found: flag.to_owned(),
-            nearest: worldwire_core::nearest(flag, ARGUMENTS.iter().map(|known| known.flag)),
-        })?;
-        given.push(argument.with(words.by_ref().take(argument.values.len()))?);
+        let given = match Argument::named(flag) {
+            Some(argument) => argument.with(words.by_ref().take(argument.values.len())),
+            None => Err(ArgumentError::Unknown {
+                found: flag.to_owned(),
+                nearest: worldwire_core::nearest(flag, ARGUMENTS.iter().map(|known| known.flag)),
+            }),
+        };
+        if given.is_err() {
+            while words.next_if(|word| !word.as_ref().starts_with('-')).is_some() {}
+        }
+        all.push(given);
     }
-    Ok(given)
+    all
 }
 
 #[cfg(test)]
@@ -308,6 +322,21 @@ mod tests {
             "-U: wanted ..UID (two dots and a number), found \"5\""
         );
         assert_eq!(error("-P 2"), "-P: wanted 0|1 (0 or 1), found \"2\"");
+    }
+
+    #[test]
+    fn one_mistake_does_not_hide_the_rest() {
+        let each = parse_each("-V -Q a b -U 5 ck2 Merle -X types.json".split(' '));
+        let lines = each.iter().map(|each| match each {
+            Ok(given) => given.to_string(),
+            Err(error) => error.to_string(),
+        });
+        let [first, unknown, invalid, last] = &lines.collect::<Vec<_>>()[..] else {
+            panic!("two are right and two are wrong");
+        };
+        assert_eq!((first.as_str(), last.as_str()), ("-V", "-X types.json"));
+        assert!(unknown.starts_with("\"-Q\" is not an argument"), "{unknown}");
+        assert!(invalid.starts_with("-U: wanted ..UID"), "{invalid}");
     }
 
     #[test]

@@ -421,9 +421,8 @@ impl<'d> Frame<'d> {
                     .map_err(|error| error.inside("messages"))?,
             )
         } else {
-            let opcode = opcode.ok_or_else(|| {
-                Error::value("the opcode of a control message", "none").inside("opcode")
-            })?;
+            let missing = || Error::invalid("is missing in a control message").inside("opcode");
+            let opcode = opcode.ok_or_else(missing)?;
             let control = Control::from_json(opcode, fields.take("fields")?);
             Body::Control(control.map_err(|error| error.inside("fields"))?)
         };

@@ -150,8 +150,12 @@ impl<T: Send + 'static> OpenConnections<T> {
     }
 
     /// Takes a permit for a peer, unless too many connections are open.
-    pub(crate) fn admit(&self, address: SocketAddr) -> Option<Permit> {
-        match self.permits.acquire(address.ip()) {
+    pub(crate) fn admit(&self, address: SocketAddr, is_proxy: bool) -> Option<Permit> {
+        let permit = match is_proxy {
+            true => self.permits.acquire_for_proxy(),
+            false => self.permits.acquire(address.ip()),
+        };
+        match permit {
             Ok(permit) => {
                 self.counts.accepted.fetch_add(1, Ordering::Relaxed);
                 Some(permit)
@@ -175,11 +179,10 @@ impl<T: Send + 'static> OpenConnections<T> {
         self.stop.signal()
     }
 
-    /// Runs a connection in its own task, which holds the permit until it ends.
+    /// Runs a connection, which owns its permit, in its own task.
     pub(crate) fn spawn(
         &mut self,
         address: SocketAddr,
-        permit: Permit,
         key: T,
         run: impl Future<Output = End> + Send + 'static,
     ) {
@@ -187,7 +190,6 @@ impl<T: Send + 'static> OpenConnections<T> {
         self.tasks.spawn(async move {
             let end = run.await;
             journal.log(address, &end, &counts);
-            drop(permit);
             key
         });
     }

@@ -58,7 +58,8 @@ struct InUse {
 #[derive(Debug)]
 pub struct Permit {
     shared: Arc<Shared>,
-    network: IpAddr,
+    /// Unless it is from a proxy that has not named its client.
+    network: Option<IpAddr>,
 }
 
 impl Permits {
@@ -70,25 +71,46 @@ impl Permits {
 
     /// Acquires a permit for a peer at this address, unless none is free in total or for the address.
     pub fn acquire(&self, address: IpAddr) -> Result<Permit, Refused> {
-        let network = network(address);
-        let Capacity { total, per_address } = self.0.capacity;
+        let mut permit = self.acquire_for_proxy()?;
+        permit.name(address)?;
+        Ok(permit)
+    }
+
+    /// Acquires a permit for a client of a proxy, whose address is not known yet; see
+    /// [`Permit::name`].
+    pub(crate) fn acquire_for_proxy(&self) -> Result<Permit, Refused> {
         let mut in_use = self.0.lock();
-        if in_use.total >= total {
+        if in_use.total >= self.0.capacity.total {
             return Err(Refused::Full);
         }
-        let of_network = in_use.by_network.get(&network).copied().unwrap_or(0);
-        if of_network >= per_address {
-            return Err(Refused::Address);
-        }
-        in_use.by_network.insert(network, of_network + 1);
         in_use.total += 1;
-        Ok(Permit { shared: Arc::clone(&self.0), network })
+        Ok(Permit { shared: Arc::clone(&self.0), network: None })
     }
 
     /// How many are in use.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.0.lock().total
+    }
+}
+
+impl Permit {
+    /// Counts the connection for the address of its client, unless none is free for it.
+    pub(crate) fn name(&mut self, address: IpAddr) -> Result<(), Refused> {
+        let network = network(address);
+        let mut in_use = self.shared.lock();
+        let count = in_use.by_network.entry(network).or_default();
+        if *count >= self.shared.capacity.per_address {
+            // Entries of addresses without connections are not kept.
+            if *count == 0 {
+                in_use.by_network.remove(&network);
+            }
+            return Err(Refused::Address);
+        }
+        *count += 1;
+        drop(in_use);
+        self.network = Some(network);
+        Ok(())
     }
 }
 
@@ -102,10 +124,11 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut in_use = self.shared.lock();
         in_use.total = in_use.total.saturating_sub(1);
-        if let Some(count) = in_use.by_network.get_mut(&self.network) {
+        let Some(network) = self.network else { return };
+        if let Some(count) = in_use.by_network.get_mut(&network) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                in_use.by_network.remove(&self.network);
+                in_use.by_network.remove(&network);
             }
         }
     }

@@ -54,6 +54,7 @@
 //! * [`Driver`]: one connection over one stream; [`Settings`]: its queue and time limits;
 //! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: creates connections;
 //!   [`Options`], [`Capacity`]: limits on open connections; [`Counts`]: figures for operators;
+//! * [`proxy`]: the PROXY protocol, for clients behind proxies;
 //! * [`Stop`]: graceful shutdown;
 //! * [`lossy`]: simulates a bad network;
 //! * [`mailbox()`]: bounded notices from other tasks;
@@ -70,6 +71,7 @@ mod drive;
 mod log_limiter;
 pub mod lossy;
 mod mailbox;
+pub mod proxy;
 mod reason;
 mod stop;
 pub mod tcp;

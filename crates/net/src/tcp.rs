@@ -2,18 +2,20 @@
 
 use core::time::Duration;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use worldwire_core::Side;
+use worldwire_core::{Error, Side};
 
 use crate::accept::{Accept, Counts, LOG_EVERY, OpenConnections, Options, Peer};
 use crate::application::End;
-use crate::capacity::Permit;
+use crate::capacity::{Permit, Refused};
 use crate::drive::Driver;
 use crate::log_limiter::LogLimiter;
+use crate::proxy::{self, Header};
 use crate::stop::Signal;
 use crate::unwind::catch_panic;
 
@@ -23,11 +25,14 @@ pub struct Listener {
     tcp: TcpListener,
     options: Options,
     connections: OpenConnections<()>,
+    trusted_proxies: Vec<IpAddr>,
 }
 
 /// How many connections may wait to be accepted, if the system allows that many. Beyond that, the
 /// system still lets clients believe that they are connected.
 const WAITING: u32 = 4_096;
+/// How long a trusted proxy may take to name its client.
+const HEADER_TIME: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no sockets left.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 
@@ -41,12 +46,22 @@ impl Listener {
         for address in lookup_host(address).await? {
             match listen(address) {
                 Ok(tcp) => {
-                    return Ok(Self { tcp, options, connections: OpenConnections::new(&options) });
+                    let (connections, trusted_proxies) = (OpenConnections::new(&options), vec![]);
+                    return Ok(Self { tcp, options, connections, trusted_proxies });
                 }
                 Err(error) => last = error,
             }
         }
         Err(last)
+    }
+
+    /// Sets the addresses of proxies. They must begin each connection with a header of the
+    /// [PROXY protocol](crate::proxy); its client's address then counts instead of the proxy's.
+    /// Other peers cannot send one.
+    #[must_use]
+    pub fn trusting(mut self, proxies: &[IpAddr]) -> Self {
+        self.trusted_proxies = proxies.iter().map(IpAddr::to_canonical).collect();
+        self
     }
 
     /// The address it listens on. If the requested port was 0, the system chose one.
@@ -87,21 +102,31 @@ impl Listener {
     }
 
     fn admit<A: Accept>(&mut self, stream: TcpStream, address: SocketAddr, accept: &Arc<A>) {
-        let Some(permit) = self.connections.admit(address) else { return };
-        self.spawn(stream, address, permit, Arc::clone(accept));
+        let is_proxy = self.trusted_proxies.contains(&address.ip().to_canonical());
+        let Some(permit) = self.connections.admit(address, is_proxy) else { return };
+        self.spawn(stream, address, permit, is_proxy, Arc::clone(accept));
     }
 
     fn spawn<A: Accept>(
         &mut self,
-        stream: TcpStream,
+        mut stream: TcpStream,
         address: SocketAddr,
         permit: Permit,
+        is_proxy: bool,
         accept: Arc<A>,
     ) {
         let Options { settings, clock, .. } = self.options;
         let driver =
             Driver { peer: Side::Client, clock, settings, signal: self.connections.signal() };
-        self.connections.spawn(address, permit, (), async move {
+        self.connections.spawn(address, (), async move {
+            let mut permit = permit;
+            let address = match is_proxy {
+                true => match client(&mut stream, address, &mut permit).await {
+                    Ok(client) => client,
+                    Err(end) => return end,
+                },
+                false => address,
+            };
             // Both fail only if the peer is already gone.
             let _ = stream.set_nodelay(true);
             let local = stream.local_addr().unwrap_or(address);
@@ -114,6 +139,46 @@ impl Listener {
                 Err(panic) => End::Panicked(panic),
             }
         });
+    }
+}
+
+/// Reads the address of a proxy's client, and counts the connection for it.
+async fn client(
+    stream: &mut TcpStream,
+    proxy: SocketAddr,
+    permit: &mut Permit,
+) -> Result<SocketAddr, End> {
+    let fault = |error| End::Fault { error: Box::new(error), state: "a proxy's header".to_owned() };
+    let header = timeout(HEADER_TIME, header(stream)).await;
+    let late = |_| Error::malformed("a header of the PROXY protocol", "nothing for 5 s");
+    let source =
+        header.map_err(late).map_err(fault)?.map_err(|why| why.map_or(End::Lost, fault))?;
+    let address = source.unwrap_or(proxy);
+    permit.name(address.ip()).map_err(|why: Refused| {
+        tracing::debug!(%address, %proxy, %why, "connection refused");
+        End::Application
+    })?;
+    Ok(address)
+}
+
+/// Reads a header, and nothing after it.
+///
+/// # Errors
+/// Why it is invalid; `None` if the stream failed.
+async fn header(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> Result<Option<SocketAddr>, Option<Error>> {
+    let mut bytes = Vec::new();
+    loop {
+        match proxy::parse(&bytes).map_err(Some)? {
+            Header::Complete { source, .. } => return Ok(source),
+            Header::Needs(count) => {
+                let start = bytes.len();
+                bytes.resize(start + count, 0);
+                let rest = bytes.get_mut(start..).unwrap_or_default();
+                stream.read_exact(rest).await.map_err(|_| None)?;
+            }
+        }
     }
 }
 

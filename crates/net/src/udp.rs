@@ -124,7 +124,7 @@ impl Listener {
             tracing::debug!(address = %from, "ignored a datagram that cannot begin a connection");
             return;
         }
-        let Some(permit) = self.connections.admit(from) else { return };
+        let Some(permit) = self.connections.admit(from, false) else { return };
         let (queue, datagrams) = mpsc::channel(WAITING);
         let _ = queue.try_send(datagram.to_vec());
         self.queues.insert(from, queue);
@@ -133,7 +133,8 @@ impl Listener {
         let mut writer = Writer::new(Arc::clone(&self.socket), Some(from));
         let mut reader = Queue { datagrams, last: Vec::new() };
         let accept = Arc::clone(accept);
-        self.connections.spawn(from, permit, from, async move {
+        self.connections.spawn(from, from, async move {
+            let _permit = permit;
             match catch_panic(async { accept.accept(peer, clock.now()) }).await {
                 Ok((connection, application)) => {
                     driver.run(&mut reader, &mut writer, connection, application).await

@@ -120,10 +120,8 @@ pub(crate) static CODECS: &[Codec] = &[
 
 /// The user's classes.
 fn classes<'o>(options: &CodecOptions<'o>) -> Result<&'o Classes> {
-    objects(options.definitions)
-        .classes()
-        .map(|classes| &**classes)
-        .ok_or_else(|| Error::value("a type list", "none").hint("give one with --data"))
+    let classes = objects(options.definitions).classes().map(|classes| &**classes);
+    classes.ok_or_else(|| Error::invalid("objects need a type list; supply one with --data"))
 }
 
 /// The format of objects in files, and in most messages.

@@ -9,22 +9,32 @@ use worldwire_ki::file::wad::ArchiveFile;
 
 use crate::codec::{Codec, Remark, read};
 
-pub(super) const BCD: Codec = Codec::new(
+/// A codec: its name, what it is for, and how a file is decoded and encoded.
+macro_rules! codec {
+    ($name:literal, $about:literal, $decode:expr, $encode:expr) => {
+        Codec::new(
+            $name,
+            $about,
+            |data, options, tree| {
+                read($name, data, options, tree, |reader| $decode(reader).map(drop))
+            },
+            |json, _| $encode(json),
+        )
+    };
+}
+
+pub(super) const BCD: Codec = codec!(
     "ki.bcd",
     "the collisions of a zone (collision.bcd); see also `ki bcd`",
-    |data, options, tree| {
-        read("ki.bcd", data, options, tree, |reader| BcdFile::decode(reader).map(drop))
-    },
-    |json, _| BcdFile::from_json(json)?.to_bytes(),
+    BcdFile::decode,
+    |json| BcdFile::from_json(json)?.to_bytes()
 );
 
-pub(super) const LANG: Codec = Codec::new(
+pub(super) const LANG: Codec = codec!(
     "ki.lang",
     "the texts of a locale file (.lang); see also `ki lang`",
-    |data, options, tree| {
-        read("ki.lang", data, options, tree, |reader| LangFile::decode(reader).map(drop))
-    },
-    |json, _| LangFile::from_json(json)?.to_bytes(),
+    LangFile::decode,
+    |json| LangFile::from_json(json)?.to_bytes()
 );
 
 pub(super) const NAV: Codec = Codec {
@@ -33,39 +43,31 @@ pub(super) const NAV: Codec = Codec {
         let text = "is a zlib stream; encoding its JSON gives an uncompressed file";
         is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
     },
-    ..Codec::new(
+    ..codec!(
         "ki.nav",
         "a navigation graph (zone.nav, zonemap.nav); see also `ki nav`",
-        |data, options, tree| {
-            read("ki.nav", data, options, tree, |reader| NavFile::decode(reader).map(drop))
-        },
-        |json, _| NavFile::from_json(json)?.to_bytes(),
+        NavFile::decode,
+        |json| NavFile::from_json(json)?.to_bytes()
     )
 };
 
-pub(super) const POI: Codec = Codec::new(
+pub(super) const POI: Codec = codec!(
     "ki.poi",
     "points of interest of all zones (poi.dat); see also `ki poi`",
-    |data, options, tree| {
-        read("ki.poi", data, options, tree, |reader| PoiFile::read(reader).map(drop))
-    },
-    |json, _| PoiFile::read_json(json)?.to_bytes(),
+    PoiFile::read,
+    |json| PoiFile::read_json(json)?.to_bytes()
 );
 
-pub(super) const TABLE: Codec = Codec::new(
+pub(super) const TABLE: Codec = codec!(
     "ki.dml-table",
     "DML tables, such as LatestFileList.bin",
-    |data, options, tree| {
-        read("ki.dml-table", data, options, tree, |reader| TableFile::decode(reader).map(drop))
-    },
-    |json, _| TableFile::json_to_bytes(json),
+    TableFile::decode,
+    TableFile::json_to_bytes
 );
 
-pub(super) const WAD: Codec = Codec::new(
+pub(super) const WAD: Codec = codec!(
     "ki.wad",
     "a KIWAD archive: its table, and the data as bytes",
-    |data, options, tree| {
-        read("ki.wad", data, options, tree, |reader| ArchiveFile::decode(reader).map(drop))
-    },
-    |json, _| ArchiveFile::from_json(json)?.to_bytes(),
+    ArchiveFile::decode,
+    |json| ArchiveFile::from_json(json)?.to_bytes()
 );

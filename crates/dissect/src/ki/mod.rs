@@ -6,6 +6,10 @@ mod definitions;
 mod files;
 mod message;
 mod names;
+#[cfg(all(test, feature = "keys"))]
+#[path = "no_secrets.rs"]
+#[expect(dead_code, reason = "only its tests run")]
+mod no_secrets;
 mod objects;
 mod opener;
 #[cfg(feature = "keys")]
@@ -22,9 +26,7 @@ use worldwire_core::{Diagnostic, Result};
 use worldwire_ki::connection::{Connection, RelayConfig};
 use worldwire_ki::schema::Protocols;
 
-#[cfg(feature = "keys")]
-use crate::family::key_file;
-use crate::family::{Family, Start, by_modules};
+use crate::family::{Family, Start, by_modules, key_file};
 use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueKind, ValueNames, Vocabulary};
@@ -65,7 +67,6 @@ impl Family for Ki {
         Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))
     }
 
-    #[cfg(feature = "keys")]
     key_file!(KeyFile);
 
     fn built_in(&self, definitions: &mut Definitions) {

@@ -1,9 +1,10 @@
-//! Replaces the login's secrets in builds without the feature `keys`, which decrypt nothing.
+//! Replaces the login's secrets in builds without the feature `keys`, which refuse key files that
+//! have some.
 
 use std::sync::Arc;
 
 use worldwire_core::opener::Site;
-use worldwire_core::{Reader, Result, TreeBuilder};
+use worldwire_core::{Diagnostic, Reader, Source, TreeBuilder};
 use worldwire_ki::connection::{ObserverKeys, Received};
 use worldwire_ki::crypt::Salt;
 use worldwire_ki::crypt::stream::StreamKey;
@@ -17,6 +18,31 @@ pub(super) const NO_KEY: &str = "this program was built without decryption (the 
 pub(super) struct KeyFile;
 
 impl KeyFile {
+    /// Refuses KI's tables, which would have no effect.
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let is_ours = |line: &str| {
+            let table = line.trim_start_matches(['[', ' ', '\t']);
+            ["ki.stream", "ki.login"].iter().any(|ours| table.starts_with(ours))
+        };
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let span = at..at + line.trim_end().len();
+            at += line.len();
+            if is_ours(line) {
+                let error =
+                    Source::new(name, text).error(span, "this program cannot use KI's keys");
+                return Err(vec![error.help("it was built without the feature `keys`")]);
+            }
+        }
+        Ok(Self)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        true
+    }
+
+    pub(super) fn merge(&mut self, _: Self) {}
+
     pub(super) fn observer(&self) -> Arc<ObserverKeys> {
         Arc::default()
     }
@@ -44,11 +70,31 @@ impl Secrets<'_> {
         None
     }
 
-    pub(crate) fn show(_: String, _: &mut Reader<'_, TreeBuilder<'_>>) -> Result<()> {
+    pub(crate) fn show(
+        _: String,
+        _: &mut Reader<'_, TreeBuilder<'_>>,
+    ) -> worldwire_core::Result<()> {
         Ok(())
     }
 }
 
 pub(crate) fn proves(_: &Received<'_>, _: &KeyFile, _: &Protocols) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeyFile;
+
+    #[test]
+    fn keys_are_not_skipped_silently() {
+        let text = "[[uru.auth]]\nn = 1\n[[ki.login]]\nuser = \"Merle\"\n";
+        let errors = KeyFile::parse("keys", text).unwrap_err();
+        assert_eq!(
+            errors[0].to_string(),
+            "keys:3:1: error: this program cannot use KI's keys (it was built without the feature \
+             `keys`)"
+        );
+        assert!(KeyFile::parse("keys", "[[ki.object]]\nmessage = \"x\"\n").is_ok());
+    }
 }

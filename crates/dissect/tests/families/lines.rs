@@ -191,7 +191,7 @@ fn lines_that_are_not_messages_are_refused() {
     auth.PingRequest: fields.pingTimeMs: wanted a value, found none
     auth.PingRequest: error: the message could not be decoded, and without `payload` its bytes are lost
     vault.Ping: no codec encodes messages called `vault.Ping`
-    ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
+    ki.dml: order: unknown message "LOGIN.MSG_NONE"; give message XML of this revision with --data
     tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the opcode map with --data
     mxo.packet: time: wanted a value, found none
     "#

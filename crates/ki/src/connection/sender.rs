@@ -27,7 +27,7 @@ pub struct Sender {
     pub(super) session: Session,
     /// The salt from the last session offer.
     pub(super) salt: Option<Salt>,
-    /// When the first session was established.
+    /// When the session was established.
     since: Duration,
     level: u8,
     /// Client: the last message sent, until a message from the server follows it.
@@ -414,9 +414,7 @@ impl Sender {
 
     /// Establishes a session and sends the deferred messages.
     fn establish(&mut self, id: u16) {
-        if self.half.timers.get(Timer::Beat).is_none() {
-            self.since = self.half.timers.now();
-        }
+        self.since = self.half.timers.now();
         self.session = Session::Established { id };
         self.half.timers.stop(Timer::Setup);
         if let Some(every) = self.common().map(|common| common.keep_alive_every) {

@@ -8,7 +8,7 @@ use ghash::universal_hash::UniversalHash;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::stream::StreamKey;
+use super::observer::StreamKey;
 
 pub(super) const BLOCK_BYTES: usize = 16;
 

@@ -24,8 +24,7 @@ use worldwire_core::value::{parse_hex, push_hex};
 
 use super::Salt;
 use super::login::{Rec1, Secret, apply_rec1, password_hash};
-use super::observer::ObserverKeys;
-use super::stream::StreamKey;
+use super::observer::{ObserverKeys, StreamKey};
 use crate::settings::{Settings, Value};
 
 /// The user's keys for connections and secrets of accounts.

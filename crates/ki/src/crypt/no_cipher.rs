@@ -3,7 +3,7 @@
 
 use core::convert::Infallible;
 
-use super::stream::StreamKey;
+use super::observer::StreamKey;
 
 pub(super) const BLOCK_BYTES: usize = 16;
 

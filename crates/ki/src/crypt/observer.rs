@@ -1,6 +1,24 @@
-//! The keys with which observers and relays decrypt connections.
+//! The keys of encrypted connections, with which observers and relays decrypt them.
 
-use super::stream::StreamKey;
+use core::fmt;
+
+/// The key and first nonce of an encrypted connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct StreamKey {
+    /// The AES-128 key.
+    pub key: [u8; 16],
+    /// The first nonce.
+    pub nonce: [u8; 16],
+    /// Without the feature `keys` there is no cipher, so no key can exist.
+    #[cfg(not(feature = "keys"))]
+    pub(super) never: core::convert::Infallible,
+}
+
+impl fmt::Debug for StreamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StreamKey(..)")
+    }
+}
 
 /// The user's keys for encrypted connections.
 #[derive(Clone, Debug, Default)]

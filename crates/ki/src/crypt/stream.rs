@@ -12,32 +12,15 @@ use core::fmt;
 use worldwire_core::{Error, Result, Side};
 
 use super::cipher::{BLOCK_BYTES, Cipher};
+pub use super::observer::StreamKey;
 
 /// The size of the tag and the next nonce in bytes.
 const REST_BYTES: usize = 2 * BLOCK_BYTES;
-
-/// The key and first nonce of an encrypted connection.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct StreamKey {
-    /// The AES-128 key.
-    pub key: [u8; 16],
-    /// The first nonce.
-    pub nonce: [u8; 16],
-    /// Without the feature `keys` there is no cipher, so no key can exist.
-    #[cfg(not(feature = "keys"))]
-    pub(super) never: core::convert::Infallible,
-}
 
 impl StreamKey {
     /// The nonce of a chunk that a relay added.
     pub(crate) fn derived_nonce(&self, tag: [u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         super::cipher::derived_nonce(self, tag)
-    }
-}
-
-impl fmt::Debug for StreamKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StreamKey(..)")
     }
 }
 

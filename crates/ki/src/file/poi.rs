@@ -114,7 +114,7 @@ impl<'d> PoiFile<'d> {
         })?;
         // A nested list can decode as a flat one that ends too early.
         if reader.remaining() > 0 && is_nested(bytes) {
-            let found = format!("{} bytes more", reader.remaining());
+            let found = format!("{} more", crate::bytes(reader.remaining()));
             let error = reader.place_error(Error::malformed("the end of a flat list", found));
             return Err(hinted(error.inside("zone_mobs")));
         }

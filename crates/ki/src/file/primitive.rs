@@ -262,5 +262,6 @@ pub(super) fn refuse_warnings(mut warnings: impl Iterator<Item = String>) -> Res
 pub(super) fn left_over(reader: &Reader<'_>) -> Option<String> {
     let left = reader.remaining();
     let at = reader.position();
-    (left > 0).then(|| format!("{left} bytes are left at byte {at}"))
+    let verb = if left == 1 { "is" } else { "are" };
+    (left > 0).then(|| format!("{} {verb} left at byte {at}", crate::bytes(left)))
 }

@@ -265,7 +265,12 @@ impl<'d> Column<'d> {
         let tag = reader.u8("type")?;
         let flags = reader.u8("flags")?;
         let kind = FieldType::from_table_tag(tag).ok_or_else(|| {
-            Error::malformed("a type from 1 to 11", tag.to_string()).at(at).inside("type")
+            // Some tools count the types from 0.
+            let wanted = match tag {
+                0 => "a type from 1 to 11; if all types count from 0, add 1 to each",
+                _ => "a type from 1 to 11",
+            };
+            Error::malformed(wanted, tag.to_string()).at(at).inside("type")
         })?;
         if name.as_bytes() == TARGET && kind != FieldType::Str {
             let error = Error::malformed("type 9 for _TargetTable", tag.to_string());

@@ -139,8 +139,7 @@ impl Protocols {
         given: &[(&str, Put)],
     ) -> Result<RawMessage<'static>> {
         let found = self.service(service).and_then(|known| known.message_tagged(tag));
-        let missing =
-            || Error::value(format!("a definition of {tag} in service {service}"), "none");
+        let missing = || Error::invalid(format!("service {service} has no message {tag}"));
         found.ok_or_else(missing)?.composed(given)
     }
 
@@ -148,7 +147,7 @@ impl Protocols {
     /// see [`Self::message_named`].
     pub fn compose_named(&self, name: &str, given: &[(&str, Put)]) -> Result<RawMessage<'static>> {
         let missing = || {
-            let error = Error::value("the name of a known message", format!("\"{name}\""));
+            let error = Error::invalid(format!("unknown message \"{name}\""));
             crate::suggest(error, self.suggest(name))
         };
         self.message_named(name).ok_or_else(missing)?.composed(given)

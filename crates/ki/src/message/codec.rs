@@ -51,15 +51,6 @@ impl<'d> Values<'d> {
         &self.trailing
     }
 
-    /// Empties it and keeps its memory, for input with another lifetime.
-    #[must_use]
-    pub fn recycle<'m>(mut self) -> Values<'m> {
-        self.fields.clear();
-        // Collecting an empty vector in place keeps its allocation.
-        let fields = self.fields.into_iter().map(FieldValue::into_owned).collect();
-        Values { fields, trailing: Cow::Borrowed(&[]) }
-    }
-
     /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> Values<'static> {

@@ -87,7 +87,7 @@ fn named<'p>(fields: &mut FieldsOf<'_>, protocols: &'p Protocols) -> Result<&'p 
         ("order", format!("{service}.{order}"))
     };
     protocols.message_named(&name).ok_or_else(|| {
-        let error = Error::value("a message of the loaded definitions", format!("\"{name}\""));
+        let error = Error::invalid(format!("unknown message \"{name}\""));
         crate::suggest(error, protocols.suggest(&name)).inside(label)
     })
 }

@@ -1,9 +1,10 @@
 //! Completing objects with default values.
 
+use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result};
 
 use super::ObjectCodec;
-use super::parse;
+use super::parse::{self, Parsed};
 use super::value::{Object, ValueRef};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Property, PropertyKind};
@@ -14,8 +15,8 @@ const MAX_DEPTH: u32 = Limits::DEFAULT.depth;
 impl Object {
     /// A copy with every missing property at its default, as shallow streams need it for an object
     /// that was written by hand or read from a deep stream. Properties are put into class order.
-    /// Defaults are 0, empty and null; for enumerations, the list's default. An object that is not
-    /// a pointer is itself filled with defaults.
+    /// Defaults are those of the type list, or else 0, empty and null. An object that is not a
+    /// pointer is itself filled with defaults.
     ///
     /// # Errors
     /// Value, if it was made with other classes; the limits on depth and nodes.
@@ -108,6 +109,9 @@ impl<'c> Filler<'_, 'c> {
             self.object.begin_list(slot)?;
             return self.object.end_list();
         }
+        if let Some(given) = given(property) {
+            return self.object.value(slot, given.leaf());
+        }
         // The list's default is used only if it is an option.
         let choice = |kind| {
             let choices = property.choices.as_ref();
@@ -149,6 +153,27 @@ impl<'c> Filler<'_, 'c> {
     }
 }
 
+/// The type list's default of a number, a Boolean or a text; `None` if there is none, or it does
+/// not fit the type.
+fn given(property: &Property) -> Option<Parsed> {
+    let choices = property.choices.as_ref()?;
+    let text = choices.default.as_deref()?;
+    match property.kind() {
+        PropertyKind::Bool => {
+            let is_true = text.trim() == "1" || text.trim().eq_ignore_ascii_case("true");
+            Some(Parsed::Leaf(Leaf::Bool(is_true)))
+        }
+        PropertyKind::String => Some(Parsed::Text(text.as_bytes().to_vec())),
+        PropertyKind::WideString => Some(Parsed::WideText(parse::wide_bytes(text))),
+        kind => {
+            let number =
+                |text: String| parse::number(kind, &Json::String(text.into())).ok().flatten();
+            let named = || number(choices.parse(text.trim())?.to_string());
+            number(text.trim().to_owned()).or_else(named).map(Parsed::Leaf)
+        }
+    }
+}
+
 #[cold]
 fn too_deep() -> Error {
     let limit = u64::from(MAX_DEPTH);
@@ -181,6 +206,35 @@ mod tests {
     }
 
     #[test]
+    fn type_lists_have_defaults_for_numbers_and_texts() {
+        let json = r#"{"class A": {"hash": 7, "properties": {
+            "m_i": {"type": "int", "id": 0, "enum_options": {"__DEFAULT": -5}},
+            "m_n": {"type": "unsigned int", "id": 1,
+                "enum_options": {"big": 1000, "__DEFAULT": "big"}},
+            "m_f": {"type": "float", "id": 2, "enum_options": {"__DEFAULT": "1.5"}},
+            "m_b": {"type": "bool", "id": 3, "enum_options": {"__DEFAULT": "true"}},
+            "m_s": {"type": "std::string", "id": 4, "enum_options": {"__DEFAULT": "x"}},
+            "m_w": {"type": "unsigned char", "id": 5, "enum_options": {"__DEFAULT": "256"}}}}}"#;
+        let xml = r#"<ClassList><Class Name="class A">
+            <Property Name="m_i" Type="int" PropertyId="0" Default="-5"/>
+            <Property Name="m_n" Type="unsigned int" PropertyId="1" Default="big">
+            <Enum><Option Name="big" Value="1000"/></Enum></Property>
+            <Property Name="m_f" Type="float" PropertyId="2" Default="1.5"/>
+            <Property Name="m_b" Type="bool" PropertyId="3" Default="true"/>
+            <Property Name="m_s" Type="std::string" PropertyId="4" Default="x"/>
+            <Property Name="m_w" Type="unsigned char" PropertyId="5" Default="256"/>
+            </Class></ClassList>"#;
+        for list in [json, xml] {
+            let classes = Classes::of_json(list);
+            let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
+            assert_eq!(
+                object.complete(&classes).unwrap().to_json(&classes).unwrap(),
+                r#"{"$class":"class A","m_i":-5,"m_n":1000,"m_f":1.5,"m_b":true,"m_s":"x","m_w":0}"#
+            );
+        }
+    }
+
+    #[test]
     fn missing_properties_get_their_defaults() {
         let list = r#"{"class A": {"hash": 7, "properties": {
             "m_n": {"type": "int", "id": 0, "flags": 24},
@@ -202,8 +256,8 @@ mod tests {
         let error = codec.encode(&part, codec.header()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "class A: m_e: wanted a value, found none; add it, or fill in missing properties with \
-             defaults: `ki op encode --complete`"
+            "class A: m_e: is missing; add it, or fill in missing properties with defaults: `ki op \
+             encode --complete`"
         );
         let whole = part.complete(&classes).unwrap();
         assert_eq!(

@@ -1,9 +1,9 @@
 //! Changing values by path.
 
 use worldwire_core::json::Json;
-use worldwire_core::{Error, Limits, Result, nearest};
+use worldwire_core::{Error, Limits, Result};
 
-use super::json::{build, item, unknown_hash};
+use super::json::{build, item, no_property, unknown_hash};
 use super::value::{Object, ValueRef};
 use super::visitor::Slot;
 use crate::schema::classes::{Class, Classes};
@@ -34,7 +34,7 @@ impl Object {
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
         let target = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if target.count == 0 || target.around.is_empty() {
-            return Err(Error::value("a property or an element to remove", path.to_owned()));
+            return Err(Error::invalid(format!("no property or element at \"{path}\"")));
         }
         self.splice(target.at, target.count, &target.around, target.slot, &Self::new())
     }
@@ -65,7 +65,7 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Target<
                 return Ok(Target { at, count: 0, slot, around });
             }
             Err(_) => {
-                return Err(Error::value(format!("a value before {rest}"), "none"));
+                return Err(Error::invalid(format!("the object around {rest} is missing")));
             }
         };
         value = found;
@@ -109,12 +109,6 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
             Err(error.hint("set a value that has parts as a whole"))
         }
     }
-}
-
-#[cold]
-fn no_property(class: &Class, path: &str) -> Error {
-    let error = Error::value(format!("a property of {}", class.name), format!("\"{path}\""));
-    crate::suggest(error, nearest(path, class.properties().iter().map(|property| &*property.name)))
 }
 
 /// The first part of a path, and the rest.
@@ -177,12 +171,12 @@ mod tests {
             |path: &str| object.set(&classes, path, &json!(1)).unwrap_err().to_string();
         assert_eq!(
             error_of("m_l[0].m_ss"),
-            "m_l[0].m_ss: wanted a property of class A, found \"m_ss\"; did you mean \"m_s\"?"
+            "m_l[0].m_ss: \"m_ss\" is not a property of class A; did you mean \"m_s\"?"
         );
         assert_eq!(error_of("m_l[7]"), "m_l[7]: wanted an index up to 1, found 7");
-        assert_eq!(error_of("m_id.m_s"), "m_id.m_s: wanted a value before m_s, found none");
+        assert_eq!(error_of("m_id.m_s"), "m_id.m_s: the object around m_s is missing");
         let nothing = Object::new().set(&classes, "m_s", &json!("x")).unwrap_err().to_string();
-        assert_eq!(nothing, "m_s: wanted an object, found nothing");
+        assert_eq!(nothing, "m_s: there is no object");
     }
 
     #[test]

@@ -90,7 +90,9 @@ impl Encoder<'_> {
         }
         let Some(leaf) = value.leaf() else { return Err(foreign()) };
         match (property, leaf) {
-            (None, Leaf::Null) if !self.options.null_root => Err(Error::value("an object", "none")),
+            (None, Leaf::Null) if !self.options.null_root => {
+                Err(Error::invalid("the outermost object is null"))
+            }
             (None, Leaf::Null | Leaf::Object { .. }) => self.no_object(leaf),
             (None, _) => Err(Error::value("an object", "a value")),
             (Some(property), _) => self.leaf(property, leaf),
@@ -153,10 +155,7 @@ impl Encoder<'_> {
 
     fn object(&mut self, class: &Class, value: ValueRef<'_, '_>) -> Result<()> {
         if class.hash == 0 {
-            return Err(Error::value(
-                "a class with a tag",
-                format!("{}, whose tag is 0", class.name),
-            ));
+            return Err(Error::invalid(format!("{} cannot be encoded: its tag is 0", class.name)));
         }
         self.tag(class.hash, value.core_id())?;
         if !self.options.deep {
@@ -178,24 +177,24 @@ impl Encoder<'_> {
                 let found = "more properties after it";
                 return Err(Error::value("the end", found).inside(Slot::REST));
             }
-            let before = self.out.bit_len();
-            match slot {
-                Slot::Property(property) => {
-                    let size = self.out.reserve::<4>();
-                    self.out.u32(property.hash);
-                    self.property(property, child)?;
-                    self.out.patch(size, bits(self.out.bit_len() - before)?.to_le_bytes());
+            let hash = match slot {
+                Slot::Property(property) => property.hash,
+                Slot::Unknown(hash) => hash,
+                Slot::Rest => {
+                    rest = Some(child);
+                    continue;
                 }
-                Slot::Unknown(hash) => {
-                    let Some(Leaf::Raw(raw)) = child.leaf() else { return Err(foreign()) };
-                    let size = self.out.reserve::<4>();
-                    self.out.u32(hash);
-                    self.raw(raw);
-                    self.out.patch(size, bits(self.out.bit_len() - before)?.to_le_bytes());
-                }
-                Slot::Rest => rest = Some(child),
                 Slot::Root | Slot::Element(_) => return Err(foreign()),
+            };
+            let before = self.out.bit_len();
+            let size = self.out.reserve::<4>();
+            self.out.u32(hash);
+            match (slot, child.leaf()) {
+                (Slot::Property(property), _) => self.property(property, child)?,
+                (_, Some(Leaf::Raw(raw))) => self.raw(raw),
+                _ => return Err(foreign()),
             }
+            self.out.patch(size, bits(self.out.bit_len() - before)?.to_le_bytes());
         }
         if let Some(rest) = rest {
             let outcome = self.rest(rest).map_err(|error| error.inside(Slot::REST));
@@ -254,7 +253,7 @@ impl Encoder<'_> {
                 match next.slot() {
                     Slot::Property(other) if other.index() == property.index() => {
                         if child.is_some() {
-                            return Err(wrong_count(class, property, "one value", "two"));
+                            return Err(wrong_count(class, property, "has two values"));
                         }
                         child = children.next();
                     }
@@ -272,7 +271,7 @@ impl Encoder<'_> {
                 self.out.bit(true);
             }
             let Some(child) = child else {
-                let error = wrong_count(class, property, "a value", "none");
+                let error = wrong_count(class, property, "is missing");
                 return Err(error.hint(
                     "add it, or fill in missing properties with defaults: `ki op encode --complete`",
                 ));
@@ -363,8 +362,6 @@ impl Encoder<'_> {
             (PropertyKind::Bool, Leaf::Bool(value)) => out.bit(value),
             (PropertyKind::F32, Leaf::F32(value)) => out.f32(value),
             (PropertyKind::F64, Leaf::F64(value)) => out.f64(value),
-            (PropertyKind::U64, Leaf::Unsigned(value)) => out.u64(value),
-            (PropertyKind::I64, Leaf::Signed(value)) => out.i64(value),
             (PropertyKind::String, Leaf::Text(bytes)) => return self.string(bytes, 1),
             (PropertyKind::WideString, Leaf::WideText(bytes)) => return self.string(bytes, 2),
             (PropertyKind::Tuple(tuple), Leaf::Tuple(other, bytes)) if tuple == other => {
@@ -383,33 +380,24 @@ impl Encoder<'_> {
                 }
                 return Err(misfit(property, "a name with an unknown number"));
             }
-            (PropertyKind::SignedBits(count), Leaf::Signed(value)) => {
-                let max = 1_i64 << (count - 1);
-                if !(-max..max).contains(&value) {
-                    return Err(misfit(property, value));
+            (_, Leaf::Signed(value)) => match kind {
+                PropertyKind::I8 => out.i8(fit(property, value)?),
+                PropertyKind::I16 => out.i16(fit(property, value)?),
+                PropertyKind::I32 => out.i32(fit(property, value)?),
+                PropertyKind::I64 => out.i64(value),
+                PropertyKind::SignedBits(count) if value >> (count - 1) == value >> 63 => {
+                    out.bits(value.cast_unsigned(), count);
                 }
-                out.bits(value.cast_unsigned(), count);
-            }
-            (PropertyKind::UnsignedBits(count), Leaf::Unsigned(value)) => {
-                if value >> count != 0 {
-                    return Err(misfit(property, value));
-                }
-                out.bits(value, count);
-            }
-            (PropertyKind::I8 | PropertyKind::I16 | PropertyKind::I32, Leaf::Signed(value)) => {
-                match kind {
-                    PropertyKind::I8 => out.i8(fit(property, value)?),
-                    PropertyKind::I16 => out.i16(fit(property, value)?),
-                    _ => out.i32(fit(property, value)?),
-                }
-            }
-            (PropertyKind::U8 | PropertyKind::U16 | PropertyKind::U32, Leaf::Unsigned(value)) => {
-                match kind {
-                    PropertyKind::U8 => out.u8(fit(property, value)?),
-                    PropertyKind::U16 => out.u16(fit(property, value)?),
-                    _ => out.u32(fit(property, value)?),
-                }
-            }
+                _ => return Err(misfit(property, value)),
+            },
+            (_, Leaf::Unsigned(value)) => match kind {
+                PropertyKind::U8 => out.u8(fit(property, value)?),
+                PropertyKind::U16 => out.u16(fit(property, value)?),
+                PropertyKind::U32 => out.u32(fit(property, value)?),
+                PropertyKind::U64 => out.u64(value),
+                PropertyKind::UnsignedBits(count) if value >> count == 0 => out.bits(value, count),
+                _ => return Err(misfit(property, value)),
+            },
             _ => return Err(misfit(property, format_args!("{leaf:?}"))),
         }
         Ok(())
@@ -441,13 +429,8 @@ fn fit<V: Copy + core::fmt::Display, N: TryFrom<V>>(property: &Property, value: 
 }
 
 #[cold]
-fn wrong_count(
-    class: &Class,
-    property: &Property,
-    wanted: &'static str,
-    found: &'static str,
-) -> Error {
-    Error::value(wanted, found).inside(&property.name).about(class.name.to_string())
+fn wrong_count(class: &Class, property: &Property, problem: &'static str) -> Error {
+    Error::invalid(problem).inside(&property.name).about(class.name.to_string())
 }
 
 /// The error for a value that shallow objects cannot hold.

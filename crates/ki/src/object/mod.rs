@@ -64,6 +64,8 @@ use crate::schema::classes::{Classes, Property};
 pub use core_table::{CoreClass, CoreTable};
 pub use hints::Hints;
 pub use json::{JsonWriter, looks_rounded};
+#[cfg(feature = "file")]
+pub(crate) use pack::inflate_up_to;
 pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
 pub use value::{Children, Object, ValueRef};
 pub use visitor::{Bits, CoreId, Leaf, Slot, Visitor};

@@ -66,37 +66,46 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
 /// inflated bytes and their ratio.
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
     limits.check_inflated(packed.len(), size.into())?;
-    let size = size as usize;
-    // The capacity follows the output, because the stated size cannot be trusted.
+    match inflate_up_to(packed, size as usize)? {
+        Some(plain) if plain.len() == size as usize => Ok(plain),
+        other => {
+            let found = other.map_or_else(|| "more".to_owned(), |plain| plain.len().to_string());
+            Err(Error::malformed(format!("{size} inflated bytes"), found))
+        }
+    }
+}
+
+/// Inflates zlib data that takes all bytes; `None` if it yields more than `max` bytes.
+///
+/// # Errors
+/// Malformed, if bytes follow the data, or it is not zlib data.
+pub(crate) fn inflate_up_to(packed: &[u8], max: usize) -> Result<Option<Vec<u8>>> {
+    // The capacity follows the output, because a stated size cannot be trusted.
     let mut plain = Vec::new();
     let mut inflater = Decompress::new(true);
     loop {
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
         let rest = packed.get(read..).unwrap_or(&[]);
-        if plain.len() == plain.capacity() && plain.len() < size {
-            plain.reserve_exact(plain.len().max(INITIAL_CAPACITY).min(size - plain.len()));
+        if plain.len() == plain.capacity() && plain.len() < max {
+            plain.reserve_exact(plain.len().max(INITIAL_CAPACITY).min(max - plain.len()));
         }
         let before = (inflater.total_in(), inflater.total_out());
         let status = inflater
             .decompress_vec(rest, &mut plain, FlushDecompress::None)
             .map_err(|error| Error::malformed("zlib data", error.to_string()))?;
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
-        if plain.len() > size {
-            return Err(Error::malformed(format!("{size} inflated bytes"), "more"));
+        if plain.len() > max {
+            return Ok(None);
         }
         if status == Status::StreamEnd {
-            if plain.len() != size {
-                let found = plain.len().to_string();
-                return Err(Error::malformed(format!("{size} inflated bytes"), found));
-            }
             if read != packed.len() {
-                let found = format!("{} bytes more", packed.len().saturating_sub(read));
+                let found = format!("{} more", crate::bytes(packed.len().saturating_sub(read)));
                 return Err(Error::malformed("the end of the zlib data", found));
             }
-            return Ok(plain);
+            return Ok(Some(plain));
         }
         if before == (inflater.total_in(), inflater.total_out()) {
-            if plain.len() == plain.capacity() && plain.len() == size {
+            if plain.len() == plain.capacity() && plain.len() == max {
                 // Detecting the end of the data may need one more byte of capacity.
                 plain.reserve_exact(1);
                 continue;

@@ -243,8 +243,8 @@ fn sorted(mut drafts: Vec<Draft>, diagnostics: &mut Diagnostics<'_>) -> Option<V
             "{tag} states order {given}, but the order of tags makes it {order} and {holder} \
              {given}"
         );
-        diagnostics.error(&draft.span, text, "number all messages or none");
-        return None;
+        let help = "the order of tags is used; number all messages or none";
+        diagnostics.strict_error(&draft.span, text, help);
     }
     Some(drafts.into_iter().map(|draft| draft.message).collect())
 }
@@ -262,7 +262,7 @@ fn draft(
     };
     let mut fields: Vec<FieldDef> = Vec::new();
     for item in record {
-        if metadata(item, &mut draft, diagnostics)? {
+        if metadata(item, &mut draft, diagnostics) {
             continue;
         }
         let transfer = item.attribute("NOXFER").is_none_or(|no| !no.eq_ignore_ascii_case("TRUE"));
@@ -305,7 +305,7 @@ fn draft(
 }
 
 /// Reads a metadata field; returns whether it was one.
-fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> Option<bool> {
+fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> bool {
     let text = item.text.trim();
     match item.name {
         "_MsgName" => {
@@ -328,8 +328,8 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_
                     item.name,
                     shorten(text)
                 );
-                diagnostics.error(&item.span, text, "");
-                return None;
+                diagnostics.strict_error(&item.span, text, "the number is ignored");
+                return true;
             };
             if draft.given.is_some_and(|given| given != order) {
                 diagnostics.strict_error(
@@ -342,9 +342,9 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_
                 draft.given = Some(order);
             }
         }
-        _ => return Some(false),
+        _ => return false,
     }
-    Some(true)
+    true
 }
 
 /// Reads the type of a field. Accepts every misspelling found in real files.

@@ -206,6 +206,12 @@ impl Protocol {
         self.messages.iter().find(|message| &*message.tag == tag)
     }
 
+    /// The only message with this `_MsgName`.
+    fn message_aliased(&self, alias: &str) -> Option<&Message> {
+        let mut named = self.messages.iter().filter(|it| it.alias.as_deref() == Some(alias));
+        named.next().filter(|_| named.next().is_none())
+    }
+
     /// Copies the fields that a later revision appends from another definition of the service.
     fn learn_appended(&mut self, known: &Self) {
         for message in &mut self.messages {
@@ -276,7 +282,7 @@ impl Protocols {
         self.iter().flat_map(|protocol| {
             let messages = protocol.messages.iter().flat_map(|message| {
                 let fields = message.fields.iter().map(|field| &*field.name);
-                core::iter::once(&*message.tag).chain(fields)
+                core::iter::once(&*message.tag).chain(message.alias.as_deref()).chain(fields)
             });
             core::iter::once(&*protocol.kind).chain(messages)
         })
@@ -308,14 +314,16 @@ impl Protocols {
             .filter(move |protocol| &*protocol.kind == name || number == Some(protocol.service))
     }
 
-    /// The message with a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. If services share the name,
-    /// the first match.
+    /// The message with a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. Its `_MsgName` instead of
+    /// its tag will do if no other message of the service has it. If services share the name, the
+    /// first match.
     #[must_use]
     pub fn message_named(&self, name: &str) -> Option<&Message> {
         let (service, message) = name.split_once('.')?;
         self.services_named(service).find_map(|protocol| {
             let tagged = protocol.message_tagged(message);
-            tagged.or_else(|| protocol.message(message.parse().ok()?))
+            let numbered = || protocol.message(message.parse().ok()?);
+            tagged.or_else(numbered).or_else(|| protocol.message_aliased(message))
         })
     }
 

@@ -147,6 +147,19 @@ fn a_stale_session_is_refreshed_and_the_last_message_is_delivered_once() {
     // The connection continues.
     talk.wait(Duration::from_secs(3600));
     assert!(!talk.server().is_closed());
+    // Keep-alives count from the session that they name.
+    let next = ids.allocate().unwrap();
+    talk.server().refresh(next).unwrap();
+    talk.client().send(&message(5, 3, b"three")).unwrap();
+    talk.settle();
+    talk.events = Default::default();
+    talk.wait(Duration::from_secs(60));
+    let alive = talk.events[0]
+        .iter()
+        .chain(&talk.events[1])
+        .rfind(|line| line.contains("KeepAlive(Client"));
+    let alive = alive.expect("the client sends keep-alives");
+    assert!(alive.contains("minutes: 0") || alive.contains("minutes: 1"), "{alive}");
 }
 
 #[test]

@@ -51,15 +51,58 @@ fn errors_name_what_is_invalid() {
         reported(&two(one, one)),
         ["Game.xml:4:2: error: Y and X both have order 1 (give one of them a different number)"]
     );
+    // A stray number costs a warning, not the service.
+    for (mode, level) in [(Mode::Lenient, "warning"), (Mode::Strict, "error")] {
+        let loaded = load("Game.xml", two("", one).as_bytes(), mode);
+        assert_eq!(
+            loaded.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [format!(
+                "Game.xml:4:2: {level}: Y states order 1, but the order of tags makes it 2 and X 1 \
+                 (the order of tags is used; number all messages or none)"
+            )]
+        );
+        let orders = loaded.protocol.map(|protocol| {
+            let messages = protocol.messages().iter();
+            messages.map(|message| (message.tag.to_string(), message.order)).collect::<Vec<_>>()
+        });
+        let sorted = vec![("X".to_owned(), 1), ("Y".to_owned(), 2)];
+        assert_eq!(orders, (mode == Mode::Lenient).then_some(sorted));
+    }
     assert_eq!(
-        reported(&two("", one)),
-        ["Game.xml:4:2: error: Y states order 1, but the order of tags makes it 2 and X 1 \
-          (number all messages or none)"]
+        reported(&two("<_MsgOrder>0</_MsgOrder>", ""))
+            .iter()
+            .map(|line| line.split_once(": ").map(|(_, line)| line))
+            .collect::<Vec<_>>(),
+        [Some(
+            "warning: _MsgOrder \"0\" of X is not a number from 1 to 255 (the number is ignored)"
+        )]
     );
     let refused = load("a.xml", b"BINd\x07\0\0\0", Mode::Lenient);
     assert!(refused.diagnostics[0].message().contains("BINd"));
     let deep = "<A>".repeat(100_000);
     assert!(load("a.xml", deep.as_bytes(), Mode::Lenient).protocol.is_none());
+}
+
+#[test]
+fn a_message_is_found_by_its_display_name_unless_that_is_ambiguous() {
+    let mut protocols = Protocols::new();
+    let named = |tag: &str, name: &str| {
+        format!(
+            "<{tag}><RECORD><_MsgName TYPE=\"STR\" NOXFER=\"TRUE\">{name}</_MsgName></RECORD></{tag}>"
+        )
+    };
+    let xml = [
+        HEAD,
+        &named("A", "One"),
+        &named("B", "Two"),
+        &named("C", "Two"),
+        &named("D", "A"),
+        "</A>",
+    ];
+    assert!(protocols.add("a.xml", xml.concat().as_bytes(), Mode::Lenient).is_empty());
+    let tag = |name: &str| protocols.message_named(name).map(|message| &*message.tag);
+    assert_eq!([tag("T.One"), tag("T.Two"), tag("T.A")], [Some("A"), None, Some("A")]);
+    assert!(protocols.words().any(|word| word == "One"));
 }
 
 #[test]

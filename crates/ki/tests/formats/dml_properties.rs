@@ -159,3 +159,22 @@ proptest! {
         prop_assert_eq!(again.to_bytes().unwrap(), bytes);
     }
 }
+
+#[test]
+fn types_counted_from_0_get_a_hint() {
+    let name = Str::new(b"Column".to_vec());
+    let kind = FieldType::from_table_tag(1).unwrap();
+    let table = Table {
+        name: Str::new(b"T".to_vec()),
+        columns: vec![Column { name, kind, flags: USUAL_FLAGS }],
+        target_flags: USUAL_FLAGS,
+        stated_size: None,
+        records: Vec::new(),
+    };
+    let mut bytes = TableFile { tables: vec![table] }.to_bytes().unwrap();
+    let at = bytes.windows(6).position(|window| window == b"Column").unwrap() + 6;
+    assert_eq!(bytes[at], 1);
+    bytes[at] = 0;
+    let error = TableFile::decode(&mut Reader::new(&bytes)).unwrap_err().to_string();
+    assert!(error.contains("count from 0, add 1 to each"), "{error}");
+}

@@ -48,6 +48,41 @@ async fn hear(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn clients_of_a_trusted_proxy_count_for_their_own_addresses() {
+    let seen = Seen::default();
+    let listener = tcp::Listener::bind("127.0.0.1:0", options(100, 1)).await.unwrap();
+    let listener = listener.trusting(&["127.0.0.1".parse().unwrap()]);
+    let (address, counts) = (listener.local_addr().unwrap(), listener.counts());
+    let stop = Stop::new();
+    let serving = tokio::spawn(listener.serve(Arc::new(Toys(seen.clone())), stop.signal()));
+
+    let through = async |header: &[u8]| {
+        let mut stream = tcp::dial(address, PATIENCE).await.unwrap();
+        stream.write_all(&[header, &frame(b"hello")].concat()).await.unwrap();
+        stream
+    };
+    let first = b"PROXY TCP4 192.0.2.1 127.0.0.1 40000 12000\r\n";
+    let mut second = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    second.extend([192, 0, 2, 2, 127, 0, 0, 1, 0x9c, 0x40, 0x2e, 0xe0]);
+    let mut open = Vec::new();
+    for header in [&first[..], &second] {
+        let mut stream = through(header).await;
+        assert_eq!(hear(&mut stream).await, b"hello");
+        open.push(stream);
+    }
+    assert_eq!(counts.open(), 2);
+    // A second connection of the first client, and one without a header.
+    for header in [&first[..], b"PROXX"] {
+        let mut stream = through(header).await;
+        let end = timeout(PATIENCE, stream.read(&mut [0; 8])).await.unwrap();
+        assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+    }
+    drop(open);
+    stop.stop();
+    serving.await.unwrap();
+}
+
+#[tokio::test]
 async fn silent_peers_delay_no_others_and_excess_peers_are_refused() {
     let seen = Seen::default();
     let listener = tcp::Listener::bind("127.0.0.1:0", options(100, 4)).await.unwrap();

@@ -30,6 +30,8 @@ const MAX_CONNECTIONS: usize = 65_535;
 pub struct KiConfig {
     /// The address for logins and patch requests.
     pub listen: SocketAddr,
+    /// The addresses of proxies that name their clients with the PROXY protocol.
+    pub trusted_proxies: Vec<IpAddr>,
     /// A second address with the same services; empty for none.
     pub patch_listen: String,
     /// The address of the status page; empty for none.
@@ -94,6 +96,8 @@ pub struct LoginSettings {
     pub ck2_seconds: u32,
     /// Failed logins after which a connection is closed.
     pub attempts: u32,
+    /// Whether answers are delayed after failed logins from an address or to an account.
+    pub delay_after_failures: bool,
     /// Whether older login messages are accepted.
     pub legacy: Legacy,
     /// Machines from which logins are refused.
@@ -148,6 +152,7 @@ impl Default for KiConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            trusted_proxies: Vec::new(),
             patch_listen: String::new(),
             status: "127.0.0.1:12080".to_owned(),
             public_address: String::new(),
@@ -188,6 +193,7 @@ impl Default for LoginSettings {
         Self {
             ck2_seconds: 5 * 60,
             attempts: 5,
+            delay_after_failures: true,
             legacy: Legacy::Accept,
             banned_machines: Vec::new(),
         }
@@ -325,6 +331,10 @@ const TEMPLATE: &str = r#"# Configuration of this login server. Changes take eff
 
 # The address for logins and patch requests. 0.0.0.0 is every address of this machine.
 listen =
+# The IP addresses of proxies in front of this server, such as ["10.0.0.2"]. They must begin every
+# connection with a header of the PROXY protocol, version 1 or 2. Limits and delays then apply to the
+# addresses of their clients. Nobody else can send that header.
+trusted_proxies =
 # A second address with the same services, such as the official patch port, 12500. Empty for none.
 patch_listen =
 # The address of the status page (/status, /metrics and /health). Empty for none.
@@ -367,9 +377,11 @@ afk_seconds =
 [login]
 # How long the secret from a login stays valid for starting the game. It can be used repeatedly.
 ck2_seconds =
-# The number of failed logins after which a connection is closed. After a failure, further logins from
-# the same address or to the same account are also delayed, by at most 4 s.
+# The number of failed logins after which a connection is closed.
 attempts =
+# Whether to delay answers, by at most 4 s, after several failed logins from the same address or to
+# the same account. Turn this off if many players share an address, and something else limits guesses.
+delay_after_failures =
 # Login messages older than MSG_USER_AUTHEN_V3: "accept", "refuse" or "ignore".
 legacy =
 # MachineIDs from which logins are refused with MachineBanned.
@@ -409,6 +421,7 @@ mod tests {
         assert_eq!(KiConfig::parse(""), Ok(KiConfig::default()));
         let other = KiConfig {
             listen: "[::]:9".parse().unwrap(),
+            trusted_proxies: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
             patch_listen: "127.0.0.1:12500".to_owned(),
             status: String::new(),
             public_address: "ki.example.org".to_owned(),
@@ -427,6 +440,7 @@ mod tests {
             login: LoginSettings {
                 ck2_seconds: 1,
                 attempts: 2,
+                delay_after_failures: false,
                 legacy: Legacy::Ignore,
                 banned_machines: vec![0, 7],
             },

@@ -130,7 +130,8 @@ impl Accept for Acceptor {
         let (number, wakeup) = connections.realm.arrive();
         let epoch = connections.server.common.epoch;
         let login = Login::new(Arc::clone(&connections.rules), epoch);
-        (connection, Client { connections, peer, number, wakeup, login, id, next: None })
+        let (next, paused) = (None, None);
+        (connection, Client { connections, peer, number, wakeup, login, id, next, paused })
     }
 }
 
@@ -145,6 +146,8 @@ pub struct Client {
     /// The session's ID, and the ID of the session that will replace it.
     id: Option<u16>,
     next: Option<u16>,
+    /// Until when the login's outputs are held back.
+    paused: Option<Duration>,
 }
 
 /// Why a connection wakes up.
@@ -154,6 +157,8 @@ pub enum Wake {
     Orders,
     /// The login's deadline has come.
     Due,
+    /// A delay is over.
+    Resumed,
 }
 
 impl Client {
@@ -173,6 +178,9 @@ impl Client {
             return;
         };
         let figures = &self.connections.figures;
+        if self.paused.is_some() {
+            return self.ignored(service, order, "sent before a delayed answer");
+        }
         match self.connections.dialect.decode(service, order, received.payload()) {
             Decoded::Request(request) => {
                 self.login.handle(self.connections.clock.now(), request);
@@ -194,9 +202,11 @@ impl Client {
         }
     }
 
-    /// Handles the login's outputs.
+    /// Handles the login's outputs, up to the next delay.
     async fn work(&mut self, sender: &mut Sender) -> Flow {
-        while let Some(output) = self.login.poll() {
+        while self.paused.is_none()
+            && let Some(output) = self.login.poll()
+        {
             match output {
                 Output::Send(reply) => self.send(&reply, sender)?,
                 Output::Ask(query) => {
@@ -204,10 +214,9 @@ impl Client {
                     let answer = self.connections.realm.answer(self.number, address, query).await;
                     self.login.answer(self.connections.clock.now(), answer);
                 }
+                // Waiting here would keep the connection open after its client has left.
                 Output::Pause(time) => {
-                    let token = self.connections.realm.pausing(self.peer.address.ip());
-                    sleep(time).await;
-                    drop(token);
+                    self.paused = Some(self.connections.clock.now().saturating_add(time));
                 }
                 Output::Tell(note) => self.note(note),
                 Output::Close => {
@@ -319,15 +328,15 @@ impl Application<Connection> for Client {
     }
 
     async fn notified(&mut self) -> Wake {
-        let due = async {
-            match self.login.poll_timeout() {
-                Some(at) => sleep(at.saturating_sub(self.connections.clock.now())).await,
-                None => pending().await,
-            }
+        let now = self.connections.clock.now();
+        let until = async |at: Option<Duration>| match at {
+            Some(at) => sleep(at.saturating_sub(now)).await,
+            None => pending().await,
         };
         tokio::select! {
             () = self.wakeup.woken() => Wake::Orders,
-            () = due => Wake::Due,
+            () = until(self.login.poll_timeout()) => Wake::Due,
+            () = until(self.paused) => Wake::Resumed,
         }
     }
 
@@ -335,12 +344,14 @@ impl Application<Connection> for Client {
         match wake {
             Wake::Orders => self.carry_out(self.wakeup.take(), sender),
             Wake::Due => self.login.timeout(self.connections.clock.now()),
+            Wake::Resumed => self.paused = None,
         }
         self.work(sender).await
     }
 
     async fn stopping(&mut self, sender: &mut Sender) {
         self.login.stop();
+        self.paused = None;
         let _ = self.work(sender).await;
     }
 

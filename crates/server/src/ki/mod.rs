@@ -138,9 +138,13 @@ impl LoginServer {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let options = Options { capacity: config.capacity(), clock, ..Options::default() };
         let listener = listen(config.listen, "--listen", options).await?;
+        let listener = listener.trusting(&config.trusted_proxies);
         let in_config = in_config::<KiConfig>;
         let patch = match config.patch_address().map_err(in_config(folder))? {
-            Some(address) => Some(listen(address, "patch_listen in ki.toml", options).await?),
+            Some(address) => {
+                let listener = listen(address, "patch_listen in ki.toml", options).await?;
+                Some(listener.trusting(&config.trusted_proxies))
+            }
             None => None,
         };
         let status = listen_status(config.status_address().map_err(in_config(folder))?).await?;

@@ -226,13 +226,11 @@ impl Dialect {
     #[must_use]
     pub fn decode(&self, service: u8, order: u8, payload: &[u8]) -> Decoded {
         let Some(message) = self.protocols.message(service, order) else { return Decoded::Unknown };
-        if !is_for_us(service, &message.tag) {
-            return Decoded::Unknown;
-        }
+        let Some(read) = reader(service, &message.tag) else { return Decoded::Unknown };
         let base = self.base.service(service).and_then(|base| base.message_tagged(&message.tag));
         let least = base.map_or(0, |base| base.fields().len());
         match Fields::read(message, payload, least) {
-            Some(fields) => request(service, &fields).map_or(Decoded::Unknown, Decoded::Request),
+            Some(fields) => Decoded::Request(read(&fields)),
             None => Decoded::Malformed,
         }
     }
@@ -365,69 +363,49 @@ fn secret(fields: &Fields<'_>, name: &str) -> Secret {
     Secret::new(String::from_utf8(fields.bytes(name)).unwrap_or_default())
 }
 
-/// Whether login servers handle a message.
-fn is_for_us(service: u8, tag: &str) -> bool {
-    match service {
-        SYSTEM => tag == "MSG_PING",
-        GAME => matches!(tag, "MSG_CLIENT_DISCONNECT" | "MSG_ATTACH" | "MSG_NOT_AFK"),
-        LOGIN => matches!(
-            tag,
-            "MSG_USER_AUTHEN_V3"
-                | "MSG_USER_AUTHEN"
-                | "MSG_USER_AUTHEN_V2"
-                | "MSG_WEB_AUTHEN"
-                | "MSG_USER_VALIDATE"
-                | "MSG_WEB_VALIDATE"
-                | "MSG_LOGIN_NOT_AFK"
-                | "MSG_REQUESTCHARACTERLIST"
-                | "MSG_CREATECHARACTER"
-                | "MSG_DELETECHARACTER"
-                | "MSG_SELECTCHARACTER"
-                | "MSG_LOGINLOGCHARACTERCREATION"
-                | "MSG_REQUESTSERVERLIST"
-        ),
-        PATCH => matches!(tag, "MSG_LATEST_FILE_LIST" | "MSG_LATEST_FILE_LIST_V2"),
-        _ => false,
-    }
-}
-
-fn request(service: u8, fields: &Fields<'_>) -> Option<Request> {
-    Some(match (service, fields.tag()) {
-        (SYSTEM, "MSG_PING") => Request::Ping,
-        (GAME, "MSG_CLIENT_DISCONNECT") => Request::Disconnect,
-        (GAME, "MSG_ATTACH") => Request::Attach {
+/// How to read a message, if login servers handle it.
+fn reader(service: u8, tag: &str) -> Option<fn(&Fields<'_>) -> Request> {
+    Some(match (service, tag) {
+        (SYSTEM, "MSG_PING") => |_| Request::Ping,
+        (GAME, "MSG_CLIENT_DISCONNECT") => |_| Request::Disconnect,
+        (GAME, "MSG_ATTACH") => |fields| Request::Attach {
             key: secret(fields, "LoginKey"),
             user: fields.number("UserID"),
             character: fields.number("CharID"),
         },
-        (GAME, "MSG_NOT_AFK") | (LOGIN, "MSG_LOGIN_NOT_AFK") => Request::NotAfk,
-        (
-            LOGIN,
-            tag @ ("MSG_USER_AUTHEN_V3" | "MSG_USER_AUTHEN" | "MSG_USER_AUTHEN_V2"
-            | "MSG_WEB_AUTHEN"),
-        ) => Request::Authenticate {
-            form: if tag == "MSG_USER_AUTHEN_V3" { Form::V3 } else { Form::Legacy },
-            rec1: fields.bytes("Rec1"),
-            machine: fields.number("MachineID"),
-        },
-        (LOGIN, "MSG_USER_VALIDATE" | "MSG_WEB_VALIDATE") => Request::Validate {
+        (GAME, "MSG_NOT_AFK") | (LOGIN, "MSG_LOGIN_NOT_AFK") => |_| Request::NotAfk,
+        (LOGIN, "MSG_USER_AUTHEN_V3") => |fields| authenticate(Form::V3, fields),
+        (LOGIN, "MSG_USER_AUTHEN" | "MSG_USER_AUTHEN_V2" | "MSG_WEB_AUTHEN") => {
+            |fields| authenticate(Form::Legacy, fields)
+        }
+        (LOGIN, "MSG_USER_VALIDATE" | "MSG_WEB_VALIDATE") => |fields| Request::Validate {
             user: fields.number("UserID"),
             pass_key: secret(fields, "PassKey3"),
             machine: fields.number("MachineID"),
         },
-        (LOGIN, "MSG_REQUESTCHARACTERLIST") => Request::ListCharacters,
-        (LOGIN, "MSG_CREATECHARACTER") => Request::CreateCharacter(fields.bytes("CreationInfo")),
-        (LOGIN, "MSG_DELETECHARACTER") => Request::DeleteCharacter(fields.number("CharID")),
-        (LOGIN, "MSG_SELECTCHARACTER") => Request::SelectCharacter(fields.number("CharID")),
-        (LOGIN, "MSG_LOGINLOGCHARACTERCREATION") => Request::LogCreation {
+        (LOGIN, "MSG_REQUESTCHARACTERLIST") => |_| Request::ListCharacters,
+        (LOGIN, "MSG_CREATECHARACTER") => {
+            |fields| Request::CreateCharacter(fields.bytes("CreationInfo"))
+        }
+        (LOGIN, "MSG_DELETECHARACTER") => {
+            |fields| Request::DeleteCharacter(fields.number("CharID"))
+        }
+        (LOGIN, "MSG_SELECTCHARACTER") => {
+            |fields| Request::SelectCharacter(fields.number("CharID"))
+        }
+        (LOGIN, "MSG_LOGINLOGCHARACTERCREATION") => |fields| Request::LogCreation {
             stage: fields.word("Stage"),
             parameter: fields.word("Parameter"),
         },
-        (LOGIN, "MSG_REQUESTSERVERLIST") => Request::ListServers,
-        (PATCH, "MSG_LATEST_FILE_LIST") => Request::FileList { v2: false, locale: Vec::new() },
+        (LOGIN, "MSG_REQUESTSERVERLIST") => |_| Request::ListServers,
+        (PATCH, "MSG_LATEST_FILE_LIST") => |_| Request::FileList { v2: false, locale: Vec::new() },
         (PATCH, "MSG_LATEST_FILE_LIST_V2") => {
-            Request::FileList { v2: true, locale: fields.bytes("Locale") }
+            |fields| Request::FileList { v2: true, locale: fields.bytes("Locale") }
         }
         _ => return None,
     })
+}
+
+fn authenticate(form: Form, fields: &Fields<'_>) -> Request {
+    Request::Authenticate { form, rec1: fields.bytes("Rec1"), machine: fields.number("MachineID") }
 }

@@ -87,8 +87,7 @@ list. BINd files and XML objects are searched.")]
 #[derive(Debug, Args)]
 pub(crate) struct KiFind {
     /// Archives, directories, files, patterns with * and **; ARCHIVE/NAME is one file in an
-    /// archive,
-    /// - is standard input
+    /// archive; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Find objects that match this filter
@@ -359,8 +358,7 @@ pub(crate) struct KiStream {
 #[derive(Debug, Args)]
 pub(crate) struct KiOpDecode {
     /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
-    /// archive,
-    /// - is standard input
+    /// archive; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Type list; can be repeated, later ones override earlier ones

@@ -7,27 +7,47 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::Target;
 
+/// Selects files of a format.
+#[derive(Debug, Args)]
+pub(crate) struct KiPaths {
+    /// Files, archives, directories
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// Converts one file to another format.
+#[derive(Debug, Args)]
+pub(crate) struct KiConversion {
+    /// File, possibly as ARCHIVE/NAME, or an archive or directory that contains one
+    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// Selects two lists to compare.
+#[derive(Debug, Args)]
+pub(crate) struct KiListDiff {
+    /// Earlier list
+    pub(crate) before: PathBuf,
+    /// Later list
+    pub(crate) after: PathBuf,
+    /// Write JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiNav {
     /// Report links to missing nodes, duplicate IDs and other oddities
     #[command(after_help = "Examples:
   worldwire ki nav check samples/ki-zone.wad
   worldwire ki nav check GameData/")]
-    Check {
-        /// Files, archives, directories
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-    },
+    Check(KiPaths),
     /// Draw a graph from above, as SVG
     #[command(after_help = "Examples:
   worldwire ki nav draw WizardCity-WC_Hub.wad -o hub.svg
   worldwire ki nav draw samples/ki-zone.wad -o zone.svg")]
-    Draw {
-        /// NAV file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
-        path: PathBuf,
-        #[command(flatten)]
-        target: Target,
-    },
+    Draw(KiConversion),
     /// Find the shortest path between two nodes
     #[command(after_help = "Examples:
   worldwire ki nav route samples/ki-zone.wad 0 3
@@ -36,7 +56,7 @@ pub(crate) enum KiNav {
 Within a zone, the path is shortest by distance; between zones, by the number of links. The last part of
 a zone's name is enough.")]
     Route {
-        /// NAV file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
+        /// File, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         /// Start: an ID, or the name of a zone
         from: String,
@@ -53,7 +73,7 @@ a zone's name is enough.")]
     #[command(after_help = "Example:
   worldwire ki nav graphml Root.wad -o zones.graphml")]
     Graphml {
-        /// NAV file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
+        /// File, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         /// Write undirected links
         #[arg(long)]
@@ -69,11 +89,7 @@ pub(crate) enum KiBcd {
     #[command(after_help = "Examples:
   worldwire ki bcd check samples/ki-zone.wad
   worldwire ki bcd check GameData/")]
-    Check {
-        /// Files, archives, directories
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-    },
+    Check(KiPaths),
     /// Count collisions by type, category and material
     #[command(after_help = "Example:
   worldwire ki bcd stats samples/ki-zone.wad")]
@@ -88,12 +104,7 @@ pub(crate) enum KiBcd {
     /// Draw collisions from above, as SVG
     #[command(after_help = "Example:
   worldwire ki bcd draw WizardCity-WC_Hub.wad -o hub.svg")]
-    Draw {
-        /// BCD file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
-        path: PathBuf,
-        #[command(flatten)]
-        target: Target,
-    },
+    Draw(KiConversion),
     /// Write collisions as a 3D file
     #[command(after_help = "Examples:
   worldwire ki bcd export WizardCity-WC_Hub.wad -o hub.gltf
@@ -101,7 +112,7 @@ pub(crate) enum KiBcd {
 
 In the output, y is up. Rays and planes are left out.")]
     Export {
-        /// BCD file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
+        /// File, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         /// Output format [default: by the extension of the output file, otherwise glTF]
         #[arg(long, value_name = "FORM")]
@@ -125,29 +136,15 @@ pub(crate) enum KiPoi {
     /// Report unknown zones, duplicate goals and other oddities
     #[command(after_help = "Example:
   worldwire ki poi check samples/ki-zone.wad")]
-    Check {
-        /// Files, archives, directories
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-    },
+    Check(KiPaths),
     /// Write the goals as CSV: zone, place, IDs
     #[command(after_help = "Example:
   worldwire ki poi csv Root.wad -o goals.csv")]
-    Csv {
-        /// POI file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
-        path: PathBuf,
-        #[command(flatten)]
-        target: Target,
-    },
+    Csv(KiConversion),
     /// Write teleporter connections between zones as GraphML
     #[command(after_help = "Example:
   worldwire ki poi graphml Root.wad -o teleporters.graphml")]
-    Graphml {
-        /// POI file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
-        path: PathBuf,
-        #[command(flatten)]
-        target: Target,
-    },
+    Graphml(KiConversion),
 }
 
 #[derive(Debug, Subcommand)]
@@ -188,11 +185,7 @@ pub(crate) enum KiLang {
     /// Report damaged files, duplicate keys and references to missing texts
     #[command(after_help = "Example:
   worldwire ki lang check Root.wad")]
-    Check {
-        /// Locale files, archives, directories
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-    },
+    Check(KiPaths),
     /// Write texts as CSV: code, comment, text
     #[command(after_help = "Example:
   worldwire ki lang csv Locale/English/ -o english.csv")]
@@ -253,15 +246,7 @@ With --folder, each file is marked current, different or missing, by size and CR
   worldwire ki files diff old/LatestFileList.bin new/LatestFileList.bin
 
 Exits with 1 if they differ.")]
-    Diff {
-        /// Earlier list
-        before: PathBuf,
-        /// Later list
-        after: PathBuf,
-        /// Write JSON lines
-        #[arg(long)]
-        json: bool,
-    },
+    Diff(KiListDiff),
     /// Print the URLs of a revision, one per line
     #[command(after_help = "Examples:
   worldwire ki files urls LatestFileList.bin --prefix http://patch.example/r1
@@ -302,13 +287,5 @@ pub(crate) enum KiTypesAction {
   worldwire ki op types diff old.json new.json
 
 Exits with 1 if they differ.")]
-    Diff {
-        /// Earlier list
-        before: PathBuf,
-        /// Later list
-        after: PathBuf,
-        /// Write JSON lines
-        #[arg(long)]
-        json: bool,
-    },
+    Diff(KiListDiff),
 }

@@ -157,7 +157,9 @@ fn an_update_reports_dropped_bytes_and_nameless_entries() {
     let (_, err) = ends(&home.run(&update), 0);
     let wanted = "worldwire: a.wad: warning: 30 bytes that belong to no file are dropped\n";
     assert!(err.starts_with(wanted), "{err}");
-    for (name, found, hint) in [("", "none", "''"), ("x\0y", "one with a NUL", "with a pattern")] {
+    for (name, problem, hint) in
+        [("", "has no name", "''"), ("x\0y", "has a name with a NUL", "with a pattern")]
+    {
         let entry = Entry {
             name: Cow::Borrowed(name.as_bytes()),
             terminated: true,
@@ -171,8 +173,7 @@ fn an_update_reports_dropped_bytes_and_nameless_entries() {
         fs::write(home.at("c.wad"), table.to_bytes().unwrap()).unwrap();
         let update = ["wad", "update", "c.wad", "-o", "d.wad", "--force"];
         let (_, err) = ends(&home.run(&update), 1);
-        let wanted =
-            format!("c.wad: entry 0: wanted a name, found {found}; --remove {hint} removes");
+        let wanted = format!("c.wad: entry 0 {problem}; --remove {hint} removes");
         assert!(err.contains(&wanted), "{err}");
         let remove = if name.is_empty() { "" } else { "x*" };
         ends(&home.run(&[&update[..], &["--remove", remove]].concat()), 0);

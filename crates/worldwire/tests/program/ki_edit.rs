@@ -71,6 +71,30 @@ fn character(home: &Home) -> Vec<u8> {
 }
 
 #[test]
+fn deep_writing_honours_the_mask() {
+    let home = Home::new();
+    home.put(
+        "list.json",
+        r#"{"class A": {"hash": 7, "properties": {
+        "m_net": {"type": "int", "id": 0, "flags": 24, "hash": 70},
+        "m_save": {"type": "int", "id": 1, "flags": 1, "hash": 71},
+        "m_old": {"type": "int", "id": 2, "flags": 88, "hash": 72}}}}"#,
+    );
+    home.put("a.json", r#"{"$class":"A","m_net":1,"m_save":2,"m_old":3}"#);
+    let kept = |mask: &[&str]| {
+        let types = ["--types", "list.json", "--deep"];
+        let encode = ["op", "encode", "a.json", "-o", "a.bin", "--force"];
+        ends(&home.run(&[&encode[..], &types, mask].concat()), 0);
+        let decode = ["op", "decode", "a.bin"];
+        let json = ends(&home.run(&[&decode[..], &types].concat()), 0).0;
+        ["m_net", "m_save", "m_old"].map(|name| json.contains(name))
+    };
+    assert_eq!(kept(&[]), [true, true, true]);
+    assert_eq!(kept(&["--mask", "0x18"]), [true, false, false]);
+    assert_eq!(kept(&["--mask", "1"]), [false, true, false]);
+}
+
+#[test]
 fn rounded_integers_are_refused() {
     let home = Home::new();
     let before = character(&home);
@@ -181,8 +205,14 @@ fn an_archive_round_trips_through_a_folder() {
         home.put(name, home.text(name).replace("Nyx", "Rex"));
         home.put("out/Stone.dds", [1, 2]);
         home.put("out/New.txt", "new");
+        let second = name.replace("Pet", "Second");
+        home.put(&second, home.text(name));
         let (out, err) = ends(&home.run(&update), 1);
         assert!(out.is_empty() && err.contains("supply the type list with --types"), "{err}");
+        // One line for all of them.
+        assert_eq!(err.matches("--types").count(), 1, "{err}");
+        assert!(err.contains("1 more object"), "{err}");
+        std::fs::remove_file(home.at(&second)).unwrap();
         let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");

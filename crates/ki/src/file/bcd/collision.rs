@@ -116,11 +116,10 @@ impl<'d> Field<'d> for Collision<'d> {
         match (&self.mesh, kind) {
             (Some(mesh), CollisionType::Mesh) => mesh.encode(writer)?,
             (None, CollisionType::Mesh) => {
-                return Err(Error::value("vertices and faces", "none").inside("mesh"));
+                return Err(Error::invalid("is missing").inside("mesh"));
             }
             (Some(_), _) => {
-                let found = "vertices and faces";
-                return Err(Error::value(format!("none for a {kind}"), found).inside("mesh"));
+                return Err(Error::invalid(format!("{kind} has no mesh")).inside("mesh"));
             }
             (None, _) => {}
         }

@@ -230,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             wrong("mesh", json!({"vertices": [], "faces": []})),
-            "collisions[0].mesh: wanted none for a Sphere (2), found vertices and faces"
+            "collisions[0].mesh: Sphere (2) has no mesh"
         );
         assert_eq!(
             wrong("params", json!({"length": 1})),

@@ -30,7 +30,6 @@
 mod locale;
 mod table;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use worldwire_core::json::{self, FieldsOf, Json};
@@ -321,7 +320,7 @@ fn head<'d, 'n, T: Trace<'n>>(
             rest.len() & !1
         }
         None => {
-            let error = Error::malformed("a line such as 1:Items, with CR LF at its end", "none");
+            let error = Error::malformed("", "no CR LF ends the first line, such as 1:Items");
             return Err(with_line_end_hint(error, rest).at(at));
         }
     };
@@ -388,10 +387,7 @@ fn line<'d, 'n, T: Trace<'n>>(
             warnings.push("has no line end after the last line".to_owned());
             span(reader, name, rest.len() & !1)
         }
-        (None, None) => {
-            let found = format!("{} bytes without one", rest.len());
-            Err(Error::malformed("a line with CR LF at its end", found).at(at).inside(name))
-        }
+        (None, None) => Err(Error::malformed("", "no CR LF ends this line").at(at).inside(name)),
     }
 }
 
@@ -445,12 +441,13 @@ fn text_of(json: &Json) -> Result<WStr<'static>> {
 
 /// The error for bytes without a valid byte order mark.
 fn no_mark(bytes: &[u8]) -> Error {
-    let head = bytes.get(..2).unwrap_or(bytes);
-    let found = match head {
-        [] => "none".into(),
-        head => Cow::Owned(format!("{head:02x?}")),
+    let error = match bytes.get(..2).unwrap_or(bytes) {
+        [] => Error::malformed("", "is empty"),
+        head => {
+            let what = format!("begins with {head:02x?}");
+            Error::malformed("", format!("{what}, not with the byte-order mark ff fe of UTF-16"))
+        }
     };
-    let error = Error::malformed("UTF-16 with the byte-order mark ff fe", found);
     match *bytes {
         [b'0'..=b'9', 0, ..] => error.hint("the rest looks like UTF-16; insert ff fe at the start"),
         [0, b'0'..=b'9', ..] | [0xfe, 0xff, ..] => error.hint("is it big-endian UTF-16?"),
@@ -536,8 +533,8 @@ mod tests {
         let error = |bytes: &[u8]| LangFile::open(bytes, &Limits::DEFAULT).unwrap_err().to_string();
         assert_eq!(
             error(b"1:N\r\n"),
-            "at byte 0: wanted UTF-16 with the byte-order mark ff fe, found [31, 3a]; is it UTF-8? \
-             Locale files are UTF-16"
+            "at byte 0: begins with [31, 3a], not with the byte-order mark ff fe of UTF-16; is it \
+             UTF-8? Locale files are UTF-16"
         );
         assert_eq!(
             error(&file("1:N\nk\n\nx\n")),

@@ -36,9 +36,9 @@ mod draw;
 mod graph;
 
 use std::borrow::Cow;
+#[cfg(any(test, feature = "fuzzing"))]
 use std::io::Read as _;
 
-use flate2::read::ZlibDecoder;
 #[cfg(any(test, feature = "fuzzing"))]
 use flate2::{Compression, read::ZlibEncoder};
 use worldwire_core::json::{FieldsOf, Json};
@@ -49,6 +49,8 @@ use super::primitive::{
 };
 
 pub use graph::{Directions, NavGraph, Route};
+
+use crate::object::inflate_up_to;
 
 record! {
     /// A location or a zone.
@@ -254,20 +256,10 @@ fn graph_from_json(fields: &mut FieldsOf<'_>) -> Result<NavFile<'static>> {
 fn inflate(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
     let ratio = limits.inflated_ratio.saturating_mul(bytes.len() as u64);
     let max = limits.inflated_bytes.min(ratio);
-    let mut stream = ZlibDecoder::new(bytes);
-    let mut plain = Vec::new();
-    let outcome = stream.by_ref().take(max + 1).read_to_end(&mut plain);
-    outcome.map_err(|error| Error::malformed("a NAV file or a zlib stream", error.to_string()))?;
-    if plain.len() as u64 > max {
+    inflate_up_to(bytes, usize::try_from(max).unwrap_or(usize::MAX))?.ok_or_else(|| {
         let name = if max == ratio { "inflated ratio" } else { "inflated bytes" };
-        return Err(Error::limit(name, max, plain.len() as u64));
-    }
-    let surplus = (bytes.len() as u64).saturating_sub(stream.total_in());
-    if surplus > 0 {
-        let found = format!("{surplus} bytes more");
-        return Err(Error::malformed("the end of the zlib stream", found));
-    }
-    Ok(plain)
+        Error::limit(name, max, max.saturating_add(1))
+    })
 }
 
 #[cfg(test)]
@@ -317,6 +309,6 @@ mod tests {
         assert!(inflate(&packed, &limits).unwrap_err().to_string().contains("inflated ratio"));
         packed.push(0);
         let error = inflate(&packed, &Limits::DEFAULT).unwrap_err().to_string();
-        assert_eq!(error, "wanted the end of the zlib stream, found 1 bytes more");
+        assert_eq!(error, "wanted the end of the zlib data, found 1 byte more");
     }
 }

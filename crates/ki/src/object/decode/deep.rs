@@ -5,7 +5,7 @@ use worldwire_core::{Error, Form, Place, Reader, Result, Trace};
 use super::{Decoder, position, raw};
 use crate::object::show::show_leaf;
 use crate::object::visitor::{Bits, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Property, PropertyKind};
+use crate::schema::classes::{Class, Property};
 
 impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     /// Decodes the values of a deep object, each with its size and hash, from `bits` bits.
@@ -124,28 +124,19 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
         let (objects, values) = (self.objects, self.values);
         let outcome = reader.part_bits(bits, |reader| {
-            if property.is_list() {
-                self.list(reader, property, start)?;
-            } else if property.kind() == PropertyKind::Object {
-                self.object(reader, Slot::Property(property), &property.name, start)?;
-            } else {
-                let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
-                let leaf = leaf.map_err(|error| error.inside(&property.name))?;
-                fits(reader, property, begin, bits)?;
-                // Report it here, while the cursor is still at the end of the value.
-                return self.report(reader, Slot::Property(property), &property.name, start, leaf);
+            self.property(reader, property, start)?;
+            let used = position(reader) - begin;
+            if used == bits {
+                return Ok(());
             }
-            fits(reader, property, begin, bits)
+            let error = Error::malformed(format!("a value of {bits} bits"), used.to_string());
+            Err(reader.place_error(error).inside(&property.name))
         });
-        match outcome {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let Some(misfits) = &mut self.misfits else { return Err(error) };
-                misfits.add(begin, error)?;
-                (self.objects, self.values) = (objects, values);
-                Ok(())
-            }
-        }
+        let Err(error) = outcome else { return Ok(()) };
+        let Some(misfits) = &mut self.misfits else { return Err(error) };
+        misfits.add(begin, error)?;
+        (self.objects, self.values) = (objects, values);
+        Ok(())
     }
 
     /// Keeps the value of a property that cannot be decoded.
@@ -164,15 +155,4 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let bits = raw(reader, bits)?;
         self.report(reader, Slot::Property(property), &property.name, start, Leaf::Raw(bits))
     }
-}
-
-/// Checks that the value of a property that began at a bit took this many bits.
-#[inline]
-fn fits<T>(reader: &Reader<'_, T>, property: &Property, begin: u64, bits: u64) -> Result<()> {
-    let used = position(reader) - begin;
-    if used == bits {
-        return Ok(());
-    }
-    let error = Error::malformed(format!("a value of {bits} bits"), used.to_string());
-    Err(reader.place_error(error).inside(&property.name))
 }

@@ -23,13 +23,10 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             PropertyKind::Enum
             | PropertyKind::Flags
             | PropertyKind::String
-            | PropertyKind::WideString => {
-                if self.flags & COMPACT == 0 {
-                    16
-                } else {
-                    8
-                }
-            }
+            | PropertyKind::WideString => match self.flags & COMPACT {
+                0 => 16,
+                _ => 8,
+            },
             kind => kind.bits().unwrap_or(1).max(1),
         };
         let bit = reader.place().bit;
@@ -39,12 +36,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             let wanted = format!("at most {} elements in the {rest} bits left", rest / least);
             return Err(reader.place_error(Error::malformed(wanted, count.to_string())));
         }
-        if count > reader.limits().elements {
-            return Err(reader.place_error(Error::limit(
-                "elements",
-                reader.limits().elements,
-                count,
-            )));
+        let max = reader.limits().elements;
+        if count > max {
+            return Err(reader.place_error(Error::limit("elements", max, count)));
         }
         Ok(())
     }

@@ -148,7 +148,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let start = reader.place();
         let is_null = self.object(reader, Slot::Root, self.name, start)?;
         if is_null && !self.options.null_root {
-            let error = Error::malformed("an object", "none");
+            let error = Error::malformed("an object", "null");
             return Err(error.at_bit(u64::from(start.byte), start.bit).inside(self.name));
         }
         Ok(())
@@ -339,17 +339,29 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                     continue;
                 }
             }
-            if property.is_list() {
-                self.list(reader, property, start)?;
-            } else if property.kind() == PropertyKind::Object {
-                self.object(reader, Slot::Property(property), &property.name, start)?;
-            } else {
-                let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
-                let leaf = leaf.map_err(|error| error.inside(&property.name))?;
-                self.report(reader, Slot::Property(property), &property.name, start, leaf)?;
-            }
+            self.property(reader, property, start)?;
         }
         Ok(())
+    }
+
+    /// Decodes the value of a property.
+    #[inline]
+    fn property<T: Trace<'c>>(
+        &mut self,
+        reader: &mut Reader<'_, T>,
+        property: &'c Property,
+        start: Place,
+    ) -> Result<()> {
+        if property.is_list() {
+            return self.list(reader, property, start);
+        }
+        let slot = Slot::Property(property);
+        if property.kind() == PropertyKind::Object {
+            return self.object(reader, slot, &property.name, start).map(drop);
+        }
+        let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
+        let leaf = leaf.map_err(|error| error.inside(&property.name))?;
+        self.report(reader, slot, &property.name, start, leaf)
     }
 
     /// Counts values before anything is allocated for them.
@@ -402,7 +414,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             reader.item(index, |reader| {
                 let start = reader.place_if_on();
                 if property.kind() == PropertyKind::Object {
-                    return self.object(reader, slot, "", start).map(|_| ());
+                    return self.object(reader, slot, "", start).map(drop);
                 }
                 let leaf = self.leaf(reader, property)?;
                 self.report(reader, slot, "", start, leaf)

@@ -35,7 +35,7 @@ pub use rounded::looks_rounded;
 pub use write::JsonWriter;
 
 pub(super) use item::item;
-pub(super) use read::unknown_hash;
+pub(super) use read::{no_property, unknown_hash};
 
 use super::value::Object;
 use super::visitor::Slot;

@@ -92,7 +92,7 @@ impl<'c, 'r> Builder<'c, 'r> {
             return self.raw_object(slot, name, id, item);
         }
         let class = match name {
-            None => usual.ok_or_else(|| Error::value("a class", "none").inside("$class"))?,
+            None => usual.ok_or_else(no_class_name)?,
             Some(name) => self.classes.find(name).ok_or_else(|| self.no_class(name))?,
         };
         let mut known: Vec<(Slot<'c>, &Item)> = Vec::with_capacity(entries.len());
@@ -145,7 +145,7 @@ impl<'c, 'r> Builder<'c, 'r> {
         id: CoreId,
         item: &Item,
     ) -> Result<()> {
-        let name = name.ok_or_else(|| Error::value("a class", "none").inside("$class"))?;
+        let name = name.ok_or_else(no_class_name)?;
         let number = || name.strip_prefix("0x").and_then(|_| parse_number(name));
         let tag = match self.classes.find(name) {
             Some(class) => class.hash,
@@ -224,7 +224,7 @@ impl<'c, 'r> Builder<'c, 'r> {
             PropertyKind::WideString => {
                 bytes = string_bytes(item, wide_bytes)?;
                 if !bytes.len().is_multiple_of(2) {
-                    return Err(Error::value("16-bit units", format!("{} bytes", bytes.len())));
+                    return Err(Error::value("16-bit units", crate::bytes(bytes.len())));
                 }
                 Leaf::WideText(&bytes)
             }
@@ -264,7 +264,7 @@ fn core_id(item: &Item) -> Result<CoreId> {
     let id =
         CoreId { block: byte("$block")?, kind: byte("$type")?, template: number("$template")? };
     if (id.block, id.kind) == (0, 0) && id.template != 0 {
-        return Err(Error::value("$block and $type with it", "none").inside("$template"));
+        return Err(Error::invalid("needs $block and $type").inside("$template"));
     }
     Ok(id)
 }
@@ -275,8 +275,14 @@ pub(in crate::object) fn unknown_hash(name: &str) -> Option<u32> {
     digits.and_then(|hex| u32::from_str_radix(hex, 16).ok())
 }
 
-fn no_property(class: &Class, name: &str) -> Error {
-    let error = Error::value(format!("a property of {}", class.name), format!("\"{name}\""));
+#[cold]
+fn no_class_name() -> Error {
+    Error::invalid("is missing; write the name of a class").inside("$class")
+}
+
+#[cold]
+pub(in crate::object) fn no_property(class: &Class, name: &str) -> Error {
+    let error = Error::invalid(format!("\"{name}\" is not a property of {}", class.name));
     let names = class.properties().iter().map(|property| &*property.name);
     crate::suggest(error, worldwire_core::nearest(name, names))
 }
@@ -334,7 +340,7 @@ fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
     }
     let mut bytes = Vec::with_capacity(tuple.size());
     for name in tuple.names() {
-        let part = item.get(name).ok_or_else(|| Error::value("a number", "none").inside(name))?;
+        let part = item.get(name).ok_or_else(|| Error::invalid("is missing").inside(name))?;
         let outcome = match (part, tuple.per_name()) {
             (Item::List(list), count) if count > 1 && list.len() == count => {
                 list.iter().try_for_each(|item| push_part(tuple.part(), &item.json(), &mut bytes))
@@ -394,10 +400,10 @@ mod tests {
                 "{\"$class\":\"class B\"}",
                 "$class: wanted a known class, found \"class B\"; did you mean \"class A\"?",
             ),
-            ("{\"m_u\":1}", "$class: wanted a class, found none"),
+            ("{\"m_u\":1}", "$class: is missing; write the name of a class"),
             (
                 "{\"$class\":\"A\",\"m_x\":1}",
-                "wanted a property of class A, found \"m_x\"; did you mean \"m_e\"?",
+                "\"m_x\" is not a property of class A; did you mean \"m_e\"?",
             ),
             ("{\"$class\":\"A\",\"m_u\":32}", "m_u: wanted an unsigned 5-bit number, found 32"),
             (
@@ -411,7 +417,7 @@ mod tests {
             ("{\"$class\":\"A\",\"m_m\":{\"i\":1}}", "m_m.i: wanted 3 numbers, found 1"),
             (
                 "{\"$class\":\"A\",\"m_w\":{\"$hex\":\"00\"}}",
-                "m_w: wanted 16-bit units, found 1 bytes",
+                "m_w: wanted 16-bit units, found 1 byte",
             ),
             (
                 "{\"$class\":\"A\",\"m_a\":{\"$class\":\"A\",\"$block\":256}}",

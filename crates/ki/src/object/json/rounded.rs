@@ -1,11 +1,13 @@
 //! Detecting integers that a program rounded because it stores numbers as doubles.
 
-use super::write::WIDEST_EXACT;
+/// Below this, too many unrounded integers look rounded.
+const SMALLEST: u128 = 1 << 56;
 
 /// Whether an integer in JSON looks as if a program that stores numbers as doubles had written it,
-/// such as JavaScript or old versions of `jq`: it is beyond 2^53, and it is what such programs
-/// write for the nearest double. Unrounded integers can look like this, too: half of those below
-/// 2^54, one in a thousand of those with 64 bits.
+/// such as JavaScript or old versions of `jq`: it is at least 2^56, and it is what such programs
+/// write for the nearest double. Unrounded integers can look like this, too: one in a thousand of
+/// those with 64 bits, but one in eight of the smallest. Below 2^56 there is no telling: up to half
+/// of all integers look like this.
 ///
 /// ```
 /// use worldwire_ki::object::looks_rounded;
@@ -17,7 +19,7 @@ use super::write::WIDEST_EXACT;
 #[must_use]
 pub fn looks_rounded(number: i128) -> bool {
     let size = number.unsigned_abs();
-    if size <= u128::from(WIDEST_EXACT) {
+    if size < SMALLEST {
         return false;
     }
     #[expect(clippy::cast_precision_loss, reason = "the loss of precision is what this detects")]
@@ -48,7 +50,6 @@ mod tests {
             10_903_862_769_591_683_072,
             191_965_934_121_493_250,
             191_965_934_121_493_248,
-            9_007_199_254_740_994,
             -191_965_934_121_493_250,
         ] {
             assert!(looks_rounded(number), "{number}");
@@ -57,6 +58,9 @@ mod tests {
             10_903_862_769_591_682_850,
             191_965_934_121_493_239,
             9_007_199_254_740_993,
+            // Whether these two were rounded, nobody can tell.
+            9_007_199_254_740_994,
+            18_014_398_509_481_982,
             9_007_199_254_740_992,
             0,
             -191_965_934_121_493_239,

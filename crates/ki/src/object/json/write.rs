@@ -15,7 +15,7 @@ use crate::schema::classes::{Choices, Class, Classes, PropertyKind, Tuple};
 /// Text is passed on to the sink in chunks of about this size, in bytes.
 const CHUNK: usize = 1 << 15;
 /// The largest integer up to which doubles represent all integers exactly.
-pub(super) const WIDEST_EXACT: u64 = 1 << 53;
+const WIDEST_EXACT: u64 = 1 << 53;
 
 impl Object {
     /// Writes it as JSON. [`JsonWriter`] does this without an object in memory.

@@ -150,9 +150,10 @@ impl Object {
         &'a self,
         classes: &'c Classes,
     ) -> Result<ValueRef<'a, 'c>> {
-        let nothing = self.is_empty();
-        let lacking = || if nothing { Error::value("an object", "nothing") } else { foreign() };
-        self.root(classes).ok_or_else(lacking)
+        self.root(classes).ok_or_else(|| match self.is_empty() {
+            true => Error::invalid("there is no object"),
+            false => foreign(),
+        })
     }
 
     /// Reports everything to a visitor, in order.

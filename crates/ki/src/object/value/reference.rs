@@ -1,9 +1,8 @@
 //! Access to the values of objects.
 
-use worldwire_core::{Result, Value};
+use worldwire_core::Result;
 
 use super::{Node, Object, Stored, foreign, wide_text};
-use crate::object::show::numbers;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes};
 
@@ -105,38 +104,6 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         match self.leaf()? {
             Leaf::Signed(number) => Some(number),
             _ => self.unsigned().and_then(|number| i64::try_from(number).ok()),
-        }
-    }
-
-    /// A floating-point number.
-    #[must_use]
-    pub fn float(&self) -> Option<f64> {
-        match self.leaf()? {
-            Leaf::F32(number) => Some(f64::from(number)),
-            Leaf::F64(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// The name of an enumeration's option, if the list has one for its number.
-    #[must_use]
-    pub fn option(&self) -> Option<&'c str> {
-        let Leaf::Enum(number) = self.leaf()? else { return None };
-        let choices = self.slot.property()?.choices.as_ref()?;
-        choices.names().name(number.into())
-    }
-
-    /// A named part of a tuple, such as `x` of a vector or `r` of a colour.
-    #[must_use]
-    pub fn part(&self, name: &str) -> Option<f64> {
-        let Leaf::Tuple(tuple, bytes) = self.leaf()? else { return None };
-        let index = tuple.names().iter().position(|known| *known == name)?;
-        match numbers(tuple, bytes).nth(index)? {
-            Value::F32(number) => Some(f64::from(number)),
-            // Parts have at most 32 bits.
-            Value::Unsigned(number) => u32::try_from(number).ok().map(f64::from),
-            Value::Signed(number) => i32::try_from(number).ok().map(f64::from),
-            _ => None,
         }
     }
 
@@ -285,27 +252,8 @@ mod tests {
     fn classes() -> Classes {
         let list = br#"{"class A": {"hash": 7, "properties": {
             "m_i": {"type": "int", "id": 0, "flags": 24},
-            "m_f": {"type": "float", "id": 1, "flags": 24},
-            "m_e": {"type": "enum E", "id": 2, "flags": 24, "enum_options": {"ONE": 1}},
-            "m_v": {"type": "class Vector3D", "id": 3, "flags": 24},
-            "m_c": {"type": "class Color", "id": 4, "flags": 24},
-            "m_a": {"type": "class A*", "id": 5, "flags": 24, "container": "List"}}}}"#;
+            "m_a": {"type": "class A*", "id": 1, "flags": 24, "container": "List"}}}}"#;
         Classes::of_json(list)
-    }
-
-    #[test]
-    fn accessors_return_values_of_their_kind() {
-        let classes = classes();
-        let json = r#"{"$class":"A","m_i":-5,"m_f":1.5,"m_e":"ONE","m_v":{"x":1.0,"y":2.0,"z":-3.0},
-            "m_c":{"b":1,"g":2,"r":3,"a":4}}"#;
-        let object = Object::parse_json(&classes, json).unwrap();
-        let root = object.root(&classes).unwrap();
-        let of = |name| root.property(name).unwrap();
-        assert_eq!((of("m_i").signed(), of("m_i").unsigned()), (Some(-5), None));
-        assert_eq!((of("m_f").float(), of("m_f").signed()), (Some(1.5), None));
-        assert_eq!((of("m_e").option(), of("m_e").signed()), (Some("ONE"), Some(1)));
-        assert_eq!((of("m_v").part("z"), of("m_v").part("w")), (Some(-3.0), None));
-        assert_eq!((of("m_c").part("r"), of("m_i").part("x")), (Some(3.0), None));
     }
 
     #[test]
@@ -324,7 +272,7 @@ mod tests {
             codec.decode_all(&bytes(json), &mut object).unwrap();
         }
         let number = object.root(&classes).unwrap().property("m_i").unwrap().signed();
-        assert_eq!((number, object.len()), (Some(2), 7));
+        assert_eq!((number, object.len()), (Some(2), 3));
         codec.decode_all(&[0; 4], &mut object).unwrap();
         assert_eq!((object.len(), object.to_json(&classes).unwrap()), (1, "null".to_owned()));
     }

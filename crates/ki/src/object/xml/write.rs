@@ -52,7 +52,7 @@ impl Writer {
             Slot::Element(property) => return Ok(property),
             Slot::Unknown(hash) => return Err(no_form().inside(&format!("{hash:#010x}"))),
             Slot::Rest => return Err(no_form().inside(Slot::REST)),
-            Slot::Root => return Err(Error::value("an object", "none")),
+            Slot::Root => return Err(Error::invalid("the outermost object is null")),
         };
         let starts = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
         let continues = name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));

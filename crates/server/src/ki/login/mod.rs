@@ -162,10 +162,10 @@ pub enum Answer {
     Account {
         /// The account, if there is one.
         found: Option<Account>,
-        /// How long to delay the reply. `None` if too many replies are delayed already.
-        pause: Option<Duration>,
-        /// Random bytes, for a CK2.
-        fresh: [u8; 64],
+        /// How long to delay the reply.
+        pause: Duration,
+        /// Random bytes for a CK2. `None` if the system has none.
+        fresh: Option<[u8; 64]>,
     },
     /// To [`Query::Tickets`].
     Tickets {
@@ -372,7 +372,7 @@ impl Login {
         let Some(pending) = self.pending.take() else { return };
         match (pending, answer) {
             (Pending::Account(claim), Answer::Account { found, pause, fresh }) => {
-                self.proven(claim, found, pause, &fresh);
+                self.proven(claim, found, pause, fresh);
             }
             (Pending::Tickets { pass_key, machine, salts }, Answer::Tickets { found, tickets }) => {
                 self.validated(&pass_key, machine, &salts, found, &tickets)

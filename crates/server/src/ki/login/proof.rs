@@ -51,27 +51,37 @@ impl Login {
         &mut self,
         claim: Claim,
         found: Option<Account>,
-        pause: Option<Duration>,
-        fresh: &[u8; 64],
+        pause: Duration,
+        fresh: Option<[u8; 64]>,
     ) {
         let Claim { rec1, salt, machine } = claim;
-        let Some(pause) = pause else { return self.refuse_login(&rec1.username, Refusal::Timeout) };
-        if !pause.is_zero() {
-            self.out.push_back(Output::Pause(pause));
-        }
+        // A CK2 needs random numbers. Without them, no password is checked.
+        let Some(fresh) = fresh else {
+            return self.refuse_login(&rec1.username, Refusal::Timeout);
+        };
         // An unknown account takes as long as an existing one.
         let password = found.as_ref().and_then(|account| account.password.clone());
         let exists = password.is_some();
         let password = password.unwrap_or_else(|| Secret::new(NOBODY));
         let fits = rec1.proves(&password, salt) && exists;
-        let Some(account) = found.filter(|_| fits) else {
-            return self.refuse_login(&rec1.username, Refusal::AuthenFailed);
+        let account = found.filter(|_| fits);
+        if account.is_none() {
+            // Counted before the delay: disconnecting during it gains nothing.
+            self.tell_failure(&rec1.username, Refusal::AuthenFailed);
+        }
+        // Correct passwords are delayed as well: a fast answer would give them away.
+        if !pause.is_zero() {
+            self.out.push_back(Output::Pause(pause));
+        }
+        let Some(account) = account else {
+            self.reply_refused(Refusal::AuthenFailed);
+            return self.count_failure();
         };
         if let Some(refusal) = self.shut_out(&account, machine) {
             return self.refuse_login(&rec1.username, refusal);
         }
         self.log_in(account.user);
-        let ck2 = ck2(fresh);
+        let ck2 = ck2(&fresh);
         let mut sealed = ck2.as_str().as_bytes().to_vec();
         // The client decrypts it with its current session.
         apply_rec1(self.salt.unwrap_or(salt), &mut sealed);
@@ -152,14 +162,26 @@ impl Login {
     }
 
     fn refuse_login(&mut self, name: &str, why: Refusal) {
-        let time = self.time();
-        self.send(Reply::Authenticated { outcome: Err(why), paying: false, time });
+        self.reply_refused(why);
         self.failed(name, why);
     }
 
-    /// Counts a failure, and closes the connection after the last one allowed.
+    fn reply_refused(&mut self, why: Refusal) {
+        let time = self.time();
+        self.send(Reply::Authenticated { outcome: Err(why), paying: false, time });
+    }
+
     fn failed(&mut self, name: &str, why: Refusal) {
+        self.tell_failure(name, why);
+        self.count_failure();
+    }
+
+    fn tell_failure(&mut self, name: &str, why: Refusal) {
         self.out.push_back(Output::Tell(LoginEvent::Failed { name: name.to_owned(), why }));
+    }
+
+    /// Counts a failure of this connection, and closes it after the last one allowed.
+    fn count_failure(&mut self) {
         self.failures += 1;
         if self.failures >= self.rules.attempts {
             self.close();
@@ -171,6 +193,6 @@ impl Answer {
     /// The answer for an unknown account.
     #[cfg(test)]
     pub(super) fn nobody() -> Self {
-        Self::Account { found: None, pause: Some(Duration::ZERO), fresh: [0; 64] }
+        Self::Account { found: None, pause: Duration::ZERO, fresh: Some([0; 64]) }
     }
 }

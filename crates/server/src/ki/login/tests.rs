@@ -19,7 +19,7 @@ struct TestLogin {
     account: Account,
     tickets: Vec<Secret>,
     place: QueuePosition,
-    pause: Option<Duration>,
+    pause: Duration,
     asked: Vec<&'static str>,
     notes: Vec<LoginEvent>,
     is_closed: bool,
@@ -43,7 +43,7 @@ impl TestLogin {
             account,
             tickets,
             place: QueuePosition::In,
-            pause: Some(Duration::ZERO),
+            pause: Duration::ZERO,
             asked,
             notes,
             is_closed: false,
@@ -72,7 +72,12 @@ impl TestLogin {
                     let answer = self.answer(query);
                     self.login.answer(AT, answer);
                 }
-                Output::Tell(note) => self.notes.push(note),
+                Output::Tell(note) => {
+                    if let LoginEvent::Failed { .. } = note {
+                        self.asked.push("failed");
+                    }
+                    self.notes.push(note);
+                }
                 Output::Pause(_) => self.asked.push("pause"),
                 Output::Close => self.is_closed = true,
             }
@@ -84,7 +89,7 @@ impl TestLogin {
         let (name, answer) = match query {
             Query::Account(name) => {
                 let found = Some(self.account.clone()).filter(|_| name == "merle");
-                ("account", Answer::Account { found, pause: self.pause, fresh: [9; 64] })
+                ("account", Answer::Account { found, pause: self.pause, fresh: Some([9; 64]) })
             }
             Query::Tickets { user, .. } => {
                 let found = Some(self.account.clone()).filter(|_| user == USER);
@@ -287,11 +292,13 @@ fn k_18_the_fifth_failure_closes_the_connection() {
 #[test]
 fn k_18_failures_delay_the_next_reply() {
     let mut test = TestLogin::new();
-    test.pause = Some(Duration::from_secs(1));
+    test.pause = Duration::from_secs(1);
     assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
     assert_eq!(test.asked, ["account", "pause"]);
-    test.pause = None;
-    assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated: Timeout"]);
+    test.asked.clear();
+    // A failure counts even if the client leaves during the delay.
+    assert_eq!(short(&test.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
+    assert_eq!(test.asked, ["account", "failed", "pause"]);
 }
 
 #[test]

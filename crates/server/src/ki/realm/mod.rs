@@ -122,8 +122,6 @@ struct State {
     next_character: u32,
     tickets: Tickets,
     failures: Failures,
-    /// The number of delayed answers, by address.
-    pausing: HashMap<IpAddr, usize>,
     queue: Queue,
     connections: HashMap<Number, ConnectionEntry>,
     next_connection: Number,
@@ -132,10 +130,6 @@ struct State {
     /// Characters in the zone, and their connections.
     playing: HashMap<u32, Number>,
 }
-
-/// The maximum number of delayed answers per address. There is no global limit, because anybody
-/// could use it to lock out others.
-const MAX_PAUSING: usize = 16;
 
 /// Counts of accounts, characters and players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -171,7 +165,6 @@ impl Realm {
             next_character: 1,
             tickets: Tickets::default(),
             failures: Failures::default(),
-            pausing: HashMap::new(),
             queue: Queue::new(slots),
             connections: HashMap::new(),
             next_connection: 1,
@@ -318,12 +311,6 @@ impl Realm {
         self.state().failures.add(address, &folded(name), now);
     }
 
-    /// Counts a delayed answer until the token is dropped.
-    pub(super) fn pausing(&self, address: IpAddr) -> Pausing {
-        *self.state().pausing.entry(address).or_default() += 1;
-        Pausing { realm: self.clone(), address }
-    }
-
     /// Answers a connection's query.
     pub(super) async fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answer {
         match query {
@@ -355,38 +342,19 @@ impl Realm {
 
     fn account_answer(&self, address: IpAddr, name: &str) -> Answer {
         let mut fresh = [0; 64];
-        // Without random numbers, all logins are refused.
-        let is_random = getrandom::fill(&mut fresh).is_ok();
+        let fresh = getrandom::fill(&mut fresh).is_ok().then_some(fresh);
         let (now, shared) = (self.0.clock.now(), &*self.0);
         let state = self.state();
         let found = state.user_named(name).and_then(|user| state.account(user, shared));
-        let pause = state.failures.pause(address, &folded(name), now);
-        let too_many = state.pausing.get(&address).is_some_and(|count| *count >= MAX_PAUSING);
-        let pause = Some(pause).filter(|pause| is_random && (pause.is_zero() || !too_many));
+        let pause = match shared.config.login.delay_after_failures {
+            true => state.failures.pause(address, &folded(name), now),
+            false => Duration::ZERO,
+        };
         Answer::Account { found, pause, fresh }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A delayed answer.
-#[derive(Debug)]
-pub(super) struct Pausing {
-    realm: Realm,
-    address: IpAddr,
-}
-
-impl Drop for Pausing {
-    fn drop(&mut self) {
-        let mut state = self.realm.state();
-        if let Some(count) = state.pausing.get_mut(&self.address) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                state.pausing.remove(&self.address);
-            }
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use worldwire_ki::file::bcd::BcdFile;
 
 use super::found::{Found, Kind, LIMITS, each, has_ending, only};
-use crate::cli::{Common, KiBcd, KiMeshForm, Target};
+use crate::cli::{Common, KiBcd, KiConversion, KiMeshForm, Target};
 use crate::output::{Failure, complain, print, printable, write_all};
 
 static BCD: Kind = Kind {
@@ -19,7 +19,7 @@ static BCD: Kind = Kind {
 
 pub(super) fn run(command: &KiBcd, common: &Common) -> Result<(), Failure> {
     match command {
-        KiBcd::Check { paths } => super::check(paths, &BCD, common, |found| {
+        KiBcd::Check(files) => super::check(&files.paths, &BCD, common, |found| {
             let (file, mut said) = BcdFile::open(found.bytes, &LIMITS)?;
             said.extend(file.check());
             Ok(said)
@@ -27,7 +27,7 @@ pub(super) fn run(command: &KiBcd, common: &Common) -> Result<(), Failure> {
         KiBcd::Stats { paths, json } => {
             each(paths, &BCD, common, |found| statistics(&found.title, &open(&found)?, *json))
         }
-        KiBcd::Draw { path, target } => {
+        KiBcd::Draw(KiConversion { path, target }) => {
             target.ends_in("SVG", &["svg"])?;
             let only = only(path, &BCD, common)?;
             let found = only.found();

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use worldwire_ki::client_args::{ARGUMENTS, GivenArgument, parse};
+use worldwire_ki::client_args::{ARGUMENTS, GivenArgument, parse_each};
 
 use crate::cli::KiClientArgs;
-use crate::output::{Failure, print};
+use crate::output::{Failure, complain, print};
 
 pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
     let mut out = String::new();
@@ -16,8 +16,15 @@ pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
             let _ = writeln!(out, "{}", words.join(" "));
         }
         Some(words) => {
-            let given = parse(words).map_err(|error| Failure::Run(error.to_string()))?;
-            for given in given {
+            let mut problems = Vec::new();
+            for given in parse_each(words) {
+                let given = match given {
+                    Ok(given) => given,
+                    Err(error) => {
+                        problems.push(error.to_string());
+                        continue;
+                    }
+                };
                 let argument = given.argument;
                 let _ = writeln!(
                     out,
@@ -27,6 +34,9 @@ pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
                     argument.about
                 );
             }
+            print(&out)?;
+            problems.iter().for_each(|problem| complain("ki client-args", problem));
+            return if problems.is_empty() { Ok(()) } else { Err(Failure::Input) };
         }
     }
     print(&out)

@@ -52,9 +52,11 @@ fn list(protocols: &Protocols, service: Option<&str>, json: bool) -> Result<(), 
                 let _ = writeln!(out, "{}", described(protocols, message));
             } else {
                 let plural = if fields == 1 { "" } else { "s" };
+                let alias = message.alias.as_deref();
+                let alias = alias.map_or(String::new(), |alias| format!(", _MsgName {alias}"));
                 let _ = writeln!(
                     out,
-                    "{:>3}/{:<3} {:<44} {fields} field{plural}",
+                    "{:>3}/{:<3} {:<44} {fields} field{plural}{alias}",
                     message.service, message.order, message.tag
                 );
             }
@@ -97,6 +99,9 @@ fn show(protocols: &Protocols, name: &str, json: bool) -> Result<(), Failure> {
         message.order,
         message.access_level
     );
+    if let Some(alias) = &message.alias {
+        let _ = writeln!(out, "  _MsgName: {alias}");
+    }
     for text in [&message.description, &message.handler] {
         if !text.is_empty() {
             let _ = writeln!(out, "  {text}");
@@ -132,6 +137,7 @@ fn described(protocols: &Protocols, message: &Message) -> serde_json::Value {
     json!({
         "name": protocols.name(message), "service": message.service, "order": message.order,
         "accessLevel": message.access_level, "description": message.description, "fields": fields,
+        "alias": message.alias,
     })
 }
 

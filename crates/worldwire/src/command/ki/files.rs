@@ -7,7 +7,7 @@ use serde_json::json;
 use worldwire_core::path::{PathRules, SafePath};
 use worldwire_ki::file::revision::{FileList, ListedFile};
 
-use crate::cli::{Common, KiFiles};
+use crate::cli::{Common, KiFiles, KiListDiff};
 use crate::input::{self, map, title};
 use crate::output::{Failure, complain, print, printable, shown};
 
@@ -18,7 +18,7 @@ pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
             let list = load(list, common)?;
             show(&list, prefix.as_deref(), folder.as_deref(), *json, common)
         }
-        KiFiles::Diff { before, after, json } => {
+        KiFiles::Diff(KiListDiff { before, after, json }) => {
             diff(&load(before, common)?, &load(after, common)?, *json)
         }
         KiFiles::Urls { list, prefix, folder } => {

@@ -9,7 +9,7 @@ use serde_json::json;
 use worldwire_ki::file::lang::{LangFile, Locale, Translation, codes_in};
 
 use super::found::{Found, Kind, LIMITS, each, has_ending};
-use super::{Counts, MAX_SAID};
+use super::{Counts, MAX_SAID, complain_first, warning};
 use crate::cli::{Common, KiLang, Target};
 use crate::input;
 use crate::output::{Failure, Output, complain, print, printable};
@@ -25,7 +25,7 @@ pub(super) fn run(command: &KiLang, common: &Common) -> Result<(), Failure> {
         KiLang::Find { text, paths, json } => find(text, paths, *json, common),
         KiLang::Text { codes, lang } => texts(codes, &load(&lang.paths, common)?),
         KiLang::Explain { file, lang } => explain(file.as_deref(), &load(&lang.paths, common)?),
-        KiLang::Check { paths } => check(paths, common),
+        KiLang::Check(files) => check(&files.paths, common),
         KiLang::Csv { paths, target } => csv(paths, target, common),
         KiLang::Po { paths, translation, target } => po(paths, translation, target, common),
     }
@@ -204,14 +204,8 @@ fn po(
 }
 
 /// Reports irregularities in a file, which is written anyway.
-fn warn(found: &Found<'_>, mut said: impl Iterator<Item = String>) {
-    for said in said.by_ref().take(MAX_SAID) {
-        complain(&found.title, &format!("warning: {said}"));
-    }
-    let more = said.count();
-    if more > 0 {
-        complain(&found.title, &format!("{more} more like these"));
-    }
+fn warn(found: &Found<'_>, said: impl Iterator<Item = String>) {
+    complain_first(&found.title, MAX_SAID, said.map(warning));
 }
 
 /// Keeps the output if the only problem was that some inputs could not be read.

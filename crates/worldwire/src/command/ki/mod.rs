@@ -47,6 +47,21 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
 /// The maximum number of irregularities per file that are listed individually.
 const MAX_SAID: usize = 100;
 
+/// Reports the first remarks individually, and only counts the others. Returns their number.
+fn complain_first(subject: &str, max: usize, mut remarks: impl Iterator<Item = String>) -> usize {
+    let first = remarks.by_ref().take(max).map(|remark| complain(subject, &remark)).count();
+    let more = remarks.count();
+    if more > 0 {
+        complain(subject, &format!("{more} more like these"));
+    }
+    first + more
+}
+
+/// A remark about something that does not prevent the command.
+fn warning(text: impl std::fmt::Display) -> String {
+    format!("warning: {text}")
+}
+
 /// Reports the irregularities in each file of a format.
 fn check(
     paths: &[PathBuf],
@@ -77,12 +92,8 @@ impl Counts {
         each(paths, kind, common, |found| {
             self.files += 1;
             let said = say(&found).unwrap_or_else(|error| vec![kind.fault(&found.name, &error)]);
-            self.odd += usize::from(!said.is_empty());
-            said.iter().take(MAX_SAID).for_each(|said| complain(&found.title, said));
-            let more = said.len().saturating_sub(MAX_SAID);
-            if more > 0 {
-                complain(&found.title, &format!("{more} more like these"));
-            }
+            let count = complain_first(&found.title, MAX_SAID, said.into_iter());
+            self.odd += usize::from(count > 0);
             Ok(())
         })
     }

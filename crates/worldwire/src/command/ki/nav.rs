@@ -7,7 +7,7 @@ use worldwire_ki::file::nav::{Directions, NavFile, NavGraph};
 
 use super::found::{Found, Kind, LIMITS, has_ending, only};
 use super::inside::meant;
-use crate::cli::{Common, KiNav};
+use crate::cli::{Common, KiConversion, KiNav};
 use crate::output::{Failure, complain, print, printable, write_all};
 
 static NAV: Kind = Kind {
@@ -18,12 +18,12 @@ static NAV: Kind = Kind {
 
 pub(super) fn run(command: &KiNav, common: &Common) -> Result<(), Failure> {
     match command {
-        KiNav::Check { paths } => super::check(paths, &NAV, common, |found| {
+        KiNav::Check(files) => super::check(&files.paths, &NAV, common, |found| {
             let (nav, mut said) = NavFile::open(found.bytes, &LIMITS)?;
             said.extend(nav.check());
             Ok(said)
         }),
-        KiNav::Draw { path, target } => {
+        KiNav::Draw(KiConversion { path, target }) => {
             target.ends_in("SVG", &["svg"])?;
             let only = only(path, &NAV, common)?;
             let found = only.found();

@@ -3,7 +3,7 @@
 use worldwire_ki::file::poi::PoiFile;
 
 use super::found::{Found, Kind, LIMITS, only};
-use crate::cli::{Common, KiPoi};
+use crate::cli::{Common, KiConversion, KiPoi};
 use crate::output::{Failure, complain, write_all};
 
 static POI: Kind = Kind {
@@ -16,12 +16,12 @@ static POI: Kind = Kind {
 
 pub(super) fn run(command: &KiPoi, common: &Common) -> Result<(), Failure> {
     match command {
-        KiPoi::Check { paths } => super::check(paths, &POI, common, |found| {
+        KiPoi::Check(files) => super::check(&files.paths, &POI, common, |found| {
             let (poi, mut said) = PoiFile::open(found.bytes, &LIMITS)?;
             said.extend(poi.check());
             Ok(said)
         }),
-        KiPoi::Csv { path, target } => {
+        KiPoi::Csv(KiConversion { path, target }) => {
             let only = only(path, &POI, common)?;
             let found = only.found();
             let csv = open(&found)?.to_csv().map_err(|error| {
@@ -30,7 +30,7 @@ pub(super) fn run(command: &KiPoi, common: &Common) -> Result<(), Failure> {
             })?;
             write_all(target, csv.as_bytes())
         }
-        KiPoi::Graphml { path, target } => {
+        KiPoi::Graphml(KiConversion { path, target }) => {
             let only = only(path, &POI, common)?;
             write_all(target, open(&only.found())?.to_graphml().as_bytes())
         }

@@ -8,6 +8,7 @@ use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::xml;
 use worldwire_ki::object::looks_rounded;
 
+use super::{complain_first, warning};
 use crate::cli::{KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
 use crate::{input, report};
@@ -29,14 +30,7 @@ pub(crate) fn run(
     };
     let bytes = input::read(path)?;
     let (mut file, mut is_lossy) = tables(path, &bytes, only)?;
-    let mut warnings = file.warnings();
-    for warning in warnings.by_ref().take(MAX_WARNINGS) {
-        complain(&subject, &format!("warning: {warning}"));
-    }
-    let more = warnings.count();
-    if more > 0 {
-        complain(&subject, &format!("warning: {more} more like these"));
-    }
+    complain_first(&subject, MAX_WARNINGS, file.warnings().map(warning));
     let missing = file.missing();
     for name in missing.iter().take(MAX_WARNINGS) {
         let text =
@@ -52,15 +46,8 @@ pub(crate) fn run(
         }
     }
     if to == KiTableForm::Xml {
-        let mut lost = file.lost_in_xml();
-        for lost in lost.by_ref().take(MAX_WARNINGS) {
-            is_lossy = true;
-            complain(&subject, &format!("warning: XML cannot store {lost}"));
-        }
-        let more = lost.count();
-        if more > 0 {
-            complain(&subject, &format!("warning: {more} more like these"));
-        }
+        let lost = file.lost_in_xml().map(|lost| warning(format!("XML cannot store {lost}")));
+        is_lossy |= complain_first(&subject, MAX_WARNINGS, lost) > 0;
     }
     let written = match (to, &file.tables[..]) {
         (KiTableForm::Bin, _) => file.to_bytes(),
@@ -114,12 +101,11 @@ pub(super) fn tables<'b>(
             })?;
             let mut rounded = Vec::new();
             find_rounded(&json, &mut rounded);
-            for number in rounded.iter().take(MAX_WARNINGS) {
-                let what = "looks like an integer that was rounded to a double";
-                let help =
-                    "programs that store numbers as doubles do that; write JSON with --json-safe";
-                complain(&subject, &format!("warning: {number} {what}; {help}"));
-            }
+            let what = "looks like an integer that was rounded to a double";
+            let help =
+                "programs that store numbers as doubles do that; write JSON with --json-safe";
+            let told = rounded.iter().map(|number| warning(format!("{number} {what}; {help}")));
+            complain_first(&subject, MAX_WARNINGS, told);
             TableFile::from_json(&json).map(whole).map_err(bad)
         }
         KiTableForm::Csv => {

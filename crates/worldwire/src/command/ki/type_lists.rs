@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use worldwire_ki::schema::classes::{Class, ClassChange, ListVersion, Property};
 
-use crate::cli::{Common, KiTypesAction};
+use crate::cli::{Common, KiListDiff, KiTypesAction};
 use crate::output::{Failure, print, printable, write_all};
 use crate::types;
 
@@ -17,7 +17,7 @@ pub(super) fn run(action: &KiTypesAction, common: &Common) -> Result<(), Failure
             let version = if *list_version == 1 { ListVersion::One } else { ListVersion::Two };
             write_all(target, classes.to_list(version).as_bytes())
         }
-        KiTypesAction::Diff { before, after, json } => {
+        KiTypesAction::Diff(KiListDiff { before, after, json }) => {
             let load = |list: &PathBuf| types::load(std::slice::from_ref(list), common);
             let (before, after) = (load(before)?, load(after)?);
             let diff = before.diff(&after);

@@ -39,6 +39,18 @@ fn files_are_replaced_added_removed_and_renamed() {
 }
 
 #[test]
+fn text_entries_stay_text() {
+    let home = tempdir().unwrap();
+    // As `op decode` would write it, but not an object.
+    let [old, new] = ["old", "new"].map(|word| format!("<!-- worldwire {word} -->\n<Objects/>\n"));
+    fs::write(home.path().join("a.wad"), craft(&[("own.xml", old.as_bytes())])).unwrap();
+    put(&home.path().join("new"), &[("own.xml", &new)]);
+    let update = ["update", "a.wad", "--from", "new", "-o", "b.wad"];
+    said(&wad(home.path(), &update), 0);
+    assert_eq!(told(&wad(home.path(), &["cat", "b.wad", "own.xml"]), 0), new);
+}
+
+#[test]
 fn patterns_of_what_is_removed_match_something() {
     let home = tempdir().unwrap();
     fs::write(home.path().join("a.wad"), craft(&[("a/b.txt", b""), ("c", b"")])).unwrap();

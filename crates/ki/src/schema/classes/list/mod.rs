@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Limits, Result};
 
-use super::{Class, ClassNote, Classes};
+use super::{Class, ClassNote, Classes, Container, Property, PropertyKind};
 use crate::{djb2_31, property_hash, string_id};
 
 /// Notes beyond this number are dropped.
@@ -59,7 +59,7 @@ impl TypeLists {
         .map_err(|error| error.about(name.to_owned()))?;
         let list: Arc<str> = name.into();
         if found.is_empty() {
-            let error = Error::malformed("a type list with classes", "an empty one");
+            let error = Error::malformed("", "the type list has no classes");
             return Err(error.about(name.to_owned()));
         }
         for (at, key) in misfiled {
@@ -99,6 +99,35 @@ impl TypeLists {
         let classes = classes.collect();
         Classes::assemble(classes, notes)
     }
+}
+
+/// A property with only a name, at a position in its list, which is its ID unless the list has one.
+fn blank(name: Arc<str>, position: usize) -> Property {
+    Property {
+        index: 0,
+        kind: PropertyKind::Object,
+        class: None,
+        name,
+        type_name: Arc::default(),
+        id: u32::try_from(position).unwrap_or(u32::MAX),
+        offset: 0,
+        flags: 0,
+        container: Container::Static,
+        dynamic: false,
+        singleton: false,
+        pointer: false,
+        hash: 0,
+        choices: None,
+    }
+}
+
+/// Fills in what follows from the rest, unless the list states it.
+fn finish(property: &mut Property, hash: Option<u32>, dynamic: Option<bool>) {
+    let Property { name, type_name, flags, container, .. } = &*property;
+    let hash = hash.unwrap_or_else(|| property_hash(type_name.as_bytes(), name.as_bytes()));
+    let dynamic = dynamic.unwrap_or(*container != Container::Static);
+    let kind = PropertyKind::of(type_name, *flags);
+    (property.hash, property.dynamic, property.kind) = (hash, dynamic, kind);
 }
 
 /// Verifies the hashes. Pirate101 uses a different hash function for its classes.
@@ -146,7 +175,6 @@ fn shown(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::super::ContentHash;
-    use super::super::PropertyKind;
     use super::*;
 
     fn compile(json: &str) -> Result<Classes> {
@@ -271,7 +299,7 @@ mod tests {
     fn a_list_without_classes_is_refused() {
         for none in ["{}", "{\"version\": 2}", "{\"version\": 2, \"classes\": {}}"] {
             let error = compile(none).unwrap_err().to_string();
-            assert_eq!(error, "list.json: wanted a type list with classes, found an empty one");
+            assert_eq!(error, "list.json: the type list has no classes");
         }
     }
 
@@ -287,7 +315,21 @@ mod tests {
         ];
         for wrong in wrong {
             let error = compile(wrong).unwrap_err().to_string();
-            assert!(error.starts_with("list.json: wanted a type list, found "), "{error}");
+            assert!(error.starts_with("list.json: not a type list: "), "{error}");
+        }
+        for (wrong, problem) in [
+            (
+                "[]",
+                "expected a JSON object of classes, by name or under \"classes\", found an array",
+            ),
+            ("key = 1", "invalid JSON at 1:1: expected value"),
+            (
+                "{\"class A\": {\"hash\": []}}",
+                "expected a 32-bit number, found an array at 1:23, in class A",
+            ),
+        ] {
+            let error = compile(wrong).unwrap_err().to_string();
+            assert_eq!(error, format!("list.json: not a type list: {problem}"));
         }
     }
 }

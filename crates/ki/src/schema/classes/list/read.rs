@@ -10,9 +10,8 @@ use serde::de::{
 
 use worldwire_core::Error;
 
-use super::MAX_NOTES;
-use crate::property_hash;
-use crate::schema::classes::{Choices, Class, Container, Property, PropertyKind, parse_number};
+use super::{MAX_NOTES, blank, finish};
+use crate::schema::classes::{Choices, Class, Container, Property, parse_number};
 
 /// More properties in one class are refused.
 pub(super) const MAX_PROPERTIES: usize = 16_384;
@@ -40,10 +39,33 @@ pub(super) fn read(json: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Classes
     let mut list = ListContents { found: Vec::new(), misfiled: Vec::new(), texts, position };
     let outcome = List(&mut list).deserialize(&mut reader).and_then(|()| reader.end());
     outcome.map_err(|error| {
-        let what = if error.is_data() { "" } else { "invalid JSON: " };
-        Error::malformed("a type list", format!("{what}{error}{}", list.position))
+        let problem = format!("not a type list: {}{}", problem(&error), list.position);
+        Error::malformed("", problem)
     })?;
     Ok((list.found, list.misfiled))
+}
+
+/// What is wrong with the JSON, and where: `serde_json` would say it less plainly.
+fn problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
+    let place = format!("{}:{}", error.line(), error.column());
+    if !error.is_data() {
+        return format!("invalid JSON at {place}: {text}");
+    }
+    let types = text.strip_prefix("invalid type: ").and_then(|text| text.split_once(", expected "));
+    let text = types.map_or_else(
+        || text.to_owned(),
+        |(found, wanted)| {
+            let found = match found {
+                "sequence" => "an array",
+                "map" => "an object",
+                other => other,
+            };
+            format!("expected {wanted}, found {found}")
+        },
+    );
+    if error.column() == 0 { text } else { format!("{text} at {place}") }
 }
 
 /// Classes, and the positions of those whose key is not their hash, with that key.
@@ -266,23 +288,7 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Property, M::Error> {
         let Self { texts, name, at } = self;
-        let mut property = Property {
-            index: 0,
-            kind: PropertyKind::Bool,
-            class: None,
-            name,
-            type_name: intern(texts, String::new()),
-            // Without an ID, its position in the list is used.
-            id: u32::try_from(at).unwrap_or(u32::MAX),
-            offset: 0,
-            flags: 0,
-            container: Container::Static,
-            dynamic: false,
-            singleton: false,
-            pointer: false,
-            hash: 0,
-            choices: None,
-        };
+        let mut property = blank(name, at);
         let (mut hash, mut dynamic, mut has_type) = (None, None, false);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -311,11 +317,7 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
         if !has_type {
             return Err(M::Error::missing_field("type"));
         }
-        property.hash = hash.unwrap_or_else(|| {
-            property_hash(property.type_name.as_bytes(), property.name.as_bytes())
-        });
-        property.dynamic = dynamic.unwrap_or(property.container != Container::Static);
-        property.kind = PropertyKind::of(&property.type_name, property.flags);
+        finish(&mut property, hash, dynamic);
         Ok(property)
     }
 }

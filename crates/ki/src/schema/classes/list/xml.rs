@@ -21,11 +21,10 @@ use std::sync::Arc;
 use worldwire_core::{Error, Form, Result};
 
 use super::read::{MAX_PROPERTIES, intern};
-use crate::schema::classes::{
-    Choices, Class, Container, Property, PropertyKind, bare, parse_number,
-};
+use super::{blank, finish};
+use crate::schema::classes::{Choices, Class, Container, Property, bare, parse_number};
+use crate::string_id;
 use crate::xml::{ScanError, Scanner, Tag, Token, unescaped};
-use crate::{property_hash, string_id};
 
 /// Deeper nesting is refused.
 const MAX_DEPTH: usize = 32;
@@ -37,27 +36,23 @@ const MAX_BASES: usize = 64;
 const MAX_INHERITED: usize = 1 << 20;
 
 /// A class as the list has it.
-#[derive(Default)]
 struct Draft {
-    name: String,
+    name: Arc<str>,
     base: String,
     properties: Vec<DraftProperty>,
 }
 
-#[derive(Default)]
 struct DraftProperty {
-    name: String,
-    type_name: String,
+    property: Property,
+    /// The ID, if the list has one.
     id: Option<u32>,
-    offset: u32,
-    flags: u32,
-    container: String,
-    is_pointer: bool,
-    options: Option<Vec<DraftOption>>,
+    /// The names of the options, each with its number or text.
+    options: Vec<Choice>,
+    default: Option<Box<str>>,
 }
 
-/// The name of an option, and its number or text.
-type DraftOption = (Box<str>, Result<u32, Box<str>>);
+/// The name of an option, with its number or text.
+type Choice = (Box<str>, Result<u32, Box<str>>);
 
 /// Whether a list is XML, judging by its first character.
 pub(super) fn is_xml(bytes: &[u8]) -> bool {
@@ -76,11 +71,19 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
             worldwire_core::Content::Bytes(_) => Cow::default(),
         },
     };
-    let drafts = drafts(&text)?;
+    let mut drafts = drafts(&text, texts)?;
+    for draft in drafts.iter_mut().flat_map(|class| &mut class.properties) {
+        let options = core::mem::take(&mut draft.options);
+        if !options.is_empty() || draft.default.is_some() {
+            let mut choices = Choices::resolved(options);
+            choices.default = draft.default.take();
+            draft.property.choices = Some(Arc::new(choices));
+        }
+    }
     classes(&drafts, MAX_INHERITED, texts)
 }
 
-fn drafts(text: &str) -> Result<Vec<Draft>> {
+fn drafts(text: &str, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Draft>> {
     let mut scanner = Scanner::new(text);
     let mut classes: Vec<Draft> = Vec::new();
     loop {
@@ -89,12 +92,12 @@ fn drafts(text: &str) -> Result<Vec<Draft>> {
             Ok(Token::End) => return Ok(classes),
             Ok(_) => continue,
             Err(ScanError::Invalid { at, message }) => {
-                return Err(Error::malformed("a type list", message).at(at as u64));
+                let problem = format!("not a type list: {message}");
+                return Err(Error::malformed("", problem).at(at as u64));
             }
             Err(ScanError::Unclosed(span)) => {
-                let name = text.get(span).unwrap_or_default();
-                let wanted = format!("the end of {name:.80}");
-                return Err(Error::malformed(wanted, "the end of the text").at(text.len() as u64));
+                let problem = format!("{:.80} is not closed", text.get(span).unwrap_or_default());
+                return Err(Error::malformed("", problem).at(text.len() as u64));
             }
         };
         // The tag begins with `<`, one byte before its name.
@@ -107,26 +110,28 @@ fn drafts(text: &str) -> Result<Vec<Draft>> {
             return Err(Error::limit("depth of elements", limit, found).at(at));
         }
         let parent = tag.depth.checked_sub(1).and_then(|depth| scanner.open_name(depth));
-        element(parent.unwrap_or_default(), &tag, &mut classes).map_err(|error| error.at(at))?;
+        let outcome = element(parent.unwrap_or_default(), &tag, &mut classes, texts);
+        outcome.map_err(|error| error.at(at))?;
     }
 }
 
 /// Handles the start of an element inside `parent`.
-fn element(parent: &str, tag: &Tag<'_>, classes: &mut Vec<Draft>) -> Result<()> {
+fn element(
+    parent: &str,
+    tag: &Tag<'_>,
+    classes: &mut Vec<Draft>,
+    texts: &mut HashSet<Arc<str>>,
+) -> Result<()> {
+    let attribute = |name: &str| {
+        let mut attributes = tag.attributes().take(MAX_ATTRIBUTES);
+        attributes.find(|(key, _)| *key == name).map(|(_, value)| value.into_owned())
+    };
     match (parent, tag.name) {
         ("ClassList", "Class") => {
-            let mut class = Draft::default();
-            for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
-                match key {
-                    "Name" => class.name = value.into_owned(),
-                    "Base" => class.base = value.into_owned(),
-                    _ => {}
-                }
-            }
-            if class.name.is_empty() {
-                return Err(Error::malformed("a class with a Name", "a class without"));
-            }
-            classes.push(class);
+            let name = attribute("Name").filter(|name| !name.is_empty());
+            let name = name.ok_or_else(|| Error::malformed("", "this class has no Name"))?;
+            let (name, base) = (intern(texts, name), attribute("Base").unwrap_or_default());
+            classes.push(Draft { name, base, properties: Vec::new() });
         }
         ("Class", "Property") => {
             let Some(class) = classes.last_mut() else { return Ok(()) };
@@ -134,32 +139,16 @@ fn element(parent: &str, tag: &Tag<'_>, classes: &mut Vec<Draft>) -> Result<()> 
                 let (max, asked) = (MAX_PROPERTIES as u64, MAX_PROPERTIES as u64 + 1);
                 return Err(Error::limit("properties of a class", max, asked).inside(&class.name));
             }
-            let property = property(tag);
-            if property.name.is_empty() || property.type_name.is_empty() {
-                let error = Error::malformed("a property with Name and Type", "a property without");
-                return Err(error.inside(&class.name));
-            }
+            let property = property(tag, texts).ok_or_else(|| {
+                Error::malformed("", "this property has no Name or no Type").inside(&class.name)
+            })?;
             class.properties.push(property);
         }
-        ("Property", "Enum") => {
-            if let Some(property) = classes.last_mut().and_then(|it| it.properties.last_mut()) {
-                property.options.get_or_insert_default();
-            }
-        }
         ("Enum", "Option") => {
-            let property = classes.last_mut().and_then(|it| it.properties.last_mut());
-            if let Some(options) = property.and_then(|it| it.options.as_mut()) {
-                let (mut name, mut value) = (Box::default(), Err(Box::default()));
-                for (key, text) in tag.attributes().take(MAX_ATTRIBUTES) {
-                    match key {
-                        "Name" => name = text.as_ref().into(),
-                        "Value" => {
-                            value = parse_number(text.trim()).ok_or_else(|| text.as_ref().into());
-                        }
-                        _ => {}
-                    }
-                }
-                options.push((name, value));
+            let value = attribute("Value").unwrap_or_default();
+            let value = parse_number(value.trim()).ok_or_else(|| value.into());
+            if let Some(property) = classes.last_mut().and_then(|it| it.properties.last_mut()) {
+                property.options.push((attribute("Name").unwrap_or_default().into(), value));
             }
         }
         _ => {}
@@ -167,31 +156,36 @@ fn element(parent: &str, tag: &Tag<'_>, classes: &mut Vec<Draft>) -> Result<()> 
     Ok(())
 }
 
-fn property(tag: &Tag<'_>) -> DraftProperty {
-    let mut property = DraftProperty::default();
+/// Reads a property; `None` if it has no name or no type.
+fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftProperty> {
+    let (mut property, mut id, mut default) = (blank(Arc::default(), 0), None, None);
     let number = |value: &str| parse_number(value.trim());
     for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
         match key {
-            "Name" => property.name = value.into_owned(),
+            "Name" => property.name = intern(texts, value.into_owned()),
             // Types are escaped twice: templates have brackets.
-            "Type" => property.type_name = unescaped(&value).into_owned(),
-            "PropertyId" => property.id = number(&value),
+            "Type" => property.type_name = intern(texts, unescaped(&value).into_owned()),
+            "PropertyId" => id = number(&value),
             "Offset" => property.offset = number(&value).unwrap_or(0),
             "Flags" => property.flags = number(&value).unwrap_or(0),
-            "Container" => property.container = value.into_owned(),
+            "Default" if !value.is_empty() => default = Some(value.into()),
+            "Container" if !value.is_empty() => {
+                property.container = Container::parse(intern(texts, value.into_owned()));
+            }
             "Pointer" => {
-                property.is_pointer = matches!(value.trim(), "1" | "true" | "True" | "TRUE");
+                property.pointer = value.trim() == "1" || value.eq_ignore_ascii_case("true")
             }
             _ => {}
         }
     }
-    property
+    finish(&mut property, None, None);
+    let is_whole = !property.name.is_empty() && !property.type_name.is_empty();
+    is_whole.then_some(DraftProperty { property, id, options: Vec::new(), default })
 }
 
 /// Builds the classes, with inherited properties.
 fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Class>> {
-    let by_name: HashMap<&str, &Draft> =
-        drafts.iter().map(|draft| (draft.name.as_str(), draft)).collect();
+    let by_name: HashMap<&str, &Draft> = drafts.iter().map(|draft| (&*draft.name, draft)).collect();
     let mut inherited = 0;
     let mut classes = Vec::with_capacity(drafts.len());
     for draft in drafts {
@@ -204,17 +198,15 @@ fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Resul
             chain.push(next);
             base = next.base.trim();
         }
-        let own: HashSet<&str> = draft.properties.iter().map(|it| it.name.as_str()).collect();
-        let mut known = own.clone();
-        let mut all: Vec<&DraftProperty> = Vec::new();
+        let mut known: HashSet<&str> =
+            draft.properties.iter().map(|it| &*it.property.name).collect();
         // The nearest base defines a property; the properties of the furthest base come first.
         let mut levels: Vec<Vec<&DraftProperty>> = Vec::new();
         for base in chain {
-            let new = base.properties.iter().filter(|it| known.insert(&it.name));
+            let new = base.properties.iter().filter(|it| known.insert(&it.property.name));
             levels.push(new.collect());
         }
-        levels.reverse();
-        all.extend(levels.into_iter().flatten());
+        let mut all: Vec<&DraftProperty> = levels.into_iter().rev().flatten().collect();
         let is_whole = all.is_empty();
         inherited += all.len();
         if inherited > max {
@@ -224,42 +216,17 @@ fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Resul
         let mut own: Vec<&DraftProperty> = draft.properties.iter().collect();
         own.sort_by_key(|property| property.id.map(u32::cast_signed));
         all.extend(own);
-        let properties = all.into_iter().zip(0..).map(|(property, position)| {
+        let properties = all.into_iter().zip(0..).map(|(draft, position)| {
             // If nothing is repeated, IDs count from 0 in each class.
-            let id = property.id.filter(|_| is_whole).unwrap_or(position);
-            finished(property, id, texts)
+            let id = draft.id.filter(|_| is_whole).unwrap_or(position);
+            Property { id, ..draft.property.clone() }
         });
-        let properties = properties.collect();
-        let name = intern(texts, draft.name.clone());
-        let mut class = Class::new(name, string_id(draft.name.as_bytes()), properties);
+        let (name, hash) = (Arc::clone(&draft.name), string_id(draft.name.as_bytes()));
+        let mut class = Class::new(name, hash, properties.collect());
         class.bases = bases;
         classes.push(class);
     }
     Ok(classes)
-}
-
-fn finished(draft: &DraftProperty, id: u32, texts: &mut HashSet<Arc<str>>) -> Property {
-    let container = match draft.container.as_str() {
-        "" => Container::Static,
-        name => Container::parse(intern(texts, name.to_owned())),
-    };
-    let choices = draft.options.as_ref().filter(|options| !options.is_empty());
-    Property {
-        index: 0,
-        kind: PropertyKind::of(&draft.type_name, draft.flags),
-        class: None,
-        hash: property_hash(draft.type_name.as_bytes(), draft.name.as_bytes()),
-        name: intern(texts, draft.name.clone()),
-        type_name: intern(texts, draft.type_name.clone()),
-        id,
-        offset: draft.offset,
-        flags: draft.flags,
-        dynamic: container != Container::Static,
-        container,
-        singleton: false,
-        pointer: draft.is_pointer,
-        choices: choices.map(|options| Arc::new(Choices::resolved(options.iter().cloned()))),
-    }
 }
 
 #[cfg(test)]
@@ -334,15 +301,12 @@ mod tests {
         assert!(compile(&latin).unwrap().find("Café").is_some());
         let error = |xml: &str| compile(xml.as_bytes()).unwrap_err().to_string();
         assert_eq!(error("<Objects/>"), "list.xml: at byte 0: wanted a ClassList, found <Objects>");
-        assert_eq!(
-            error("<ClassList/>"),
-            "list.xml: wanted a type list with classes, found an empty one"
-        );
+        assert_eq!(error("<ClassList/>"), "list.xml: the type list has no classes");
         assert_eq!(
             error("<ClassList><Class Base=\"x\"/></ClassList>"),
-            "list.xml: at byte 11: wanted a class with a Name, found a class without"
+            "list.xml: at byte 11: this class has no Name"
         );
-        assert!(error("<ClassList><Class Name=\"x\">").contains("wanted the end of Class"));
+        assert!(error("<ClassList><Class Name=\"x\">").contains("Class is not closed"));
         assert!(error(&"<ClassList>".repeat(40)).contains("depth of elements"));
     }
 
@@ -353,14 +317,14 @@ mod tests {
         let classes = compile(circle.as_bytes()).unwrap();
         assert_eq!(classes.find("A").unwrap().bases.len(), super::MAX_BASES);
         let draft = |name: &str, base: &str, properties| super::Draft {
-            name: name.to_owned(),
+            name: name.into(),
             base: base.to_owned(),
             properties,
         };
-        let property = |index: u32| super::DraftProperty {
-            name: format!("p{index}"),
-            type_name: "int".to_owned(),
-            ..super::DraftProperty::default()
+        let property = |index: usize| super::DraftProperty {
+            property: super::blank(format!("p{index}").into(), index),
+            id: None,
+            options: Vec::new(),
         };
         let mut drafts = vec![draft("C", "", (0..20).map(property).collect())];
         drafts.extend((0..6).map(|heir| draft(&format!("C{heir}"), "C", Vec::new())));

@@ -101,6 +101,9 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("ping" | "login" | "validate" | "list" | "enter" | "files" | "args" | "logout", _) => {
             return Err(format!("{name}: takes no arguments: {:?}", rest.join(" ")));
         }
+        (name, _) if name.contains(' ') => {
+            return Err(format!("write the words of steps as separate arguments: {name}"));
+        }
         _ => return Err(format!("unknown step `{name}`; `worldwire client ki --help` lists them")),
     })
 }
@@ -127,6 +130,8 @@ mod tests {
         assert!(!error("token x secret").contains("secret"));
         assert_eq!(error("ping 1"), "ping: takes no arguments: \"1\"");
         assert_eq!(error("login +"), "a step is missing before or after +");
+        let joined = sequence(&["login + validate".to_owned()]).unwrap_err();
+        assert_eq!(joined, "write the words of steps as separate arguments: login + validate");
         assert_eq!(error("sing"), "unknown step `sing`; `worldwire client ki --help` lists them");
     }
 }

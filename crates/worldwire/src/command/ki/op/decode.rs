@@ -1,9 +1,7 @@
 //! `worldwire ki op decode`.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -11,7 +9,8 @@ use worldwire_core::Limits;
 use worldwire_core::json::Style;
 use worldwire_ki::object::MAGIC;
 
-use super::inputs::{self, Input, targets, unsafe_name};
+use super::batch::{Batch, Converted, Counts, tell};
+use super::inputs::{self, Input};
 use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
@@ -20,9 +19,7 @@ use crate::command::ki::loader::Loader;
 use crate::command::ki::wad::taken;
 use crate::command::memory::Memory;
 use crate::command::work;
-use crate::output::{
-    Failure, LastFolder, NewFolder, Output, complain, counted, say, spent, write_all,
-};
+use crate::output::{Failure, Output, complain, write_all};
 use crate::types;
 
 /// The maximum number of files decoded at the same time; their results are kept in order.
@@ -67,51 +64,8 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
             Some(folder) => work.as_files(inputs, folder, common)?,
             None => work.as_lines(inputs)?,
         };
-        let Counts { decoded, passed, existing, failed, bytes } = counts;
-        if !common.quiet {
-            let size = counted(bytes, "byte");
-            let time = spent(start);
-            let existing = match existing {
-                0 => String::new(),
-                count => format!("{count} already there, "),
-            };
-            say(format_args!(
-                "{decoded} decoded, {passed} skipped, {existing}{failed} failed; {size} in {time}"
-            ));
-        }
-        if failed == 0 { Ok(()) } else { Err(Failure::Input) }
+        counts.conclude("decoded", start, common.quiet)
     })
-}
-
-#[derive(Default)]
-struct Counts {
-    decoded: u64,
-    passed: u64,
-    existing: u64,
-    failed: u64,
-    /// How many bytes were written.
-    bytes: u64,
-}
-
-enum Outcome {
-    Passed,
-    Failed(Vec<String>),
-    /// The readable part, with the error that ended it.
-    Partly(Vec<u8>),
-    Done(Vec<u8>),
-}
-
-/// The outcome for one input.
-enum Stored {
-    Passed,
-    /// The output file already existed.
-    Existing,
-    Failed,
-    /// An incompletely decoded object was written in this many bytes.
-    Partly(usize),
-    Done(usize),
-    /// No further output is possible.
-    Over(Failure),
 }
 
 struct Work<'w> {
@@ -155,7 +109,7 @@ impl Work<'_> {
         let (text, clean) = match self.show.form(&bytes, None, &subject) {
             Ok(done) => done,
             Err(lines) => {
-                lines.iter().for_each(|line| complain(&subject, line));
+                tell(input, &lines);
                 return Err(Failure::Input);
             }
         };
@@ -182,142 +136,52 @@ impl Work<'_> {
                 let decode = |loader: &mut Loader<'_>, input| self.several(input, loader, true);
                 batch.par_iter().map_init(need, decode).collect()
             });
-            for (input, outcome) in batch.iter().zip(results) {
-                let bytes = match outcome {
-                    Outcome::Passed => {
-                        counts.passed += 1;
-                        continue;
-                    }
-                    Outcome::Failed(lines) => {
-                        counts.failed += 1;
-                        tell(input, &lines);
-                        continue;
-                    }
-                    Outcome::Partly(bytes) => {
-                        counts.failed += 1;
-                        bytes
-                    }
-                    Outcome::Done(bytes) => {
-                        counts.decoded += 1;
-                        bytes
-                    }
-                };
-                counts.bytes += bytes.len() as u64;
-                stdout.write(&bytes)?;
+            for (input, converted) in batch.iter().zip(results) {
+                if let Some(bytes) = counts.add(input, converted) {
+                    stdout.write(&bytes)?;
+                }
             }
         }
         stdout.finish()?;
         Ok(counts)
     }
 
-    /// Decodes several inputs, each to a separate file. The worker threads also write the files.
+    /// Decodes several inputs, each to a separate file.
     fn as_files(
         &self,
         inputs: &[Input<'_>],
         folder: &Path,
         common: &Common,
     ) -> Result<Counts, Failure> {
+        let KiOpDecode { target, skip_existing, threads, .. } = self.arguments;
         let is_wanted = |input: &Input<'_>| {
             let mut loader = Loader::alone();
             let read = input.read_if(&mut loader, |head| !self.passes(input, head));
             !matches!(read, Ok(None))
         };
-        let targets = targets(inputs, folder, |name| self.show.name(name), is_wanted)?;
-        let items: Vec<(&Input<'_>, inputs::Target)> = inputs.iter().zip(targets).collect();
-        let folder = NewFolder::new(folder, self.arguments.target.force);
-        let taken = taken(inputs.iter().filter_map(Input::entry_name));
-        let bar = work::progress(items.len(), common);
-        let is_over = AtomicBool::new(false);
-        let memory = Memory::new();
-        let need = || (Loader::new(&memory, Loader::OBJECT), LastFolder::default());
-        let act = |(loader, last): &mut (Loader<'_>, LastFolder),
-                   (input, target): &(&Input<'_>, inputs::Target)| {
-            if is_over.load(Ordering::Relaxed) {
-                return Stored::Passed;
-            }
-            let place = (&folder, &taken, last);
-            let stored = self.store(input, target, place, loader);
-            is_over.fetch_or(matches!(stored, Stored::Over(_)), Ordering::Relaxed);
-            bar.inc(1);
-            stored
+        let batch = Batch {
+            folder,
+            force: target.force,
+            skip_existing: *skip_existing,
+            taken: taken(inputs.iter().filter_map(Input::entry_name)),
+            threads: *threads,
         };
-        let pool = work::pool(self.arguments.threads)?;
-        let stored = work::share(&pool, &items, |(input, _)| input.size(), need, act);
-        bar.finish_and_clear();
-        folder.finish()?;
-        let mut counts = Counts::default();
-        for stored in stored {
-            let (count, bytes) = match stored {
-                Stored::Passed => (&mut counts.passed, 0),
-                Stored::Existing => (&mut counts.existing, 0),
-                Stored::Failed => (&mut counts.failed, 0),
-                Stored::Partly(bytes) => (&mut counts.failed, bytes),
-                Stored::Done(bytes) => (&mut counts.decoded, bytes),
-                Stored::Over(failure) => return Err(failure),
-            };
-            *count += 1;
-            counts.bytes += bytes as u64;
-        }
-        Ok(counts)
-    }
-
-    fn store(
-        &self,
-        input: &Input<'_>,
-        target: &inputs::Target,
-        (folder, taken, last): (&NewFolder, &HashSet<String>, &mut LastFolder),
-        loader: &mut Loader<'_>,
-    ) -> Stored {
-        let target = match target {
-            Ok(Some(target)) => target,
-            Ok(None) => return Stored::Passed,
-            Err(fault) => {
-                tell(input, &[(*fault).to_owned()]);
-                return Stored::Failed;
-            }
-        };
-        if self.arguments.skip_existing && folder.has(target) {
-            return Stored::Existing;
-        }
-        let (bytes, is_whole) = match self.several(input, loader, false) {
-            Outcome::Passed => return Stored::Passed,
-            Outcome::Failed(lines) => {
-                tell(input, &lines);
-                return Stored::Failed;
-            }
-            Outcome::Partly(bytes) => (bytes, false),
-            Outcome::Done(bytes) => (bytes, true),
-        };
-        if let Some(fault) = unsafe_name(input) {
-            tell(input, &[fault]);
-            return Stored::Failed;
-        }
-        // A result named like another file in the archive would be mistaken for that file.
-        let name = target.to_string_lossy();
-        if input.entry_name().is_some_and(|own| own != name) && taken.contains(&name.to_lowercase())
-        {
-            tell(input, &[format!("not decoded: the archive also contains {name}")]);
-            return Stored::Failed;
-        }
-        match folder.store(last, target, &bytes) {
-            Ok(()) if is_whole => Stored::Done(bytes.len()),
-            Ok(()) => Stored::Partly(bytes.len()),
-            Err(failure) => Stored::Over(failure),
-        }
+        let name = |name: &Path| self.show.name(name);
+        let convert = |input: &Input<'_>, loader: &mut _| self.several(input, loader, false);
+        batch.run(inputs, common, name, is_wanted, convert).map(|(counts, _)| counts)
     }
 
     /// Decodes one of several inputs.
-    fn several(&self, input: &Input<'_>, loader: &mut Loader<'_>, is_line: bool) -> Outcome {
+    fn several(&self, input: &Input<'_>, loader: &mut Loader<'_>, is_line: bool) -> Converted {
         let bytes = match input.read_if(loader, |head| !self.passes(input, head)) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Outcome::Passed,
-            Err(fault) => return Outcome::Failed(vec![fault]),
+            Ok(None) => return Converted::Passed,
+            Err(fault) => return Converted::Failed(vec![fault]),
         };
         let subject = input.subject();
         match self.show.form(&bytes, is_line.then_some(&*subject), &subject) {
-            Ok((text, true)) => Outcome::Done(text),
-            Ok((text, false)) => Outcome::Partly(text),
-            Err(lines) => Outcome::Failed(lines),
+            Ok((text, is_whole)) => Converted::Done(text, is_whole),
+            Err(lines) => Converted::Failed(lines),
         }
     }
 
@@ -336,11 +200,6 @@ fn batch(inputs: &[Input<'_>]) -> usize {
         bytes <= BATCH_BYTES
     });
     fits.count().max(1)
-}
-
-fn tell(input: &Input<'_>, lines: &[String]) {
-    let subject = input.subject();
-    lines.iter().for_each(|line| complain(&subject, line));
 }
 
 /// Writes large results. Its errors are not the object's fault.

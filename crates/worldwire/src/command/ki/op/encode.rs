@@ -1,24 +1,20 @@
 //! `worldwire ki op encode`.
 
-use std::fmt::Write as _;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use serde::de::IgnoredAny;
 use worldwire_core::Limits;
 use worldwire_core::value::push_hex;
 
+use super::batch::{Batch, Converted};
 use super::encoder::{Encoder, Found};
-use super::inputs::{self, Input, targets, unsafe_name};
+use super::inputs::{self, Input};
 use super::stream::Choices;
 use crate::cli::{Common, KiOpEncode};
 use crate::command::ki::loader::Loader;
-use crate::command::memory::Memory;
-use crate::command::work;
-use crate::output::{
-    Failure, LastFolder, NewFolder, complain, counted, print, printable, say, spent, write_all,
-};
+use crate::output::{Failure, complain, print, printable, write_all};
 use crate::types;
 
 pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure> {
@@ -94,15 +90,6 @@ fn is_of_several(text: &[u8]) -> bool {
     text.starts_with(b"{") && is_line(values.next()) && is_line(values.next())
 }
 
-enum Outcome {
-    Passed,
-    Unchanged,
-    Failed,
-    /// This many bytes were written.
-    Written(usize),
-    Over(Failure),
-}
-
 fn several(
     encoder: &Encoder<'_>,
     inputs: &[Input<'_>],
@@ -120,79 +107,24 @@ fn several(
     };
     let is_wanted =
         |input: &Input<'_>| !matches!(encode(input, &mut Loader::alone()), Ok(Found::Other));
-    let targets = targets(inputs, folder, encoded_name, is_wanted)?;
-    let items: Vec<(&Input<'_>, inputs::Target)> = inputs.iter().zip(targets).collect();
-    let folder = NewFolder::new(folder, arguments.target.force);
-    let is_over = AtomicBool::new(false);
-    let bar = work::progress(items.len(), common);
-    let memory = Memory::new();
-    let need = || (Loader::new(&memory, Loader::OBJECT), LastFolder::default());
-    let act = |(loader, last): &mut (Loader<'_>, LastFolder),
-               (input, target): &(&Input<'_>, inputs::Target)| {
-        let fail = |message: &str| {
-            if !message.is_empty() {
-                complain(&input.subject(), message);
-            }
-            Outcome::Failed
-        };
-        let target = match target {
-            Ok(Some(target)) if !is_over.load(Ordering::Relaxed) => target,
-            Ok(_) => return Outcome::Passed,
-            Err(fault) => return fail(fault),
-        };
-        bar.inc(1);
-        let bytes = match encode(input, loader) {
-            Ok(Found::Other) => return Outcome::Passed,
-            Ok(Found::Unchanged(_)) => return Outcome::Unchanged,
-            Ok(Found::Object(bytes)) => bytes,
-            Err(message) => return fail(&message),
-        };
-        if let Some(fault) = unsafe_name(input) {
-            return fail(&fault);
-        }
-        match folder.store(last, target, &bytes) {
-            Ok(()) => Outcome::Written(bytes.len()),
-            Err(failure) => {
-                is_over.store(true, Ordering::Relaxed);
-                Outcome::Over(failure)
-            }
-        }
+    let convert = |input: &Input<'_>, loader: &mut Loader<'_>| match encode(input, loader) {
+        Ok(Found::Other) => Converted::Passed,
+        Ok(Found::Unchanged(_)) => Converted::Unchanged,
+        Ok(Found::Object(bytes)) => Converted::Done(bytes, true),
+        Err(message) => Converted::Failed(vec![message]),
     };
-    let pool = work::pool(arguments.threads)?;
-    let outcomes = work::share(&pool, &items, |(input, _)| input.size(), need, act);
-    bar.finish_and_clear();
-    folder.finish()?;
-    let (mut done, mut failed, mut passed, mut unchanged, mut bytes) = (0_u64, 0_u64, 0, 0, 0);
-    let mut written = String::new();
-    for ((_, target), outcome) in items.iter().zip(outcomes) {
-        match outcome {
-            Outcome::Passed => passed += 1,
-            Outcome::Unchanged => unchanged += 1,
-            Outcome::Failed => failed += 1,
-            Outcome::Written(size) => {
-                done += 1;
-                bytes += size;
-                let name = target.as_ref().ok().and_then(Option::as_deref);
-                let name = name.unwrap_or_else(|| Path::new(""));
-                let _ = writeln!(written, "~ {}", printable(&name.to_string_lossy()));
-            }
-            Outcome::Over(failure) => return Err(failure),
-        }
-    }
+    let batch = Batch {
+        folder,
+        force: arguments.target.force,
+        skip_existing: false,
+        taken: HashSet::new(),
+        threads: arguments.threads,
+    };
+    let (counts, written) = batch.run(inputs, common, encoded_name, is_wanted, convert)?;
     // If some objects are unchanged, list those that changed.
-    if unchanged > 0 {
-        print(&written)?;
+    if counts.unchanged > 0 {
+        let line = |path: &PathBuf| format!("~ {}\n", printable(&path.to_string_lossy()));
+        print(&written.iter().map(line).collect::<String>())?;
     }
-    if !common.quiet {
-        let unchanged = match unchanged {
-            0 => String::new(),
-            count => format!("{count} unchanged, "),
-        };
-        let size = counted(bytes, "byte");
-        let time = spent(start);
-        say(format_args!(
-            "{done} encoded, {unchanged}{passed} skipped, {failed} failed; {size} in {time}"
-        ));
-    }
-    if failed == 0 { Ok(()) } else { Err(Failure::Input) }
+    counts.conclude("encoded", start, common.quiet)
 }

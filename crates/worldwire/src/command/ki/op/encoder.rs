@@ -11,11 +11,13 @@ use worldwire_ki::object::{Header, MAGIC, Object, ObjectCodec, ObjectOptions, xm
 use worldwire_ki::schema::classes::Classes;
 
 use super::stream::{Choices, Stream};
-use crate::output::complain;
+use crate::command::ki::{complain_first, warning};
 use crate::report;
 
 /// The error for JSON that names a class but is not in our format.
 const NO_OBJECT: &str = "not an object in the format of `ki op decode`";
+/// The error for an object without type lists.
+pub(in crate::command::ki) const NO_TYPES: &str = "an object; supply the type list with --types";
 /// The maximum number of remarks of one kind per text that are listed individually.
 const MAX_TOLD: usize = 10;
 
@@ -200,7 +202,7 @@ impl<'e> Encoder<'e> {
     }
 
     fn classes(&self) -> Result<&'e Classes, String> {
-        self.classes.ok_or_else(|| "an object; supply the type list with --types".to_owned())
+        self.classes.ok_or_else(|| NO_TYPES.to_owned())
     }
 
     fn json(&self, subject: &str, text: &str, stream: Option<Stream>) -> Result<Vec<u8>, String> {
@@ -214,16 +216,13 @@ impl<'e> Encoder<'e> {
         let object = Object::parse_json_reporting(classes, text, &Limits::DEFAULT, &mut tell);
         let object = object.map_err(|error| error.to_string())?;
         if !is_exact {
-            for (property, number) in rounded.iter().take(MAX_TOLD) {
-                let what = "looks like an integer that was rounded to a double";
-                let help =
-                    "programs that store numbers as doubles do that; decode with --json-safe";
-                complain(subject, &format!("warning: {property}: {number} {what}; {help}"));
-            }
-            if rounded.len() > MAX_TOLD {
-                let more = rounded.len() - MAX_TOLD;
-                complain(subject, &format!("warning: {more} more like these"));
-            }
+            let what = "looks like an integer that was rounded to a double";
+            let help = "programs that store numbers as doubles do that; decode with --json-safe";
+            let told = rounded.into_iter();
+            let told = told.map(|(property, number): (String, i128)| {
+                warning(format!("{property}: {number} {what}; {help}"))
+            });
+            complain_first(subject, MAX_TOLD, told);
         }
         self.write(subject, classes, object, stream)
     }
@@ -251,14 +250,8 @@ impl<'e> Encoder<'e> {
         object: Object,
         stream: Option<Stream>,
     ) -> Result<Vec<u8>, String> {
-        let unrelated = object.unrelated(classes);
-        for text in unrelated.iter().take(MAX_TOLD) {
-            complain(subject, &format!("warning: {text}"));
-        }
-        if unrelated.len() > MAX_TOLD {
-            let more = unrelated.len() - MAX_TOLD;
-            complain(subject, &format!("warning: {more} more like these"));
-        }
+        let unrelated = object.unrelated(classes).into_iter().map(warning);
+        complain_first(subject, MAX_TOLD, unrelated);
         let (options, header) = match stream {
             Some(stream) => {
                 let (options, header) = stream.changed_by(self.choices).open(self.choices);

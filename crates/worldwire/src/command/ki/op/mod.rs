@@ -1,5 +1,6 @@
 //! `worldwire ki op`.
 
+mod batch;
 mod decode;
 mod encode;
 pub(super) mod encoder;

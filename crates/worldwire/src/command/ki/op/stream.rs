@@ -55,25 +55,9 @@ pub(super) struct Stream {
 
 impl Default for Stream {
     fn default() -> Self {
-        let ObjectOptions { flags, mask, .. } = ObjectOptions::default();
-        let (bind, deep, stateful, envelope, core) = (false, None, false, false, false);
-        let (skip_deprecated, lenient, compressed, packed) = (false, false, true, true);
-        Self {
-            bind,
-            deep,
-            stateful,
-            flags,
-            mask,
-            envelope,
-            core,
-            skip_deprecated,
-            lenient,
-            compressed,
-            packed,
-            exact: None,
-            source: None,
-            digest: None,
-        }
+        let options = ObjectOptions::default();
+        let header = Header { flags: options.flags, is_compressed: true, is_packed: true };
+        Self { deep: None, ..Self::new(&options, header) }
     }
 }
 
@@ -194,6 +178,8 @@ impl Stream {
             magic: self.bind,
             core: self.core.then(|| Arc::clone(choices.hints.core())),
             skip_deprecated: self.skip_deprecated,
+            // A recorded mask must not drop anything; one from the command line selects.
+            masked: choices.arguments.mask.is_some(),
             lenient: self.lenient,
             null_root: true,
             ..ObjectOptions::default()
@@ -304,6 +290,7 @@ impl<'c> Choices<'c> {
             envelope: *envelope,
             core: core.then(|| Arc::clone(self.hints.core())),
             skip_deprecated: *skip_deprecated,
+            masked: mask.is_some(),
             lenient: *lenient,
             null_root: true,
             ..base

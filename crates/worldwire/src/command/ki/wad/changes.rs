@@ -12,12 +12,12 @@ use crate::cli::Common;
 use crate::command::ki::find::is_xml;
 use crate::command::ki::loader::Loader;
 use crate::command::ki::op::encoded_name;
-use crate::command::ki::op::encoder::{Encoder, Found};
+use crate::command::ki::op::encoder::{Encoder, Found, NO_TYPES};
 use crate::command::ki::op::stream::hash;
 use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::map;
-use crate::output::{Failure, complain, printable, shown};
+use crate::output::{Failure, complain, counted, printable, shown};
 
 /// The change to a file of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,12 +78,16 @@ pub(super) fn new(
     let mut new = BTreeMap::new();
     let mut sources: HashMap<String, &Path> = HashMap::new();
     let mut failed = false;
+    let mut untyped = 0;
     for ((_, path, _), verdict) in files.iter().zip(verdicts) {
         match verdict? {
             Verdict::Same => {}
             Verdict::Failed(text) => {
                 failed = true;
-                if !text.is_empty() {
+                let is_untyped = text == NO_TYPES;
+                untyped += usize::from(is_untyped);
+                // One line for all objects: they lack the same thing.
+                if !text.is_empty() && (!is_untyped || untyped == 1) {
                     complain(&path.to_string_lossy(), &text);
                 }
             }
@@ -96,6 +100,10 @@ pub(super) fn new(
                 new.insert(name, content);
             }
         }
+    }
+    if untyped > 1 {
+        let more = counted(untyped - 1, "more object");
+        complain("wad update", &format!("{more} cannot be encoded either"));
     }
     // An archive that lacks a user's change is worse than none.
     if failed { Err(Failure::Input) } else { Ok(new) }
@@ -118,7 +126,11 @@ impl Look<'_, '_> {
         let entry = self.entries.get(name.as_bytes()).copied();
         let may_be_text = |end: &str| name.len() > end.len() && name.ends_with(end);
         // JSON files of the archive itself are ordinary files.
-        if may_be_text(".json") && entry.is_none() || may_be_text(".xml") {
+        let may_be_object = match entry {
+            None => may_be_text(".json") || may_be_text(".xml"),
+            Some(entry) => may_be_text(".xml") && !self.is_text(entry, loader),
+        };
+        if may_be_object {
             let text = map::open(path)?;
             return Ok(self.text(name, path, &text, loader));
         }
@@ -193,6 +205,12 @@ impl Look<'_, '_> {
             }
             _ => plain,
         }
+    }
+
+    /// Whether an entry is text, even if it is an object in text form. It stays text.
+    fn is_text(&self, entry: &Entry<'_>, loader: &mut Loader<'_>) -> bool {
+        let is_text = |head: &[u8]| !head.is_empty() && !head.starts_with(MAGIC);
+        matches!(loader.read_if(self.archive, entry, is_text), Ok(Some(_)))
     }
 
     /// Whether a file that does not look like an object is still meant to replace an entry's

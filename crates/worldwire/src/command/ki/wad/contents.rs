@@ -49,12 +49,11 @@ pub(super) fn keep<'d>(
     for (index, entry) in archive.entries().iter().enumerate() {
         if !gone.is_match(&entry.name_lossy()) {
             if entry.name.is_empty() || entry.name.contains(&0) {
-                let (found, hint) = match entry.name.is_empty() {
-                    true => ("none", "; --remove '' removes it"),
-                    false => ("one with a NUL", "; --remove with a pattern removes it"),
+                let problem = match entry.name.is_empty() {
+                    true => "has no name; --remove '' removes it",
+                    false => "has a name with a NUL; --remove with a pattern removes it",
                 };
-                let text = format!("entry {index}: wanted a name, found {found}{hint}");
-                complain(&title(path), &text);
+                complain(&title(path), &format!("entry {index} {problem}"));
                 return Err(Failure::Input);
             }
             let kept = archive.packed(entry).map_err(|error| super::bad(path, &error))?;
