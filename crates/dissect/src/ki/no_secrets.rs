@@ -41,7 +41,9 @@ impl KeyFile {
         true
     }
 
-    pub(super) fn merge(&mut self, _: Self) {}
+    pub(super) fn merge(&mut self, other: Self) {
+        *self = other;
+    }
 
     pub(super) fn observer(&self) -> Arc<ObserverKeys> {
         Arc::default()

@@ -208,8 +208,8 @@ impl Stage {
         Ok(match query {
             Query::Account(name) => Answer::Account {
                 found: (name == ACCOUNT.0).then(account),
-                pause: Some(Duration::ZERO),
-                fresh: self.random.bytes(64).try_into().map_err(|_| "64 bytes")?,
+                pause: Duration::ZERO,
+                fresh: Some(self.random.bytes(64).try_into().map_err(|_| "64 bytes")?),
             },
             Query::Tickets { .. } => Answer::Tickets {
                 found: Some(account()),

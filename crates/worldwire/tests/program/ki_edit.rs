@@ -212,7 +212,7 @@ fn an_archive_round_trips_through_a_folder() {
         // One line for all of them.
         assert_eq!(err.matches("--types").count(), 1, "{err}");
         assert!(err.contains("1 more object"), "{err}");
-        std::fs::remove_file(home.at(&second)).unwrap();
+        fs::remove_file(home.at(&second)).unwrap();
         let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");

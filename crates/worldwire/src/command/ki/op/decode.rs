@@ -167,7 +167,8 @@ impl Work<'_> {
             threads: *threads,
         };
         let name = |name: &Path| self.show.name(name);
-        let convert = |input: &Input<'_>, loader: &mut _| self.several(input, loader, false);
+        let convert =
+            |input: &Input<'_>, loader: &mut Loader<'_>| self.several(input, loader, false);
         batch.run(inputs, common, name, is_wanted, convert).map(|(counts, _)| counts)
     }
 
