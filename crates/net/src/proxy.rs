@@ -154,7 +154,7 @@ mod tests {
     fn complete(bytes: &[u8]) -> Option<String> {
         match parse(bytes) {
             Ok(Header::Complete { source, size }) if size == bytes.len() => {
-                Some(source.map_or("none".to_owned(), |source| source.to_string()))
+                Some(source.map_or_else(|| "none".to_owned(), |source| source.to_string()))
             }
             other => panic!("{other:?}"),
         }
@@ -218,7 +218,7 @@ mod tests {
     fn no_bytes_make_it_panic_or_stall() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
-            let mut bytes = if state % 2 == 0 { BINARY.to_vec() } else { TEXT.to_vec() };
+            let mut bytes = if state.is_multiple_of(2) { BINARY.to_vec() } else { TEXT.to_vec() };
             for _ in 0..state % 60 {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)

@@ -325,6 +325,7 @@ mod tests {
             property: super::blank(format!("p{index}").into(), index),
             id: None,
             options: Vec::new(),
+            default: None,
         };
         let mut drafts = vec![draft("C", "", (0..20).map(property).collect())];
         drafts.extend((0..6).map(|heir| draft(&format!("C{heir}"), "C", Vec::new())));
