@@ -262,7 +262,7 @@ fn draft(
     };
     let mut fields: Vec<FieldDef> = Vec::new();
     for item in record {
-        if metadata(item, &mut draft, diagnostics) {
+        if metadata(item, &mut draft, diagnostics)? {
             continue;
         }
         let transfer = item.attribute("NOXFER").is_none_or(|no| !no.eq_ignore_ascii_case("TRUE"));
@@ -305,7 +305,7 @@ fn draft(
 }
 
 /// Reads a metadata field; returns whether it was one.
-fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> bool {
+fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> Option<bool> {
     let text = item.text.trim();
     match item.name {
         "_MsgName" => {
@@ -328,8 +328,8 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_
                     item.name,
                     shorten(text)
                 );
-                diagnostics.strict_error(&item.span, text, "the number is ignored");
-                return true;
+                diagnostics.error(&item.span, text, "");
+                return None;
             };
             if draft.given.is_some_and(|given| given != order) {
                 diagnostics.strict_error(
@@ -342,9 +342,9 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_
                 draft.given = Some(order);
             }
         }
-        _ => return false,
+        _ => return Some(false),
     }
-    true
+    Some(true)
 }
 
 /// Reads the type of a field. Accepts every misspelling found in real files.

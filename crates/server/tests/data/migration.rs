@@ -517,7 +517,7 @@ fn lost_data_is_listed() {
 
 /// Without this, the next start would create a second city and neighbourhood.
 #[tokio::test]
-async fn imported_ages_stay_the_only_ones() {
+async fn imported_ages_are_not_created_again() {
     let insert = |id: u32, kind: u32, columns: &str, values: &str| {
         format!(
             "INSERT INTO vault.\"Nodes\" (idx, \"CreateTime\", \"ModifyTime\", \"CreatorUuid\", \
@@ -572,8 +572,11 @@ async fn imported_ages_stay_the_only_ones() {
     assert!(config.starts_with("# mine\n\n[ages]\n"), "{config}");
     std::fs::write(folder.join(CONFIG), config).unwrap();
     let admin = Admin::open(folder).await.unwrap();
-    let fields = json!({"NodeType": "AgeInfo"});
-    let found = admin.ask(Request::Find { fields }).await.unwrap();
-    assert_eq!(found, [10_011, 10_021, 10_031]);
+    // The ages that scripts link to are created beside them.
+    for (filename, age) in [("city", 10_011), ("Neighborhood", 10_021), ("Fern", 10_031)] {
+        let fields = json!({"NodeType": "AgeInfo", "String64_2": filename});
+        let found = admin.ask(Request::Find { fields }).await.unwrap();
+        assert_eq!(found, [age], "{filename}");
+    }
     admin.close().await;
 }
