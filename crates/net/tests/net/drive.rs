@@ -11,7 +11,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::{Bounds, CloseReason, Timer};
 use worldwire_net::{Clock, Driver, End, Settings, Stop, mailbox};
 
-/// A server, what it saw, and how to stop it.
+/// A server, its observations, and the handle that stops it.
 struct Served {
     peer: DuplexStream,
     end: JoinHandle<End>,
