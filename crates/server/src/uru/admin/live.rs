@@ -13,6 +13,7 @@ use worldwire_uru::types::{NetError, Uuid};
 use super::{AdminError, Request, RequestError, kicked_json, the_only};
 use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
+use crate::folder::blocking;
 use crate::operators::Operated;
 use crate::store::seal::KEY_FILE;
 use crate::uru::config::{self, FixedAge, SQLITE_FILE, ShardConfig};
@@ -163,11 +164,22 @@ impl Control {
         Ok(vec![json!({ "players": players })])
     }
 
+    /// Changes a setting in the configuration file.
+    async fn configure(
+        &self,
+        section: &'static str,
+        key: &'static str,
+        value: Json,
+    ) -> Result<(), RequestError> {
+        let folder = self.folder.clone();
+        Ok(blocking(move || config::edit(&folder, section, key, &value)).await?)
+    }
+
     /// Shows the welcome message, or changes it, also in the configuration.
-    fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
+    async fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
         let welcome = match text {
             Some(text) => {
-                config::edit(&self.folder, "", "welcome", &json!(text))?;
+                self.configure("", "welcome", json!(text)).await?;
                 if let Some(live) = &self.live {
                     live.welcome.set(text.clone());
                 }
@@ -184,7 +196,7 @@ impl Control {
 
     /// Closes the shard to players, or opens it, also in the configuration.
     async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
-        config::edit(&self.folder, "auth", "restricted", &json!(closed))?;
+        self.configure("auth", "restricted", json!(closed)).await?;
         let kicked = self.vault.restrict(closed, kick).await?;
         match closed {
             true => tracing::info!(kicked = kicked.len(), "operator closed the shard to players"),
@@ -246,7 +258,7 @@ impl Operated for Control {
             Request::RemoveAge { age } => self.remove_age(age).await,
             Request::Online => self.online().await,
             Request::Message { sender, text, age } => self.message(&sender, &text, age).await,
-            Request::Welcome { text } => self.welcome(text),
+            Request::Welcome { text } => self.welcome(text).await,
             Request::Restrict { closed, kick } => self.restrict(closed, kick).await,
             Request::SetRoles { name, flags } => {
                 let set = self.vault.set_roles(&name, AccountFlags(flags)).await;

@@ -115,7 +115,7 @@ impl InAge {
 
     /// Requests a lock and waits for the answer.
     pub(super) async fn lock(&mut self, thing: &Thing) -> Result<Vec<Json>> {
-        let object = object(thing);
+        let object = object(thing, LOGIC_MODIFIER);
         self.game.lock(object.clone(), true).await?;
         let Receiver::Steps(scene, notifications) = &mut self.receiver else {
             return Ok(Vec::new());
@@ -133,7 +133,7 @@ impl InAge {
     }
 
     pub(super) async fn release(&self, thing: &Thing) -> Result<()> {
-        self.game.lock(object(thing), false).await
+        self.game.lock(object(thing, LOGIC_MODIFIER), false).await
     }
 
     /// Changes variables in an object's state.
@@ -152,7 +152,7 @@ impl InAge {
             not_sent(worldwire_core::Error::value(wanted, descriptor.to_owned()))
         })?;
         let update = sdl_update(&self.descriptors, &newest, variables).map_err(not_sent)?;
-        self.game.change(object(thing), &update).await
+        self.game.change(object(thing, SCENE_OBJECT), &update).await
     }
 
     /// Processes notifications until the given time.
@@ -231,13 +231,19 @@ fn micros() -> u32 {
     u32::try_from(now.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
 }
 
-fn object(thing: &Thing) -> Uoid<'static> {
-    let Thing { name, sequence, flags } = thing;
+/// The class of scene objects, whose states change.
+pub(super) const SCENE_OBJECT: u16 = 0x01;
+/// The class of logic modifiers, such as levers: the objects that clients lock.
+const LOGIC_MODIFIER: u16 = 0x2d;
+
+/// An object by its name, of this class unless the name has another one.
+fn object(thing: &Thing, class: u16) -> Uoid<'static> {
+    let Thing { name, sequence, flags, class: given } = thing;
     let (sequence_number, flags) = (SequenceNumber(*sequence), LocationFlags(*flags));
     Uoid {
         location: Location { sequence_number, flags },
         load_mask: None,
-        class_index: 1,
+        class_index: given.unwrap_or(class),
         object_id: 0,
         name: name.as_str().into(),
         clone: None,

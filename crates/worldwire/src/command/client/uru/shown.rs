@@ -11,6 +11,7 @@ use worldwire_uru::sdl::ChangedPart;
 use worldwire_uru::types::{ClassIndex, Uoid};
 use worldwire_uru::vault::VaultNode;
 
+use super::age::SCENE_OBJECT;
 use super::step::Step;
 use crate::command::uru::drawn;
 use crate::output::printable;
@@ -161,6 +162,9 @@ fn object_shown(object: &Uoid<'_>) -> String {
     let mut shown = format!("{}@{:08x}", object.name.to_text(), object.location.sequence_number.0);
     if object.location.flags.0 != 0 {
         let _ = write!(shown, "/{}", object.location.flags.0);
+    }
+    if object.class_index != SCENE_OBJECT {
+        let _ = write!(shown, ":{:x}", object.class_index);
     }
     if let Some(ids) = object.clone {
         let _ = write!(shown, "!{},{}", ids.id, ids.player_id);

@@ -93,7 +93,7 @@ steps! {
     Say(String) = "say" "TEXT", "say something to everyone in the age";
     Walk(u64) = "walk" "SECONDS", "walk in a circle, and print what happens";
     Lock(Thing) = "lock" "OBJECT",
-        "request the lock of an object, named as printed: NAME@PAGE";
+        "request the lock of an object, named as printed: NAME@PAGE [default class: 2d, as levers]";
     Release(Thing) = "release" "OBJECT", "release the lock";
     SetState(Thing, String, Vec<(String, Json)>) =
         "set-state" "OBJECT DESCRIPTOR VARIABLE=VALUE...", "change the state of an object";
@@ -114,13 +114,15 @@ pub(super) enum Node {
     Made,
 }
 
-/// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, and page
-/// flags after a slash if there are any.
+/// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, page flags
+/// after a slash if there are any, and the class after a colon, in hexadecimal, if it is not the
+/// usual one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thing {
     pub(super) name: String,
     pub(super) sequence: u32,
     pub(super) flags: u16,
+    pub(super) class: Option<u16>,
 }
 
 /// The maximum delay before a waiting client prints an event.
@@ -236,9 +238,13 @@ words! {
     };
     Thing: |word| {
         let parsed = word.rsplit_once('@').and_then(|(name, page)| {
+            let (page, class) = match page.split_once(':') {
+                Some((page, class)) => (page, Some(u16::from_str_radix(class, 16).ok()?)),
+                None => (page, None),
+            };
             let (sequence, flags) = page.split_once('/').unwrap_or((page, "0"));
             let sequence = u32::from_str_radix(sequence, 16).ok()?;
-            Some(Self { name: name.to_owned(), sequence, flags: flags.parse().ok()? })
+            Some(Self { name: name.to_owned(), sequence, flags: flags.parse().ok()?, class })
         });
         parsed.ok_or_else(|| format!("{word} is not an object: use NAME@PAGE"))
     };
@@ -377,11 +383,19 @@ mod tests {
     }
 
     #[test]
+    fn objects_can_have_a_class() {
+        let thing = |class| Thing { name: "Lever".to_owned(), sequence: 0x22, flags: 8, class };
+        assert_eq!(one("lock Lever@00000022/8").unwrap(), Step::Lock(thing(None)));
+        assert_eq!(one("lock Lever@22/8:2d").unwrap(), Step::Lock(thing(Some(0x2d))));
+        assert!(one("lock Lever@22/8:x").is_err());
+    }
+
+    #[test]
     fn every_step_is_parsed() {
         for (name, form, _) in STEPS {
             let words = form
                 .replace("[INSTANCE]", "12345678-1234-5678-1234-567812345678")
-                .replace("OBJECT", "Lever@00780022/8")
+                .replace("OBJECT", "Lever@00780022/8:2d")
                 .replace("INSTANCE", "12345678-1234-5678-1234-567812345678")
                 .replace("FIELD=VALUE...", "Int32_1=1")
                 .replace("[NODE]", "1")
