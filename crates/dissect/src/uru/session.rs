@@ -14,7 +14,7 @@ use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::{self, Service};
 use worldwire_uru::net_message::patch::HeaderLayout;
-use worldwire_uru::net_message::{NetMessage, SdlState};
+use worldwire_uru::net_message::{Compression, NetMessage, Payload, SdlState, Stream};
 use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::sdl::BlobHeader;
 use worldwire_uru::types::ClassIndex;
@@ -240,6 +240,14 @@ fn payload_class(buffer: &[u8]) -> Option<&'static str> {
     name_of(buffer.get(stream + STREAM..)?.first_chunk(), PlasmaMessage::NAMES)
 }
 
+/// Whether a payload can be read. A compressed one may exceed a limit on what is shown.
+fn is_readable<K: Payload>(stream: &Stream<'_, K>) -> bool {
+    let mut reader = Reader::new(stream.as_bytes());
+    stream.compression() != Compression::Zlib
+        && K::decode(&mut reader).is_ok()
+        && reader.remaining() == 0
+}
+
 /// The object state in a net message.
 fn state(buffer: &[u8]) -> Option<SdlState<'_>> {
     let class = ClassIndex(u16::from_le_bytes(*buffer.first_chunk()?).into());
@@ -274,15 +282,20 @@ impl Message for UruMessage<'_> {
         true
     }
 
-    /// A net message. Without a payload or state inside, decoding it is faster than its tree.
+    /// A net message, unless decoding it without a trace already shows that all of it can be read.
     fn has_contents(&self) -> bool {
         let Some(buffer) = self.buffer() else { return false };
         let class = buffer.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
-        let class = ClassIndex(class.into());
-        let has_state = STATES.contains(&class) && !self.states.descriptors().is_empty();
-        has_state
-            || PAYLOADS.contains(&class)
-            || NetMessage::decode(&mut Reader::new(buffer), "").is_err()
+        if STATES.contains(&ClassIndex(class.into())) && !self.states.descriptors().is_empty() {
+            return true;
+        }
+        match NetMessage::decode(&mut Reader::new(buffer), "") {
+            Ok(NetMessage::GameMessage(message)) => !is_readable(&message.stream),
+            Ok(NetMessage::GameMessageDirected(message)) => !is_readable(&message.game.stream),
+            Ok(NetMessage::LoadClone(message)) => !is_readable(&message.stream),
+            Ok(_) => false,
+            Err(_) => true,
+        }
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
