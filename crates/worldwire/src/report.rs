@@ -10,8 +10,8 @@ use crate::output::{printable, say};
 /// The most diagnostics that are shown; the rest is counted.
 const MAX_SHOWN: usize = 100;
 
-/// Shows diagnostics on standard error, each with the line it is about: frames for people, one
-/// line each for programs that read along.
+/// Shows diagnostics on standard error, each with the line it is about: frames for people, one line
+/// each for programs that read the output.
 pub(crate) fn diagnostics<'d>(all: impl IntoIterator<Item = &'d Diagnostic>) {
     let frames = std::io::stderr().is_terminal();
     let mut all = all.into_iter();

@@ -184,7 +184,7 @@ mod tests {
         commands
     }
 
-    /// What is copied from the help ends up in shell histories, so it must not contain keys.
+    /// Commands copied from the help end up in shell histories, so they must not contain keys.
     #[test]
     fn examples_contain_no_secrets() {
         let is_key = |word: &str| word.len() >= 16 && word.bytes().all(|c| c.is_ascii_hexdigit());

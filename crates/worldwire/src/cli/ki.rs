@@ -28,7 +28,7 @@ pub(crate) enum KiCommand {
   worldwire ki string-id --find 0x4cb232f6 85019234 --types types.json --in Root.wad
 
 --find compares IDs with string IDs, djb2 hashes, and the property hashes of type lists. --in adds file
-names, the lines of .lang files and of text, and, with --types, all texts in game objects.")]
+names, the lines of .lang and other text files, and, with --types, all texts in game objects.")]
     StringId(KiStringId),
     /// Build or explain a command line for the graphical client
     #[command(after_help = "Examples:
@@ -176,7 +176,7 @@ pub(crate) enum KiDml {
         /// Files or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Report quirks that a client's loader accepts as errors
+        /// Report as errors the quirks that a client's loader accepts
         #[arg(long)]
         strict: bool,
     },

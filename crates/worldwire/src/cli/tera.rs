@@ -22,7 +22,7 @@ pub(crate) enum TeraCommand {
     /// Show, compare and convert opcode and system message maps, and create the map of a new build
     #[command(subcommand, arg_required_else_help = true)]
     Map(TeraMap),
-    /// Write the list of client messages with counter and checksum in a capture
+    /// Write the list of a capture's client messages that have a counter and checksum
     #[command(after_help = "Examples:
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/115.json
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/

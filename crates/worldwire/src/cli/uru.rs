@@ -175,7 +175,7 @@ pub(crate) enum UruAge {
         /// Include private ages
         #[arg(long)]
         all: bool,
-        /// List only running ages, also private ones, with the players in them
+        /// List only running ages, including private ones, with the players in them
         #[arg(long)]
         running: bool,
     },
@@ -192,7 +192,7 @@ pub(crate) enum UruAge {
         /// Name of the instance [default: the file name]
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
-        /// Name before that of the instance, such as \"Ann's\"
+        /// Prefix of the instance's name, such as "Ann's"
         #[arg(long, value_name = "NAME")]
         user_name: Option<String>,
         /// Description
@@ -201,7 +201,7 @@ pub(crate) enum UruAge {
     },
     /// Add the ages in dirtsand's static_ages.ini
     ///
-    /// Instances that exist already are left as they are.
+    /// Existing instances are left as they are.
     #[command(after_help = "Example:
   worldwire uru age import static_ages.ini")]
     Import {
@@ -299,7 +299,7 @@ pub(crate) enum UruAccount {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruPlayer {
-    /// Rename a player in all places, and notify the players who see the name
+    /// Rename a player everywhere, and notify the players who see the name
     ///
     /// The name of the player's Relto and of other ages named after the player changes, too. A
     /// player who is logged in keeps the old name on the screen until the next login.
@@ -390,7 +390,7 @@ pub(crate) enum UruVault {
     },
     /// Check the vault: cycles, missing nodes, incomplete players and ages, names of players
     ///
-    /// Findings of one kind are summarized in one line. --details and --json list all of them.
+    /// Findings of one kind are summarised in one line. --details and --json list all of them.
     #[command(after_help = "Examples:
   worldwire uru vault check
   worldwire uru vault check --details")]
@@ -405,7 +405,7 @@ pub(crate) enum UruVault {
     ///
     /// Without --apply, only shows how many nodes of each type would be removed. Nodes of players
     /// who are online, and nodes changed within the last hour, are kept. Everything is removed in
-    /// one transaction, also on a running shard. Make a backup first.
+    /// one transaction, even on a running shard. Make a backup first.
     #[command(after_help = "Examples:
   worldwire uru vault prune
   worldwire uru vault prune --apply")]

@@ -503,7 +503,7 @@ fn check_filter(
                 None => format!("; {advice}"),
             },
             Some(near) => format!("; did you mean `{near}`?"),
-            None => "; `worldwire codecs NAME` lists messages, a `*` matches anything".to_owned(),
+            None => "; `worldwire codecs NAME` lists messages, and `*` matches anything".to_owned(),
         };
         return Err(Failure::Run(format!("filter: no message is called `{name}`{hint}")));
     }

@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
 enum Piece {
     /// A note about it.
     Note(Side, NoteKind, String),
-    /// A message or a step of setup, decrypted.
+    /// A message or a setup step, decrypted.
     Message(Side, Range<u64>, Vec<u8>),
     /// Bytes as they were captured.
     Bytes(Side, Vec<u8>),

@@ -157,7 +157,7 @@ fn json(overview: &Overview, out: &mut String) {
     out.push_str("]}\n");
 }
 
-/// One of a list, without its end.
+/// Writes one item of a JSON list, without its closing brace.
 fn member(index: usize, name: &str, [client, server]: [u64; 2], out: &mut String) {
     out.push_str(if index > 0 { ",{\"name\":" } else { "{\"name\":" });
     string(name, out);

@@ -90,8 +90,8 @@ impl Guard {
             }
         }
         Err(Failure::Run(
-            "neither tcpdump nor dumpcap is installed; install one of them, or pipe a capture of \
-             another program into `worldwire dissect -`"
+            "neither tcpdump nor dumpcap is installed; install one of them, or pipe another \
+             program's capture into `worldwire dissect -`"
                 .to_owned(),
         ))
     }

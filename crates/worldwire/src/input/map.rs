@@ -38,8 +38,8 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
     if about.is_file() && about.len() >= LARGE {
         #[expect(
             unsafe_code,
-            reason = "files are mapped for reading only; one that somebody \
-                 shortens meanwhile ends the program with a message, see `output::signals`"
+            reason = "files are mapped for reading only; if one is truncated \
+                 in the meantime, the program exits with a message, see `output::signals`"
         )]
         let mapped = unsafe { Mmap::map(&file) };
         if let Ok(mapped) = mapped {

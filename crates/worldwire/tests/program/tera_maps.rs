@@ -77,9 +77,12 @@ fn a_map_of_another_build_is_refused() {
         fs::write(folder.path().join(name), map).unwrap();
     }
     for (name, wanted) in [
-        ("protocol.385363.map", "the map is of revision 385363, the client of revision 999001"),
-        ("protocol.999001.map", "both are of revision 999001; check the map's entries"),
-        ("old.map", "check that it is of the client's revision 999001"),
+        (
+            "protocol.385363.map",
+            "the map is for revision 385363, but the client is revision 999001",
+        ),
+        ("protocol.999001.map", "both are for revision 999001; check the map's entries"),
+        ("old.map", "check that it is for the client's revision 999001"),
     ] {
         let wanted =
             format!("worldwire: a.pcapng: none of its 10 opcodes are in {name}: {wanted}\n");

@@ -106,7 +106,7 @@ impl Advice<'_> {
             }
             Finding::Unmapped { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
             Finding::WrongSide { opcode, .. } => format!(
-                "; the map is of another build, or this entry is wrong: {}",
+                "; the map is for another build, or this entry is wrong: {}",
                 self.rank(Some(*opcode))
             ),
             Finding::Misfit { better: Some(better), .. } => {
@@ -115,7 +115,7 @@ impl Advice<'_> {
             Finding::Misfit { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
             Finding::UnlistedIntegrity { .. } => format!("; {}", self.integrity()),
             Finding::WrongList { .. } => {
-                format!("; the list may be of another patch: {}", self.integrity())
+                format!("; the list may be for another patch: {}", self.integrity())
             }
             Finding::UnusedList { .. } => "; use --patch, or a revisions.json that lists it".into(),
             Finding::Deprecated { name, version, .. } => {
@@ -132,7 +132,7 @@ impl Advice<'_> {
             Finding::Unmapped { .. } => ("without a name", format!("; {}", self.rank(None))),
             Finding::Undefined { .. } => ("without a definition", String::new()),
             Finding::Deprecated { .. } => ("with deprecated definitions only", String::new()),
-            Finding::WrongSide { .. } => ("with messages of the wrong side", String::new()),
+            Finding::WrongSide { .. } => ("with messages from the wrong side", String::new()),
             Finding::Misfit { .. } => ("whose definition does not fit", String::new()),
             _ => ("with an outdated definition", String::new()),
         };
@@ -219,7 +219,7 @@ mod tests {
         let wrong = [Finding::WrongList { names: vec!["C_A".into(), "C_B".into()] }];
         let out = written(&wrong, data, Some(Patch::major(98)));
         let text = "tera C_A, C_B are on the integrity list, but have no counter and checksum; the list \
-                    may be of another patch: worldwire tera integrity a.pcap";
+                    may be for another patch: worldwire tera integrity a.pcap";
         assert!(out.trim_start().starts_with(text) && out.ends_with(&list), "{out}");
         let rank = "worldwire tera def rank 5 --from a.pcap --data x\n";
         let crossed = Finding::WrongSide {
@@ -243,7 +243,7 @@ mod tests {
             (
                 crossed,
                 "C_A (5): 2 of 3 messages sent by the server, which never sends messages of \
-                 that name; the map is of another build, or this entry is wrong: ",
+                 that name; the map is for another build, or this entry is wrong: ",
             ),
             (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
         ] {

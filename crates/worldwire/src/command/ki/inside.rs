@@ -32,7 +32,7 @@ pub(crate) fn split(path: &Path) -> Option<(PathBuf, String)> {
     if !is_archive_file(archive) {
         return None;
     }
-    // Verbatim: names in archives need not be normalized.
+    // Verbatim: names in archives need not be normalised.
     let (whole, above) = (path.to_string_lossy(), archive.to_string_lossy());
     let name = whole.strip_prefix(&*above)?.strip_prefix(std::path::is_separator)?;
     let name = if cfg!(windows) { name.replace('\\', "/") } else { name.to_owned() };

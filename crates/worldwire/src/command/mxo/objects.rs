@@ -209,7 +209,7 @@ fn orders(class: &Class, mut each: impl FnMut(&str, &Order)) {
         Updates::Unknown => {}
         Updates::Plain(order) | Updates::Npc(order) => each("update", order),
         Updates::Player { own, other } => {
-            own.iter().for_each(|order| each("update of the own view", order));
+            own.iter().for_each(|order| each("update of the client's own view", order));
             other.iter().for_each(|order| each("update of other views", order));
         }
     }

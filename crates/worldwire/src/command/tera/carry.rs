@@ -96,18 +96,18 @@ impl Build {
         }
         let check = match (of_map, self.revision()) {
             (Some(map), Some(client)) if map != client => {
-                format!("the map is of revision {map}, the client of revision {client}")
+                format!("the map is for revision {map}, but the client is revision {client}")
             }
             (Some(_), Some(client)) => {
-                format!("both are of revision {client}; check the map's entries")
+                format!("both are for revision {client}; check the map's entries")
             }
             (None, Some(client)) => {
-                format!("check that it is of the client's revision {client}")
+                format!("check that it is for the client's revision {client}")
             }
             (Some(map), None) => {
-                format!("check that the client is of revision {map}; the capture does not show it")
+                format!("check that the client is revision {map}; the capture does not show it")
             }
-            (None, None) => "check that it is of the client's build".to_owned(),
+            (None, None) => "check that it is for the client's build".to_owned(),
         };
         let opcodes = counted(self.opcodes.len(), "opcode");
         Some(format!("none of its {opcodes} are in {name}: {check}"))
@@ -175,7 +175,8 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) ->
         text,
         "# {sure} of {} opcodes, carried over from {name}; the others are uncertain.\n\
          # The percentage is the lead over the next best name. A match is also uncertain if it depends on\n\
-         # uncertain ones, could be swapped with another, or has other messages before and after it.",
+         # uncertain ones, could be swapped with another, or has different messages before and after
+         # it.",
         carried.len()
     );
     let mut open = carried.iter().filter(|one| one.name.is_none()).peekable();

@@ -67,8 +67,8 @@ pub(super) fn run(
         let perhaps: Vec<_> = builds.values().map(Diagnosis::possible).collect();
         let perhaps: BTreeSet<&str> = perhaps.iter().flat_map(|list| list.iter()).collect();
         let mut problem = match unnamed.is_empty() {
-            true => "no message has counter and checksum".to_owned(),
-            false => "no named message has counter and checksum".to_owned(),
+            true => "no message has a counter and checksum".to_owned(),
+            false => "no named message has a counter and checksum".to_owned(),
         };
         if !perhaps.is_empty() {
             problem += "; a single message of these may have them: ";
@@ -108,8 +108,8 @@ fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
         unnamed.iter().map(|(opcode, count)| format!("{opcode} ({})", counted(*count, "message")));
     let opcodes = listed(opcodes);
     let mut problem = match unnamed.len() {
-        1 => format!("opcode {opcodes} has counter and checksum, but no name for the list"),
-        _ => format!("opcodes {opcodes} have counter and checksum, but no names for the list"),
+        1 => format!("opcode {opcodes} has a counter and checksum, but no name for the list"),
+        _ => format!("opcodes {opcodes} have a counter and checksum, but no names for the list"),
     };
     // Without an opcode, all unnamed ones are tried.
     let one = unnamed.keys().next().filter(|_| unnamed.len() == 1);

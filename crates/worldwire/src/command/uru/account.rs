@@ -114,7 +114,8 @@ pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
 fn known_to_clients(name: &str, password: String, common: &Common) -> String {
     if password.encode_utf16().count() > PASSWORD_UNITS {
         let advice = format!(
-            "clients that cut passwords need only the first {PASSWORD_UNITS} characters of this one"
+            "clients that truncate passwords send only the first {PASSWORD_UNITS} characters of \
+             this one"
         );
         common.note(name, &advice);
     }

@@ -15,8 +15,8 @@ use crate::input;
 use crate::output::{Failure, complain, counted, print, shown};
 use find::{ClientFile, files_of, sounds_in};
 
-/// The manifests that clients ask for besides those of ages. A client that is not fully installed
-/// asks for the thin one before it starts, and a launcher for its own.
+/// The manifests besides those of ages. The launcher requests all of them: its own to update
+/// itself, the thin one before it starts the client, and the full one for a full installation.
 const ALL: &str = "External";
 const THIN: &str = "ThinExternal";
 const LAUNCHER: &str = "ExternalPatcher";

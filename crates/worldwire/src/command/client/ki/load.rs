@@ -76,6 +76,7 @@ fn report(times: &mut [Duration], all: Duration, as_json: bool) -> String {
     let mut out = String::new();
     let count = named(times.len());
     let _ = writeln!(out, "{count} in {seconds:.1} s: {rate:.0} a second");
-    let _ = writeln!(out, "a client: median {median:.0} ms, p99 {high:.0} ms, most {most:.0} ms");
+    let _ =
+        writeln!(out, "per client: median {median:.0} ms, p99 {high:.0} ms, maximum {most:.0} ms");
     out
 }

@@ -1,4 +1,4 @@
-//! What a filter asks for and nothing has: most likely it is misspelt.
+//! Finds names in a filter that nothing has, most likely because they are misspelt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Resul
     Ok(())
 }
 
-/// What is known about the messages of captures, and of no file.
+/// Refuses metadata that only captured messages have.
 fn check_metadata(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     let has_none = |name: &&str| !["name", "family", "length"].contains(name);
     let names = filter.metadata_names();
@@ -84,7 +84,8 @@ fn check_properties(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names of options that no property of the name has. Where one is text, it may be anything.
+/// Refuses option names that no property of that name has. If one of these properties holds text,
+/// any value is accepted.
 fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     for (path, word) in filter.compared_words() {
         let Some(properties) = path.last().and_then(|name| known.get(name)) else { continue };
@@ -103,7 +104,7 @@ fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The options of a property whose values are nothing else.
+/// The options of a property that can have no other values.
 fn choices(property: &Property) -> Option<&Choices> {
     let has_options = matches!(property.kind(), PropertyKind::Enum | PropertyKind::Flags);
     property

@@ -25,9 +25,9 @@ use crate::types;
 const FIELDS: &str = "fields";
 /// The kind of name that a class has in a filter.
 const KIND: &str = "class";
-/// How much of a file is looked at to tell whether it is XML of objects.
+/// How many bytes of a file are examined to tell whether it is object XML.
 const LOOK: usize = 4096;
-/// The most characters of a value that are shown to people.
+/// The maximum number of characters of a value in text output.
 const MAX_SHOWN: usize = 200;
 
 pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
@@ -137,7 +137,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The line of an object, if it is one of those that are looked for.
+    /// The output line of an object, if it matches the filter.
     fn matched(&self, input: &Input<'_>, length: u64, tree: &Tree<'_>) -> Option<String> {
         let fields = tree.roots().find(|node| node.name() == FIELDS)?;
         let class = fields.child("$class").and_then(|tag| match tag.value() {
@@ -146,7 +146,7 @@ impl Search<'_> {
         });
         let class = class.unwrap_or_default();
         let name = class.replacen(' ', ".", 1);
-        // No packet brought it.
+        // The object is not from a packet.
         let subject = Subject {
             name: &name,
             family: "ki",
@@ -231,8 +231,8 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
     text.starts_with(b"<") && head.windows(ROOT.len()).any(|part| part == ROOT)
 }
 
-/// A filter in which `class Name`, as classes are called, is the one word that filters have for
-/// what something is.
+/// The filter with each `class Name`, as classes are called, as the single word `class.Name`, which
+/// filters treat as a message name.
 fn with_classes(filter: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '$' | '.' | ':');
     let mut out = String::with_capacity(filter.len());

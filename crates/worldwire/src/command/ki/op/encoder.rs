@@ -104,9 +104,9 @@ impl<'e> Encoder<'e> {
         }
     }
 
-    /// What a file in a directory is: as it may be anything, only objects as `decode` writes them
-    /// are encoded, XML of other origin only if the command line says how. `name` is what the
-    /// object is called.
+    /// Determines what a file in a directory is. It may be anything, so only objects in the format
+    /// of `decode` are encoded, and other XML only if the command line says how. `name` is the
+    /// object's name.
     ///
     /// # Errors
     /// Those of [`Self::named`].

@@ -48,7 +48,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             show::test(&archives, &chosen, *json, *refuse_overlaps, reading, common)
         }
         KiWad::Extract(arguments) => {
-            // Anybody who means standard output gets a directory of this name.
+            // A user who means standard output would get a directory of this name.
             if arguments.folder == Path::new("-") {
                 let help = "`ki wad cat` writes to standard output, and ./- is a directory";
                 return Err(Failure::Run(format!("-C: - is not a directory; {help}")));
@@ -173,10 +173,10 @@ fn classes(lists: &[PathBuf], common: &Common) -> Result<Option<std::sync::Arc<C
     if lists.is_empty() { Ok(None) } else { types::load(lists, common).map(Some) }
 }
 
-/// The bounds of reading tables.
+/// The limits for reading tables.
 static LIMITS: Limits = Limits::DEFAULT;
 
-/// The bounds of reading files.
+/// The limits for reading files.
 fn limits(reading: &KiWadReading) -> Limits {
     Limits { inflated_bytes: reading.max_inflated, archive_bytes: reading.max_total, ..LIMITS }
 }
@@ -207,7 +207,7 @@ pub(super) fn explained(error: Error) -> String {
     }
 }
 
-/// The entries of each archive that were asked for, all when there is no pattern.
+/// The requested entries of each archive; all of them if there is no pattern.
 fn chosen<'a, 'd>(
     archives: &'a [Wad<'d>],
     patterns: &[String],
@@ -231,7 +231,7 @@ fn chosen<'a, 'd>(
     Ok(chosen)
 }
 
-/// Refuses files that are too much together, before any of them is read.
+/// Refuses files whose total size is too large, before any of them is read.
 pub(super) fn check_total<'e, 'd: 'e>(
     path: &Path,
     archive: &'e Archive<'d>,

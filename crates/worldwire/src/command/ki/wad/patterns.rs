@@ -9,7 +9,7 @@ use crate::command::ki::found::has_ending;
 use crate::command::ki::inside::meant;
 use crate::output::{Failure, complain, printable};
 
-/// The most patterns that are explained: each takes looks at all names.
+/// The maximum number of patterns to explain: each explanation examines all names.
 const MAX_EXPLAINED: usize = 100;
 
 /// Patterns that must each match something. globset compiles all of them into one automaton, so
@@ -50,8 +50,8 @@ impl<'p> Patterns<'p> {
         self.names.contains(name) || self.set.is_match(name)
     }
 
-    /// What has a name that some pattern matches. A pattern that matches no name at all is an
-    /// error: it was meant to do something.
+    /// The items whose names match some pattern. A pattern that matches no name at all is an error:
+    /// it was meant to do something.
     pub(super) fn choose<T>(
         &self,
         all: impl Iterator<Item = T> + Clone,

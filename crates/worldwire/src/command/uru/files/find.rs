@@ -9,7 +9,7 @@ use worldwire_core::path::{PathRules, SafePath};
 use crate::cli::Common;
 use crate::output::{Failure, shown, unfinished};
 
-/// A file of a client.
+/// A client's file.
 #[derive(Clone, Debug)]
 pub(super) struct ClientFile {
     pub(super) path: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct ClientFile {
     pub(super) client_name: String,
 }
 
-/// The depth at which a folder is not a client's any more.
+/// The maximum depth of folders; a client's are never deeper.
 const DEEPEST: usize = 16;
 /// The maximum number of files. The game has some ten thousand.
 const MAX_FILES: usize = 200_000;
@@ -38,7 +38,7 @@ pub(super) fn files_of(
     while let Some((next, below, depth)) = folders.pop() {
         let failed = |error| Failure::io(&next, &error);
         if !read.insert(fs::canonicalize(&next).map_err(failed)?) {
-            common.note(&shown(&next), "skipped: a link to a folder that was read already");
+            common.note(&shown(&next), "skipped: a link to a folder that has already been read");
             continue;
         }
         if depth > DEEPEST {
@@ -47,9 +47,9 @@ pub(super) fn files_of(
         for entry in fs::read_dir(&next).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().unwrap_or_default();
-            // What a link leads to. A broken one leads nowhere.
+            // The target of a link. A dangling link has none.
             let Ok(metadata) = fs::metadata(&path) else {
-                common.note(&shown(&path), "skipped: a link that leads nowhere");
+                common.note(&shown(&path), "skipped: a dangling link");
                 continue;
             };
             let name = match (unfinished(name, metadata.is_dir()), name.to_str()) {
@@ -76,13 +76,13 @@ pub(super) fn files_of(
         }
     }
     if files.is_empty() {
-        return Err(Failure::Run(format!("{}: contains no files of a client", shown(folder))));
+        return Err(Failure::Run(format!("{}: contains no client files", shown(folder))));
     }
     Ok(files)
 }
 
-/// The names of sounds in a page, in lower case. Pages hold strings with all bits inverted, and as
-/// they are in old versions.
+/// The names of sounds in a page, in lower case. Pages hold strings with all bits inverted or, in
+/// old versions, unchanged.
 pub(super) fn sounds_in(page: &[u8]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for mask in [0xff, 0] {
