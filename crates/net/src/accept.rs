@@ -102,7 +102,7 @@ impl Counts {
         accepted
         /// Connections refused because too many were open.
         refused
-        /// Connections that ended because the peer broke a rule.
+        /// Connections that ended because the peer violated the protocol.
         faults
         /// Connections that ended because of a worldwire defect.
         panics
@@ -199,10 +199,10 @@ impl<T: Send + 'static> OpenConnections<T> {
             tracing::warn!(count, "connections refused");
         }
         if let Some(count) = self.journal.faults.due() {
-            tracing::warn!(count, "connections closed because peers broke rules");
+            tracing::warn!(count, "connections closed because peers violated the protocol");
         }
         if let Some(count) = self.journal.stalled.due() {
-            tracing::info!(count, "connections closed because peers read nothing");
+            tracing::info!(count, "connections closed because peers stopped reading");
         }
     }
 
@@ -228,21 +228,21 @@ impl Journal {
                 counts.faults.fetch_add(1, Ordering::Relaxed);
                 if let Some(count) = self.faults.count() {
                     tracing::warn!(
-                        %address, state, %error, count, "connection closed: a rule was broken"
+                        %address, state, %error, count, "connection closed: the peer violated the protocol"
                     );
                 }
             }
             End::Stalled => {
                 counts.stalled.fetch_add(1, Ordering::Relaxed);
                 if let Some(count) = self.stalled.count() {
-                    tracing::info!(%address, count, "connection closed: the peer reads nothing");
+                    tracing::info!(%address, count, "connection closed: the peer stopped reading");
                 }
             }
             End::Panicked(text) => {
                 counts.panics.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(%address, text, "connection closed: a defect of worldwire");
+                tracing::error!(%address, text, "connection closed: a defect in worldwire");
             }
-            end => tracing::debug!(%address, %end, "connection over"),
+            end => tracing::debug!(%address, %end, "connection ended"),
         }
     }
 }

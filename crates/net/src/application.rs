@@ -67,7 +67,7 @@ pub trait Application<C: Connection + 'static>: Send {
         String::new()
     }
 
-    /// The connection is over. Always the last call, made exactly once, even after a panic.
+    /// The connection has ended. Always the last call, made exactly once, even after a panic.
     fn ended(&mut self, end: &End) -> impl Future<Output = ()> + Send {
         let _ = end;
         ready(())
@@ -82,9 +82,9 @@ pub enum End {
     Closed(CloseReason),
     /// The network failed, without the peer hanging up. The peer may reconnect.
     Lost,
-    /// The peer broke a rule.
+    /// The peer violated the protocol.
     Fault {
-        /// The broken rule, and the position.
+        /// The violated rule, and the position.
         error: Box<Error>,
         /// The result of [`Application::state`].
         state: String,
@@ -108,10 +108,10 @@ impl fmt::Display for End {
             Self::Lost => f.write_str("lost"),
             Self::Fault { error, .. } => error.fmt(f),
             Self::Application => f.write_str("closed by the application"),
-            Self::Stopped => f.write_str("closed because the server stops"),
-            Self::Cut => f.write_str("cut because the server stops"),
-            Self::Stalled => f.write_str("the peer reads nothing"),
-            Self::Panicked(text) => write!(f, "a defect of worldwire: {text}"),
+            Self::Stopped => f.write_str("closed because the server is stopping"),
+            Self::Cut => f.write_str("cut because the server is stopping"),
+            Self::Stalled => f.write_str("the peer stopped reading"),
+            Self::Panicked(text) => write!(f, "a defect in worldwire: {text}"),
         }
     }
 }

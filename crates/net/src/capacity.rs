@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Capacity {
     /// In total. Default 10,000.
     pub total: usize,
-    /// From one address; all of an IPv6 network of 64 bits counts as one. Default 32.
+    /// From one address; a whole IPv6 /64 network counts as one. Default 32.
     pub per_address: usize,
 }
 
@@ -134,7 +134,8 @@ impl Drop for Permit {
     }
 }
 
-/// The address that counts. A household has a whole IPv6 network of 64 bits, so that is one address.
+/// The address to count: an IPv6 address counts as its whole /64 network, because a household has
+/// one.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

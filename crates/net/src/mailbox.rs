@@ -52,7 +52,7 @@ impl<N> Clone for Handle<N> {
 
 impl<N> Handle<N> {
     /// Puts a notice into the mailbox, without waiting. Returns false if it is lost, because the
-    /// mailbox is full or the connection is over.
+    /// mailbox is full or the connection has ended.
     pub fn tell(&self, notice: N) -> bool {
         match self.sender.try_send(notice) {
             Ok(()) => !self.overflowed.load(Ordering::Acquire),
@@ -64,7 +64,7 @@ impl<N> Handle<N> {
         }
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()

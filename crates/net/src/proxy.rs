@@ -184,7 +184,8 @@ mod tests {
         for (bytes, source) in vectors {
             assert_eq!(complete(&bytes).as_deref(), Some(source));
             for end in 0..bytes.len() {
-                // Never asks for more than there is: a listener would read the client's bytes.
+                // Never asks for more than the header: otherwise a listener would consume the
+                // client's bytes.
                 match parse(&bytes[..end]) {
                     Ok(Header::Needs(count)) => assert!(count > 0 && end + count <= bytes.len()),
                     other => panic!("{end}: {other:?}"),

@@ -56,8 +56,8 @@ impl Listener {
     }
 
     /// Sets the addresses of proxies. They must begin each connection with a header of the
-    /// [PROXY protocol](crate::proxy); its client's address then counts instead of the proxy's.
-    /// Other peers cannot send one.
+    /// [PROXY protocol](crate::proxy); the client's address is then used instead of the proxy's.
+    /// Headers from other peers are not accepted.
     #[must_use]
     pub fn trusting(mut self, proxies: &[IpAddr]) -> Self {
         self.trusted_proxies = proxies.iter().map(IpAddr::to_canonical).collect();
@@ -194,7 +194,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Connects to a server, trying each of its addresses for at most `patience`.
 ///
 /// # Errors
-/// The error of the last address, `TimedOut` among others; `NotFound` if there is no address.
+/// The error of the last address, such as `TimedOut`; `NotFound` if there is no address.
 pub async fn dial(address: impl ToSocketAddrs, patience: Duration) -> io::Result<TcpStream> {
     let mut last = io::ErrorKind::NotFound.into();
     for address in lookup_host(address).await? {

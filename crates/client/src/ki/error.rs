@@ -62,8 +62,8 @@ pub enum ClientError {
     /// The server disconnected the client.
     #[error("disconnected by the server: {0}")]
     ThrownOut(String),
-    /// The connection is over.
-    #[error("{request}: the connection is over: {end}")]
+    /// The connection has ended.
+    #[error("{request}: the connection has ended: {end}")]
     Closed {
         /// The request's message.
         request: &'static str,

@@ -64,7 +64,7 @@ pub enum ConnectError {
     #[error("cannot connect: {}", worldwire_net::reason(.0))]
     Io(#[from] io::Error),
     /// The operating system has no random numbers.
-    #[error("no random numbers: {0}")]
+    #[error("cannot get random numbers: {0}")]
     Random(getrandom::Error),
     /// The server did not answer the hello, or did not admit the client.
     #[error(
@@ -112,7 +112,7 @@ impl Client {
                 Err(ConnectError::NoAnswer(NO_ANSWER)) if start.elapsed() < config.setup_time => {}
                 entered => return entered,
             }
-            // The next attempt loses other datagrams.
+            // The next attempt loses different datagrams.
             if let Some(conditions) = &mut config.conditions {
                 conditions.seed = conditions.seed.wrapping_add(1 << 32);
             }

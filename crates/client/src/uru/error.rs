@@ -50,8 +50,8 @@ pub enum ClientError {
     /// The server kicked the client off.
     #[error("kicked off: {0}")]
     KickedOff(NetError),
-    /// The connection is over.
-    #[error("{request}: the connection is over: {end}")]
+    /// The connection has ended.
+    #[error("{request}: the connection has ended: {end}")]
     Closed {
         /// The request's message.
         request: &'static str,

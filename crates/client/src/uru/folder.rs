@@ -248,7 +248,7 @@ fn keep(file: NamedTempFile, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs file IO on a thread for that; errors name the path.
+/// Runs file I/O on a thread for blocking work; errors name the path.
 async fn blocking<R: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -257,7 +257,7 @@ async fn blocking<R: Send + 'static>(
     unblocked(move || work().map_err(failed)).await
 }
 
-/// Runs file IO on a thread for that.
+/// Runs file I/O on a thread for blocking work.
 async fn unblocked<R: Send + 'static>(
     work: impl FnOnce() -> Result<R> + Send + 'static,
 ) -> Result<R> {

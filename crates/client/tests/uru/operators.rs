@@ -76,7 +76,7 @@ async fn operators_add_and_remove_ages() {
 
     let other = FixedAge { filename: "Shed".to_owned(), ..age };
     let refused = running.ask(Request::AddAge(other)).await.unwrap_err();
-    assert!(refused.ends_with("is an instance of another age than Shed"), "{refused}");
+    assert!(refused.ends_with("is an instance of an age other than Shed"), "{refused}");
     let remove = |age: &str| running.ask(Request::RemoveAge { age: age.to_owned() });
     let refused = remove("city").await.unwrap_err();
     assert!(refused.contains("is in [ages] of shard.toml"), "{refused}");

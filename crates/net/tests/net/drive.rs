@@ -149,7 +149,7 @@ async fn a_panic_ends_the_connection_and_is_reported_to_the_application() {
     let mut served = serve(1024, |_| ());
     served.say(b"panic").await;
     assert_eq!(served.end.await.unwrap(), End::Panicked("as asked".to_owned()));
-    assert_eq!(served.seen.all(), ["ended: a defect of worldwire: as asked"]);
+    assert_eq!(served.seen.all(), ["ended: a defect in worldwire: as asked"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +260,7 @@ async fn a_stop_sends_a_goodbye_and_a_cut_does_not_wait() {
     assert!(!served.end.is_finished());
     served.stop.cut();
     assert_eq!(served.end.await.unwrap(), End::Cut);
-    assert_eq!(served.seen.all(), ["ended: cut because the server stops"]);
+    assert_eq!(served.seen.all(), ["ended: cut because the server is stopping"]);
 }
 
 #[tokio::test(start_paused = true)]

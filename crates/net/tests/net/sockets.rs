@@ -107,7 +107,7 @@ async fn silent_peers_delay_no_others_and_excess_peers_are_refused() {
 
     // A panic ends one connection and frees its permit.
     stream.write_all(&frame(b"panic")).await.unwrap();
-    seen.until("ended: a defect of worldwire: as asked", 1).await;
+    seen.until("ended: a defect in worldwire: as asked", 1).await;
     while counts.open() > 3 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -141,7 +141,7 @@ async fn a_connection_that_does_not_end_is_cut() {
     assert_eq!(hear(&mut stream).await, b"go");
     stop.stop();
     timeout(PATIENCE, serving).await.unwrap().unwrap();
-    assert_eq!(seen.count("ended: cut because the server stops"), 1);
+    assert_eq!(seen.count("ended: cut because the server is stopping"), 1);
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn a_udp_peer_gets_a_connection_if_its_first_datagram_is_valid() {
     timeout(PATIENCE, serving).await.unwrap().unwrap();
     let length = timeout(PATIENCE, second.recv(&mut buffer)).await.unwrap().unwrap();
     assert_eq!(buffer[..length], frame(b"bye"));
-    assert_eq!(seen.count("ended: closed because the server stops"), 2);
+    assert_eq!(seen.count("ended: closed because the server is stopping"), 2);
 }
 
 /// Sends a message, and closes when it is echoed.
