@@ -262,7 +262,7 @@ pub fn parse<W: AsRef<str>>(
     parse_each(words).into_iter().collect()
 }
 
-/// Parses the command line of a client, and goes on after errors, at the next word that begins
+/// Parses the command line of a client, and continues after errors at the next word that begins
 /// with a hyphen.
 pub fn parse_each<W: AsRef<str>>(
     words: impl IntoIterator<Item = W>,

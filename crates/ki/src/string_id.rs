@@ -108,8 +108,8 @@ macro_rules! errors {
 }
 
 errors! {
-    LoginError(u32): "What goes wrong on a login server: the string ids of these names, in fields \
-                      called `Error` or `ErrorCode` of type `UINT`.";
+    LoginError(u32): "Errors of a login server: the string IDs of these names, in fields called \
+                      `Error` or `ErrorCode` of type `UINT`.";
     LoginErrorInt(i32): "A [`LoginError`] in a field of type `INT`.";
 }
 

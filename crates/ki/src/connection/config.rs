@@ -141,7 +141,7 @@ impl ClientConfig {
 
 /// The configuration of a relay.
 ///
-/// A relay forwards a frame as soon as all of its messages are decided about, and datagrams as
+/// A relay forwards a frame as soon as all of its messages are decided on, and datagrams as
 /// datagrams. If nothing is changed, the bytes on both sides are identical, encrypted or not,
 /// though they may be split into different writes. Session offers, accepts and keep-alives cannot
 /// be changed, because the login's secrets depend on the offer and each end keeps its own clock.

@@ -94,7 +94,7 @@ pub struct Received<'c> {
     pub range: Range<u64>,
     /// Whether it was encrypted.
     pub encrypted: bool,
-    /// The salt of the login's secrets, once a session was offered.
+    /// The salt of the login's secrets, once a session has been offered.
     pub salt: Option<Salt>,
 }
 

@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Acts as a server and offers this session at once. `session_id` comes from [`SessionIds`];
-    /// release it there when the connection is over.
+    /// release it there when the connection has ended.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, session_id: u16, now: Duration) -> Self {
         let mut connection = Self::new(Role::Server(Arc::clone(&config)), now);

@@ -68,8 +68,8 @@ pub struct Way {
 #[derive(Debug, Default)]
 struct Assembly {
     original: Vec<u8>,
-    /// The frame's body so far, once something in it was changed; for a control message, the whole
-    /// frame.
+    /// The frame's body so far, once something in it has been changed; for a control message, the
+    /// whole frame.
     changed: Option<Vec<u8>>,
 }
 

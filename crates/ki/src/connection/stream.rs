@@ -19,7 +19,7 @@ pub struct Stream {
     state: ReadState,
     /// The offsets where datagrams end, in decrypted bytes from the start of the stream.
     datagrams: VecDeque<u64>,
-    /// The fault to report once everything received was read.
+    /// The fault to report once everything received has been read.
     pub(super) break_off: Option<BreakOff>,
     /// The bytes of the piece reported last, if they were copied out of the buffer.
     pub(super) reported_copy: Vec<u8>,

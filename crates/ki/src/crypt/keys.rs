@@ -48,7 +48,7 @@ pub struct Login {
 pub enum LoginSecret {
     /// The password, hashed.
     PasswordHash(Secret),
-    /// The CK2 that the server answered to a login.
+    /// The CK2 with which the server answered a login.
     Ck2(Secret),
 }
 

@@ -191,7 +191,7 @@ impl<'d> PoiFile<'d> {
         let goals = self.goals.iter().enumerate().flat_map(move |(index, goal)| {
             let count = self.zone_names.len();
             let zone = (usize::from(goal.zone_id) >= count).then(|| {
-                format!("goal {index}: zone {} is missing, the file has {count}", goal.zone_id)
+                format!("goal {index}: zone {} is missing; the file has {count}", goal.zone_id)
             });
             let first = *seen.entry(goal.goal_id).or_insert(index);
             let again = (first != index)
@@ -353,7 +353,7 @@ mod tests {
     fn every_problem_is_reported() {
         let problems: Vec<String> = sample_file().check().collect();
         insta::assert_snapshot!(problems.join("\n"), @r#"
-        goal 1: zone 9 is missing, the file has 1
+        goal 1: zone 9 is missing; the file has 1
         goal 1 has the same ID as goal 0: 1
         goal 1: its location is not finite
         teleporters 1: no zone has the key 0x00000005

@@ -41,7 +41,7 @@ pub(crate) fn text<'b>(
     bytes: &'b [u8],
 ) -> Result<(Cow<'b, str>, bool), Box<Diagnostic>> {
     if bytes.len() > MAX_BYTES {
-        let text = format!("the file has {} bytes, the maximum is {MAX_BYTES}", bytes.len());
+        let text = format!("the file has {} bytes; the maximum is {MAX_BYTES}", bytes.len());
         return refuse(name, text, "known definitions are far smaller");
     }
     decode(name, bytes)
@@ -69,7 +69,7 @@ pub(crate) fn read<'t>(
         };
         let (name, span) = (tag.name, &tag.span);
         if span.len() > MAX_NAME {
-            let text = format!("a name of {} bytes, the maximum is {MAX_NAME}", span.len());
+            let text = format!("a name of {} bytes; the maximum is {MAX_NAME}", span.len());
             diagnostics.error(span, text, "");
             return None;
         }

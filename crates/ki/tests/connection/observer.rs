@@ -213,9 +213,9 @@ fn encrypted_streams_need_a_key() {
     }
 }
 
-/// Bytes that begin no frame, and a message that exceeds its frame, cost only themselves.
+/// Bytes that do not begin a frame, or a message that exceeds its frame, affect nothing else.
 #[test]
-fn a_broken_frame_costs_only_itself() {
+fn a_broken_frame_affects_nothing_else() {
     let good = |text: &[u8]| Frame::message(message(1, 1, text)).to_bytes().unwrap();
     let mut torn = good(b"torn");
     // The length of the message in the frame.

@@ -47,7 +47,7 @@ pub(crate) fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
     core::iter::from_fn(|| relay.poll_transmit(to)).collect::<Vec<_>>().concat()
 }
 
-/// Delivers bytes from a side and decides about every message.
+/// Delivers bytes from a side and decides on every message.
 pub(crate) fn feed(
     relay: &mut Connection,
     from: Side,

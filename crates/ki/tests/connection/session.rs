@@ -147,7 +147,7 @@ fn a_stale_session_is_refreshed_and_the_last_message_is_delivered_once() {
     // The connection continues.
     talk.wait(Duration::from_secs(3600));
     assert!(!talk.server().is_closed());
-    // Keep-alives count from the session that they name.
+    // Keep-alives count the time since the start of the session that they name.
     let next = ids.allocate().unwrap();
     talk.server().refresh(next).unwrap();
     talk.client().send(&message(5, 3, b"three")).unwrap();

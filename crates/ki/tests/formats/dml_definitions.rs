@@ -51,14 +51,14 @@ fn errors_name_what_is_invalid() {
         reported(&two(one, one)),
         ["Game.xml:4:2: error: Y and X both have order 1 (give one of them a different number)"]
     );
-    // A stray number costs a warning, not the service.
+    // A stray number causes a warning; the service still loads.
     for (mode, level) in [(Mode::Lenient, "warning"), (Mode::Strict, "error")] {
         let loaded = load("Game.xml", two("", one).as_bytes(), mode);
         assert_eq!(
             loaded.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>(),
             [format!(
-                "Game.xml:4:2: {level}: Y states order 1, but the order of tags makes it 2 and X 1 \
-                 (the order of tags is used; number all messages or none)"
+                "Game.xml:4:2: {level}: Y states order 1, but the order of tags gives it 2, and \
+                 gives 1 to X (the order of tags is used; number all messages or none)"
             )]
         );
         let orders = loaded.protocol.map(|protocol| {

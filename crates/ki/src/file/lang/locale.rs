@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::LangFile;
 
-/// Longer codes are not looked up, in bytes: file names have at most 255, known keys a quarter of
-/// that.
+/// The maximum length in bytes of a code to look up: file names have at most 255, known keys a
+/// quarter of that.
 const MAX_CODE: usize = 1024;
 
 /// The texts of many files, by code.

@@ -91,9 +91,9 @@ impl<'d> LangFile<'d> {
 
     /// Decodes a file for tools, with warnings instead of errors where possible: a missing or
     /// big-endian byte order mark, half a unit at the end, a last line without its end, an
-    /// incomplete entry (it is skipped), an unusual spelling of the number, unpaired surrogates. An
-    /// empty file has no entries, nor has one of only zeros, which archives have for files that are
-    /// not downloaded yet.
+    /// incomplete entry (it is skipped), an unusual spelling of the number, unpaired surrogates.
+    /// Neither an empty file nor a file of zeros has entries. Files of zeros are what archives
+    /// contain in place of files that are not downloaded yet.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok((Self::default(), vec!["is empty; not downloaded yet?".to_owned()]));
@@ -188,8 +188,9 @@ impl<'d> LangFile<'d> {
     pub fn check(&self, stem: Option<&str>) -> impl Iterator<Item = String> {
         let name = self.name.to_text();
         let unlike = stem.filter(|stem| *stem != name);
-        let unlike =
-            unlike.map(|stem| format!("is called {} inside, {stem:?} outside", shortened(&name)));
+        let unlike = unlike.map(|stem| {
+            format!("calls itself {}, but its file name is {stem:?}", shortened(&name))
+        });
         let number = (self.number != 1).then(|| format!("has the number {}, not 1", self.number));
         let mut seen = HashSet::new();
         let again = self.entries.iter().filter(move |entry| !seen.insert(entry.key.as_bytes()));
@@ -553,7 +554,7 @@ mod tests {
         let file = LangFile::strict(&bytes, &Limits::DEFAULT).unwrap();
         let reported: Vec<String> = file.check(Some("M")).collect();
         insta::assert_snapshot!(reported.join("\n"), @r#"
-        is called "N" inside, "M" outside
+        calls itself "N", but its file name is "M"
         has the number 2, not 1
         the key "k" is repeated; the last one is used
         "#);

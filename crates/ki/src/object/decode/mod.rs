@@ -268,7 +268,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if self.options.core.is_some() { 6 } else { 4 }
     }
 
-    /// Notes if an object's class is unrelated to that of its property.
+    /// Adds a note if an object's class is unrelated to that of its property.
     #[cold]
     fn check_base<T>(&mut self, reader: &Reader<'_, T>, wanted: u32, class: &Class) {
         let Some(wanted) = self.classes.get(wanted) else { return };

@@ -58,7 +58,7 @@ mod tests {
             10_903_862_769_591_682_850,
             191_965_934_121_493_239,
             9_007_199_254_740_993,
-            // Whether these two were rounded, nobody can tell.
+            // Nobody can tell whether these two were rounded.
             9_007_199_254_740_994,
             18_014_398_509_481_982,
             9_007_199_254_740_992,

@@ -91,7 +91,7 @@ impl TypeLists {
             if let Some(old) = old.filter(|_| notes.len() < MAX_NOTES) {
                 let old = shown(&old);
                 let text =
-                    format!("hash {} is also that of {old}; the later class is used", class.hash);
+                    format!("hash {} is already used by {old}; the later class wins", class.hash);
                 notes.push(ClassNote { list, class: Arc::clone(&class.name), text });
             }
             class
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(&*classes.by_hash(6).unwrap().name, "class X");
         assert_eq!(&*classes.find("Y").unwrap().name, "class Y");
         let reported = classes.notes().last().unwrap().to_string();
-        assert_eq!(reported, "b: class X: hash 6 is also that of class Y; the later class is used");
+        assert_eq!(reported, "b: class X: hash 6 is already used by class Y; the later class wins");
         let content = ContentHash([0; 32]);
         let again = Classes::from_cache(&classes.to_cache(content), content).unwrap();
         assert_eq!(&*again.by_hash(6).unwrap().name, "class X");
