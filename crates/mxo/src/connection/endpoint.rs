@@ -38,7 +38,7 @@ enum Phase {
         number: u64,
         again_at: Option<Duration>,
     },
-    /// The connection is over, and packets are not tracked any more.
+    /// The connection has ended, and packets are not tracked any more.
     Over,
 }
 

@@ -19,7 +19,7 @@ pub enum News {
     /// or lost; a lost one can be [late](Self::Late) afterwards.
     Delivered(PacketNumber),
     /// An object packet counts as lost: later packets were acknowledged, an acknowledgement took
-    /// too long, the sequence was reset, or the connection is over.
+    /// too long, the sequence was reset, or the connection has ended.
     Lost(PacketNumber),
     /// The acknowledgement of a packet reported as lost arrived. It is unknown when the packet
     /// itself arrived, before or after later ones. Reported at most once per packet, and not after

@@ -377,7 +377,7 @@ fn guessed<'o>(
 struct Fit {
     /// Where each value ends.
     ends: Vec<u16>,
-    /// How many positions and orientations are ones that a game could use; `None` if one is not.
+    /// The number of plausible positions and orientations; `None` if any is implausible.
     plausible: Option<usize>,
 }
 

@@ -109,7 +109,7 @@ impl Movement {
         let timed = own && from == Side::Server && self.position.is_some();
         if timed != self.time.is_some() {
             let wanted = if timed {
-                "a time after a position, from a server, for the own view"
+                "a time after a position, from a server, for the client's own view"
             } else {
                 "no time"
             };

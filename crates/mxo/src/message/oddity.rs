@@ -6,7 +6,8 @@ use super::create::NORMAL;
 use super::operation::Operation;
 use super::section::Section;
 
-/// Something unusual, which is kept and written again. No peer, or only some, were seen to send it.
+/// Something unusual, which is kept and written again. No peer, or only some peers, have been seen
+/// to send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Oddity {

@@ -27,7 +27,7 @@ pub struct Section<'d> {
 }
 
 impl<'d> Section<'d> {
-    /// Reads a section, and reports it to the trace. The reader then is after the section.
+    /// Reads a section, and reports it to the trace. This leaves the reader after the section.
     ///
     /// # Errors
     /// [`Fault::of`] identifies the broken rule; [`Fault::Truncated`] is an incomplete error. The
@@ -224,7 +224,8 @@ impl<'w, 'o> SectionWriter<'w, 'o> {
     /// Writes an operation. The caller chooses the order: deletes, creates, updates.
     ///
     /// # Errors
-    /// A value error for values that cannot be written; a part of the operation may have been.
+    /// A value error for values that cannot be written; part of the operation may have been written
+    /// already.
     pub fn operation(&mut self, operation: &Operation<'_>) -> Result<()> {
         operation.encode(self.objects, self.from, self.writer)
     }

@@ -136,7 +136,7 @@ impl Client {
             return;
         }
         let is_own = self.own == Some(object);
-        // The own character always fits.
+        // The client's own character always fits.
         if self.views.len() >= config.views && !is_own {
             self.left_out += 1;
             return;
@@ -211,13 +211,13 @@ impl Client {
         if self.reaches(object, world, config.enter) {
             self.request_view(object, world, config);
         }
-        // A character that is waiting for the own view can have it now.
+        // A character that is waiting for the client's own view can have it now.
         if let Some(own) = self.own {
             self.request_view(own, world, config);
         }
     }
 
-    /// Whether an object exists and is this close, or is the own character.
+    /// Whether an object exists and is this close, or is the client's own character.
     pub(super) fn reaches(&self, object: u32, world: &World, radius: f64) -> bool {
         if !world.objects.get(object as usize).is_some_and(|object| object.alive) {
             return false;

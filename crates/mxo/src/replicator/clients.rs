@@ -206,7 +206,7 @@ impl Replicator {
     }
 }
 
-/// The own view: the only one that a client may write to.
+/// A client's own view: the only one that it may write to.
 struct OwnView(Option<Viewed>);
 
 impl Views for OwnView {

@@ -98,7 +98,7 @@ impl Composer<'_> {
         reorder(&mut client.deletes, views, |view| needs_delete(view, self.config), key);
     }
 
-    /// The square of the distance to a view's object; the own character is nearest.
+    /// The square of the distance to a view's object; the client's own character is nearest.
     fn far(&self, view: &View, viewpoint: Option<Point>) -> f64 {
         match (viewpoint, self.world.positions.get(view.object as usize)) {
             _ if view.audience == Audience::Own => 0.0,

@@ -161,7 +161,7 @@ pub(super) struct Ids {
 
 impl Default for Ids {
     fn default() -> Self {
-        // 0, 1 and the own view are never assigned.
+        // 0, 1 and the client's own view are never assigned.
         Self { taken: vec![0b111], least: FIRST_VIEW.into(), last_seq: Vec::new(), seq: 0 }
     }
 }

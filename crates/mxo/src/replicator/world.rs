@@ -192,7 +192,8 @@ impl World {
                 old.position.map(bits_of) == object.movement.position.map(bits_of)
                     && old.time == object.movement.time,
             );
-        // The own client must be sent fields that it set itself and that are now overridden.
+        // A client must be sent the fields of its character that it set itself and that are now
+        // overridden.
         let news = told & (!unchanged | (was_muted & !object.muted));
         if news == 0 {
             return;

@@ -228,8 +228,8 @@ impl Class {
         self.grouped(Group::Npc, properties)
     }
 
-    /// The class with the updates of a player's character, for the own view and for those of
-    /// others.
+    /// The class with the updates of a player's character, for the player's own view and for the
+    /// views of others.
     #[must_use]
     pub fn updated_as_player<'a>(
         self,

@@ -198,7 +198,7 @@ impl Tables {
                 continue;
             }
             if !seen.insert(number) {
-                problems.error(span, format!("goobj {number} has a class already"));
+                problems.error(span, format!("goobj {number} already has a class"));
                 continue;
             }
             if let Some(before) = self.reading(name, |tables| tables.set_class(number, &class)) {
@@ -300,7 +300,7 @@ fn whole_class(number: u32, rows: &mut [Row<'_>], problems: &mut Problems<'_>) -
             return None;
         }
         if !names.insert(&*row.name) {
-            let message = format!("class {number} has a property {} already", row.name);
+            let message = format!("class {number} already has a property {}", row.name);
             problems.error(row.span.clone(), message);
             return None;
         }

@@ -140,7 +140,7 @@ impl<'t> DumpReader<'_, 't> {
             return self.wrong(name, "at most 1024 properties");
         }
         if !block.names.insert(name) {
-            return self.wrong(name, "a property that the class does not have already");
+            return self.wrong(name, "a property that the class does not have yet");
         }
         block.properties.push((name, kind));
     }
@@ -170,7 +170,7 @@ impl<'t> DumpReader<'_, 't> {
         }
         match self.read.get(&number) {
             Some(before) if !block.properties.is_empty() && *before != block.properties => {
-                let message = format!("class {number} has other properties above");
+                let message = format!("class {number} is defined with different properties above");
                 return self.problems.error(block.span, message);
             }
             _ if block.properties.is_empty() => {}
@@ -195,7 +195,7 @@ impl<'t> DumpReader<'_, 't> {
         let read = Class::new(name, block.properties.iter().copied());
         let Some(before) = self.tables.class(name) else { return read };
         if !known::layout(before).eq(known::layout(&read)) {
-            let message = format!("class {name} existed with other properties");
+            let message = format!("class {name} was already defined with different properties");
             self.problems.warning(block.span.clone(), message);
             return read;
         }

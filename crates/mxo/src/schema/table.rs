@@ -265,7 +265,7 @@ impl<'t> TableReader<'_, 't> {
                 } else if !source.is_empty() && !is_label(source) {
                     self.wrong(source, "a source of one line");
                 } else if !self.named.insert(name) {
-                    self.wrong(name, "a class that the file does not have already");
+                    self.wrong(name, "a class that the file has not defined yet");
                 } else {
                     self.open = Open::Class(OpenClass {
                         name,
@@ -306,7 +306,7 @@ impl<'t> TableReader<'_, 't> {
             return self.wrong(name, "the name of a goobj");
         }
         if !self.goobjs.insert(goid) {
-            return self.wrong(number, "a goobj that the file does not have already");
+            return self.wrong(number, "a goobj that the file has not defined yet");
         }
         if class == "-" {
             self.tables.goobj_mut(goid).source = None;
@@ -416,7 +416,7 @@ impl<'t> OpenClass<'t> {
             _ => PropertyType::parse(rest).ok_or((rest, "a type such as uint8 or raw4"))?,
         };
         if !self.names.insert(name) {
-            return Err((name, "a property that the order does not have already"));
+            return Err((name, "a property that the order does not have yet"));
         }
         list.push((name, kind));
         Ok(())

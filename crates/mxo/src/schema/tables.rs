@@ -81,7 +81,7 @@ impl Tables {
         let from = core::mem::replace(&mut goobj.file, file.clone());
         let before = before.filter(|before| **before != *class)?;
         let from = from.other_than(&file)?;
-        Some(format!("goobj {goid} had the class {before} of {from}; this one is used"))
+        Some(format!("goobj {goid} has class {before} in {from}; this class is used"))
     }
 
     /// A message if another file defines a class to be added differently.
@@ -90,7 +90,7 @@ impl Tables {
         let is_other = (before.create(), before.updates()) != (class.create(), class.updates());
         let from = before.file.other_than(&self.file).filter(|_| is_other)?;
         let name = class.name();
-        Some(format!("class {name} had other properties in {from}; this one is used"))
+        Some(format!("class {name} has different properties in {from}; this definition is used"))
     }
 
     /// A class by name.

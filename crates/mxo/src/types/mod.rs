@@ -50,7 +50,7 @@ macro_rules! property_types {
             /// All types with their own name.
             pub const NAMED: [Self; [$($size),*].len()] = [$(Self::$kind),*];
 
-            /// The size of a value in bytes: 1 to 255. In updates of the own view, text is
+            /// The size of a value in bytes: 1 to 255. In updates of a client's own view, text is
             /// length-prefixed instead.
             #[must_use]
             pub const fn size(self) -> u8 {

@@ -187,7 +187,7 @@ fn the_world_can_be_shown() {
     let own = Create::dynamic(12, class, 0x2f, 2).with(properties);
     let list = vec![Operation::Create(own), create(&replica, 3, 0x834)];
     apply(&mut replica, list).unwrap();
-    // The own name, length-prefixed, and a position.
+    // The character's own name, length-prefixed, and a position.
     let bytes = [
         3, 2, 0, 3, 8, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0x80, 0xbf, 1, 0, 0, 0, 0x20, 3, b'N',
         b'e', b'o', 0, 0,

@@ -29,13 +29,13 @@ fn every_problem_of_a_table_is_listed() {
     mine.txt:2:3: error: wanted class or goobj, found "stray"
     mine.txt:4:3: error: wanted create: or an update order before properties, found "Position LTVector3d"
     mine.txt:6:14: error: wanted a type such as uint8 or raw4, found "LTVector4"
-    mine.txt:8:5: error: wanted a property that the order does not have already, found "Position"
+    mine.txt:8:5: error: wanted a property that the order does not have yet, found "Position"
     mine.txt:9:10: error: wanted a type after the name, found nothing
     mine.txt:10:5: error: wanted the name of a property, found "St*te"
     mine.txt:12:5: error: wanted a property of the create order, or a type after the name, found "State"
     mine.txt:14:3: error: wanted one update order, or one of own: and one of other:, found "update npc:"
     mine.txt:16:3: error: wanted create:, or update plain:, npc:, own: or other:, found "update later:"
-    mine.txt:17:7: error: wanted a class that the file does not have already, found "a"
+    mine.txt:17:7: error: wanted a class that the file has not defined yet, found "a"
     mine.txt:18:6: error: wanted the name of a class, found nothing
     mine.txt:19:1: error: wanted class or goobj, found "object"
     mine.txt:20:7: error: wanted the number of a goobj, 0 to 65535, found "70000"
@@ -133,7 +133,7 @@ fn names_and_maps_are_read() {
     insta::assert_snapshot!(lines(&problems), @r#"
     map.txt:4:5: error: there is no class "nowhere" (read the table of classes first)
     map.txt:5:1: error: wanted a goobj, 0 to 65535, found "70000"
-    map.txt:6:1: error: goobj 500 has a class already
+    map.txt:6:1: error: goobj 500 already has a class
     map.txt:7:1: error: wanted goid,class_id, found "501"
     "#);
     let objects = tables.compile();
@@ -191,9 +191,9 @@ fn the_community_dump_is_read() {
     bad.txt:5:8: error: wanted the number of a class, found "five"
     bad.txt:7:5: warning: wanted 1 as the size of uint8, found 2: read as bytes
     bad.txt:6:1: error: no class for the goobj (a line such as #USING 364, Binary-Present: YES)
-    bad.txt:11:3: error: wanted a property that the class does not have already, found "A"
-    bad.txt:12:1: warning: class 364 existed with other properties
-    bad.txt:15:1: error: class 364 has other properties above
+    bad.txt:11:3: error: wanted a property that the class does not have yet, found "A"
+    bad.txt:12:1: warning: class 364 was already defined with different properties
+    bad.txt:15:1: error: class 364 is defined with different properties above
     bad.txt:18:1: warning: class 77 has no properties here: left out
     "##);
 }
@@ -237,7 +237,7 @@ fn json_is_read() {
 fn a_file_defines_a_goobj_once() {
     let mut tables = Tables::built_in();
     let text = "worldwire-mxo-objects 1\ngoobj 7 door364 Seven\ngoobj 7 vendor Seven again\n";
-    insta::assert_snapshot!(lines(&tables.read("twice.objects", text)), @r#"twice.objects:3:7: error: wanted a goobj that the file does not have already, found "7""#);
+    insta::assert_snapshot!(lines(&tables.read("twice.objects", text)), @r#"twice.objects:3:7: error: wanted a goobj that the file has not defined yet, found "7""#);
     let (_, goobj) = tables.goobjs().find(|(goid, _)| *goid == 7).unwrap();
     assert_eq!(goobj.class.as_deref(), Some("door364"));
 }
@@ -310,13 +310,13 @@ fn contradictions_between_files_are_reported() {
     ];
     insta::assert_snapshot!(lines(&said.concat()), @r"
     c.csv:1:1: warning: class 9000 had other properties in b.csv; this one is used
-    c.map:1:1: warning: goobj 414 had the class 9000 of a.map; this one is used
-    d.txt:2:7: warning: class 9001 had other properties in a.csv; this one is used
-    d.txt:4:9: warning: goobj 7 had the class 9000 of b.map; this one is used
+    c.map:1:1: warning: goobj 414 has class 9000 in a.map; this class is used
+    d.txt:2:7: warning: class 9001 has different properties in a.csv; this definition is used
+    d.txt:4:9: warning: goobj 7 has class 9000 in b.map; this class is used
     e.json:1:13: warning: class 9000 had other properties in c.csv; this one is used
-    e.json:1:40: warning: goobj 7 had the class 9001 of d.txt; this one is used
-    f.txt:1:1: warning: class 9001 existed with other properties
-    f.txt:1:1: warning: goobj 7 had the class 9000 of e.json; this one is used
+    e.json:1:40: warning: goobj 7 has class 9001 in d.txt; this class is used
+    f.txt:1:1: warning: class 9001 was already defined with different properties
+    f.txt:1:1: warning: goobj 7 has class 9000 in e.json; this class is used
     ");
 }
 

@@ -144,7 +144,7 @@ fn properties(record: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     for (child, wanted) in record.children().zip(wanted) {
         same("name", Some(child.name()), wanted.get("name").and_then(Json::as_str))?;
         let bytes = hex(wanted, "hex")?;
-        // Text in the own view is length-prefixed.
+        // Text in a client's own view is length-prefixed.
         let raw = child.raw();
         same("bytes", raw.get(raw.len() - bytes.len()..), Some(&bytes[..]))?;
         match wanted.get("value") {

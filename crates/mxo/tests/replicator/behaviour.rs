@@ -380,7 +380,7 @@ fn the_own_character_is_view_2_and_has_its_own_order() {
     desk.server.set_value(neo, "RealLastName", &Value::Text("Neo".into())).unwrap();
     desk.server.set_value(neo, "Level", &Value::Unsigned(50)).unwrap();
     let (_, own) = desk.flush();
-    // Text is length-prefixed: the name is 5, the level 15 in the own order.
+    // Text is length-prefixed: the name is 5, the level 15 in the order of the client's own view.
     assert_eq!(own, [3, 2, 0, 2, 0xa0, 3, b'N', b'e', b'o', 0x80, 2, 50, 0, 0]);
     desk.receive(&own);
     let mut section = Vec::new();

@@ -407,7 +407,7 @@ impl Sim {
                 let seen = peer.replica.view(view.id).unwrap();
                 assert_eq!((seen.goid(), seen.spawn_seq()), (*goid, view.spawn_seq));
                 let is_own = peer.own == Some(id);
-                assert_eq!(view.id == 2, is_own, "view 2 is not the own character");
+                assert_eq!(view.id == 2, is_own, "view 2 is not the client's own character");
                 self.compare_values(id, *goid, seen, is_own);
             }
             let eye = peer.own.and_then(|own| self.objects.iter().find(|one| one.0 == own));
