@@ -52,7 +52,7 @@ pub enum Finding {
         names: Vec<Box<str>>,
     },
     /// Client messages are on the build's integrity list, but have no counter and checksum: the list
-    /// is probably of another patch.
+    /// is probably for another patch.
     WrongList {
         /// Their names.
         names: Vec<Box<str>>,

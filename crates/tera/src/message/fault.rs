@@ -6,7 +6,7 @@ use crate::named::named;
 use crate::types::Scalar;
 
 /// The name of the limit for [`Fault::TooManyElements`].
-const READINGS: &str = "bytes read of a message, shared ones each time";
+const READINGS: &str = "bytes read from a message, counting shared bytes each time";
 
 /// What a link that makes a list endless should have been.
 const ANOTHER_ELEMENT: &str = "a link to another element of the list";

@@ -273,14 +273,14 @@ walked_classes! {
         aborted "aborted": Bool8,
     }
 
-    /// Forbids a player to link, or lifts that; from customer service.
+    /// Forbids a player to link, or lifts the ban; from customer service.
     0x02cf CcrBanLinkingMsg<'a> "plCCRBanLinkingMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// True to forbid.
         ban "ban": Bool8,
     }
 
-    /// Silences a player, or lifts that; from customer service.
+    /// Silences a player, or lets the player speak again; from customer service.
     0x02d0 CcrSilencePlayerMsg<'a> "plCCRSilencePlayerMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// True to silence.

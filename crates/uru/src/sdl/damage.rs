@@ -30,8 +30,8 @@ pub(super) fn explain(error: Error, shape: Shape<'_>, record: &[u8]) -> Error {
     let Some(missing) = missing(shape, record) else { return error };
     let (records, are) = if missing == 1 { ("record", "is") } else { ("records", "are") };
     error.hint(format!(
-        "{missing} {records} of nested elements {are} missing, as dirtsand writes it: what is left \
-         cannot be assigned"
+        "{missing} {records} of nested elements {are} missing, as in blobs that dirtsand \
+         damaged: the remaining ones cannot be assigned to elements"
     ))
 }
 

@@ -435,9 +435,9 @@ fn texts_objects_and_booleans() {
         about(Uoid { name, ..object(1, "") })
     };
     odd(Side::Client, named(b"\x03\xf0\x9e\xff\x9d"), "a text with a zero byte");
-    odd(Side::Client, named(b"\x03\xf0abc"), "a text that is not encoded the way clients do");
-    odd(Side::Client, named(b"\x01\0\x12\x34\x9e"), "a text that is not encoded the way clients");
-    odd(Side::Client, named(b"\x01\x10\x9e"), "a text that is not encoded the way clients do");
+    odd(Side::Client, named(b"\x03\xf0abc"), "a text that is not encoded as clients encode it");
+    odd(Side::Client, named(b"\x01\0\x12\x34\x9e"), "a text that is not encoded as clients");
+    odd(Side::Client, named(b"\x01\x10\x9e"), "a text that is not encoded as clients encode it");
     odd(
         Side::Client,
         named(b"\x02\xf0<V"),

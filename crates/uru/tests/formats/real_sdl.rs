@@ -117,7 +117,7 @@ fn blobs_of_shards_round_trip() {
             let outcome = Blob::decode(&set, &mut reader);
             if has_ending(path, ".damaged.blob") {
                 let error = outcome.unwrap_err().to_string();
-                assert!(error.contains("missing, as dirtsand writes it"), "{error}");
+                assert!(error.contains("missing, as in blobs that dirtsand damaged"), "{error}");
                 damaged += 1;
                 continue;
             }

@@ -285,7 +285,7 @@ fn records_omitted_by_dirtsand_are_reported() {
     // Both records of shoes are counted but absent; that of hat is present.
     bytes.extend([0, 2, 1, 0, 0, 1, 0, 0, 6, 0, 0, 2, 0, 0, 2]);
     let error = Blob::decode(&set, &mut Reader::new(&bytes)).unwrap_err();
-    insta::assert_snapshot!(error, @"variables.shoes.elements[0].recordFlags at byte 34: wanted 2 bytes, found 0; 2 records of nested elements are missing, as dirtsand writes it: what is left cannot be assigned");
+    insta::assert_snapshot!(error, @"variables.shoes.elements[0].recordFlags at byte 34: wanted 2 bytes, found 0; 2 records of nested elements are missing, as in blobs that dirtsand damaged: the remaining ones cannot be assigned to elements");
     // Other truncations are reported as truncations.
     let whole = blob(&set, "fhLever", 1, json!({"place": changed(json!(1))})).to_bytes().unwrap();
     let error = Blob::decode(&set, &mut Reader::new(&whole[..whole.len() - 1])).unwrap_err();

@@ -255,7 +255,7 @@ impl<'t> Source<'t> for Block<'t> {
     }
 }
 
-/// Normalizes the booleans of a segment to 0 or 1.
+/// Normalises the booleans of a segment to 0 or 1.
 #[cold]
 fn straighten(plan: &Plan, scope: &Scope, number: usize, segment: &mut [u8]) {
     for spot in plan.bools(scope).iter().filter(|spot| usize::from(spot.segment) == number) {

@@ -353,7 +353,7 @@ impl Lint {
     }
 
     fn chat(&mut self, header: &NetHeader, chat: &KiMsg<'_>) {
-        self.remark_if(!chat.text.is_canonical(), "text that is not encoded the way clients do");
+        self.remark_if(!chat.text.is_canonical(), "text that is not encoded as clients encode it");
         self.remark_if(chat.text.to_text().contains('\0'), "text with a zero character");
         self.unknown_bits("chat flags", chat.flags.0, KNOWN_CHAT);
         let admin = chat.flags.contains(ChatFlags::Admin) && self.is_client();

@@ -60,7 +60,7 @@ impl Guard for Odd {
         })?;
         self.report_if(text.to_bytes().contains(&0), || "a text with a zero byte".to_owned())?;
         let usual = text.form() == SafeForm::Inverted || text.is_misread();
-        self.report_if(!usual, || "a text that is not encoded the way clients do".to_owned())
+        self.report_if(!usual, || "a text that is not encoded as clients encode it".to_owned())
     }
 
     fn boolean(&mut self, is_canonical: bool) -> Result<(), Reason> {
