@@ -216,12 +216,12 @@ fn toml_value(json: &Json) -> String {
     }
 }
 
-/// Serializes a path as text, also one that is not UTF-8.
+/// Serialises a path as text, even one that is not UTF-8.
 pub(crate) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 
-/// Serializes several paths as [`path_text`] does.
+/// Serialises several paths as [`path_text`] does.
 pub(crate) fn path_texts<S: Serializer>(
     paths: &[PathBuf],
     serializer: S,

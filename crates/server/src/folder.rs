@@ -18,7 +18,7 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     out.sync_all()
 }
 
-/// Runs file IO on a thread for that, so that it does not hold up the runtime.
+/// Runs file I/O on a thread for blocking work, so that it does not hold up the runtime.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = spawn_blocking(work).await;
     done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))

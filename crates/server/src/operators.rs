@@ -218,7 +218,7 @@ async fn read_request<O: Operated>(
 ) -> io::Result<Result<O::Request, Malformed>> {
     if let Some(token) = token {
         let found = in_time(read_line(reader)).await?.unwrap_or_default();
-        // In constant time: how long it takes must not tell how much of a guess is right.
+        // In constant time: the duration must not reveal how much of a guess is right.
         if !bool::from(found.as_bytes().ct_eq(token.as_bytes())) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }

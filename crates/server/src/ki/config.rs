@@ -333,7 +333,7 @@ const TEMPLATE: &str = r#"# Configuration of this login server. Changes take eff
 listen =
 # The IP addresses of proxies in front of this server, such as ["10.0.0.2"]. They must begin every
 # connection with a header of the PROXY protocol, version 1 or 2. Limits and delays then apply to the
-# addresses of their clients. Nobody else can send that header.
+# addresses of their clients. No header is accepted from other addresses.
 trusted_proxies =
 # A second address with the same services, such as the official patch port, 12500. Empty for none.
 patch_listen =

@@ -109,7 +109,7 @@ impl World {
     pub fn enter(&mut self, uid: u64) -> Result<ClientId> {
         let objects = Arc::clone(self.replicator.objects());
         let Some((_, class)) = objects.class_of(CHARACTER) else {
-            return Err(Error::value("tables with the goobj 12, of characters", "none"));
+            return Err(Error::value("tables with goobj 12, the type of characters", "none"));
         };
         if let Some(before) = self.client_of(uid) {
             self.leave(before);

@@ -99,7 +99,7 @@ fn named(holder: Option<Holder>) -> String {
     text
 }
 
-/// What fits into PostgreSQL's `application_name`: 63 bytes of ASCII.
+/// The part that fits into PostgreSQL's `application_name`: 63 bytes of ASCII.
 fn application_name(writer: &str) -> String {
     let ascii =
         |letter: char| if letter.is_ascii_graphic() || letter == ' ' { letter } else { '?' };

@@ -30,7 +30,7 @@ impl Accept for Dispatcher {
         let mut seed = [0; 7];
         if let Err(error) = getrandom::fill(&mut seed) {
             // Ends only this connection. Without random numbers its key would be predictable.
-            panic!("the operating system has no random numbers: {error}");
+            panic!("cannot get random numbers: {error}");
         }
         let connection = Connection::server(Arc::clone(&self.0.server), seed, now);
         let shared = Arc::clone(&self.0);

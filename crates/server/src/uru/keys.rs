@@ -63,7 +63,7 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
 /// Writes keys to a new file that only its owner can read.
 ///
 /// # Errors
-/// Those of the file system, also if the file exists.
+/// Those of the file system, including an error if the file exists.
 pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
     write_secret(file, ring.format(KeyFileFormat::Toml).as_bytes())
 }

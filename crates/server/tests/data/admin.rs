@@ -347,7 +347,7 @@ fn a_dump_is_checked() {
     assert!(read(&[head, &system, &two, end, &three]).starts_with("5: nothing may follow"));
     // Problems that a check of the vault would find.
     let info = node(2, "AgeInfo");
-    assert_eq!(problem(&[head, &system, &info]), "node 2 is the AgeInfo of no Age");
+    assert_eq!(problem(&[head, &system, &info]), "node 2 is an AgeInfo that belongs to no Age");
     let age = node(2, "Age");
     assert_eq!(problem(&[head, &system, &age]), "node 2 is an Age without an AgeInfo");
     let score = |kind: u32| {

@@ -87,7 +87,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         assert!(problems.is_empty(), "round {round}: {problems:?}");
         // Only nodes that were created but not yet placed at the end are unreachable.
         let loose = findings.len();
-        assert!(loose <= WORKERS * (round + 1), "round {round}: {loose} nodes are in no tree");
+        assert!(loose <= WORKERS * (round + 1), "round {round}: {loose} nodes belong to no tree");
         let dump: Vec<serde_json::Value> =
             vault.export().await.unwrap().lines().map(|line| line.parse().unwrap()).collect();
         let of = |name: &'static str| dump.iter().filter_map(move |line| line.get(name));

@@ -500,7 +500,7 @@ fn lost_data_is_listed() {
             "account ann: it has no password in the dump",
             "node 2: Text_1: the text after 1024 characters",
             "node 3: String64_1: the text after 1 character",
-            "1 node: that the creator and creation time are unknown",
+            "1 node: the fact that the creator and creation time are unknown",
         ]
     );
     // The digests are not empty, and differ.

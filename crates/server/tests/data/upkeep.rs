@@ -1,4 +1,4 @@
-//! Renaming players, removing nodes that are in no tree, and sharing books.
+//! Renaming players, removing nodes that belong to no tree, and sharing books.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -170,7 +170,7 @@ async fn removed_nodes_are_pruned(database: &Database) {
             Err(error) => break error,
         }
     };
-    // Nodes in no tree have a limit of their own.
+    // Nodes that belong to no tree have a limit of their own.
     assert_eq!((loose, refused), (30, NetError::VaultNodeAccessViolation));
     let kinds = vault.check().await.unwrap().into_iter().map(|finding| finding.kind);
     assert_eq!(kinds.collect::<Vec<_>>(), vec!["unreachable"; 30]);
@@ -224,7 +224,7 @@ async fn pruning_is_one_transaction() {
         let page = ann.create(note("page")).await.unwrap();
         ann.add(top, page, 0).await.unwrap();
     }
-    // Other servers' list of all players is in no tree, either.
+    // Other servers' list of all players belongs to no tree, either.
     let node_type = Some(NodeType::PlayerInfoList);
     let list = VaultNode { node_type, int32_1: Some(12), ..VaultNode::default() };
     ann.create(encoded(&list)).await.unwrap();

@@ -289,7 +289,7 @@ async fn log_of_wrongs() {
             assert!(is_closed(&mut stream).await);
         }
     }
-    assert_eq!(log.count("a rule was broken"), 1, "{}", log.text());
+    assert_eq!(log.count("the peer violated the protocol"), 1, "{}", log.text());
     assert_eq!(log.count("state=\"auth, connected\""), 1, "{}", log.text());
     let mut seats = Vec::new();
     for number in 0..10 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(60);
 /// Failures that cause no delay.
 const FREE: u32 = 3;
-/// The delay after the next failure. It doubles with each one more.
+/// The delay after the next failure. It doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(250);
 /// The longest delay.
 const MAX: Duration = Duration::from_secs(4);

@@ -187,7 +187,7 @@ impl Realm {
         })))
     }
 
-    /// Whether the database took no change the last time.
+    /// Whether the database refused the last change.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.is_failing.load(Ordering::Relaxed)

@@ -91,7 +91,7 @@ impl Control {
         let (age, is_new) =
             self.vault.add_age(age.into_age()).await.map_err(|error| match error {
                 NetError::InvalidParameter if !instance.is_empty() => RequestError::NewAge(
-                    format!("{instance} is an instance of another age than {filename}"),
+                    format!("{instance} is an instance of an age other than {filename}"),
                 ),
                 error => error.into(),
             })?;
@@ -175,7 +175,7 @@ impl Control {
         Ok(blocking(move || config::edit(&folder, section, key, &value)).await?)
     }
 
-    /// Shows the welcome message, or changes it, also in the configuration.
+    /// Shows the welcome message, or changes it, in the configuration as well.
     async fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
         let welcome = match text {
             Some(text) => {
@@ -194,7 +194,7 @@ impl Control {
         Ok(vec![json!({ "welcome": welcome })])
     }
 
-    /// Closes the shard to players, or opens it, also in the configuration.
+    /// Closes the shard to players, or opens it, in the configuration as well.
     async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
         self.configure("auth", "restricted", json!(closed)).await?;
         let kicked = self.vault.restrict(closed, kick).await?;

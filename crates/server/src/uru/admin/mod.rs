@@ -161,7 +161,7 @@ pub enum Request {
     },
     /// Checks the vault for inconsistencies, and lists them, one per line.
     Check,
-    /// Removes nodes that are in no tree, and lists how many of each type.
+    /// Removes nodes that belong to no tree, and lists how many of each type.
     Prune {
         /// Whether only to count them.
         #[serde(default)]
@@ -534,7 +534,7 @@ fn password_json(set: PasswordSet) -> Json {
     json!({ "id": set.account.to_string(), "allClients": set.all_clients })
 }
 
-/// An error of the protocol as the end of a sentence about what was asked for.
+/// A protocol error, as the end of a sentence about the request.
 fn words(error: NetError) -> String {
     let text = match error {
         NetError::AccountAlreadyExists => "already exists",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum burst of log messages from one connection, and the interval for each one more.
+/// The maximum burst of log messages from one connection, and the interval between further ones.
 const MAX: u32 = 20;
 const EVERY: Duration = Duration::from_secs(5);
 

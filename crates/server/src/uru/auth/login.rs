@@ -39,7 +39,10 @@ impl AuthService {
         if !config.any_build && build != config.build && build != 0 {
             let (address, wanted) = (self.peer.address, config.build);
             if let Some(count) = self.shared.figures.turned_away.count() {
-                tracing::info!(%address, wanted, found = build, count, "connection closed: client has another build");
+                tracing::info!(
+                    %address, wanted, found = build, count,
+                    "connection closed: the client has a different build"
+                );
             }
             return Flow::Break(());
         }

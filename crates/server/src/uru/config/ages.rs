@@ -14,7 +14,8 @@ use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 /// The ages to which the game's scripts link by a fixed instance: filename, name, and that instance
 /// if it is known. The others are created when a client follows such a link.
 ///
-/// Unverified: the instances are as remembered from other shards' lists of static ages.
+/// Unverified: the instances, which are quoted from memory, from other shards' lists of static
+/// ages.
 const LINKED: [(&str, &str, &str); 10] = [
     ("GuildPub-Cartographers", "The Cartographers' Pub", "35624301-841e-4a07-8db6-b735cf8f1f53"),
     ("GuildPub-Greeters", "The Greeters' Pub", "381fb1ba-20a0-45fd-9bcb-fd5922439d05"),
@@ -98,7 +99,7 @@ impl Ages {
 }
 
 impl ShardConfig {
-    /// The text of a configuration with the own ages of an imported shard. Everything outside the
+    /// The text of a configuration with an imported shard's own ages. Everything outside the
     /// section `[ages]` stays as it is, with comments.
     pub fn adopt_ages(text: &str, own: &OwnAges) -> Result<String, ConfigError> {
         const START: &str = "\n[ages]\n";

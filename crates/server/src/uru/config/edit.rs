@@ -44,7 +44,7 @@ pub(in crate::uru) fn edit(
 
 /// The text with a setting on its own line changed or added.
 fn changed(text: &str, section: &str, name: &str, value: &Json) -> String {
-    // JSON's texts are also texts of TOML, and have one line.
+    // A JSON string is also a valid TOML string, and fits on one line.
     let line = format!("{name} = {value}");
     let mut lines: Vec<&str> = text.lines().collect();
     let is_header = |line: &str| line.trim_start().starts_with('[');

@@ -1,4 +1,4 @@
-//! Messages from operators to players: chat that an administrator seems to say.
+//! Messages from operators to players, shown as an administrator's chat.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,7 @@ pub(in crate::uru) fn can_be_shown(sender: &str, text: &str) -> bool {
         && !text.contains(char::is_control)
 }
 
-/// A chat message from nobody who is in an age.
+/// A chat message whose sender is in no age.
 pub(super) fn announcement(sender: &str, text: &str) -> Result<Packet> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = u32::try_from(since.as_secs()).unwrap_or(u32::MAX);

@@ -51,7 +51,7 @@ impl Drops {
         }
         let others = std::mem::take(&mut self.others);
         if others > 0 {
-            tracing::info!(age, count = others, "more messages of other players dropped");
+            tracing::info!(age, count = others, "more messages from other players dropped");
         }
     }
 }

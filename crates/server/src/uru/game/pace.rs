@@ -16,7 +16,7 @@ const MAX_UNDER_WAY: usize = 16;
 const MESSAGES_PER_SECOND: u32 = 400;
 /// The burst before limits apply, as the time it takes to pay it off.
 const CREDIT: Duration = Duration::from_secs(32);
-/// How many times longer than the age needed for a message its sender must wait.
+/// The sender's wait, as a multiple of the time that the age spent on the message.
 const EFFORT: u32 = 10;
 /// Messages that take an age less time than this are free, since the measurement would be noise.
 const LEAST_EFFORT: Duration = Duration::from_micros(200);

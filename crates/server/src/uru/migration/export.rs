@@ -372,7 +372,8 @@ impl Exporter<'_> {
         }
         if unmade > 0 {
             let count = counted(unmade, "node");
-            self.skipped.push(format!("{count}: that the creator and creation time are unknown"));
+            self.skipped
+                .push(format!("{count}: the fact that the creator and creation time are unknown"));
         }
         Filled { table: &NODES, rows, next: self.dump.head.next_node.max(FIRST_NODE) }
     }

@@ -148,7 +148,7 @@ pub fn export_dirtsand(dump: &Dump) -> Result<DirtsandExport> {
 /// kept.
 ///
 /// # Errors
-/// Those of [`export_dirtsand`] and of the database; also if the file exists.
+/// Those of [`export_dirtsand`] and of the database, including an error if the file exists.
 pub async fn export_moulars(dump: &Dump, file: &Path) -> Result<Vec<String>> {
     let rows = export::rows(dump, &export::MOULARS)?;
     sqlite::write(&rows.tables, file).await?;

@@ -151,7 +151,7 @@ impl VaultState {
             return Ok(());
         }
         let refused = Err(NetError::VaultNodeAccessViolation);
-        // What a tree is made of stays in it, and once.
+        // The nodes that every tree has can neither be removed from it nor added a second time.
         let unchanged = matches!(
             (above.kind, below.kind),
             (NodeType::Player, NodeType::PlayerInfo)

@@ -56,7 +56,7 @@ pub struct PasswordSet {
     pub all_clients: bool,
 }
 
-/// The setting for recognizing the key that secrets are sealed with.
+/// The setting for recognising the key with which secrets are sealed.
 const KEY_CHECK: &str = "uru.server-key";
 
 impl VaultState {
@@ -127,7 +127,7 @@ impl VaultState {
     }
 
     /// Whether passwords are sealed with the server's key, checked with a setting that is sealed,
-    /// too. The setting is created if it is missing and no password contradicts.
+    /// too. The setting is created if it is missing and no password contradicts it.
     pub(crate) fn check_key(&mut self, settings: &[SettingRow]) -> bool {
         let check = settings.iter().find(|row| row.name == KEY_CHECK);
         if let Some(row) = check
@@ -219,8 +219,7 @@ impl VaultState {
         Ok(id)
     }
 
-    /// Replaces the rights of an account, also those of its sessions. Whether it is banned does not
-    /// change.
+    /// Replaces the rights of an account and of its sessions. Whether it is banned does not change.
     pub(crate) fn set_roles(&mut self, name: &str, flags: AccountFlags) -> Outcome<Uuid> {
         let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         let mut account = account.clone();

@@ -26,7 +26,7 @@ pub(in crate::uru) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
 /// The revision that tells a running age to end if it is empty.
 pub(in crate::uru) const END_WANTED: Uuid = Uuid([0xfe; 16]);
 
-/// Whether nodes of a type are in no tree.
+/// Whether nodes of a type belong to no tree.
 pub(crate) fn stands_alone(kind: NodeType) -> bool {
     kind == OBJECT_STATE || kind == AGE_SETTINGS
 }

@@ -13,7 +13,7 @@ pub struct VaultConfig {
     pub strict: bool,
     /// The longest Text of a node, in UTF-16 units. Default 1,023.
     pub max_text: usize,
-    /// What to do when a player is chosen that is online elsewhere. Default refuse.
+    /// What to do when a session chooses a player who is online elsewhere. Default: refuse.
     pub on_duplicate: OnDuplicate,
     /// The maximum number of players per account. Default 5, which is all that clients have room
     /// for.
@@ -47,7 +47,7 @@ pub struct VaultConfig {
     /// Whether players may enter an age while they are with one of its owners, or shortly after, so
     /// that books can be shared. Default true.
     pub sharing: bool,
-    /// The maximum number of nodes that one player may create. Nodes that are in no tree count
+    /// The maximum number of nodes that one player may create. Nodes that belong to no tree count
     /// separately, up to the same number. Default 20,000; 0 for no limit.
     pub max_nodes: usize,
     /// Nodes in a player's inbox beyond which others cannot send more. Default 500; 0 for no limit.
@@ -58,7 +58,7 @@ pub struct VaultConfig {
     pub max_notices: usize,
 }
 
-/// What to do when a player is chosen that is online elsewhere.
+/// What to do when a session chooses a player who is online elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
     /// The new connection is refused.

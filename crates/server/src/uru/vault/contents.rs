@@ -16,7 +16,7 @@ pub(crate) struct Contents {
     loaded: HashMap<u32, Content>,
 }
 
-/// The approximate overhead of a cached content, in bytes.
+/// The approximate overhead of caching a node's content, in bytes.
 const OVERHEAD: usize = 96;
 
 impl Contents {
@@ -28,12 +28,12 @@ impl Contents {
         self.loaded.get(&id).or_else(|| self.cache.get(&id)).cloned()
     }
 
-    /// Whether a content is in memory. This does not count as a use.
+    /// Whether a node's content is in memory. This does not count as a use.
     pub(crate) fn has(&self, id: u32) -> bool {
         self.loaded.contains_key(&id) || self.cache.contains(&id)
     }
 
-    /// Adds a content from the database.
+    /// Adds a node's content from the database.
     pub(crate) fn loaded(&mut self, id: u32, content: Content) {
         self.loaded.insert(id, content);
     }
@@ -45,7 +45,7 @@ impl Contents {
         }
     }
 
-    /// Adds a committed content.
+    /// Adds a node's committed content.
     pub(crate) fn keep(&mut self, id: u32, content: Content) {
         self.bytes += content.len() + OVERHEAD;
         if let Some(old) = self.cache.put(id, content) {

@@ -77,7 +77,7 @@ pub enum LineError {
     /// An object of no known kind.
     #[error("must be one of account, password, node, ref, player, score, end")]
     Kind,
-    /// The second line about one thing.
+    /// A second line about the same thing.
     #[error("{0} appears twice")]
     Repeated(String),
     /// A name that clients cannot send.
@@ -446,7 +446,7 @@ fn node_of(json: &Json) -> Result<(u32, Content), LineError> {
 }
 
 fn line(value: &impl Serialize) -> String {
-    // Structs of numbers and strings cannot fail to serialize.
+    // Structs of numbers and strings cannot fail to serialise.
     serde_json::to_string(value).unwrap_or_default()
 }
 

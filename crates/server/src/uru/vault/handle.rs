@@ -53,7 +53,7 @@ impl Default for Environment {
         // Secrets would be predictable without random numbers, so panic.
         let random = |bytes: &mut [u8]| {
             if let Err(error) = getrandom::fill(bytes) {
-                panic!("the operating system has no random numbers: {error}");
+                panic!("cannot get random numbers: {error}");
             }
         };
         Self { clock: Box::new(clock), random: Box::new(random) }
@@ -290,9 +290,9 @@ impl Vault {
         check() -> Vec<Finding>;
             |state| state.check()
 
-        /// Removes nodes that are in no tree, in one transaction; with `dry`, only counts them. All
-        /// other requests wait. Nodes of players who are online, and nodes that changed within the
-        /// last hour, stay.
+        /// Removes nodes that belong to no tree, in one transaction; with `dry`, only counts them.
+        /// All other requests wait. Nodes of players who are online, and nodes that changed within
+        /// the last hour, stay.
         prune(dry: bool) -> Pruned;
             |state| state.prune(dry)
 

@@ -145,7 +145,7 @@ impl VaultState {
             let Some(entry) = self.graph().get(id) else { continue };
             let problem = match decode(&content) {
                 Err(_) => "cannot be decoded",
-                Ok(node) if node.node_id != Some(id) => "has another NodeId",
+                Ok(node) if node.node_id != Some(id) => "has a different NodeId",
                 Ok(node) if Entry::of(&node, &self.graph().keys) != *entry => {
                     "differs from its index entry"
                 }
@@ -165,7 +165,7 @@ impl VaultState {
     }
 }
 
-/// What is said about a node in no tree.
+/// The finding about a node that belongs to no tree.
 const LOOSE: &str =
     "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it";
 
@@ -177,19 +177,19 @@ const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
         NodeType::AgeInfo,
         NodeType::PlayerInfoList,
         Some(folder::OWNERS),
-        "is an AgeInfo without a list AgeOwners",
+        "is an AgeInfo without an AgeOwners list",
     ),
     (
         NodeType::AgeInfo,
         NodeType::PlayerInfoList,
         Some(folder::CAN_VISIT),
-        "is an AgeInfo without a list CanVisit",
+        "is an AgeInfo without a CanVisit list",
     ),
     (
         NodeType::AgeInfo,
         NodeType::AgeInfoList,
         Some(folder::CHILD_AGES),
-        "is an AgeInfo without a list ChildAges",
+        "is an AgeInfo without a ChildAges list",
     ),
 ];
 
@@ -240,12 +240,12 @@ pub(crate) fn problems<'p>(
             say("root-below", id, "is a root below another node");
         }
         if entry.kind == NodeType::Player && !known.contains(&id) {
-            say("node-without-player", id, "is the Player node of no player");
+            say("node-without-player", id, "is a Player node that belongs to no player");
         }
         if let Facts::AgeInfo(info) = &entry.facts
             && graph.kind(info.age) != Some(NodeType::Age)
         {
-            say("info-without-age", id, "is the AgeInfo of no Age");
+            say("info-without-age", id, "is an AgeInfo that belongs to no Age");
         }
         for (kind, part, list, text) in PARTS {
             if entry.kind == kind && graph.child(id, part, list).is_none() {

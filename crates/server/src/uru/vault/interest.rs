@@ -1,9 +1,9 @@
 //! The nodes that each session watches, updated as the graph changes.
 //!
 //! A session watches its roots (its player and its age) and all nodes below them. Since the graph
-//! has no cycles, reference counts suffice: a node counts once for each root that it is, and once
-//! for each watched parent. A change of the graph is followed only where a count becomes zero or
-//! ceases to be. The receivers of a notice are then a lookup.
+//! has no cycles, reference counts suffice: a node is counted once for each watched parent, and
+//! once more for each time that it is a root. A change to the graph is followed further only where
+//! a count becomes zero or stops being zero. The receivers of a notice are then a lookup.
 //!
 //! All players watch the System node and the nodes below it. They are counted once for all
 //! sessions, whose own trees end there.

@@ -20,7 +20,7 @@ use crate::store::{Change, Changes, Key};
 
 const CONNECTIONS: u64 = 3;
 
-/// One step. Nodes are picked by a number that is taken modulo how many there are.
+/// One step. Nodes are picked by a number, modulo the number of nodes.
 #[derive(Clone, Debug)]
 enum Step {
     /// The type and the name of the new node.
@@ -70,7 +70,7 @@ const KINDS: [NodeType; 4] =
     [NodeType::Folder, NodeType::TextNote, NodeType::Player, NodeType::Age];
 const WORDS: [&str; 3] = ["", "one", "TWO"];
 
-/// What the vault is, without any index.
+/// The contents of the vault, without any index.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     nodes: BTreeMap<u32, VaultNode<'static>>,
@@ -176,7 +176,7 @@ impl Both {
         self.notices.extend(receivers.into_iter().map(|connection| (connection, notice)));
     }
 
-    /// Does a simple step to both.
+    /// Applies a simple step to both.
     fn simple(&mut self, step: &Step) {
         let system = self.state.system();
         match *step {

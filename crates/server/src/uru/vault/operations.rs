@@ -183,8 +183,8 @@ impl VaultState {
         Ok(())
     }
 
-    /// Checks that a player may create this many more nodes. Nodes that are in no tree have a limit
-    /// of their own, because clients create nodes before they place them. Fails with
+    /// Checks that a player may create this many more nodes. Nodes that belong to no tree have a
+    /// limit of their own, because clients create nodes before they place them. Fails with
     /// [`NetError::VaultNodeAccessViolation`].
     pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
         let most = self.config().max_nodes;

@@ -317,8 +317,8 @@ pub(crate) fn is_player_name(name: &str) -> bool {
     tidy_name(name).is_some()
 }
 
-/// Normalizes a player's name as clients do: no surrounding spaces, and single spaces inside. `None`
-/// for a name that no player may have.
+/// Normalises a player's name as clients do: no surrounding spaces, and single spaces inside.
+/// `None` for a name that no player may have.
 fn tidy_name(name: &str) -> Option<String> {
     let unfit = |c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c);
     let tidy = name.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Removing nodes that are in no tree.
+//! Removing nodes that belong to no tree.
 //!
 //! A client that deletes something only removes the reference to it, because the node may be in
 //! other trees. So nodes that players removed stay, and so do nodes that a client created and never
@@ -29,12 +29,12 @@ pub struct Pruned {
     pub nodes: BTreeMap<String, usize>,
     /// The number of references from these nodes.
     pub refs: usize,
-    /// The number of nodes in no tree that stay, for one of the reasons above.
+    /// The number of nodes that belong to no tree but stay, for one of the reasons above.
     pub kept: usize,
 }
 
 impl VaultState {
-    /// Removes nodes that are in no tree; with `dry`, only counts them.
+    /// Removes nodes that belong to no tree; with `dry`, only counts them.
     pub(crate) fn prune(&mut self, dry: bool) -> Outcome<Pruned> {
         let loose: Vec<_> =
             self.graph().ids().into_iter().filter(|id| self.is_loose(*id)).collect();
@@ -67,7 +67,7 @@ impl VaultState {
         Ok(pruned)
     }
 
-    /// Whether a node is in no tree, although it should be.
+    /// Whether a node belongs to no tree, although it should be.
     pub(super) fn is_loose(&self, id: u32) -> bool {
         let kind = self.graph().kind(id);
         kind.is_some_and(|kind| !stands_alone(kind)) && !self.interests().is_placed(id)

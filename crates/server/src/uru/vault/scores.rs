@@ -1,4 +1,4 @@
-//! Requests about scores: points under a name. Each owner has at most one score of a name.
+//! Requests about scores: points under a name. Each owner has at most one score per name.
 //!
 //! Everybody may read scores. A player may create and change its own (those of its Player node or
 //! PlayerInfo), and those of ages that it owns or is in.

@@ -36,7 +36,7 @@ pub enum VaultError {
     /// The passwords in the database are sealed with another key.
     #[error(
         "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
-        restore the key or the database that belong together"
+        restore a key and a database that belong together"
     )]
     OtherKey,
     /// A configured age or neighbourhood cannot be created.

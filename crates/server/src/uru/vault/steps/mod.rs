@@ -8,8 +8,9 @@
 //! 3. updates the indexes that depend on it.
 //!
 //! A request that is refused, needs contents that are not in memory, or panics is rolled back. A
-//! batch that the database did not commit is rolled back as a whole. After a panic the vault serves
-//! on: the request fails with [`NetError::InternalError`], and nothing of it remains.
+//! batch that the database did not commit is rolled back as a whole. After a panic, the vault
+//! continues to serve requests: the failed one gets [`NetError::InternalError`], and none of its
+//! changes remain.
 //!
 //! This module does no IO; the time and random numbers come from its caller.
 

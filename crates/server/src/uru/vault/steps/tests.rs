@@ -94,7 +94,8 @@ fn request(state: &mut VaultState) -> Outcome<()> {
     Ok(())
 }
 
-/// At every step of a request, a panic leaves the state as it was, and the vault serves on.
+/// At every step of a request, a panic leaves the state as it was, and the vault continues to serve
+/// requests.
 #[test]
 fn a_panic_at_any_step_changes_nothing() {
     let mut state = shard();
