@@ -30,14 +30,14 @@ use crate::unusable::Unusable;
 /// A segment whose sequence number is more than 2^30 away is a stray and is ignored; if another
 /// segment continues it, the stream resumes there, after a gap. A reset is valid within 4 MiB of
 /// the expected sequence number. A SYN with another number starts a new conversation if the old one
-/// has ended, was never answered, or is farther away than that. Late packets of an ended
-/// conversation are ignored.
+/// has ended or was never answered, or if the number is farther away than that. Late packets of an
+/// ended conversation are ignored.
 ///
 /// The client is the end that sent the SYN, or received the answer to it. If the capture has
 /// neither, it is the end with the higher port or, with equal ports, the end that is seen first.
 /// With UDP, the client is the end that is seen first.
 ///
-/// Memory: each held-back piece counts with its bytes and 128 more for overhead, so that many small
+/// Memory: each held-back piece counts as its bytes plus 128 for overhead, so that many small
 /// pieces cannot exceed the limits. One packet may exceed the limit over all streams while it is
 /// inserted; the conversations that have waited longest then give up their gaps.
 #[derive(Debug)]

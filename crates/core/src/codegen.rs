@@ -1,4 +1,4 @@
-//! Valid Rust names and literals, whatever the definitions contain that code is generated from.
+//! Valid Rust names and literals for generated code, whatever the definitions contain.
 
 use std::collections::HashMap;
 

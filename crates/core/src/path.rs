@@ -57,7 +57,7 @@ impl PathRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// Other bytes than UTF-8.
+    /// Bytes that are not UTF-8.
     #[error("is not UTF-8")]
     Encoding,
     /// The name is empty, begins or ends with a separator, or has two in a row.
@@ -94,7 +94,7 @@ pub enum PathError {
     Length,
 }
 
-/// The most bytes of a path: Linux opens no longer ones.
+/// The maximum length of a path in bytes: Linux does not open longer paths.
 const MAX_BYTES: usize = 4_095;
 /// The most parts of a path. Each is a directory to create, so a few names with thousands of parts
 /// would cost far more than their bytes.
@@ -155,7 +155,7 @@ impl<'a> SafePath<'a> {
         path
     }
 
-    /// The path as one of the system's own, without a directory before it.
+    /// The path in the system's own form, relative to no directory.
     #[must_use]
     pub fn to_path_buf(self) -> PathBuf {
         self.parts().collect()

@@ -1,4 +1,4 @@
-//! Catches panics, so that a bug in worldwire costs only the message it occurs in.
+//! Catches panics, so that a bug in worldwire affects only the message in which it occurs.
 
 use core::cell::{Cell, RefCell};
 use core::fmt;

@@ -68,7 +68,7 @@ impl Options {
 /// [`Sink`] requires. With several threads, the conversations of a batch are read in parallel.
 /// Results always come in capture order.
 ///
-/// A panic costs only the message it occurs in. It is reported as an item, a
+/// A panic affects only the message in which it occurs. It is reported as an item, a
 /// [`Problem`](NoteKind::Problem), and everything else is read normally. See
 /// [`quiet_defects`](crate::quiet_defects).
 ///

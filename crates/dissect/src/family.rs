@@ -17,7 +17,7 @@ use crate::vocabulary::Vocabulary;
 
 /// A group of games that share a protocol.
 ///
-/// The rest of this crate knows families only by this trait and their [`Vocabulary`].
+/// The rest of this crate knows families only through this trait and their [`Vocabulary`].
 /// [`Families::standard`](crate::Families::standard) lists the built-in ones; a program can list
 /// its own.
 pub trait Family: fmt::Debug + Sync {

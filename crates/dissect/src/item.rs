@@ -93,7 +93,7 @@ pub trait Message: fmt::Debug {
     }
 
     /// Whether the contents of fields that another format describes are shown as bytes, because
-    /// they do not fit it. That the user gave no description is not such a fault.
+    /// they do not fit it. A missing description is not such a fault.
     fn has_opaque_fields(&self, tree: &Tree<'_>) -> bool {
         !tree.remarks().is_empty() && self.advice().is_none()
     }

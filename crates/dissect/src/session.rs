@@ -62,7 +62,7 @@ impl From<Decision<'static>> for Answer {
     }
 }
 
-/// Decides about the items of a [`RelaySession`].
+/// Decides on the items of a [`RelaySession`].
 ///
 /// A closure that returns a [`Decision`] is a decider that never holds.
 pub trait Decider {
@@ -86,7 +86,7 @@ impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
 ///
 /// A breakpoint [holds](Answer::Hold) a message. The session keeps reading and reporting what
 /// follows until its limits are reached ([`is_paused`](Self::is_paused)). Later,
-/// [`release`](Self::release) decides about the message, and [`resume`](Self::resume) sends it and
+/// [`release`](Self::release) decides on the message, and [`resume`](Self::resume) sends it and
 /// whatever waited for it. Messages can be released in any order; they leave in the order in which
 /// they arrived.
 pub trait RelaySession: fmt::Debug + Send {
@@ -109,7 +109,7 @@ pub trait RelaySession: fmt::Debug + Send {
     /// room, and after [`release`](Self::release).
     fn resume(&mut self, stamp: Stamp, decider: &mut dyn Decider);
 
-    /// Decides about a held message. It leaves with the next [`resume`](Self::resume), input or
+    /// Decides on a held message. It leaves with the next [`resume`](Self::resume), input or
     /// time-out, unless an earlier message from its side is still held.
     ///
     /// # Errors

@@ -120,7 +120,8 @@ impl<R: Read> CaptureReader<R> {
             let start = bytes.get(..64).unwrap_or(bytes);
             return Err(not_a_capture(start, source.is_gzip()));
         };
-        // Positions in the buffer are `usize`; a block that fits no memory is refused as well.
+        // Positions in the buffer are `usize`; a block that does not fit in memory is refused as
+        // well.
         let largest = limits.capture_block_bytes.min(u64::from(u32::MAX >> 1));
         Ok(Self { source, state, largest, packets: 0, done: false })
     }

@@ -7,7 +7,7 @@ use crate::{Error, Result, Side};
 
 /// The pieces that a relay has read and not sent yet, for the machines of all families.
 ///
-/// A piece is reported, can be decided about until the next call, and leaves as soon as everything
+/// A piece is reported, can be decided on until the next call, and leaves as soon as everything
 /// before it has left and the queue to the other side has room. [Held](Self::hold) pieces stay
 /// until they are released. `P` is what the family needs to know about a piece to forward it.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl<P> Forwarding<P> {
         Ok(id)
     }
 
-    /// Decides about a held piece. If `check` refuses the decision, the piece stays held.
+    /// Decides on a held piece. If `check` refuses the decision, the piece stays held.
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and the errors of `check`, as for [`decide`](Self::decide).
@@ -154,8 +154,8 @@ impl<P> Forwarding<P> {
         Ok(())
     }
 
-    /// Queues the piece reported last, which ends the time to decide about it. Returns the side
-    /// that sent it.
+    /// Queues the piece reported last, which ends the time to decide on it. Returns the side that
+    /// sent it.
     pub fn settle(&mut self, bytes: impl FnOnce(Side, &mut P) -> Vec<u8>) -> Option<Side> {
         let Reported { side, mut piece, is_urgent, state } = self.reported.take()?;
         let bytes = bytes(side, &mut piece);

@@ -47,11 +47,11 @@
 //!
 //! # Relays
 //!
-//! A relay can decide about every [`Event::Received`]: [`Forward::forward`] decides at once,
+//! A relay can decide on every [`Event::Received`]: [`Forward::forward`] decides at once,
 //! [`Forward::hold`] defers the decision for as long as a user or a program needs.
 //!
 //! * A held piece delays everything that its side sent later. Later pieces are still reported and
-//!   can be decided about or held too. They leave in order when the pieces before them are
+//!   can be decided on or held too. They leave in order when the pieces before them are
 //!   [released](Forward::release). Pieces may be released in any order.
 //! * The other direction and all timers continue. Where a relay can recognise the family's
 //!   keep-alives, they overtake held pieces; each machine documents which. Peers without such
@@ -148,7 +148,7 @@ pub enum Event<R, N> {
         /// What is wrong, with the offset in that stream.
         error: Error,
     },
-    /// The connection is over. Always the last event.
+    /// The connection has ended. Always the last event.
     Closed(CloseReason),
 }
 
@@ -171,7 +171,7 @@ impl<R, N> Event<R, N> {
 /// The event that a connection emits.
 pub type EventOf<'c, C> = Event<<C as Connection>::Received<'c>, <C as Connection>::News>;
 
-/// Why a connection is over.
+/// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -265,7 +265,7 @@ pub trait Connection {
     /// Whether setup is complete, so that messages can be sent or, by an observer or relay, read.
     fn is_established(&self) -> bool;
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     fn is_closed(&self) -> bool;
 
     /// The number of bytes queued for a side, for backpressure.
@@ -317,7 +317,7 @@ impl Closing {
         self.reason.get_or_insert(reason);
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.reason.is_some()

@@ -38,7 +38,7 @@ impl<'b> Decision<'b> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HoldId(pub(super) u64);
 
-/// A relay's sender, which decides about the pieces that pass.
+/// A relay's sender, which decides on the pieces that pass.
 ///
 /// A relay reads both streams like an observer and encrypts them again with separate cipher states,
 /// counters and clocks. Every [`Event::Received`](super::Event::Received) allows a decision.
@@ -52,7 +52,7 @@ pub struct HoldId(pub(super) u64);
 ///
 /// Other roles refuse all commands.
 pub trait Forward: Sender {
-    /// Decides about the piece received last. The last decision wins. A decision after
+    /// Decides on the piece received last. The last decision wins. A decision after
     /// [`hold`](Self::hold) releases the piece.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ pub trait Forward: Sender {
     /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role), [`Closed`](SendError::Closed).
     fn hold(&mut self) -> Result<HoldId, SendError>;
 
-    /// Decides about a held piece. It leaves at the next call to the connection, or, while a piece
+    /// Decides on a held piece. It leaves at the next call to the connection, or, while a piece
     /// before it is held, together with that piece.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ pub trait Inject: Forward {
     /// held pieces. It must be a whole message of the family, unencrypted, as the other side would
     /// send it.
     ///
-    /// The piece received last has not been forwarded yet, even if it was decided about, so the
+    /// The piece received last has not been forwarded yet, even if it has been decided on, so the
     /// message is sent before it. To send a message after a piece, inject it at the next event.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The connection is over. Open another one.
+    /// The connection has ended. Open another one.
     Closed,
     /// This role has no such command; names the roles that have it.
     Role(&'static str),

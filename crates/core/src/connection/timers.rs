@@ -93,7 +93,7 @@ impl Timers {
         self.deadlines[timer as usize] = None;
     }
 
-    /// Clears all deadlines, when the connection is over.
+    /// Clears all deadlines, when the connection has ended.
     pub fn stop_all(&mut self) {
         self.deadlines = Default::default();
     }

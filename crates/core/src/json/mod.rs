@@ -11,7 +11,7 @@
 //! | flags | a list of names, with unknown bits as one `"0x..."` |
 //! | nothing | `null` |
 //! | record | an object |
-//! | list | an array, also when it has one element |
+//! | list | an array, even if it has one element |
 //!
 //! Reading accepts what writing gives, and numbers as strings (`"123"`, `"0x7b"`) everywhere.
 

@@ -95,7 +95,7 @@ pub fn string(text: &str, out: &mut String) {
     while let Some(at) = escaped(rest.as_bytes()) {
         let (plain, behind) = rest.split_at(at);
         out.push_str(plain);
-        // What is escaped is a single byte.
+        // Every escaped character is a single byte.
         let (escaped, behind) = behind.split_at(1);
         match escaped {
             "\"" => out.push_str("\\\""),

@@ -82,7 +82,8 @@ impl Dissection {
     }
 
     /// Restarts the tasks that learned too little: those that learned only the facts of earlier
-    /// batches, after an event of this batch that stated a new one. They stop where they wait.
+    /// batches, after an event of this batch that stated a new one. They stop at the first event
+    /// after which they wait for a fact.
     fn restart_outdated<S: Sink>(&self, batch: &Batch, tasks: &mut [Task<S>], show: &impl Show<S>) {
         let stated = tasks.iter().flat_map(|task| &task.facts);
         let new = stated.filter(|(_, fact)| self.facts.is_new(fact)).map(|(event, _)| *event);

@@ -32,7 +32,7 @@ pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &O
     let of = |family: &dyn Family| -> Vec<Option<Prepared>> {
         let portions = beginnings.par_chunks(PORTION);
         let prepared = portions.flat_map_iter(|portion| {
-            // A panic only costs the preparation.
+            // After a panic, only the preparation is lost.
             let prepared = catch_defect(|| family.prepare(&options.keys, portion));
             let prepared = prepared.unwrap_or_default().into_iter().map(Some);
             prepared.chain(core::iter::repeat(None)).take(portion.len()).map(Option::flatten)

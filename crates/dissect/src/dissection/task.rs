@@ -83,7 +83,7 @@ impl<S: Sink> Task<S> {
     /// Reads its events, up to the first after which it waits for a fact.
     ///
     /// Other tasks may state facts at the same time. A task that can be restarted nevertheless
-    /// learns the facts of earlier batches and goes on, because new facts are rare.
+    /// learns the facts of earlier batches and continues, because new facts are rare.
     pub(super) fn run(
         &mut self,
         batch: &Batch,

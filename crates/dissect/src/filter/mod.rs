@@ -33,14 +33,14 @@
 //!
 //! # Fields and messages
 //!
-//! A word before an operator is a field. A lone word names messages. But if it starts with
-//! `fields.` or has brackets, it tests whether that field exists. For any other field, use
+//! A word before an operator is a field. A single word matches messages by name. But if it starts
+//! with `fields.` or has brackets, it tests whether that field exists. For any other field, use
 //! `exists(...)`.
 //!
 //! A [resolved](Filter::resolve) filter knows the names of all messages and fields. Its paths may
-//! leave out their beginning: if a message lacks a path, the fields nearest to the top of its tree
-//! count whose path ends like that. If they are different fields, the path is
-//! [ambiguous](Filter::ambiguity). Its lone words also name messages inside others.
+//! omit their beginning: if a message lacks a path, the filter uses the fields nearest to the top
+//! of its tree whose paths end with it. If they are different fields, the path is
+//! [ambiguous](Filter::ambiguity). Its single words also match messages inside others.
 //!
 //! `any` is every value of a message, as output shows it: text, numbers, names, and what output
 //! shows beside the fields, such as the names of players and the text of notes. A field of that name
@@ -56,7 +56,7 @@
 //!
 //! # Comparisons
 //!
-//! * A comparison with a missing field is false, also with `!=`; `not` makes it true.
+//! * A comparison with a missing field is false, even with `!=`; `not` makes it true.
 //! * A list matches if any of its elements does. `[*]` has the same effect. `!=` is the opposite of
 //!   `==` for fields that exist, so it requires that *no* element is equal.
 //! * Values of different kinds are never equal and have no order. However, a text that is a whole

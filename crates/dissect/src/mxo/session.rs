@@ -56,8 +56,8 @@ pub(super) fn begins_late(opening: &Opening<'_>) -> bool {
     !datagrams.any(|it| matches!(it, Ok(Datagram::Plain(Plain::Hello(_)))))
 }
 
-/// Whether datagrams that look encrypted are: there must be enough of them, with unrelated first
-/// blocks. A packet starts with a checksum, so its first block always differs.
+/// Whether datagrams that look encrypted really are encrypted: there must be enough of them, with
+/// unrelated first blocks. A packet starts with a checksum, so its first block always differs.
 fn are_sealed(datagrams: &[Sealed<'_>]) -> bool {
     const ENOUGH: usize = 4;
     const MAX_ALIKE: usize = 4;

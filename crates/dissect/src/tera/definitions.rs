@@ -43,7 +43,7 @@ pub struct TeraDefinitions {
     builds: Mutex<BTreeMap<Option<u32>, Arc<Packets>>>,
     /// The build used for blobs.
     shared: OnceLock<Arc<Packets>>,
-    /// How exactly values in JSON must fit when messages are encoded.
+    /// How strictly values in JSON must fit when messages are encoded.
     leniency: Leniency,
 }
 
@@ -84,7 +84,7 @@ impl TeraDefinitions {
         self.forget();
     }
 
-    /// Sets how exactly values in JSON must fit when messages are encoded.
+    /// Sets how strictly values in JSON must fit when messages are encoded.
     pub fn set_leniency(&mut self, leniency: Leniency) {
         self.leniency = leniency;
     }

@@ -89,8 +89,9 @@ pub(super) struct Reading {
     build_reported: bool,
     /// Finds counters and checksums in messages that no list names.
     seals: IntegrityDetector,
-    /// Whether counters were reported, and the suspicion of some.
+    /// Whether counters were reported.
     counters_reported: bool,
+    /// Whether possible counters were reported.
     suspicion_reported: bool,
     unused_list_reported: bool,
 }

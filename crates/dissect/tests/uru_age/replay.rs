@@ -163,7 +163,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
     Some(match sign {
         _ if is("InitialAgeStateSent") => "clones count as initial messages, too",
         _ if is("MembersList") => {
-            "the recorded server lists nobody before the own avatar is loaded"
+            "the recorded server lists nobody before the client's own avatar is loaded"
         }
         '-' if is("SDLState initial") => "a list of rooms limits the states",
         '-' if has("[ends client]") => "a text that ends clients",
