@@ -27,7 +27,7 @@
 //! | [`Conversations`] | turns packets into ordered streams and datagrams |
 //! | [`SyntheticTcp`], [`SyntheticUdp`] | generate packets for samples and tests |
 //!
-//! The crate does no IO except through the [`Read`](std::io::Read) and [`Write`](std::io::Write)
+//! The crate does no I/O except through the [`Read`](std::io::Read) and [`Write`](std::io::Write)
 //! that the caller passes in. It uses no threads and no clock: time comes from the capture.
 
 mod conversations;

@@ -35,7 +35,7 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Unwritable`] for a comment over 65,535 bytes, or an IO error.
+    /// [`CaptureError::Unwritable`] for a comment over 65,535 bytes, or an I/O error.
     pub fn new(output: W, comments: &[&str]) -> Result<Self, CaptureError> {
         let mut writer = Self { output, interfaces: 0, block: Vec::new() };
         writer.begin(0x0A0D_0D0A);
@@ -55,7 +55,7 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     ///
-    /// An IO error.
+    /// An I/O error.
     pub fn interface(&mut self, link: LinkType) -> Result<u32, CaptureError> {
         self.begin(1);
         self.block.extend_from_slice(&link.0.to_le_bytes());
@@ -75,7 +75,7 @@ impl<W: Write> CaptureWriter<W> {
     /// # Errors
     ///
     /// [`CaptureError::Unwritable`] for an undescribed interface, a time before 1970, or a packet
-    /// that is too long; or an IO error.
+    /// that is too long; or an I/O error.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -103,7 +103,7 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Unwritable`] for keys of 4 GiB, or an IO error.
+    /// [`CaptureError::Unwritable`] for keys of 4 GiB, or an I/O error.
     pub fn secrets(&mut self, kind: SecretsKind, data: &[u8]) -> Result<(), CaptureError> {
         let count = length(data)?;
         self.begin(10);
@@ -179,7 +179,7 @@ impl<W: Write> ClassicWriter<W> {
     /// # Errors
     ///
     /// [`CaptureError::Unwritable`] for a time before 1970 or after 2106, or a packet that is too
-    /// long; or an IO error.
+    /// long; or an I/O error.
     pub fn packet(
         &mut self,
         time: Timestamp,

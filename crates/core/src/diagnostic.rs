@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 
-/// The most bytes of a line that a diagnostic quotes.
+/// The maximum number of bytes of a line that a diagnostic quotes.
 const MAX_QUOTED: usize = 240;
 
 /// A text with its name: makes diagnostics that point into it.

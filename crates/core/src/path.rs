@@ -96,10 +96,10 @@ pub enum PathError {
 
 /// The maximum length of a path in bytes: Linux does not open longer paths.
 const MAX_BYTES: usize = 4_095;
-/// The most parts of a path. Each is a directory to create, so a few names with thousands of parts
-/// would cost far more than their bytes.
+/// The maximum number of parts of a path. Each is a directory to create, so a few names with
+/// thousands of parts would cost far more than their bytes.
 const MAX_PARTS: usize = 128;
-/// The most bytes of a part: the limit of common file systems.
+/// The maximum length of a part in bytes: the limit of common file systems.
 const MAX_PART_BYTES: usize = 255;
 
 impl<'a> SafePath<'a> {

@@ -2,7 +2,7 @@
 //!
 //! Run it with `cargo run -p worldwire-ki --example login`.
 //!
-//! A [`Connection`] does no IO: feed it what a socket receives, and send what it asks you to
+//! A [`Connection`] does no I/O: feed it what a socket receives, and send what it asks you to
 //! transmit. With two connections and no sockets, each one's output is the other's input.
 
 use std::time::Duration;

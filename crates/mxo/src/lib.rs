@@ -11,7 +11,7 @@
 //!     sections: vec![Section::Rpc(vec![RpcList { first: 0, messages: vec![chat] }])],
 //!     ..Packet::new(1_248_965_312, SequenceWord::default())
 //! };
-//! // A server chooses a random initial vector for every datagram.
+//! // A server chooses a random initialisation vector for every datagram.
 //! let wire = key.seal_datagram(&[1; 16], &packet.to_bytes()?);
 //!
 //! let datagram = Datagram::decode(&mut Reader::new(&wire))?;

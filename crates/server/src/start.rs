@@ -65,7 +65,7 @@ pub enum StartError {
     },
 }
 
-/// Adds a path to an IO error.
+/// Adds a path to an I/O error.
 pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StartError {
     let path = path.to_owned();
     |error| StartError::Io { path, error }

@@ -7,7 +7,7 @@ use worldwire_core::{Diagnostic, Severity};
 
 use crate::output::{printable, say};
 
-/// The most diagnostics that are shown; the rest is counted.
+/// The maximum number of diagnostics shown; the rest are counted.
 const MAX_SHOWN: usize = 100;
 
 /// Shows diagnostics on standard error, each with the line it is about: frames for people, one line

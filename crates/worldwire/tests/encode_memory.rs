@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::tempdir;
 
-/// The most memory in bytes that the program takes while it encodes a document; its own code does
+/// The maximum memory in bytes that the program uses while it encodes a document; its own code does
 /// not count.
 #[track_caller]
 fn cost(codec: &str, document: &str) -> usize {

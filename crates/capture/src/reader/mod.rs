@@ -101,8 +101,8 @@ impl<R: Read> CaptureReader<R> {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Empty`], [`CaptureError::NotACapture`], a truncated classic header, or an IO
-    /// error.
+    /// [`CaptureError::Empty`], [`CaptureError::NotACapture`], a truncated classic header, or an
+    /// I/O error.
     pub fn new(input: R, limits: &Limits) -> Result<Self, CaptureError> {
         let mut source = Source::new(input)?;
         let found = source.fill(8)?;
@@ -131,7 +131,7 @@ impl<R: Read> CaptureReader<R> {
     /// # Errors
     ///
     /// [`CaptureError::Truncated`] if the file ends inside a record, [`CaptureError::BadBlock`] if
-    /// its fields contradict each other, [`CaptureError::Limit`], or an IO error. A packet block
+    /// its fields contradict each other, [`CaptureError::Limit`], or an I/O error. A packet block
     /// with wrong fields of its own is not an error: see [`Packet::unusable`]. After an error, only
     /// `None` is returned.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! * [`Client`]: a connection to a world, over UDP;
-//! * [`ClientView`]: the world as the client sees it, and the walk of its character, without IO;
+//! * [`ClientView`]: the world as the client sees it, and the walk of its character, without I/O;
 //! * [`compare`]: compares what it sees with what the server says it should see.
 
 mod client;

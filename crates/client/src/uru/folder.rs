@@ -39,7 +39,7 @@ pub struct InstalledFile {
 /// and verifies the others, and replaces each one atomically. Deletes nothing.
 ///
 /// # Errors
-/// Refusals, names that lead out of the directory, files that do not match the manifest, and IO
+/// Refusals, names that lead out of the directory, files that do not match the manifest, and I/O
 /// errors. Files installed before the error stay.
 pub async fn update(
     files: &Files,
@@ -71,7 +71,7 @@ pub async fn update(
 /// Writes a file inside a directory atomically.
 ///
 /// # Errors
-/// A name that leads out of the directory, and IO errors.
+/// A name that leads out of the directory, and I/O errors.
 pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = relative(name)?;
     fs::create_dir_all(folder).map_err(at(folder))?;

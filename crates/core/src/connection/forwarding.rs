@@ -67,7 +67,7 @@ pub struct Leaving<P> {
     pub overtakes: bool,
 }
 
-/// The most bytes of an unreadable stream that are forwarded at once.
+/// The maximum number of bytes of an unreadable stream that are forwarded at once.
 const MAX_RAW_BYTES: usize = 16 << 10;
 
 impl<P> Forwarding<P> {
@@ -264,7 +264,7 @@ impl<P> Forwarding<P> {
         }
     }
 
-    /// The most bytes of an unread stream to forward at once.
+    /// The maximum number of bytes of an unread stream to forward at once.
     #[must_use]
     pub fn max_raw_bytes(&self) -> usize {
         self.bounds.queued_bytes.clamp(1, MAX_RAW_BYTES)

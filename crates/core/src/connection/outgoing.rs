@@ -192,7 +192,7 @@ impl AsMut<Self> for Outgoing {
     }
 }
 
-/// The most bytes of a joined write; see [`append`](Outgoing::append).
+/// The maximum size of a joined write in bytes; see [`append`](Outgoing::append).
 const JOINED_BYTES: usize = 64 << 10;
 
 fn check_bytes(bounds: Bounds, queued: usize, more: usize) -> Result<()> {

@@ -55,11 +55,12 @@ pub struct Search {
 const ENOUGH: u32 = 40;
 /// The evidence needed from messages that fill segments, in bits.
 const SOME: u32 = 10;
-/// The most messages in a chain. This many different ones are accepted with any evidence.
+/// The maximum number of messages in a chain. This many different ones are accepted with any
+/// evidence.
 const MAX_LINKS: usize = 64;
-/// The most bytes kept for an incomplete message.
+/// The maximum number of bytes kept for an incomplete message.
 const MAX_KEPT: usize = 64 << 10;
-/// The most segments remembered, and the most undecided offsets.
+/// The maximum number of remembered segments, and of undecided offsets.
 const MAX_OFFSETS: usize = 1024;
 /// The number of bytes that may be examined for each one received.
 const WORK_PER_BYTE: u64 = 64;

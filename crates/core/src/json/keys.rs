@@ -8,7 +8,7 @@ use super::object::Key;
 /// Up to this many keys are compared one by one.
 const FEW: usize = 16;
 
-/// The most keys, and bytes of keys, that are kept for the next document.
+/// The maximum number of keys, and of their bytes, that are kept for the next document.
 const MAX: (usize, usize) = (4096, 1 << 20);
 
 /// The keys of the current document and of earlier ones.

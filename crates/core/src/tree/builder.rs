@@ -136,7 +136,7 @@ impl<'n> Trace<'n> for TreeBuilder<'n> {
 
 impl<'n> Scopes<'n> for TreeBuilder<'n> {
     type Mark = TreeMark;
-    /// The most nodes, and whether the tree was full.
+    /// The maximum number of nodes, and whether the tree was full.
     type Bound = (usize, bool);
 
     #[inline]

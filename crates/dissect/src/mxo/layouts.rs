@@ -37,7 +37,7 @@ const DATAGRAM: &[Row] = &[
     ("encryptedSession", "bytes(16)", "Hello: an encrypted block that starts with the session ID."),
     ("value", "u32", "Ping: returned unchanged."),
     ("bytes", "bytes", "Other: everything."),
-    ("iv", "bytes(16)", "Encrypted: the initial vector."),
+    ("iv", "bytes(16)", "Encrypted: the initialisation vector."),
     ("cipher", "bytes", "Encrypted: a packet (mxo.packet), Twofish-CBC with PKCS#7 padding."),
 ];
 

@@ -148,7 +148,7 @@ impl Message for MxoMessage<'_> {
             self.add_views(&mut reader);
         }
         let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
-        // The type and the initial vector precede a packet.
+        // The type and the initialisation vector precede a packet.
         let head = if is_packet { 17 } else { 0 };
         tree.set_base(self.received.range.start + head);
         tree

@@ -1,4 +1,4 @@
-//! The KI connection as a state machine without IO: sessions, keep-alives, frames.
+//! The KI connection as a state machine without I/O: sessions, keep-alives, frames.
 //!
 //! A [`Connection`] follows the contract of [`worldwire_core::connection`], which describes how to
 //! drive it, in all four roles. Particular to KI:

@@ -8,14 +8,14 @@ use worldwire_core::connection::Bounds;
 
 use crate::crypt::{IvSource, KnownSession, SessionKey};
 
-/// The session that the margin server assigned, and this side's source of initial vectors.
+/// The session that the margin server assigned, and this side's source of initialisation vectors.
 #[derive(Clone)]
 pub struct Session {
     /// The id, sent in the hello.
     pub id: u32,
     /// The key.
     pub key: SessionKey,
-    /// The source of initial vectors.
+    /// The source of initialisation vectors.
     pub ivs: IvSource,
 }
 

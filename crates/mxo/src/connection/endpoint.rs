@@ -60,7 +60,7 @@ pub struct Endpoint {
     window: ReceiveWindow,
     /// The deadline for acknowledging them.
     ack_at: Option<Duration>,
-    /// Client: the packet that reset the sequence last, and its initial vector.
+    /// Client: the packet that reset the sequence last, and its initialisation vector.
     reset_by: Option<(SequenceNumber, [u8; 16])>,
     pub(super) inbox: Inbox,
     pub(super) measure: Box<dyn Measure>,

@@ -1,4 +1,4 @@
-//! The game channel as a state machine, without any IO: sessions, acknowledgements, RPC messages.
+//! The game channel as a state machine, without any I/O: sessions, acknowledgements, RPC messages.
 //!
 //! A [`Connection`] implements the contract of [`worldwire_core::connection`], which explains how
 //! to drive it, in all four roles, over datagrams. Specific to MxO:

@@ -126,9 +126,9 @@ impl Way {
     }
 }
 
-/// Encrypts the replacement of a datagram. Reusing the initial vector would show an eavesdropper
-/// on both wires where the packets first differ, so the vector is encrypted to get an unpredictable
-/// one.
+/// Encrypts the replacement of a datagram. Reusing the initialisation vector would show an
+/// eavesdropper on both wires where the packets first differ, so the vector is encrypted to get an
+/// unpredictable one.
 fn seal_instead(key: &SessionKey, wire: &[u8], packet: &[u8]) -> Vec<u8> {
     let iv = wire.get(1..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     key.seal_datagram(&key.seal_block(&iv), packet)

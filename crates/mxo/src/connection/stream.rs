@@ -8,7 +8,7 @@ pub(super) struct Stream {
     /// The bytes received so far, without repeated packets.
     pub(super) end: u64,
     pub(super) ended: bool,
-    /// Observers and relays: the received packets, and the initial vector of the last reset.
+    /// Observers and relays: the received packets, and the initialisation vector of the last reset.
     pub(super) window: ReceiveWindow,
     pub(super) reset_by: Option<[u8; 16]>,
     /// Observers and relays: the missing packets.

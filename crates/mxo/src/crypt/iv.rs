@@ -1,10 +1,10 @@
-//! Initial vectors.
+//! Initialisation vectors.
 
 use super::key::SessionKey;
 use super::twofish::BLOCK_BYTES;
 
-/// Generates a connection's initial vectors from 16 random bytes: a counter, encrypted with those
-/// bytes as the key. They are unpredictable and never repeat.
+/// Generates a connection's initialisation vectors from 16 random bytes: a counter, encrypted with
+/// those bytes as the key. They are unpredictable and never repeat.
 ///
 /// The seed must come from the operating system's random generator, and be used for one connection
 /// only.

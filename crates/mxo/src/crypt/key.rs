@@ -46,8 +46,8 @@ impl SessionKey {
         &self.bytes
     }
 
-    /// Encrypts a packet as a datagram: 01, the initial vector, the packet with PKCS#7 padding.
-    /// Each datagram needs its own random vector; see [`IvSource`](super::IvSource).
+    /// Encrypts a packet as a datagram: 01, the initialisation vector, the packet with PKCS#7
+    /// padding. Each datagram needs its own random vector; see [`IvSource`](super::IvSource).
     #[must_use]
     pub fn seal_datagram(&self, iv: &[u8; BLOCK_BYTES], packet: &[u8]) -> Vec<u8> {
         let mut datagram = Vec::with_capacity(sealed_bytes(packet.len()));
@@ -56,7 +56,7 @@ impl SessionKey {
         datagram
     }
 
-    /// Appends the initial vector and the encrypted bytes with PKCS#7 padding.
+    /// Appends the initialisation vector and the encrypted bytes with PKCS#7 padding.
     pub fn seal(&self, iv: &[u8; BLOCK_BYTES], plain: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(iv);
         let from = out.len();
@@ -98,7 +98,7 @@ impl SessionKey {
         }
     }
 
-    /// Encrypts a single block: CBC with a zero initial vector and no padding.
+    /// Encrypts a single block: CBC with a zero initialisation vector and no padding.
     #[must_use]
     pub fn seal_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         let mut block = *block;
@@ -132,7 +132,8 @@ pub enum Unopened {
         bytes: usize,
     },
     /// Neither the padding nor the length field is valid: the key is a different one. Damage to the
-    /// first block or to the initial vector can look the same, because it hits the length field.
+    /// first block or to the initialisation vector can look the same, because it hits the length
+    /// field.
     OtherKey,
     /// The key is right, but the padding or the CRC is not.
     Damaged,

@@ -9,7 +9,7 @@ use core::fmt;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// The size of a block, of an initial vector and of a key.
+/// The size of a block, of an initialisation vector and of a key.
 pub const BLOCK_BYTES: usize = 16;
 
 const ROUNDS: usize = 16;

@@ -23,11 +23,11 @@ pub enum Datagram<'d> {
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
 /// | 0 | `type` | `u8` | 1 |
-/// | 1 | `iv` | 16 bytes | the initial vector |
+/// | 1 | `iv` | 16 bytes | the initialisation vector |
 /// | 17 | `cipher` | bytes | a [`Packet`] with PKCS#7 padding, encrypted with Twofish in CBC mode |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed<'d> {
-    /// The initial vector.
+    /// The initialisation vector.
     pub iv: [u8; 16],
     /// The encrypted bytes: at least one block.
     pub cipher: Cow<'d, [u8]>,
@@ -58,7 +58,7 @@ impl<'d> Datagram<'d> {
             return Self::decode(reader).map(|_| None);
         }
         let mut start = reader.place();
-        // After the type and the initial vector.
+        // After the type and the initialisation vector.
         start.byte += 17;
         let Sealed { iv, cipher } = Sealed::decode(reader)?;
         let plain = key.open(&iv, &cipher).map_err(|why| Error::from(why).at(start.byte.into()))?;

@@ -3,7 +3,7 @@
 //! | first byte of a datagram | what it is |
 //! | --- | --- |
 //! | 00 | [`Plain`]: hello, answer, ping |
-//! | 01 | [`Sealed`]: an initial vector, and a [`Packet`] that is encrypted |
+//! | 01 | [`Sealed`]: an initialisation vector, and a [`Packet`] that is encrypted |
 //!
 //! Numbers are little-endian, except for the sequence word, numbers and lengths of RPC messages,
 //! and the lengths of [TCP frames](TcpFrame).

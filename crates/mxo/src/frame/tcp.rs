@@ -89,14 +89,14 @@ impl<'d> TcpFrame<'d> {
 /// The body of a margin message: plain or encrypted.
 ///
 /// Opcodes 1 to 5 followed by the number 3 are plain: certificates, and the challenge before there
-/// is a key. Everything else is an initial vector and encrypted blocks.
+/// is a key. Everything else is an initialisation vector and encrypted blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarginFrame<'d> {
     /// Opcode and data.
     Plain(Cow<'d, [u8]>),
     /// Encrypted.
     Sealed {
-        /// The initial vector.
+        /// The initialisation vector.
         iv: [u8; BLOCK_BYTES],
         /// CRC-32, length and time as in a packet, opcode and data.
         cipher: Cow<'d, [u8]>,
@@ -116,7 +116,7 @@ impl<'d> MarginFrame<'d> {
         }
         let blocks = length.saturating_sub(BLOCK_BYTES);
         if blocks == 0 || !blocks.is_multiple_of(BLOCK_BYTES) {
-            let wanted = "an initial vector and whole blocks of 16 bytes";
+            let wanted = "an initialisation vector and whole blocks of 16 bytes";
             let error = Error::malformed(wanted, format!("{length} bytes"));
             return Err(reader.place_error(error));
         }
@@ -167,7 +167,7 @@ impl<'d> MarginFrame<'d> {
         if sampler.below(2) == 0 {
             return MarginFrame::Plain([&[1, 3, 0][..], &sampler.bytes(length)].concat().into());
         }
-        // An initial vector that looks like a plain opcode would be read as one.
+        // An initialisation vector that looks like a plain opcode would be read as one.
         let [_, rest @ ..]: [u8; 16] = Field::sample(sampler);
         let mut iv = [9; 16];
         iv[1..].copy_from_slice(&rest);
@@ -215,7 +215,7 @@ impl<'d> MarginText<'d> {
         Ok(MarginText { time, body })
     }
 
-    /// Encrypts the text with a fresh initial vector, as a frame.
+    /// Encrypts the text with a fresh initialisation vector, as a frame.
     pub fn seal(&self, key: &SessionKey, iv: &[u8; BLOCK_BYTES]) -> Result<TcpFrame<'static>> {
         let mut plain = Writer::new();
         self.encode(&mut plain)?;

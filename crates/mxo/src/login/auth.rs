@@ -34,7 +34,7 @@ messages! {
         /// Unverified: its meaning.
         unknown "unknown": u16,
         /// A digest of the challenge, the password and more, encrypted with the session key, a zero
-        /// initial vector and no padding.
+        /// initialisation vector and no padding.
         blob "blob": Bytes16<'a>,
     }
 }
@@ -46,7 +46,8 @@ messages! {
 
     /// The challenge that the client must decrypt.
     9 AuthChallenge {
-        /// 16 random bytes, encrypted with the session key, a zero initial vector and no padding.
+        /// 16 random bytes, encrypted with the session key, a zero initialisation vector and no
+        /// padding.
         challenge "challenge": [u8; 16],
     }
 }

@@ -19,7 +19,7 @@
 //! # Map
 //!
 //! * [`config`], the settings in `ki.toml`;
-//! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: requests and
+//! * [`login`]: the login of one client, as a state machine without I/O; [`wire`]: requests and
 //!   replies; [`Refusal`]: reasons for refusals;
 //! * [`realm`]: the state that all connections share;
 //! * [`connections`]: client connections;
@@ -230,7 +230,7 @@ impl LoginServer {
     }
 }
 
-/// Adds a path to an IO error.
+/// Adds a path to an I/O error.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ServerError {
     let at = crate::start::at(path);
     |error| at(error).into()

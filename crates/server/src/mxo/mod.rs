@@ -17,7 +17,7 @@
 //! ```
 //!
 //! * [`OpenWorld`]: the server;
-//! * [`World`]: objects, their behaviour, and clients, without IO; [`Scene`]: the file with the
+//! * [`World`]: objects, their behaviour, and clients, without I/O; [`Scene`]: the file with the
 //!   objects.
 //!
 //! One task advances the world at every tick and then wakes the connections, which send their

@@ -1,4 +1,4 @@
-//! Derives the opcode map of a new build from that of an old one.
+//! Derives the opcode map for a new build from that for an old one.
 //!
 //! Opcodes are shuffled with every build, while the messages stay the same. [`Carry`] examines
 //! conversations of both builds, and matches opcodes of the new build with names of the old one by

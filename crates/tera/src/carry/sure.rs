@@ -13,7 +13,7 @@ const ROUNDS: usize = 12;
 /// Minimum score that neighbours contribute to a certain match: a third of what they can.
 const PLACED: f64 = 2.0;
 
-/// The most that two matches can add to each other's scores and their own.
+/// The maximum that two matches can add to each other's scores and their own.
 const MAX_SUPPORT: f64 = 4.0 * AROUND;
 
 /// A new opcode and its name, as indices.

@@ -87,7 +87,8 @@ pub struct Connection {
     events: VecDeque<Event<Unread<Unit>, News>>,
 }
 
-/// The most encrypted bytes that an observer or relay keeps while it waits for the seed.
+/// The maximum number of encrypted bytes that an observer or relay keeps while it waits for the
+/// seed.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 impl Connection {

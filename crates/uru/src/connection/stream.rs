@@ -48,7 +48,7 @@ pub(super) enum Phase {
     Passing,
 }
 
-/// The most bytes that an unknown message of a file connection may have.
+/// The maximum size in bytes of an unknown message on a file connection.
 const MAX_PASSED_OVER: usize = 4 << 20;
 
 /// The highest offset after a gap at which reading resumes.

@@ -19,7 +19,7 @@ pub(crate) enum TeraCommand {
     /// Check, show, compare and format definitions, and rank them for an opcode
     #[command(subcommand, arg_required_else_help = true)]
     Def(TeraDef),
-    /// Show, compare and convert opcode and system message maps, and create the map of a new build
+    /// Show, compare and convert opcode and system message maps, and create the map for a new build
     #[command(subcommand, arg_required_else_help = true)]
     Map(TeraMap),
     /// Write the list of a capture's client messages that have a counter and checksum
@@ -297,7 +297,7 @@ pub(crate) enum TeraMap {
         #[arg(long)]
         json: bool,
     },
-    /// Propose the map of a new build from the old map and captures of both builds
+    /// Propose the map for a new build from the old map and captures of both builds
     #[command(after_help = "Examples:
   worldwire tera map carry --old old.pcap --old-map protocol.385363.map --new new.pcap \\
       --data tera-data -o protocol.387486.map

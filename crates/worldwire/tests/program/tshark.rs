@@ -14,7 +14,7 @@ type Packets = Vec<Vec<u8>>;
 
 /// The captures that are read differently, and which program is right.
 const DIFFERENCES: [(&str, &str); 1] = [(
-    "captured after its acknowledgment",
+    "captured after its acknowledgement",
     "tshark is: it waits for segments that were acknowledged before they were captured. Ours treats \
      them as lost, so that live output need not wait for packets that the capture lacks",
 )];
@@ -150,7 +150,7 @@ fn torture() -> Vec<(&'static str, Packets)> {
             }),
         ),
         (
-            "captured after its acknowledgment",
+            "captured after its acknowledgement",
             changed(&|packets| places.chunks_exact(2).for_each(|two| packets.swap(two[0], two[1]))),
         ),
         (

@@ -30,7 +30,7 @@
 //!
 //! # Inside
 //!
-//! `steps` holds the data in memory and the only code that changes it, without IO; `graph`,
+//! `steps` holds the data in memory and the only code that changes it, without I/O; `graph`,
 //! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules beside
 //! this one are the rules; `task` is the loop that groups, commits and answers.
 

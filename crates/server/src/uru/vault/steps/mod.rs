@@ -12,7 +12,7 @@
 //! continues to serve requests: the failed one gets [`NetError::InternalError`], and none of its
 //! changes remain.
 //!
-//! This module does no IO; the time and random numbers come from its caller.
+//! This module does no I/O; the time and random numbers come from its caller.
 
 mod load;
 #[cfg(test)]
