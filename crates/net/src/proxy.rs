@@ -1,6 +1,6 @@
 //! The PROXY protocol, versions 1 and 2: how a proxy tells a server the address of its client.
 //!
-//! [`parse`] does no IO. A listener reads the header only from
+//! [`parse`] does no I/O. A listener reads the header only from
 //! [trusted proxies](crate::tcp::Listener::trusting).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! What a client sees, and where its character walks, without IO.
+//! What a client sees, and where its character walks, without I/O.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The contract of all connection machines, and the parts they share.
 //!
-//! A connection is a state machine without IO. Bytes, time and random numbers are arguments;
+//! A connection is a state machine without I/O. Bytes, time and random numbers are arguments;
 //! events, bytes to send and deadlines are results. The same machine acts as a client or a server,
 //! reads a capture, relays between two peers, and runs in tests in virtual time.
 //!

@@ -28,7 +28,7 @@ impl Secrets {
         Ok(Self { file: Mutex::new(options.open(path)?), failures })
     }
 
-    /// Appends the CK2 that was issued to an account, on a thread for file IO.
+    /// Appends the CK2 that was issued to an account, on a thread for file I/O.
     pub(super) fn append(self: &Arc<Self>, user: &str, ck2: &Secret) {
         let user = toml::Value::String(user.to_owned());
         let text = format!("[[ki.login]]\nuser = {user}\nck2 = \"{}\"\n\n", ck2.as_str());

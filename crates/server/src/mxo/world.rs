@@ -1,4 +1,4 @@
-//! The world: its objects, their behaviour, and the clients in it, without IO.
+//! The world: its objects, their behaviour, and the clients in it, without I/O.
 
 use std::collections::HashMap;
 use std::sync::Arc;

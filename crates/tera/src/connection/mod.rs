@@ -1,4 +1,4 @@
-//! The TERA connection as a state machine without IO. It implements the contract of
+//! The TERA connection as a state machine without I/O. It implements the contract of
 //! [`worldwire_core::connection`].
 //!
 //! A [`Connection`] plays the client, plays the server, watches both, or stands between them.

@@ -1,7 +1,7 @@
 //! An age as a game server runs it: the state machine of one instance, without sockets.
 //!
 //! An [`Instance`] takes joins, leaves, net messages and time, and returns messages for members and
-//! [events](Event) for its server. It does no IO. A server has one instance for each running age,
+//! [events](Event) for its server. It does no I/O. A server has one instance for each running age,
 //! and a [`SendQueue`] for each client.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The Uru connection as a state machine without IO. It follows the contract of
+//! The Uru connection as a state machine without I/O. It follows the contract of
 //! [`worldwire_core::connection`].
 //!
 //! A [`Connection`] acts as the client or the server, observes both, or relays between them. Each

@@ -1,4 +1,4 @@
-//! The login of one client, as a state machine without IO.
+//! The login of one client, as a state machine without I/O.
 //!
 //! [`Login`] receives the client's [requests](Login::handle), [answers](Login::answer) to its
 //! queries, and the time. [`Login::poll`] yields what to do: send a reply, answer a [query](Query)
