@@ -4,8 +4,8 @@
 //! game connections, 32 at a time. tshark runs only where it is installed.
 //!
 //! `WORLDWIRE_BENCH_LOGINS` names a directory with a capture of real logins over IPv4 and a key
-//! file (`.toml` or `.ini`). The largest capture there is repeated to 50 MB, each time with other
-//! addresses of its clients.
+//! file (`.toml` or `.ini`). The largest capture there is repeated to 50 MB, each time with
+//! different client addresses.
 
 use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -159,7 +159,8 @@ impl Files {
             while let Some(record) = reader.next()? {
                 let Record::Packet(packet) = record else { continue };
                 let mut data = packet.data.to_vec();
-                // Ethernet, and IPv4 without options: the client is the one who opens.
+                // Ethernet, and IPv4 without options: the client is the side that opens the
+                // connection.
                 let ports: [[u8; 2]; 2] = [34, 36].map(|at| [data[at], data[at + 1]]);
                 let server = *server.get_or_insert(ports[1]);
                 let client = if ports[1] == server { 26 } else { 30 };
@@ -265,7 +266,7 @@ impl Talk {
     }
 }
 
-/// What players say in an age, from the conformance vectors: notices, chat, states, a clone, a
+/// Messages of players in an age, from the conformance vectors: notices, chat, states, a clone, a
 /// lock.
 static GAME_MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     const IDS: [&str; 8] = [

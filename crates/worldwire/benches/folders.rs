@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// What follows an option on the command line.
+/// The argument that follows an option on the command line.
 fn argument(name: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != name).nth(1)
 }
@@ -67,7 +67,7 @@ struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// Ours, and the peer's if there is one, in turns.
+    /// Runs ours and, if there is one, the peer's, in turns.
     fn run(&self, name: &str, input: &Path, ours: &str, peer: Option<&str>) {
         for threads in [1, 2] {
             let (mut own, mut other) = (Duration::MAX, Duration::MAX);

@@ -1,8 +1,8 @@
-//! How fast archives are read, extracted and made, against libdeflate itself on the same streams.
+//! How fast archives are read, extracted and built, against libdeflate itself on the same streams.
 //!
 //! The files are generated: `WORLDWIRE_BENCH_FILES` of them (9,800 unless set, 280 MB), in memory
-//! where the system has a file system there. Every figure is the best of `WORLDWIRE_BENCH_ROUNDS`
-//! rounds (5), and what is compared takes turns. `-- --levels` measures all levels instead.
+//! if the system has an in-memory file system. Every figure is the best of `WORLDWIRE_BENCH_ROUNDS`
+//! rounds (5), and the programs compared take turns. `-- --levels` measures all levels instead.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
@@ -73,7 +73,7 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
         keep("peer_2", timed(|| halves(&streams)));
         keep("read", timed(|| read(bytes, 1)));
         keep("read_2", timed(|| read(bytes, 2)));
-        // What the system takes to write such files is in no program's hands.
+        // No program can influence the time that the system takes to write such files.
         keep("write", timed(|| write_all(&targets[0], files)));
         for (name, threads, target) in
             [("extract", "1", &targets[1]), ("extract_2", "2", &targets[2])]
@@ -92,7 +92,7 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     let time = |name: &str| best[name];
     let against = |name: &str, other: &str| ratio(time(name), time(other));
     show("libdeflate", time("peer"), "");
-    // How much a second thread is worth here just now.
+    // The current benefit of a second thread on this machine.
     let faster = format!("{:.2}x as fast as one thread", against("peer", "peer_2"));
     show("libdeflate_2", time("peer_2"), &faster);
     show("wad/read", time("read"), &format!("{:.3} of libdeflate", against("read", "peer")));
@@ -121,10 +121,10 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
     show("wad/extract_2", time("extract_2"), &text);
 }
 
-/// The stored bytes, the size of the file, whether it is compressed.
+/// An entry: the stored bytes, the size of the file, and whether it is compressed.
 type Stream<'d> = (&'d [u8], usize, bool);
 
-/// The opponent: the inflating alone, and a look at what is stored.
+/// The opponent: only inflates, and reads what is stored.
 fn libdeflate(streams: &[Stream<'_>]) {
     let mut decompressor = Decompressor::new();
     let most = streams.iter().map(|(_, size, _)| *size).max().unwrap_or_default();
@@ -141,7 +141,7 @@ fn libdeflate(streams: &[Stream<'_>]) {
     }
 }
 
-/// The opponent on two threads, each with half of the bytes.
+/// The opponent on two threads, each of which processes half of the bytes.
 fn halves(streams: &[Stream<'_>]) {
     let size = |streams: &[Stream<'_>]| streams.iter().map(|(_, size, _)| size).sum::<usize>();
     let (half, mut bytes) = (size(streams) / 2, 0);
@@ -177,7 +177,7 @@ fn read(bytes: &[u8], threads: usize) {
     });
 }
 
-/// The default level against the highest one, on every fourth file.
+/// The default level compared with the highest one, on every fourth file.
 fn level(files: &Files) {
     let [(time, size), (long, small)] = [DEFAULT_LEVEL, 12].map(|level| pack(files, level));
     let text = format!(
@@ -248,8 +248,8 @@ fn number(variable: &str, default: usize) -> usize {
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Files like those of a game, always the same ones: text, tables, and what does not compress.
-/// Sizes are spread around 10 kB, from 200 bytes to 4 MB.
+/// Files like those of a game, always the same ones: text, tables, and incompressible data. Sizes
+/// are spread around 10 kB, from 200 bytes to 4 MB.
 fn generate(count: usize) -> Files {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let words = vocabulary(&mut random);
@@ -280,7 +280,7 @@ fn vocabulary(random: &mut ChaCha8Rng) -> Vec<String> {
     (0..4000).map(|_| word()).collect()
 }
 
-/// Few words are common and many are rare, as in every language.
+/// As in every language, few words are common and many are rare.
 fn word<'w>(random: &mut ChaCha8Rng, words: &'w [String]) -> &'w str {
     &words[(part(random).powi(3) * words.len() as f64) as usize]
 }
@@ -347,7 +347,7 @@ fn noise(random: &mut ChaCha8Rng, size: usize) -> Vec<u8> {
     out
 }
 
-/// From 0 to 1, without 1.
+/// A number from 0 to 1, excluding 1.
 fn part(random: &mut ChaCha8Rng) -> f64 {
     f64::from(random.next_u32()) / 4_294_967_296.0
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The command in the picture, a line of the prompt each.
+/// The command in the picture, one string for each line of the prompt.
 const COMMAND: [&[&str]; 2] = [
     &["dissect", "samples/uru-login.pcapng", "--keys", "samples/uru-keys.toml"],
     &["--filter", "auth.AcctLogin* or result != 0"],
@@ -18,7 +18,7 @@ const COMMAND: [&[&str]; 2] = [
 const CHAR_WIDTH: usize = 8;
 const LINE_HEIGHT: usize = 19;
 const MARGIN: usize = 16;
-/// From the top of a line to the foot of its letters.
+/// The distance from the top of a line to its baseline.
 const BASELINE: usize = 14;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,15 +41,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The program of the same build as this example: one directory up. Building it from here would
-/// take another cargo, and with the features of one package alone.
+/// The program from the same build as this example, one directory up. Building it from here would
+/// need another cargo process, and would use the features of one package only.
 fn program() -> Result<PathBuf, Box<dyn Error>> {
     let example = std::env::current_exe()?;
     let folder = example.parent().and_then(Path::parent).ok_or("an example without a folder")?;
     Ok(folder.join(format!("worldwire{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// The command as somebody would type it.
+/// The command as a user would type it.
 fn prompt() -> String {
     let quoted = |word: &&str| match word.contains(' ') {
         true => format!("'{word}'"),

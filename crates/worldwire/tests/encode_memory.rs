@@ -1,4 +1,4 @@
-//! The memory that one large JSON document may take.
+//! The maximum memory for encoding one large JSON document.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
@@ -34,7 +34,7 @@ fn cost(codec: &str, document: &str) -> usize {
     figure("VmHWM:") - figure("RssFile:")
 }
 
-/// Each byte of a document costs at most five, above what a short one costs.
+/// Each byte of a document uses at most five bytes of memory, in addition to those for a short one.
 #[track_caller]
 fn is_modest(codec: &str, start: &str, item: impl Fn(usize) -> String, end: &str) {
     let document = |least: usize| {

@@ -1,4 +1,4 @@
-//! A modder's evening: finds an object in a made-up archive of 40,000 files, changes it, puts it
+//! A modder's evening: finds an object in a generated archive of 40,000 files, changes it, puts it
 //! back, and shows that nothing else changed.
 //!
 //! ```sh
@@ -6,7 +6,7 @@
 //! cargo run --release -p worldwire --example evening -- target/release/worldwire
 //! ```
 //!
-//! More arguments: how many files the archive has, and a directory to work in, which is kept.
+//! Optional arguments: the number of files in the archive, and a working directory, which is kept.
 
 mod play;
 

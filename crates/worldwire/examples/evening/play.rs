@@ -1,4 +1,4 @@
-//! The evening itself: an archive, and the commands of somebody who changes one object in it.
+//! The evening itself: an archive, and the commands of a modder who changes one object in it.
 
 use std::error::Error;
 use std::fs;
@@ -13,7 +13,7 @@ use worldwire_ki::file::wad::{BuildOptions, build};
 use worldwire_ki::object::{Header, Object, ObjectCodec, ObjectOptions, xml};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
-/// The object that is changed.
+/// The object to change.
 const CHOSEN: usize = 1230;
 
 /// Runs the steps with a program, in a directory, on an archive of this many files.
@@ -37,7 +37,7 @@ pub(crate) fn evening(
             print!("{said}");
             println!("  {:.2} s", start.elapsed().as_secs_f64());
         }
-        // Two archives that differ are nothing bad.
+        // A difference between two archives is not a failure.
         let differ = arguments.starts_with(&["ki", "wad", "diff"]) && !output.stdout.is_empty();
         let wanted = if differ { 1 } else { 0 };
         if output.status.code() != Some(wanted) {
@@ -75,7 +75,8 @@ pub(crate) fn evening(
     let level = format!("    <m_level>{CHOSEN}</m_level>");
     check(lines == [(&*level, "    <m_level>99</m_level>")], &format!("{lines:?}"))?;
 
-    // The same with a directory of the encoded objects in between: it gets the changed one only.
+    // The same with a directory of encoded objects in between: only the changed one is written to
+    // it.
     let told = run(&["ki", "op", "encode", "root", "-o", "back", "--types", "types.json"])?;
     check(told == format!("~ {chosen}\n"), &format!("one object was encoded:\n{told}"))?;
     let told = run(&["ki", "wad", "update", "Root.wad", "--from", "back", "-o", "Root.2.wad"])?;
@@ -88,7 +89,7 @@ fn check(is_good: bool, what: &str) -> Result<(), Box<dyn Error>> {
     if is_good { Ok(()) } else { Err(format!("wanted otherwise: {what}").into()) }
 }
 
-/// The name of a file: every tenth is an object, two are text XML, the others textures.
+/// The name of a file: every tenth is an object, two are text XML, and the others are textures.
 fn name(index: usize) -> String {
     let folder = index / 500;
     match index % 10 {
@@ -126,7 +127,7 @@ fn archive(types: &Path, count: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(build(&BuildOptions { level: 4, ..BuildOptions::default() }, files)?)
 }
 
-/// An object with a number that a double does not hold.
+/// An object with a number that a double cannot represent.
 fn character(classes: &Classes, index: usize, zone: u64) -> Result<Object, Box<dyn Error>> {
     let zone = zone | (1 << 63) | 1;
     let json = format!(
@@ -136,7 +137,7 @@ fn character(classes: &Classes, index: usize, zone: u64) -> Result<Object, Box<d
     Ok(Object::parse_json(classes, &json)?)
 }
 
-/// A file as the game has them: plain, compressed, or compressed otherwise than by us.
+/// A file as games store them: uncompressed, compressed, or compressed differently from ours.
 fn file(classes: &Classes, object: &Object, index: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let codec = ObjectCodec::new(classes, ObjectOptions::file());
     let header = match index / 10 % 3 {

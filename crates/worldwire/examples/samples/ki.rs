@@ -50,7 +50,7 @@ user = \"Merle\"
 password = \"hunter2\"
 ";
 
-/// The files that a patch server lists, made up.
+/// The generated files that a patch server lists.
 const FILES: &str = "\
 [_TableList]\r\nName:STR\r\nAbout\r\nBase\r\n\
 [About]\r\nVersion:UINT\r\n1\r\n\
@@ -59,7 +59,7 @@ CompressedHeaderSize:UINT,CRC:UINT,HeaderCRC:UINT\r\n\
 Data/GameData/Root.wad,,3,295000000,9000000,2900000,3735879680,3203334144\r\n\
 Bin/game.exe,,1,21000000,0,0,3735879681,0\r\n";
 
-/// Writes the samples of KI.
+/// Writes the KI samples.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     std::fs::create_dir_all(folder.join("ki-messages"))?;
     std::fs::write(folder.join("ki-messages/MadeUpMessages.xml"), MADE_UP)?;
@@ -82,7 +82,7 @@ struct Stage {
     port: u16,
 }
 
-/// A connection on the stage.
+/// A connection in the sample.
 struct Talk {
     ends: [Connection; 2],
     wire: SyntheticTcp,
@@ -120,7 +120,7 @@ impl Stage {
         Ok(talk)
     }
 
-    /// Carries everything that waits to be sent to the other end, until nothing does.
+    /// Carries everything that is queued to the other end, until nothing is.
     fn exchange(&mut self, talk: &mut Talk) -> Outcome<()> {
         loop {
             let mut quiet = true;
@@ -149,7 +149,7 @@ impl Stage {
         self.exchange(talk)
     }
 
-    /// Lets both sides ask whether the other lives.
+    /// Lets both sides check whether the other is alive.
     fn wait(&mut self, talk: &mut Talk, time: Duration) -> Outcome<()> {
         self.tape.clock += time;
         for end in &mut talk.ends {
@@ -196,8 +196,8 @@ impl Stage {
         Ok(ck2)
     }
 
-    /// The graphical client proves that it is the same user, and picks a character. On the way
-    /// the server takes a new session.
+    /// The graphical client proves that it is the same user, and selects a character. Meanwhile,
+    /// the server offers a new session.
     fn graphical_client(&mut self, ck2: &Secret) -> Outcome<()> {
         let mut talk = self.connect(12_000)?;
         let salt = talk.ends[0].salt().ok_or("no session")?;

@@ -1,4 +1,4 @@
-//! The archive of a zone with files of all formats, and a graph of zones, made up.
+//! A generated zone archive with files of all formats, and a graph of zones.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ fn link([first, second]: [u16; 2]) -> Json {
     json!({"first": first, "second": second})
 }
 
-/// Two ways around a pond.
+/// Two paths around a pond.
 fn graph() -> Json {
     let places = [[0.0, 0.0, 0.0], [300.0, 0.0, 10.0], [300.0, 400.0, 40.0], [0.0, 400.0, 20.0]];
     let nodes: Vec<Json> = (0..).zip(places).map(|(id, place)| node(id, place)).collect();

@@ -64,7 +64,7 @@ const PET: &str = r#"{
     ]
 }"#;
 
-/// The type list of the made-up classes, version 2.
+/// The type list of the generated classes, version 2.
 pub(crate) fn types() -> String {
     let mut classes = serde_json::Map::new();
     for (name, properties) in CLASSES {
@@ -97,14 +97,14 @@ pub(crate) fn types() -> String {
     format!("{list:#}\n")
 }
 
-/// The same, compiled.
+/// The same list, compiled.
 pub(crate) fn classes() -> Outcome<Classes> {
     let mut lists = TypeLists::new();
     lists.add("ki-types.json", types().as_bytes())?;
     Ok(lists.compile())
 }
 
-/// A character with its pet, as a field of a message holds it.
+/// A character with its pet, as in a field of a message.
 pub(crate) fn character(classes: &Classes) -> Outcome<Vec<u8>> {
     let json = format!(
         r#"{{"$class": "class MadeUpCharacter", "m_name": "Merle Ashthorn", "m_level": 12,

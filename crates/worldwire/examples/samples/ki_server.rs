@@ -1,5 +1,5 @@
-//! A player logs in at `worldwire serve ki`, makes a character and enters a zone, as the server's
-//! own state machine answers.
+//! A player logs in at `worldwire serve ki`, creates a character and enters a zone, with the
+//! replies of the server's own state machine.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -28,7 +28,7 @@ const ACCOUNT: (&str, u64) = ("merle", 1);
 const MACHINE: u64 = 4_919_131_752_989_213_764;
 const CHARACTER: u64 = 0x0057_0000_0000_0001;
 
-/// Writes the sample, and what `serve ki --secrets` writes.
+/// Writes the sample, and the file that `serve ki --secrets` writes.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let tape = Tape::new(&folder.join("ki-server.pcapng"), Duration::from_micros(310))?;
     let mut stage = Stage::new(tape);
@@ -38,7 +38,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     Ok(std::fs::write(folder.join("ki-server-keys.toml"), stage.secrets)?)
 }
 
-/// The server's side of things, and the capture.
+/// The server's side, and the capture.
 struct Stage {
     tape: Tape,
     protocols: Arc<Protocols>,
@@ -62,7 +62,7 @@ struct Guest {
     is_over: bool,
 }
 
-/// What the server's end reports.
+/// The reports of the server's end.
 enum Told {
     Established,
     Heard(Decoded),
@@ -84,7 +84,7 @@ impl Stage {
         };
         let rules = Rules {
             files: Some(files.into()),
-            // Sooner than usual.
+            // Earlier than usual.
             afk: Duration::from_secs(90),
             ..Rules::of(&KiConfig::default())
         };
@@ -123,7 +123,7 @@ impl Stage {
         Ok(guest)
     }
 
-    /// Carries everything that waits to be sent to the other end, until nothing does.
+    /// Carries everything that is queued to the other end, until nothing is.
     fn exchange(&mut self, guest: &mut Guest) -> Outcome<()> {
         loop {
             let mut quiet = true;
@@ -144,7 +144,7 @@ impl Stage {
         }
     }
 
-    /// What the server's end reports goes into its machine.
+    /// Passes the reports of the server's end to its machine.
     fn listen(&mut self, guest: &mut Guest) -> Outcome<()> {
         let mut told = Vec::new();
         while let Some(event) = guest.ends[Side::Server.index()].poll_event() {
@@ -173,7 +173,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Does what the machine wants done.
+    /// Carries out the machine's outputs.
     fn work(&mut self, guest: &mut Guest) -> Outcome<()> {
         while let Some(output) = guest.login.poll() {
             match output {
@@ -259,7 +259,7 @@ impl Stage {
         self.exchange(guest)
     }
 
-    /// Time tickets, in which either side may ask whether the other lives.
+    /// Lets time pass, during which either side may check whether the other is alive.
     fn wait(&mut self, guest: &mut Guest, time: Duration) -> Outcome<()> {
         self.tape.clock += time;
         for end in &mut guest.ends {
@@ -287,7 +287,7 @@ impl Stage {
         self.say(guest, LOGIN, "MSG_USER_AUTHEN_V3", &fields)
     }
 
-    /// The patch client asks for the files, and logs in at the second try.
+    /// The patch client asks for the files, and logs in at the second attempt.
     fn patch_client(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
         self.say(&mut guest, 1, "MSG_PING", &[])?;
@@ -300,7 +300,7 @@ impl Stage {
         self.hang_up(guest)
     }
 
-    /// The game's program waits in the queue, makes a character and selects it. On the way its
+    /// The game's program waits in the queue, creates a character and selects it. Meanwhile, its
     /// session becomes stale.
     fn game(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
@@ -330,7 +330,7 @@ impl Stage {
         self.hang_up(guest)
     }
 
-    /// The game's program enters the zone, and is forgotten there by its player.
+    /// The game's program enters the zone, where its player leaves it idle.
     fn zone(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
         let zone = KiConfig::default().zone;

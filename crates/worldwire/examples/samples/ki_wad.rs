@@ -1,4 +1,4 @@
-//! A small archive, made up.
+//! A small generated archive.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ use worldwire_capture::{CaptureWriter, LinkType, Timestamp};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// When the samples are said to have been captured: 2026-01-01 00:00 UTC.
+/// The date of the samples: 2026-01-01 00:00 UTC.
 const DAY: i64 = 1_767_225_600;
 
 fn main() -> Outcome<()> {
@@ -39,12 +39,12 @@ fn main() -> Outcome<()> {
     uru::write(&folder)
 }
 
-/// A capture in the making, and its clock.
+/// A capture being written, and its clock.
 struct Tape {
     writer: CaptureWriter<File>,
     interface: u32,
     clock: Duration,
-    /// How long a packet is on its way.
+    /// How long a packet takes to arrive.
     step: Duration,
 }
 

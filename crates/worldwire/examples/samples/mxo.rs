@@ -24,7 +24,7 @@ id = 0x1f2e3d4c
 key = \"000102030405060708090a0b0c0d0e0f\"
 ";
 
-/// What the key file says.
+/// The contents of the key file.
 const SESSION: (u32, [u8; 16]) =
     (0x1f2e_3d4c, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 
@@ -36,7 +36,7 @@ const DOOR: u16 = 414;
 const NPC_VIEW: u16 = 4;
 const DOOR_VIEW: u16 = 3;
 
-/// Writes the samples of MxO.
+/// Writes the MxO samples.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     std::fs::write(folder.join("mxo-keys.toml"), KEYS)?;
     let tape = Tape::new(&folder.join("mxo-world.pcapng"), Duration::from_micros(380))?;
@@ -69,7 +69,7 @@ impl Stage {
         Self { tape, ends, wire, objects: Objects::built_in() }
     }
 
-    /// Carries everything that waits to be sent to the other end, until nothing does.
+    /// Carries everything that is queued to the other end, until nothing is.
     fn exchange(&mut self) -> Outcome<()> {
         loop {
             let mut quiet = true;
@@ -89,7 +89,7 @@ impl Stage {
         }
     }
 
-    /// Lets time pass, with what is due meanwhile: acknowledgements, pings.
+    /// Lets time pass, and sends what is due meanwhile: acknowledgements, pings.
     fn wait(&mut self, time: Duration) -> Outcome<()> {
         let end = self.tape.clock + time;
         self.exchange()?;
@@ -131,13 +131,13 @@ impl Stage {
         Ok(self.objects.class_of(goid).ok_or("no such goobj")?.0)
     }
 
-    /// Properties of a create, by their names.
+    /// Properties of a create, by name.
     fn created(&self, goid: u16, values: &[(&str, Vec<u8>)]) -> Outcome<Properties<'static>> {
         let (_, class) = self.objects.class_of(goid).ok_or("no such goobj")?;
         named(class.create(), values)
     }
 
-    /// Properties of an update, by their names.
+    /// Properties of an update, by name.
     fn updated(
         &self,
         goid: u16,
@@ -217,7 +217,7 @@ impl Stage {
         self.show(Side::Server, &[Operation::Update(closed)], Some(Float(602_221.5)))?;
         self.wait(Duration::from_millis(200))?;
         self.show(Side::Server, &[Operation::Delete(Delete::of(vec![NPC_VIEW]))], None)?;
-        // Silence, in which the client asks whether the server lives.
+        // Silence, during which the client checks whether the server is alive.
         self.wait(Duration::from_secs(12))
     }
 }

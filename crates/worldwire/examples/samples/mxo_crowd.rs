@@ -19,7 +19,7 @@ use worldwire_server::mxo::{OPEN_KEY, OPEN_SESSION, Scene, World};
 
 use super::{DAY, Outcome, Tape};
 
-/// What `serve mxo --secrets` writes.
+/// The contents of the file that `serve mxo --secrets` writes.
 const KEYS: &str = "\
 [[mxo.session]]
 id = 0x1
@@ -43,7 +43,7 @@ pause = 1.0
 ";
 
 const TICK: Duration = Duration::from_millis(250);
-/// In a thousand: datagrams that never arrive, on either way.
+/// The number of datagrams in a thousand that never arrive, in each direction.
 const LOSS: u64 = 150;
 
 /// Writes the sample and its key.
@@ -77,7 +77,7 @@ struct Guest {
     sampler: Sampler,
 }
 
-/// What an end has to tell the world, or the client.
+/// A report of a connection, for the world or the client.
 enum Told {
     Hello(u64),
     Section(SequenceNumber, Vec<u8>),
@@ -102,7 +102,7 @@ impl Guest {
         Self { ends, wire, view: ClientView::new(Arc::clone(objects), uid), client: None, sampler }
     }
 
-    /// Carries everything that waits to be sent, but what gets lost behind the capture.
+    /// Carries everything that is queued, except datagrams that are lost after they were captured.
     fn exchange(&mut self, world: &mut World, tape: &mut Tape) -> Outcome<()> {
         self.ends.iter_mut().for_each(|end| end.timeout(tape.clock));
         loop {
@@ -110,7 +110,7 @@ impl Guest {
             for side in Side::BOTH {
                 while let Some(bytes) = self.ends[side.index()].poll_transmit(side.other()) {
                     quiet = false;
-                    // The hello and its answers arrive.
+                    // The hello and its replies always arrive.
                     let is_lost = bytes.first() == Some(&1) && self.sampler.below(1000) < LOSS;
                     let packet = self.wire.datagram(side, &bytes);
                     tape.capture(vec![packet])?;
@@ -127,7 +127,7 @@ impl Guest {
         }
     }
 
-    /// What the end of a side reports.
+    /// The reports of a side's end.
     fn listen(&mut self, side: Side, world: &mut World) -> Outcome<()> {
         let mut told = Vec::new();
         while let Some(event) = self.ends[side.index()].poll_event() {

@@ -1,4 +1,5 @@
-//! A player of TERA logs in, chats and fights; with the definitions and the map that this takes.
+//! A TERA player logs in, chats and fights; with the definitions and the map that are needed to
+//! decode this.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -17,11 +18,11 @@ use worldwire_tera::message::HeaderForm;
 
 use super::{Outcome, Tape};
 
-/// The build that the client says it is. No game has this number.
+/// The build that the client claims to be. No game has this number.
 const REVISION: u32 = 999_001;
 
-/// Everything that `--data samples/tera` finds. The layouts are made up, and so are the opcodes;
-/// the names are of the kind that the community gave.
+/// Everything that `--data samples/tera` finds. The layouts and opcodes are generated; the names
+/// are in the style that the community uses.
 const FILES: [(&str, &str); 16] = [
     (
         "definitions/C_CHECK_VERSION.1.def",
@@ -70,7 +71,7 @@ const FILES: [(&str, &str); 16] = [
     ("integrity/98.json", "[\n    \"C_START_SKILL\"\n]\n"),
 ];
 
-/// Writes the samples of TERA.
+/// Writes the TERA samples.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let home = folder.join("tera");
     let mut definitions = Definitions::built_in();
@@ -146,7 +147,7 @@ impl Stage {
         }
     }
 
-    /// Lets a message wait to be sent.
+    /// Queues a message.
     fn queue(&mut self, from: Side, opcode: &Json, fields: &Json) -> Outcome<()> {
         let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let message = json!({ "opcode": opcode, "fields": fields });
@@ -212,7 +213,7 @@ impl Stage {
             });
             self.say(Side::Client, "C_START_SKILL", &skill)?;
         }
-        // An opcode that the map does not have: what it is can be found out.
+        // An opcode that the map does not have, but that can be identified.
         for count in 1..=3 {
             let member = |index: u32| {
                 let name = ["Elin", "Baraka", "Popori"][index as usize];
@@ -232,7 +233,7 @@ impl Stage {
         self.exchange()
     }
 
-    /// Sends a message under an opcode that no map has.
+    /// Sends a message with an opcode that no map has.
     fn unnamed(&mut self, opcode: u16, name: &str, fields: &Json) -> Outcome<()> {
         let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let definition = packets.versions(name).last().ok_or("no such definition")?;

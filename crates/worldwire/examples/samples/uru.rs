@@ -1,4 +1,4 @@
-//! A player of Uru logs in: gatekeeper, files, auth, game.
+//! An Uru player logs in: gatekeeper, files, auth, game.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -29,7 +29,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::{Outcome, Tape, uru_age};
 
-/// Writes the samples of Uru.
+/// Writes the Uru samples.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let mut random = ChaCha8Rng::seed_from_u64(14_617);
     let keys = shard_keys(&mut random);
@@ -107,7 +107,7 @@ pub(super) struct Stage {
     port: u16,
 }
 
-/// A connection on the stage.
+/// A connection in the sample.
 pub(super) struct Talk {
     ends: [Connection; 2],
     wire: SyntheticTcp,
@@ -142,13 +142,13 @@ impl Stage {
         let packets = talk.wire.open();
         self.tape.capture(packets)?;
         self.exchange(&mut talk)?;
-        // The first ping is due right after setup.
+        // The first ping is due immediately after setup.
         talk.ends[0].timeout(self.tape.clock);
         self.exchange(&mut talk)?;
         Ok(talk)
     }
 
-    /// Carries everything that waits to be sent to the other end, until nothing does.
+    /// Carries everything that is queued to the other end, until nothing is.
     fn exchange(&mut self, talk: &mut Talk) -> Outcome<()> {
         loop {
             let mut quiet = true;

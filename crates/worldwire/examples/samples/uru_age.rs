@@ -1,4 +1,4 @@
-//! A player of Uru comes into an age where another one is: members, states, a lever, a word.
+//! An Uru player enters an age where another one is: members, states, a lever, chat.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use worldwire_uru::types::{
 use super::uru::{ACCOUNT, LATER_STATE, PLAYER, Stage, Talk, state};
 use super::{Outcome, Tape};
 
-/// The player who is there already.
+/// The player who is already there.
 const OTHER: u32 = 10_200;
 /// The sequence prefix of the age.
 const PREFIX: i32 = 120;
 const TIME: UnifiedTime = UnifiedTime { seconds: 1_767_225_600, microseconds: 0 };
 
-/// What a pulled lever says.
+/// The payload of a pulled lever's message.
 const LEVER: &str = r#"{
     "flags": ["AddedVarLengthIO"], "descriptor": "fhLever", "version": 1, "variables": {
         "place": {"hint": "", "flags": ["Dirty"], "value": 2},
@@ -55,7 +55,7 @@ pub(super) fn write(folder: &Path, keys: KeyRing) -> Outcome<()> {
     age(&mut stage, &descriptors)
 }
 
-/// The auth connection: it tells the player's name.
+/// The auth connection, which contains the player's name.
 fn account(stage: &mut Stage) -> Outcome<()> {
     use auth::{server, server::ServerMessage};
     let mut talk = stage.connect(Service::Auth)?;

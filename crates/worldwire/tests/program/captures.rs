@@ -282,7 +282,7 @@ fn only_whole_files_with_safe_names_are_written() {
 pub(crate) fn fake(program: &str, folder: &Path, script: &str) -> String {
     let text = folder.join("script");
     fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
-    // What somebody has open for writing cannot be run. Were it written here, a program that
+    // A file that is open for writing cannot be executed. If it were written here, a program that
     // another test starts at that moment would have it open too.
     let mut install = Command::new("install");
     install.args(["-m", "755"]).arg(text).arg(folder.join(program));
@@ -324,7 +324,7 @@ fn capture_runs_tcpdump() {
     assert!(code == 2 && err.contains("neither tcpdump nor dumpcap is installed"), "{err}");
 }
 
-/// The other capturing program has other options.
+/// The other capturing program has different options.
 #[cfg(unix)]
 #[test]
 fn dumpcap_replaces_a_missing_tcpdump() {

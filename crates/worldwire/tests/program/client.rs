@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::Value as Json;
 
-/// A shard that ends with the test. The end of its log is kept open for it.
+/// A shard that ends with the test. The pipe of its log stays open for it.
 struct Serving {
     child: Child,
     _log: BufReader<ChildStderr>,
@@ -21,7 +21,7 @@ impl Drop for Serving {
     }
 }
 
-/// Runs words of a command line.
+/// Runs a command line.
 fn command(folder: &Path, words: &[&str]) -> Command {
     assert_eq!(words[0], "worldwire");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -31,7 +31,7 @@ fn command(folder: &Path, words: &[&str]) -> Command {
 
 /// Starts a shard on a free port.
 fn serve(folder: &Path, words: &[&str]) -> Serving {
-    // Nobody else gets it so soon after.
+    // The port stays free: the system does not reassign it so soon.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = command(folder, words);
     command.args(["--listen", &format!("127.0.0.1:{port}"), "--status", "127.0.0.1:0"]);
@@ -48,12 +48,12 @@ fn serve(folder: &Path, words: &[&str]) -> Serving {
 fn typed(mut command: Command) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
-    // Not every command reads it.
+    // Some commands do not read it.
     let _ = child.stdin.take().unwrap().write_all(b"secret\n");
     child.wait_with_output().unwrap()
 }
 
-/// What a command printed; it must have succeeded.
+/// The output of a command, which must have succeeded.
 fn good(output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -67,12 +67,12 @@ fn client(folder: &Path, steps: &str) -> Output {
     command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap()
 }
 
-/// The words of a line, as a shell takes them apart.
+/// Splits a line into words, as a shell does.
 fn words(line: &str) -> Vec<&str> {
     line.split('#').next().unwrap().split_whitespace().collect()
 }
 
-/// From nothing to two players who meet.
+/// Starts from an empty directory; in the end, two players meet.
 #[test]
 fn the_readme_recipe_works() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -87,7 +87,7 @@ fn the_readme_recipe_works() {
     for account in [ann, bob] {
         good(typed(command(folder, account)));
     }
-    // A test that fails is not to last.
+    // A failing test must not take long.
     let (last, stays) = stays.split_last().unwrap();
     assert_eq!(*last, "600");
     let mut stays = command(folder, &[stays, &["20"]].concat());
@@ -99,7 +99,7 @@ fn the_readme_recipe_works() {
         good(command(folder, comes).env("WORLDWIRE_PASSWORD", "secret").output().unwrap());
     assert!(printed.contains("Came  name Ann"), "{printed}");
     assert!(printed.ends_with("say: ok\nwalk: ok\n"), "{printed}");
-    // She sees what he does, while it happens.
+    // She sees his actions as they happen.
     for wanted in
         ["Came  name Bob", "Avatar  object Male@", "Chat  name Bob", "Moved", "AvatarGone", "Went"]
     {
@@ -124,7 +124,7 @@ fn the_guide_recipe_works() {
     let printed = good(typed(logs_in));
     assert!(printed.contains("players 0") && printed.starts_with("account "), "{printed}");
 
-    // And everything else that a client does.
+    // All other steps of a client.
     let folder = folder.path();
     let files = folder.join("shard/data/files/External");
     fs::create_dir_all(&files).unwrap();
@@ -157,14 +157,14 @@ fn the_guide_recipe_works() {
     assert!(rows[1]["of"] == "ping" && rows[1]["count"].as_u64() > Some(4), "{printed}");
     assert!(rows[1]["p50"].as_f64() <= rows[1]["p99"].as_f64(), "{printed}");
 
-    // What fails at once is not tried as often as it can fail.
+    // A step that fails immediately is not retried at its full rate.
     let output = client(folder, "--quiet --count 2 --seconds 1 login + node made");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let failed = said.split_once("node: ").and_then(|(_, rest)| rest.split_once(" failed; "));
     let failed: u32 = failed.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
     assert!(output.status.code() == Some(1) && (4..=20).contains(&failed), "{said}");
 
-    // Nor are clients there that could not log in.
+    // Nor are there clients that could not log in.
     let line = "worldwire client uru shard --account nobody-{} --count 2 --seconds 60 login + ping";
     let words: Vec<_> = line.split(' ').collect();
     let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
@@ -198,7 +198,7 @@ fn the_guide_recipe_works() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     good(client(folder, "login + set-player Ann"));
 
-    // Even if her client has frozen, so that it does not notice.
+    // The same if her client has frozen, so that it does not notice.
     let mut frozen = command(folder, &words);
     frozen.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::null());
     let mut frozen = frozen.spawn().unwrap();
@@ -270,7 +270,7 @@ fn the_guide_recipe_works() {
     let output = client(folder, &format!("login + set-player Ann + set-points {score} 1"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("ScoreWrongType"));
 
-    // What the shard refuses, and what cannot be done at all.
+    // Requests that the shard refuses, and steps that are impossible.
     let output = client(folder, "login + set-player Nobody");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);

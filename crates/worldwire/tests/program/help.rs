@@ -59,8 +59,8 @@ fn examples_with_samples_can_be_pasted() {
     }
 }
 
-/// What is suggested for opcodes that a map leaves open, and what `dissect` and `tera integrity`
-/// say.
+/// The commands suggested for opcodes that a map leaves open, and by `dissect` and
+/// `tera integrity`.
 #[test]
 fn suggested_commands_can_be_pasted() {
     let home = tempfile::tempdir().unwrap();
@@ -103,6 +103,6 @@ fn suggested_commands_can_be_pasted() {
     let doctor = behind(&said, "worldwire doctor ");
     let (found, _) = shell(&doctor);
     assert!(found.contains("write S_WEATHER_INFO.1.def"), "{doctor}: {found}");
-    // Programs that read JSON do not need it.
+    // Programs that read JSON need no suggestions.
     assert_eq!(shell(&dissect.replace("brief", "json")).1, "1 conversation, 20 messages\n");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Repeats the sample in the capture, so that reading it takes much longer than sending a signal.
 const TIMES: usize = 6_000;
-/// After this many bytes, the program is past the headers, and reads packets.
+/// After this many bytes, the program has read the headers, and is reading packets.
 const UNDER_WAY: u64 = 200 << 10;
 
 fn sample(name: &str) -> PathBuf {
@@ -21,8 +21,8 @@ struct Ended {
     said: String,
 }
 
-/// Runs a command over a large capture of TERA, `large.pcapng` in the current folder, and sends it
-/// a signal meanwhile; again if it was done before the signal came.
+/// Runs a command over a large TERA capture, `large.pcapng` in the current folder, and sends it a
+/// signal meanwhile. Tries again if the command had ended before the signal came.
 fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("large.pcapng");
@@ -109,7 +109,7 @@ fn a_partly_read_capture_is_not_written() {
 fn a_partly_read_capture_prints_no_summary() {
     const CAPTURE: &str = "large.pcapng";
     for arguments in [
-        // No message that was read matches.
+        // None of the messages read matches.
         &["dissect", CAPTURE, "--first", "--filter", "stream == 99999999"][..],
         &["stats", CAPTURE],
         &["doctor", CAPTURE, "--data", "data"],

@@ -1,4 +1,4 @@
-//! What archives and folders may cost, and what of them is not taken without a word.
+//! The limits on archives and folders, and contents that are never accepted silently.
 
 use std::borrow::Cow;
 use std::fs;
@@ -25,7 +25,7 @@ fn sample(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)).unwrap()
 }
 
-/// An archive of what was packed before.
+/// An archive of data that is already compressed.
 fn of_packed(files: &[(&str, &Packed<'_>)]) -> Vec<u8> {
     let names = files.iter().map(|(name, _)| Cow::Borrowed(name.as_bytes())).collect();
     let mut plan = Plan::new(&BuildOptions::default(), names).unwrap();
@@ -79,7 +79,7 @@ fn threads_share_their_memory() {
     fs::write(home.at("a.wad"), of_packed(&files)).unwrap();
     let test = ["wad", "test", "--threads", "8", "a.wad"];
     ends(&home.within(900_000, &test), 0);
-    // It does not end with an abort where there is still less.
+    // With even less memory, it does not abort.
     let (out, _) = ends(&home.within(250_000, &test), 1);
     assert!(out.contains("wanted memory for a file of 157286400 bytes"), "{out}");
 }
@@ -89,7 +89,7 @@ fn files_that_are_not_objects_are_not_read_completely() {
     let home = Home::new();
     let stone = Packer::new(1).unwrap().pack(&[7; 100_000], false).unwrap().bytes.into_owned();
     let crc = crc(&stone);
-    // Larger than what may be inflated.
+    // Larger than the limit on inflated data.
     let size = 300 << 20;
     let large = Packed { bytes: stone.into(), size, compressed: true, crc };
     let pet = sample("ki-pet.xml");
@@ -106,7 +106,7 @@ fn files_that_are_not_objects_are_not_read_completely() {
     }
     let (out, _) = ends(&home.run(&["op", "types", "types.json", "--used-in", "a.wad"]), 0);
     assert!(out.contains("MadeUpPet"), "{out}");
-    // In folders, too.
+    // The same in folders.
     fs::create_dir(home.at("in")).unwrap();
     fs::write(home.at("in/Nyx.xml"), sample("ki-pet.xml")).unwrap();
     let stone = fs::File::create(home.at("in/Stone.dds")).unwrap();
@@ -210,7 +210,7 @@ fn existing_results_can_be_skipped() {
     assert!(err.starts_with("1 decoded, 0 skipped, 1 already there, 0 failed; "), "{err}");
     assert_eq!(fs::read(home.at("out/a.xml.json")).unwrap(), b"mine");
     assert!(home.at("out/b.xml.json").exists());
-    // One object, to one file.
+    // Encodes one object, to one file.
     let one = ["op", "decode", "a.wad/a.xml", "-t", "types.json", "-o", "out/a.xml.json"];
     let (_, err) = ends(&home.run(&[&one[..], &["--skip-existing"]].concat()), 0);
     assert!(err.ends_with("skipped: already there\n"), "{err}");
@@ -283,7 +283,7 @@ fn texts_skipped_for_translators_are_reported() {
 #[test]
 fn a_truncated_object_prints_nothing() {
     let home = Home::new();
-    // So large that it is written while it is read.
+    // Large enough that it is written while it is read.
     let tricks = vec![format!("\"{}\"", "x".repeat(60_000)); 90].join(",");
     let json = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
     fs::write(home.at("pet.json"), json).unwrap();

@@ -1,4 +1,4 @@
-//! Game objects out of folders and archives, changed, and back.
+//! Game objects taken out of folders and archives, changed, and put back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Home {
         command.current_dir(self.0.path()).arg("ki").args(arguments).output().unwrap()
     }
 
-    /// With the type list.
+    /// Runs with the type list.
     fn typed(&self, arguments: &[&str]) -> Output {
         self.run(&[arguments, &["--types", "ki-types.json"]].concat())
     }
@@ -63,7 +63,7 @@ impl Home {
 
 const ZONE: u64 = 10_903_862_769_591_682_850;
 
-/// A file with an integer that a double does not hold.
+/// A file with an integer that a double cannot represent.
 fn character(home: &Home) -> Vec<u8> {
     home.put("c.json", format!("{{\"$class\":\"class MadeUpCharacter\",\"m_zoneId\":{ZONE}}}"));
     ends(&home.typed(&["op", "encode", "c.json", "-o", "c.bin", "--force"]), 0);
@@ -101,7 +101,7 @@ fn rounded_integers_are_refused() {
     ends(&home.typed(&["op", "decode", "c.bin", "-o", "wide.json"]), 0);
     let json = home.text("wide.json");
     assert!(json.contains("\"exact\":9007199254740993"), "{json}");
-    // What node and jq 1.6 make of it.
+    // The output of node and jq 1.6 for it.
     let rounded = json.replace("9591682850", "9591683000").replace("740993", "740992");
     home.put("wide.json", &rounded);
     let (_, err) = ends(&home.typed(&["op", "encode", "wide.json", "-o", "no.bin"]), 1);
@@ -110,7 +110,7 @@ fn rounded_integers_are_refused() {
     assert!(!home.at("no.bin").exists());
     home.put("wide.json", rounded.replace("740992", "740992.0"));
     ends(&home.typed(&["op", "encode", "wide.json", "-o", "no.bin"]), 1);
-    // As strings nothing happens to them.
+    // As strings, they are unchanged.
     ends(&home.typed(&["op", "decode", "c.bin", "--json-safe", "-o", "safe.json"]), 0);
     let json = home.text("safe.json");
     assert!(json.contains(&format!("\"{ZONE}\"")) && !json.contains("exact"), "{json}");
@@ -126,7 +126,7 @@ fn integers_that_look_rounded_are_reported() {
     let (_, err) = ends(&home.typed(&["op", "encode", "r.json", "-o", "r.bin"]), 0);
     let wanted = "m_zoneId: 10903862769591683000 looks like an integer that was rounded";
     assert!(err.contains(wanted), "{err}");
-    // One that came through whole may look like anything.
+    // A number that survived may have any form.
     ends(&home.typed(&["op", "decode", "r.bin", "-o", "whole.json"]), 0);
     let (_, err) = ends(&home.typed(&["op", "encode", "whole.json", "--hex"]), 0);
     assert_eq!(err, "");
@@ -158,7 +158,7 @@ fn every_command_can_write_safe_json() {
     assert_eq!(ends(&home.run(&["dml", "table", "t.json"]), 0).1, "");
 }
 
-/// An archive with an object, one that is stored otherwise than we would, and other files.
+/// An archive with an object, an object that is stored differently from ours, and other files.
 fn mixed(home: &Home) {
     let pet = home.bytes("ki-pet.xml");
     let text =
@@ -185,7 +185,7 @@ fn an_archive_round_trips_through_a_folder() {
         let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form];
         let (_, err) = ends(&home.typed(&extract), 0);
         assert!(err.starts_with("7 files extracted, 3 decoded; "), "{err}");
-        // Nobody changed anything, and no type list is needed to know it.
+        // Nothing was changed, and no type list is needed to detect that.
         let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad", "--force"];
         let (out, err) = ends(&home.run(&update), 0);
         assert!(out.is_empty() && err.starts_with("0 changed, 0 added, 0 removed, 7 unchanged"));
@@ -197,7 +197,7 @@ fn an_archive_round_trips_through_a_folder() {
         let (_, err) = ends(&home.typed(&all), 0);
         assert!(err.starts_with("3 encoded, 4 skipped, 0 failed"), "{err}");
         assert_eq!(home.bytes("all/Data/Nyx.xml"), home.bytes("ki-pet.xml"));
-        // A change, a new file and a changed other file.
+        // A change, a new file and a change in another file.
         let name = match form {
             "json" => "out/Pet.json",
             _ => "out/Pet.xml",
@@ -241,7 +241,7 @@ fn a_reformatted_object_is_unchanged() {
     assert_eq!(ends(&home.typed(&update), 0).0, "");
     let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 0);
     assert!(err.starts_with("0 encoded, 1 unchanged"), "{err}");
-    // Our JSON with a mistake is not an unrelated file.
+    // Our own JSON with a mistake is not treated as an unrelated file.
     home.put("out/Data/Nyx.xml.json", json.replace("m_speed", "m_sped"));
     let update = ["wad", "update", "a.wad", "--from", "out", "-o", "c.wad"];
     let (_, err) = ends(&home.typed(&update), 1);
@@ -260,14 +260,14 @@ fn replacing_an_object_is_a_change() {
         home.put(&name("Nyx"), home.text(&name("Nyx")).replace("Nyx", "Rex"));
         let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
         assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
-        // The folder of one archive goes over another that was changed: the change is undone.
+        // Applying the folder of one archive to another that was changed undoes the change.
         let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form, "--force"];
         ends(&home.typed(&extract), 0);
         let update = ["wad", "update", "b.wad", "--from", "out", "-o", "c.wad"];
         assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
         let diff = ["wad", "diff", "a.wad", "c.wad"];
         assert_eq!(ends(&home.run(&diff), 0).0, "");
-        // A copy of an object, which nobody changed since it was extracted.
+        // A copy of an object, unchanged since it was extracted.
         let extract = ["wad", "extract", "b.wad", "-C", "new", "--decode", form];
         ends(&home.typed(&extract), 0);
         let nyx = format!("new/Data/Nyx.xml{end}");
@@ -335,7 +335,7 @@ fn a_wrong_value_in_xml_is_an_error_too() {
         ends(&home.typed(&encode), 1);
         assert!(!home.at("c.bin").exists());
     }
-    // Without the comment in front it is still the object that it was.
+    // Without the comment at the top, it is still the same object.
     let bare = whole.split_once("-->\n").unwrap().1.replace("Nyx", "Rex");
     home.put("out/Data/Nyx.xml", bare);
     let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
@@ -387,7 +387,7 @@ fn the_form_can_be_chosen() {
     assert!(!out.starts_with("42494e64") && err.is_empty(), "{err}");
     let (out, _) = hex(&["--form", "bare"], 1);
     assert!(out.is_empty(), "a bare stream is shallow, and lacks properties: {out}");
-    // What the text says is changed by what the command line says.
+    // The command line overrides the values in the text.
     ends(&home.typed(&["op", "decode", "ki-pet.xml", "-o", "p.json"]), 0);
     let (out, _) = ends(&home.typed(&["op", "encode", "p.json", "--flags", "0x7", "--hex"]), 0);
     assert!(out.starts_with("42494e6407000000"), "{out}");
@@ -427,9 +427,9 @@ fn commands_take_archives() {
     let (out, _) = ends(&home.run(&["op", "types", "ki-types.json", "--used-in", "a.wad"]), 0);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 2, "{out}");
-    // With the one in text XML.
+    // The same with the one in text XML.
     assert!(lines[0].starts_with("        4  1569547039") && lines[0].ends_with("MadeUpSnack"));
-    // An entry with a name that leads elsewhere is not written.
+    // An entry whose name leads outside is not written.
     let hostile = home.bytes("a.wad");
     let at = hostile.windows(12).position(|window| window == b"Data/Nyx.xml").unwrap();
     let mut bytes = hostile;
@@ -454,7 +454,7 @@ fn several_archives_at_once() {
     assert!(err.starts_with("3 files extracted; 7 bytes in "), "{err}");
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "b.wad", "*.dds"]), 2);
     assert!(err.ends_with("*.dds: matches no file of the archives\n"), "{err}");
-    // Existing files are kept, and the rest is extracted.
+    // Existing files are kept, and the others are extracted.
     fs::remove_file(home.at("out/b.txt")).unwrap();
     home.put("out/a.txt", "mine");
     let skip = ["wad", "extract", "a.wad", "b.wad", "-C", "out", "--skip-existing"];
@@ -549,7 +549,7 @@ fn a_truncated_file_list_is_refused() {
     let whole = fs::read(samples.join("ki-files.bin")).unwrap();
     home.put("whole.bin", &whole);
     assert_eq!(ends(&home.run(&["dml", "table", "whole.bin"]), 0).1, "");
-    // The last table begins with its count, in front of its head.
+    // The last table begins with its count, before its header.
     let name = whole.windows(4).rposition(|window| window == b"Base").unwrap();
     let head = [2, 1];
     let at = whole[..name].windows(2).rposition(|window| window == head).unwrap() - 4;
@@ -584,7 +584,7 @@ fn bytes_after_a_message_are_reported() {
     drop(home);
 }
 
-/// Files of many gigabytes are holes, so that they take no time and no room.
+/// Files of many gigabytes are sparse, so they take neither time nor space.
 #[cfg(target_os = "linux")]
 #[test]
 fn files_too_large_for_an_archive_are_refused_early() {
@@ -595,7 +595,7 @@ fn files_too_large_for_an_archive_are_refused_early() {
         file.set_len(size).is_ok()
     };
     if !large("in/a.mp3", 3 << 30) || !large("in/b.mp3", 3 << 30) || !large("in/c", 1) {
-        // This file system has no holes.
+        // This file system does not support sparse files.
         return;
     }
     let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 2);

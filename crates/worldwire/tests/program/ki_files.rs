@@ -1,4 +1,4 @@
-//! Files of the client by their names and by what they contain, in archives and directories.
+//! The client's files, found by name and by content, in archives and directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// Runs the program; its exit code, and what it says on both streams.
+/// Runs the program; its exit code, and its output on both streams.
 fn run(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.arg("ki");
@@ -51,7 +51,7 @@ fn files_without_a_known_name_are_found_by_content() {
         let (code, out, err) = run(&[&noun, &"check", &archive]);
         assert_eq!((code, &*out), (0, ""), "{noun}: {err}");
         assert_eq!(err.trim(), format!("1 {what} file, 0 with problems"));
-        // In the folder it is there twice: in the archive too.
+        // In the folder it exists twice, since it is in the archive too.
         let (code, _, err) = run(&[&noun, &"check", &folder.path()]);
         assert_eq!(code, 0, "{err}");
         let wanted = format!("{index}.bin");
@@ -102,7 +102,7 @@ fn files_that_a_folder_has_are_not_listed() {
     assert!(out.contains("missing               9  2dfd2d88  b.bin\n"), "{out}");
     assert!(out.contains("different             9  00000001  c.bin\n"), "{out}");
     assert!(out.contains("3 files, 27 bytes\n2 to fetch for "), "{out}");
-    // Nothing outside of the folder is looked at.
+    // Nothing outside the folder is read.
     fs::write(&list, "SrcFileName:STR,Size:UINT\r\n../x,9\r\n").unwrap();
     let (code, _, err) = run(&[&"files", &"list", &list, &"--folder", &folder.path()]);
     assert!(code == 1 && err.contains("../x: its name contains the part `..`"), "{err}");

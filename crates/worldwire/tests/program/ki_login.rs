@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A server, which ends whatever becomes of the test.
+/// A server, which is stopped however the test ends.
 struct Running {
     child: Child,
     errors: BufReader<ChildStderr>,
@@ -29,7 +29,7 @@ impl Running {
         running
     }
 
-    /// Waits until the server says something.
+    /// Waits for a line of the server's output.
     fn hear(&mut self, wanted: &str) {
         while !self.said.contains(wanted) {
             assert!(self.errors.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
@@ -86,7 +86,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     assert!(lines[4].ends_with("== merle"), "{said}");
     assert!(lines[5].contains("zone WizardCity/Tutorial_Exterior"), "{said}");
     assert_eq!(lines[7], "ping: ok", "{said}");
-    // The command line is one that the program itself understands.
+    // The program itself accepts the command line that it prints.
     let explain = ["ki", "client-args", "--explain", "--"];
     let given: Vec<&str> = explain.into_iter().chain(lines[4].split(' ')).collect();
     assert!(
@@ -149,7 +149,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     let gone = worldwire(&["client", "ki", &address, "ping"]);
     assert_eq!(gone.status.code(), Some(2));
 
-    // Without a server the folder is opened as its settings say.
+    // Without a server, the settings in the folder determine how it is opened.
     let list = ["ki", "account", "list", "--server", server];
     assert!(printed(&worldwire(&list)).starts_with("merle\n"));
     let settings = Path::new(server).join("ki.toml");
@@ -166,7 +166,7 @@ fn queued_clients_see_their_position() {
     std::fs::write(&password, "hunter2\n").unwrap();
     let options = ["--listen", "0.0.0.0:0", "--no-status", "--players", "1"];
     let running = Running::start(&server, &options);
-    // Nobody said how others reach this machine.
+    // The address for other machines is not configured.
     assert!(running.said.contains("set --public-address"), "{}", running.said);
     assert!(!running.said.contains("status page"), "{}", running.said);
     let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());

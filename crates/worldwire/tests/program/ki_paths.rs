@@ -51,13 +51,13 @@ impl Home {
         self.fed(b"", arguments)
     }
 
-    /// With something on standard input.
+    /// Runs with data on standard input.
     fn fed(&self, input: &[u8], arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         command.current_dir(self.0.path()).arg("ki").args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It may have seen enough before the end.
+        // It may have read enough before the end.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }
@@ -77,7 +77,7 @@ fn one_file_of_an_archive_is_named_by_its_path() {
         fs::write(home.at("Nyx.xml"), sample("ki-pet.xml")).unwrap();
         ends(&home.run(&["op", "decode", "Nyx.xml", "-t", "types.json"]), 0)
     };
-    // As `ki find` prints it.
+    // As printed by `ki find`.
     let (found, _) =
         ends(&home.run(&["find", "--where", "MadeUpPet", "pets.wad", "-t", "types.json"]), 0);
     let path = found.split_whitespace().next().unwrap();
@@ -135,7 +135,7 @@ fn archives_are_read_from_standard_input() {
     assert!(err.starts_with("1 decoded, 1 skipped, 0 failed; "), "{err}");
     let (out, _) = ends(&home.fed(&pets, &["op", "guess", "-t", "types.json"]), 0);
     assert!(out.contains("standard input/Data/Nyx.xml: class MadeUpPet"), "{out}");
-    // Anything else is one file, as before.
+    // Anything else is a single file, as before.
     let pet = sample("ki-pet.xml");
     let (out, err) = ends(&home.fed(&pet, &["op", "decode", "-", "-t", "types.json"]), 0);
     assert!(out.starts_with("{\"object\":") && err.is_empty(), "{out}{err}");
@@ -228,7 +228,7 @@ fn names_with_the_characters_of_patterns_are_names() {
         assert_eq!(out.lines().count(), 2, "{out}");
         assert!(out.contains(name), "{out}");
     }
-    // The name wins over the pattern.
+    // A name takes precedence over the pattern.
     let (out, _) =
         ends(&home.run(&["wad", "update", "odd.wad", "--remove", "b[1].xml", "-o", "n.wad"]), 0);
     assert_eq!(out, "- b[1].xml\n");
@@ -259,7 +259,7 @@ fn patterns_that_match_nothing_say_what_would() {
             assert_eq!(err, wanted, "{command}");
         }
     }
-    // Not every shell expands patterns.
+    // Some shells do not expand patterns.
     home.archive("more.wad", &[("x", b"x")]);
     let (out, _) = ends(&home.run(&["wad", "list", "*.wad"]), 0);
     assert!(out.contains("more.wad:\n") && out.contains("pets.wad:\n"), "{out}");

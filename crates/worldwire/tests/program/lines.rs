@@ -143,8 +143,8 @@ fn contradictory_lines_are_refused() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
 
-/// With a definition of another build, a message ends too early. However it is shown, that is a
-/// problem of the input; its bytes are there.
+/// With a definition for another build, a message ends too early. However the message is shown,
+/// that is a problem of the input, and its bytes are shown.
 #[test]
 fn an_unreadable_message_is_a_problem_and_keeps_its_bytes() {
     let folder = tempfile::tempdir().unwrap();

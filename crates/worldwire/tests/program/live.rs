@@ -26,7 +26,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// The program over a capture, with the keys of the samples.
+/// The program reading a capture, with the keys of the samples.
 fn worldwire(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.args(arguments).arg("--keys").arg(sample("uru-keys.toml"));
@@ -41,7 +41,7 @@ fn halves() -> (Vec<u8>, Vec<u8>) {
     (first, rest)
 }
 
-/// What the program prints about the whole sample.
+/// The program's output for the whole sample.
 fn whole(arguments: &[&str]) -> Vec<u8> {
     let file = sample("uru-login.pcapng");
     let output = worldwire(arguments).arg(&file).output().unwrap();
@@ -59,7 +59,7 @@ fn messages_are_shown_as_they_arrive() {
         let mut input = running.0.stdin.take().unwrap();
         let mut output = BufReader::new(running.0.stdout.take().unwrap());
         input.write_all(&first).unwrap();
-        // Would block if the program waited for more input.
+        // It would block if the program waited for more input.
         let mut shown = Vec::new();
         while shown.len() < whole.len() / 3 {
             assert_ne!(output.read_until(b'\n', &mut shown).unwrap(), 0);
@@ -143,7 +143,7 @@ fn the_output_for_an_interrupted_fifo_is_kept() {
             _ => command.stdout(fs::File::create(&result).unwrap()),
         };
         let mut running = Running(command.spawn().unwrap());
-        // Opens once the program reads.
+        // Opens as soon as the program reads.
         let (path, (sender, opened)) = (fifo.clone(), mpsc::channel());
         std::thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(path)));
         let mut input = opened.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
@@ -189,7 +189,7 @@ fn a_followed_file_is_closed_when_nobody_reads_the_output() {
     assert_eq!((code(running), shown), (Some(0), whole));
 }
 
-/// A live capture's files get their content as it arrives, and keep it if the program is killed.
+/// A live capture writes its files as packets arrive, and they survive if the program is killed.
 #[test]
 fn files_of_live_captures_grow() {
     // The packets of a file, and whether it ends after a complete one.
@@ -255,7 +255,7 @@ fn a_killed_program_leaves_no_capturing_program() {
     let [a, q, f] = [&alive, &quiet, &file].map(|path| path.display().to_string());
     let script = format!("exec 3> '{a}'; cat '{f}'; exec cat '{q}'");
     let path = crate::captures::fake("tcpdump", folder.path(), &script);
-    // Opened for both, it has a writer that writes nothing.
+    // Opened for both, it has a writer that never writes.
     let quiet = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
     let mut command = worldwire(&["capture", "any", "--brief"]);
     let mut running = Running(command.env("PATH", path).spawn().unwrap());

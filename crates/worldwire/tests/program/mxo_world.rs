@@ -1,4 +1,4 @@
-//! A world of MxO as a user starts it, and clients in it.
+//! An MxO world as a user starts it, and clients in it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A world that ends with the test. The end of its log is kept open for it.
+/// A world that ends with the test. The pipe of its log stays open for it.
 struct Serving {
     child: Child,
     address: String,
@@ -91,14 +91,14 @@ fn clients_match_the_server_on_a_bad_network() {
         err.contains("3 clients see exactly what the server has") && err.contains("were lost"),
         "{err}"
     );
-    // Doors, people, and the three of them.
+    // Doors, people, and the three clients.
     assert_eq!(out.matches("\nview ").count() + 1, 43, "{out}");
     assert!(err.contains("3 clients, 129 views,"), "{err}");
 
     let words = ["--seconds", "0", "--still", "--views", "--json", "--character", "7"];
     let (code, out, err) = visit(&serving, &words);
     assert!(code == Some(0) && out.starts_with("{\"character\":7,\"views\":["), "{out} {err}");
-    // Nothing answers at the page's port of nobody.
+    // Nothing listens on port 1, so no status page answers.
     let (code, _, err) = visit(&serving, &["--seconds", "0", "--compare", "127.0.0.1:1"]);
     assert!(code == Some(2) && err.contains("the status page at 127.0.0.1:1: "), "{err}");
 
@@ -117,7 +117,7 @@ fn clients_join_in_parallel() {
     let start = std::time::Instant::now();
     let (code, _, err) = visit(&serving, &["--count", "40", "--delay", "300", "--seconds", "0"]);
     assert!(code == Some(0) && err.contains("40 clients, "), "{err}");
-    // One after another, each would wait for at least three delays.
+    // If they ran one after another, each would wait for at least three delays.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
@@ -134,7 +134,7 @@ fn a_client_reconnects_and_says_why() {
     while !said.contains("client entered") {
         assert!(serving.log.read_line(&mut said).unwrap() > 0, "{said}");
     }
-    // Meanwhile it has been sent the world.
+    // By then, it has been sent the world.
     assert_eq!(visit(&serving, &["--seconds", "1"]).0, Some(0));
     drop(serving);
     let mut heard = String::new();

@@ -8,7 +8,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// Runs the program; its exit code, and what it says on both streams.
+/// Runs the program; its exit code, and its output on both streams.
 fn run(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     arguments.iter().for_each(|argument| {
@@ -83,7 +83,7 @@ fn a_large_object_round_trips_through_json() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let [json, file, again] =
         ["pet.json", "pet.xml", "again.json"].map(|name| folder.path().join(name));
-    // Text that zlib cannot make small.
+    // Text that zlib cannot compress well.
     let mut state = 1_u64;
     let mut word = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -104,7 +104,7 @@ fn a_large_object_round_trips_through_json() {
     assert_eq!(code, 0, "{err}");
     let text = fs::read_to_string(&again).unwrap();
     assert!(text.starts_with(&format!("{{\"object\":{object},\"stream\":{{")));
-    // Cut off, it leaves no file.
+    // If it is truncated, it leaves no file.
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() - 9]).unwrap();
     fs::remove_file(&again).unwrap();
@@ -133,11 +133,11 @@ fn a_large_type_list_has_a_cache_that_may_be_lost() {
     write(5000);
     assert_eq!(explain("5000").0, 0);
     let made = fs::read(&cache).unwrap();
-    // It is read: a cache whose content is not that of the list would not be.
+    // The cache is really read: one whose content is not that of the list would not be.
     let before = fs::metadata(&cache).unwrap().modified().unwrap();
     assert!(explain("4999").1.contains("class Made4999x"));
     assert_eq!(fs::metadata(&cache).unwrap().modified().unwrap(), before);
-    // The list changes, the cache breaks, the cache is gone.
+    // The list changes, the cache is damaged, the cache is deleted.
     write(5001);
     assert!(explain("5001").1.contains("class Made5001x"));
     assert!(fs::read(&cache).unwrap() != made);
@@ -177,14 +177,14 @@ fn an_object_in_a_message_can_be_made_and_changed() {
     let first = fs::read(&bytes).unwrap();
     let told = decode();
     assert!(told.contains(&format!("\"object\":{}", snack(5))), "{told}");
-    // What was not changed stays; the last bits of the object's last byte say nothing.
+    // Unchanged parts stay; the last bits of the object's last byte have no meaning.
     let mut odd = first.clone();
     *odd.last_mut().unwrap() |= 0x80;
     fs::write(&bytes, &odd).unwrap();
     let told = decode();
     assert_eq!(encode(&told).0, 0);
     assert_eq!(fs::read(&bytes).unwrap(), odd);
-    // What was changed is written.
+    // Changes are written.
     assert_eq!(encode(&told.replace("\"m_points\":5", "\"m_points\":6")).0, 0);
     assert!(decode().contains(&snack(6)));
     // A value out of range, and an object that nobody can write here.
@@ -198,7 +198,7 @@ fn an_object_in_a_message_can_be_made_and_changed() {
     assert!(decode().contains("\"object\":null"));
 }
 
-/// The sample as a file whose flags word has not the bit that says there is one.
+/// The sample as a file whose flags word lacks the bit for a flags word.
 fn odd_pet() -> Vec<u8> {
     let json = "{\"object\":{\"$class\":\"class MadeUpSnack\",\"m_points\":5},\
                 \"stream\":{\"bind\":true,\"flags\":6}}";
@@ -224,7 +224,7 @@ fn files_bring_their_flags_whatever_these_say() {
     let (_, hex, _) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--hex"]);
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex.trim(), digits);
-    // Flags of the command line are none of the file's.
+    // Flags on the command line are not those in the file.
     let (code, again, _) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"--flags", &"2"]);
     assert_eq!((code, again), (0, out));
 }
@@ -264,7 +264,7 @@ fn one_bad_input_ends_no_other() {
     assert!(err.contains("none.xml: no such file") && err.contains("broken.xml: object"), "{err}");
     assert!(err.contains("\n1 decoded, 0 skipped, 2 failed; "), "{err}");
     assert!(out.join("pet.xml.json").is_file());
-    // As text there is what could be read, and what is wrong.
+    // Text shows the part that could be read, and the error.
     let (code, text, _) =
         run(&[&"ki", &"op", &"decode", &broken, &pet, &"-t", &types, &"--to", &"text"]);
     assert!(code == 1 && text.contains("wanted") && text.contains("Nyx"), "{text}");
@@ -283,7 +283,7 @@ fn streams_without_a_magic_number_need_options() {
     let object = "{\"$class\":\"class MadeUpPet\",\"m_name\":\"\\\"stream\\\"\"}";
     fs::write(&json, object).unwrap();
     let blob = blobs.join("1.bin");
-    // A shallow stream has every property, so something has to say what is in them.
+    // A shallow stream has every property, so it needs a description of the properties.
     let (code, _, err) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--shallow"]);
     assert!(code == 1 && err.contains("fill in missing properties"), "{err}");
     let (code, hex, _) = run(&[
@@ -312,7 +312,7 @@ fn streams_without_a_magic_number_need_options() {
     assert!(out.contains(object), "{out}");
     let (code, _, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types]);
     assert!(code == 0 && err.starts_with("0 decoded, 1 skipped, 0 failed; "), "{err}");
-    // Pairs of the CoreObject form are a user's to know.
+    // The user has to know the pairs of the CoreObject form.
     let [hints, core] = ["hints.toml", "core.bin"].map(|name| folder.path().join(name));
     fs::write(&hints, "[[ki.core]]\nblock = 7\ntype = 8\nclass = \"class MadeUpPet\"\n").unwrap();
     let mut bytes = fs::read(&blob).unwrap();
@@ -350,7 +350,7 @@ fn unchanged_objects_in_messages_keep_every_byte() {
     let folder = tempfile::tempdir().unwrap();
     let [types, hints, json] =
         ["types.json", "hints.toml", "message.json"].map(|name| folder.path().join(name));
-    // The tag of this class is text, as is all of the object.
+    // The tag of this class is text, as is the whole object.
     let list = r#"{"version":2,"classes":{"1915051854":{"name":"class Foo301","bases":[],
         "hash":1915051854,"properties":{"m_v":{"type":"unsigned int","id":0,"flags":31,
         "hash":2807682643},"m_w":{"type":"unsigned int","id":1,"flags":31,"hash":2807682644}}}}}"#;

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Ends the program, whatever becomes of the test.
+/// Ends the program, however the test ends.
 struct Running(Child);
 
 impl Drop for Running {
@@ -14,17 +14,17 @@ impl Drop for Running {
     }
 }
 
-/// Starts a shard, stops it when it runs, and returns what it printed: results, and the rest.
+/// Starts a shard, stops it once it runs, and returns its output: results, and the rest.
 fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (String, String) {
     run(&["uru", "--listen", listen, folder.to_str().unwrap()], "-INT", meanwhile)
 }
 
-/// Starts a server, and stops it by a signal when it runs.
+/// Starts a server, and stops it with a signal once it runs.
 fn run(words: &[&str], signal: &str, meanwhile: impl FnOnce()) -> (String, String) {
     run_with(words, "127.0.0.1:0", signal, meanwhile)
 }
 
-/// Starts a server with a status page, and stops it by a signal when it runs.
+/// Starts a server with a status page, and stops it with a signal once it runs.
 fn run_with(
     words: &[&str],
     status: &str,
@@ -59,7 +59,7 @@ fn account(folder: &Path, arguments: &[&str]) -> String {
     command.args(["uru", "account"]).args(arguments).arg("--shard").arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Not every command reads it.
+    // Some commands do not read it.
     let _ = child.stdin.take().unwrap().write_all(b"secret\n");
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -70,7 +70,7 @@ fn account(folder: &Path, arguments: &[&str]) -> String {
 fn a_shard_starts_from_nothing_and_stops_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let shard = folder.path().join("shard");
-    // Operators are heard while it runs.
+    // Operators can give commands while it runs.
     let (printed, said) = start_and_stop(&shard, "127.0.0.1:0", || {
         account(&shard, &["add", "ann@example.org"]);
         let mut again = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -97,13 +97,13 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     assert!(!said.contains("--public-address"), "{said}");
     let (printed, said) = start_and_stop(&shard, "0.0.0.0:0", || ());
     assert_eq!(printed, "");
-    // Nobody said how others reach this machine.
+    // The address for other machines is not configured.
     assert!(said.contains(
         "clients on other machines will be told to connect to 127.0.0.1; set --public-address"
     ));
     assert!(!said.contains("created a shard"), "{said}");
 
-    // The address that clients use, and a page that they can reach or none.
+    // The address that clients use, and a page that they can reach, or none.
     let public = |status: &str| {
         let listen = ["--listen", "0.0.0.0:0", "--public-address", "uru.example.org"];
         let home = folder.path().join(status.replace(':', "-"));
@@ -118,7 +118,7 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     assert!(ini.contains("Server.Status \"http://uru.example.org:"), "{ini}");
     assert!(said.contains("get the welcome message from http://uru.example.org:"), "{said}");
 
-    // A prepared configuration starts the first time.
+    // A shard with a prepared configuration starts at the first attempt.
     let prepared = folder.path().join("prepared");
     std::fs::create_dir(&prepared).unwrap();
     std::fs::write(prepared.join("shard.toml"), "welcome = \"Ours\"\n").unwrap();
@@ -164,7 +164,7 @@ fn every_server_stops_on_sigterm() {
     ] {
         let home = folder.path().join(family);
         let mut words = vec![family, "--listen", "127.0.0.1:0"];
-        // A world of MxO has no folder.
+        // An MxO world has no folder.
         words.extend(home.to_str().filter(|_| family != "mxo"));
         let second = || {
             let mut again = Command::new(env!("CARGO_BIN_EXE_worldwire"));

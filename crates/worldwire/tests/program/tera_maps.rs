@@ -1,4 +1,4 @@
-//! Maps of opcodes: those that commands do not take, and those that nobody finds.
+//! Opcode maps: those that commands refuse, and those that they do not find.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// A folder with the capture of TERA, and all that belongs to it.
+/// A folder with the TERA capture, and everything that it needs.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(sample("tera-login.pcapng"), folder.path().join("a.pcapng")).unwrap();
@@ -55,7 +55,7 @@ fn one_of_several_maps_must_be_extracted_first() {
             said.contains("data.json: contains the maps of 7, 8; to extract one of them"),
             "{said}"
         );
-        // What it says works, and then so does the command.
+        // The suggested command works, and so does the original command after it.
         let convert = said.trim_end().rsplit("worldwire ").next().unwrap();
         let convert = convert.replace("NUMBER", "7");
         assert_eq!(run(&folder, &convert), (String::new(), String::new(), 0), "{convert}");
@@ -63,7 +63,7 @@ fn one_of_several_maps_must_be_extracted_first() {
         assert_eq!(diff, ("S_CHAT 1 -> 2\n".to_owned(), String::new(), 0));
         fs::remove_file(folder.path().join("protocol.7.map")).unwrap();
     }
-    // Where there is such an option, it is still asked for.
+    // Where there is such an option, it is still suggested.
     let (_, said, code) = run(&folder, "tera map show data.json");
     assert_eq!((&*said, code), ("worldwire: data.json: needs --revision with one of 7, 8\n", 2));
 }
@@ -72,7 +72,7 @@ fn one_of_several_maps_must_be_extracted_first() {
 fn a_map_of_another_build_is_refused() {
     let folder = folder();
     for name in ["protocol.385363.map", "protocol.999001.map", "old.map"] {
-        // What is the same in every build proves nothing.
+        // Opcodes that are the same in every build prove nothing.
         let map = "C_CHECK_VERSION = 19900\nS_CHECK_VERSION = 19901\nS_CHAT = 1\n";
         fs::write(folder.path().join(name), map).unwrap();
     }
@@ -96,7 +96,7 @@ fn a_map_of_another_build_is_refused() {
 fn a_map_of_system_messages_is_no_map_of_opcodes() {
     let folder = folder();
     let map = folder.path().join("data/map/sysmsg.98.map");
-    // Also where its name does not tell.
+    // The same if its name does not show it.
     fs::copy(map, folder.path().join("old.map")).unwrap();
     for name in ["data/map/sysmsg.98.map", "old.map"] {
         let wanted = format!("worldwire: {name}: is a system message map, not an opcode map\n");
@@ -124,20 +124,20 @@ fn names_are_added_to_a_map() {
     assert_eq!((&*said, code), ("", 0));
     let added = "S_PARTY_MEMBER_LIST = 51042 # score 55.5, 3 messages\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{carried}{added}"));
-    // Now it has a name, and nothing is left to be found.
+    // It now has a name, and nothing is left to identify.
     let (_, said, code) = run(&folder, command);
     let wanted = format!("worldwire: {name}: already has opcode 51042, as S_PARTY_MEMBER_LIST\n");
     assert_eq!((said, code), (wanted, 1));
     let all = format!("tera def rank --from a.pcapng --data data/definitions --write {name} --add");
     let (_, said, code) = run(&folder, &all);
     assert_eq!((&*said, code), ("worldwire: a.pcapng: all messages have a name\n", 1));
-    // Without the option it is in the way.
+    // Without the option, the existing map is refused.
     let (_, said, code) = run(&folder, all.strip_suffix(" --add").unwrap());
     let wanted = format!(
         "worldwire: {name}: already exists; use --force to overwrite it, or --add to extend it\n"
     );
     assert_eq!((said, code), (wanted, 2));
-    // A name that is in the map is proposed for no other opcode.
+    // A name that is in the map is not proposed for any other opcode.
     fs::write(&file, "S_PARTY_MEMBER_LIST = 1\n").unwrap();
     let (out, _, _) = run(&folder, &format!("{all} --top 1"));
     assert!(!out.contains("S_PARTY_MEMBER_LIST"), "{out}");
@@ -151,7 +151,7 @@ fn an_integrity_list_is_written_where_it_is_found() {
     let folder = folder();
     let data = "--data data/definitions --data data/map";
     let list = |rest: &str| run(&folder, &format!("tera integrity a.pcapng {data}{rest}"));
-    // It is called by the patch, which only the client's revision or an option tells.
+    // It is named after the patch, which only the client's revision or an option tells.
     let (_, said, code) = list(" -o lists/");
     let wanted = "worldwire: -o lists/: the list is named after the patch, which is unknown; use \
                   --patch or a file name\n";
@@ -171,7 +171,7 @@ fn a_new_map_is_named_so_that_it_is_found() {
     for write in ["rank.map", "rank.txt"] {
         let (_, said, code) = run(&folder, &format!("{rank} {write}"));
         assert_eq!((said, code), (format!("worldwire: {write}: {told}"), 0));
-        // Ignoring the note repeats it.
+        // If the note is ignored, it is repeated.
         let (_, said, code) =
             run(&folder, &format!("dissect a.pcapng --data data/definitions --data {write}"));
         let wanted = format!(

@@ -361,7 +361,7 @@ fn reused_ports_start_a_new_conversation() {
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(out.matches("connect.CliToFile").count(), 2, "{out}{err}");
     assert!(err.contains("2 conversations,"), "{err}");
-    // A late SYN alone begins nothing.
+    // A late SYN alone does not begin a conversation.
     let late = [&packets[..8], &packets[packets.len() / 2..][..1], &packets[8..12]].concat();
     let (_, err, _) = run(&late, BRIEF);
     assert!(err.contains("1 conversation,"), "{err}");

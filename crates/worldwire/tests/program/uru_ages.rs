@@ -1,6 +1,6 @@
-//! Game connections of real clients, played over sockets into a shard: every client gets what the
-//! recorded server sent it; each difference has a reason, the same as for an age in virtual time
-//! (`uru_age` of `worldwire-dissect`, which also says what the environment has to name).
+//! Plays game connections of real clients into a shard, over sockets: every client receives what
+//! the recorded server sent it. Each difference has a reason, the same as for an age in virtual
+//! time (`uru_age` of `worldwire-dissect`, which also lists the environment variables to set).
 
 #[path = "../../../dissect/tests/uru_age/replay.rs"]
 mod replay;
@@ -27,7 +27,7 @@ use worldwire_uru::net_message::{MembersListReq, NetFlags, NetMessage, received}
 use worldwire_uru::types::{ClassIndex, NetError, Uuid};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Before something is tried again.
+/// The pause before a retry.
 const SHORT: Duration = Duration::from_millis(5);
 const PASSWORD: &str = "linking book";
 const INSTANCE: Uuid = Uuid([7; 16]);
@@ -55,7 +55,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A shard that runs.
+/// A running shard.
 struct Running {
     folder: TempDir,
     shard: Shard,
@@ -87,7 +87,7 @@ impl Running {
         self.folder
     }
 
-    /// Makes players with the numbers of the recording: an export says which number is the next.
+    /// Creates players with the numbers of the recording: an export states which number is next.
     async fn make(&self, players: &BTreeMap<u32, String>) {
         for (player, name) in players {
             let mut lines: Vec<String> = self.vault.export().await.unwrap().lines().collect();
@@ -95,7 +95,7 @@ impl Running {
             assert!(head["next_node"].as_u64() <= Some((*player).into()), "{head}");
             head["next_node"] = (*player).into();
             lines[0] = head.to_string();
-            // The one before is about to be logged out.
+            // The previous one is about to be logged out.
             let imported = async {
                 loop {
                     let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
@@ -109,7 +109,7 @@ impl Running {
             let account = player.to_string();
             let added = self.vault.add_account(&account, PASSWORD, AccountFlags(0)).await;
             assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
-            // An export has no passwords in it.
+            // An export contains no passwords.
             for known in players.keys().filter(|known| *known <= player) {
                 self.vault.set_password(&known.to_string(), PASSWORD).await.unwrap();
             }
@@ -150,7 +150,7 @@ impl Visitor {
         Self { auth, game, told }
     }
 
-    /// What comes until a message is the last one that is wanted, and that one.
+    /// Collects messages up to and including the last expected one.
     async fn hear_until(
         &mut self,
         mut is_last: impl FnMut(&NetMessage<'_>) -> bool,
@@ -167,8 +167,8 @@ impl Visitor {
         }
     }
 
-    /// Waits until the age has taken everything that was sent: it lists members in answer to a
-    /// request of this function, behind as many lists as were asked for before.
+    /// Waits until the age has processed everything that was sent: it lists members in reply to
+    /// this function's request, after as many lists as were requested before.
     async fn settle(&mut self, mut lists: usize) -> Vec<Vec<u8>> {
         let header = self.game.header(NetFlags::IsSystemMessage);
         self.game.send(MembersListReq { header }).await.unwrap();

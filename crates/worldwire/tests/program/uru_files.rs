@@ -1,4 +1,4 @@
-//! `uru files import`: a shard's files from the folder of a client.
+//! `uru files import`: a shard's files from a client's folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ fn listed(shard: &Path, group: &str) -> Vec<(String, u32)> {
     let text = fs::read_to_string(shard.join(format!("data/files/{group}.mfs"))).unwrap();
     let manifest = Manifest::parse(&text).unwrap();
     let entry = |entry: &worldwire_uru::file::manifest::ManifestEntry<'_>| {
-        // What is listed is there.
+        // Every listed file exists.
         let download = entry.download_name.to_text().replace('\\', "/");
         assert!(shard.join("data/files").join(download).is_file());
         (entry.client_name.to_text(), entry.flags.0)
@@ -98,7 +98,7 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
     assert_eq!(fs::read(data.join("secure/SDL/Known.sdl")).unwrap(), b"# plain\n");
     assert!(data.join("secure/Python/python.pak").exists());
 
-    // Another shard's secrets are left out, and said to be.
+    // Another shard's secrets are left out and reported.
     let secret = SecureFile::new(Magic::NotTheDroids, b"# secret\n".to_vec());
     put("SDL/Secret.sdl", &secret.seal(&key).unwrap());
     let output = import(&client, &shard, &[]);

@@ -1,4 +1,4 @@
-//! `uru account` and `uru vault` on the folder of a shard, which runs or does not.
+//! `uru account` and `uru vault` on a shard's folder, while the shard runs and while it does not.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn everything(folder: &Path, running: bool) {
     assert_eq!((code, &*err), (0, ""));
     let tables = ["INSERT INTO vault.\"Nodes\"", "INSERT INTO game.\"Servers\""];
     assert!(tables.iter().all(|table| statements.contains(table)), "{statements}");
-    // No other server knows when settings were made.
+    // No other server records when settings were created.
     let untimed = |dump: &str| {
         let lines = dump.lines().filter(|line| !line.contains(":1970733058,"));
         lines.map(str::to_owned).collect::<Vec<_>>()
@@ -187,7 +187,7 @@ fn everything(folder: &Path, running: bool) {
     std::fs::remove_file(&cut).unwrap();
     assert_eq!(done(&["vault", "export"], ""), dump);
 
-    // What holds for all instances of an age, by the shard's own descriptors.
+    // Values for all instances of an age, checked against the shard's own descriptors.
     let sdl = folder.join("data/secure/SDL");
     std::fs::create_dir_all(&sdl).unwrap();
     let (code, _, err) = run(&["sdl", "set", "city", "gate=true"], "");
@@ -290,7 +290,7 @@ fn commands_work_on_a_stopped_and_a_running_shard() {
         vault.close().await;
         drop(lock);
     });
-    // At last, because they leave gaps between the numbers of nodes.
+    // Last, because they leave gaps in the numbers of nodes.
     ages(folder);
 }
 
@@ -300,7 +300,7 @@ fn an_unlockable_folder_is_not_a_running_shard() {
     for file in [KEY_FILE, "ki.toml"] {
         std::fs::write(folder.path().join(file), "").unwrap();
     }
-    // As for somebody who may not write there.
+    // As for a user who may not write there.
     std::fs::create_dir(folder.path().join(LOCK_FILE)).unwrap();
     for (family, option) in [("uru", "--shard"), ("ki", "--server")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));

@@ -1,4 +1,4 @@
-//! What clients and the real server said, in order.
+//! The messages of clients and the real server, in order.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,9 +11,9 @@ use worldwire_uru::frame::{Message, Service};
 /// A message of a capture.
 #[derive(Debug)]
 pub(crate) struct Said {
-    /// Which connection.
+    /// The connection.
     pub(crate) stream: u64,
-    /// When, in nanoseconds.
+    /// The time, in nanoseconds.
     pub(crate) time: i64,
     pub(crate) from: Side,
     pub(crate) message: Message<'static>,
@@ -22,9 +22,9 @@ pub(crate) struct Said {
 /// All gatekeeper, file and auth connections of a capture.
 #[derive(Debug)]
 pub(crate) struct Recorded {
-    /// In order of time.
+    /// In chronological order.
     pub(crate) said: Vec<Said>,
-    /// When connections ended, of any service.
+    /// When connections of any service ended.
     pub(crate) ends: BTreeMap<u64, i64>,
 }
 

@@ -1,4 +1,4 @@
-//! The real server's messages and ours, side by side.
+//! Compares the real server's messages with ours.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,12 +10,13 @@ use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use super::capture::Recorded;
 use super::replay::{Heard, Ours, transaction};
 
-/// The caps come behind the register reply here, in front of it on dirtsand. Their compatible form
-/// holds bytes that OpenUru clients take for a message, and they expect the register reply first.
+/// The capabilities follow the register reply here, but precede it on dirtsand. Their compatible
+/// form contains bytes that OpenUru clients take for a message, and these clients expect the
+/// register reply first.
 const CAPS: &str = "ServerCaps behind ClientRegisterReply";
-/// Dirtsand keeps no session for a client that loses its connection, and so it gives no token.
+/// Dirtsand keeps no session for a client that loses its connection, so it sends no token.
 const TOKEN: &str = "ServerAddr behind ServerCaps";
-/// Dirtsand answers removals with the number of another reply, which clients do not mind.
+/// Dirtsand answers removals with the number of a different reply; clients accept this.
 const REMOVAL: &str = "VaultRemoveNodeReply where dirtsand sends VaultAddNodeReply";
 /// Ours announces a change before it replies to the request; dirtsand sends both concurrently, in
 /// any order. Clients accept either.
@@ -26,16 +27,17 @@ const GAME: &str = "VaultNodeChanged that no auth client caused";
 /// connection to end. Players in the same neighbourhood are notified.
 const OFFLINE: &str = "VaultNodeChanged of a player whose client chose none";
 
-/// So long after the last word of a client, the real server speaks for another reason.
+/// If this much time has passed since a client's last message, the real server's message has a
+/// different cause.
 const CAUSE: i64 = 100_000_000;
 
-/// What was compared.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) connections: usize,
     pub(crate) replies: usize,
     pub(crate) notifications: usize,
-    /// How often each difference was met.
+    /// How often each difference occurred.
     pub(crate) differences: BTreeMap<&'static str, usize>,
     /// The real server's numbers of nodes in notifications, and ours.
     nodes: HashMap<u32, u32>,
@@ -46,7 +48,7 @@ impl Sums {
         *self.differences.entry(what).or_default() += 1;
     }
 
-    /// Whether two notifications tell the same of the same nodes. The numbers differ, but always
+    /// Whether two notifications say the same about the same nodes. The numbers differ, but always
     /// in the same way.
     fn agree(&mut self, real: &Message<'_>, ours: &Message<'_>) -> bool {
         let (real, ours) = (told(real), told(ours));
@@ -76,7 +78,7 @@ fn told(message: &Message<'_>) -> Option<(&'static str, Vec<u32>)> {
     })
 }
 
-/// The node that is told to have changed.
+/// The node that is reported as changed.
 fn changed(message: &Message<'_>) -> Option<u32> {
     match message {
         Message::AuthServer(Reply::VaultNodeChanged(it)) => Some(it.node_id),
@@ -96,7 +98,7 @@ fn is_registered(message: &Message<'_>) -> bool {
     matches!(message, Message::AuthServer(Reply::ClientRegisterReply(_)))
 }
 
-/// Compares what was heard, connection by connection. Returns what is not justified.
+/// Compares the received messages, connection by connection. Returns the unjustified differences.
 pub(crate) fn compare(
     name: &str,
     recorded: &Recorded,
@@ -120,8 +122,8 @@ pub(crate) fn compare(
     problems
 }
 
-/// The real server's nodes that its game server changed: no auth client said anything shortly
-/// before, or a game connection ended. Those of players are not among them.
+/// The real server's nodes that its game server changed: no auth client had sent anything shortly
+/// before, or a game connection ended. Players' nodes are not among them.
 fn game_nodes(recorded: &Recorded) -> HashSet<u32> {
     let is_of_auth = |stream: &u64| recorded.said.iter().any(|said| said.stream == *stream);
     let (auth_ends, game_ends): (Vec<_>, Vec<_>) =
@@ -158,7 +160,7 @@ fn game_nodes(recorded: &Recorded) -> HashSet<u32> {
     nodes
 }
 
-/// Replies must be the same, one after the other.
+/// Replies must be the same, in order.
 fn replies(real: &[&Message<'static>], ours: &[Heard], sums: &mut Sums) -> Vec<String> {
     let is_reply = |message: &&Message<'static>| {
         told(message).is_none() && !is_caps(message) && !is_token(message)
@@ -225,7 +227,7 @@ fn result(message: &Message<'_>) -> Option<i32> {
     Some(i32::from_le_bytes(field.try_into().unwrap()))
 }
 
-/// Notifications must be the same in order, but for those that are justified.
+/// Notifications must be the same in order, except for those that are justified.
 fn notifications(
     real: &[&Message<'static>],
     ours: &[Heard],
@@ -261,7 +263,7 @@ fn notifications(
             }
         }
     }
-    // Replies and notifications were compared apart from each other.
+    // Replies and notifications are compared separately.
     let places =
         |all: Vec<&Message<'static>>| -> Vec<bool> { all.into_iter().map(is_told).collect() };
     let real_places = places(real.to_vec());

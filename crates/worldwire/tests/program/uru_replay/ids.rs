@@ -18,7 +18,7 @@ pub(crate) struct Ids {
     scores: HashMap<u32, u32>,
 }
 
-/// The references below a node, and the nodes that are known.
+/// The references below a node, and the known nodes.
 pub(crate) struct Tree<'t> {
     pub(crate) refs: &'t [NodeRef],
     pub(crate) nodes: &'t HashMap<u32, VaultNode<'static>>,
@@ -32,7 +32,7 @@ impl Tree<'_> {
 }
 
 impl Ids {
-    /// Ours for a node. An unknown number stays: our shard has no such node either.
+    /// Our number for a node. An unknown number stays: our shard has no such node either.
     pub(crate) fn node(&self, real: u32) -> u32 {
         self.nodes.get(&real).copied().unwrap_or(real)
     }
@@ -99,7 +99,7 @@ impl Ids {
         }
     }
 
-    /// What a client said, with our numbers.
+    /// A client's message, with our numbers.
     pub(crate) fn translate(&self, message: &Message<'static>) -> Message<'static> {
         let Message::AuthClient(asked) = message else { return message.clone() };
         let mut asked = asked.clone();
@@ -142,7 +142,7 @@ impl Ids {
     }
 }
 
-/// What tells a node from others below the same one.
+/// The property that distinguishes a node from others below the same one.
 fn kind(
     node: &VaultNode<'static>,
 ) -> (Option<NodeType>, Option<i32>, Option<String>, Option<Vec<u8>>) {

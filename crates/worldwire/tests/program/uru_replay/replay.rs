@@ -1,4 +1,4 @@
-//! A new shard, to which the clients of captures speak.
+//! A new shard, to which the captured clients send their messages.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,17 +25,17 @@ use super::capture::{Recorded, Said};
 use super::client::Client;
 use super::ids::{Ids, Tree};
 
-/// What everybody's password is on our shard; that of the capture is unknown.
+/// Everyone's password on our shard; those of the capture are unknown.
 const PASSWORD: &str = "fresh";
-/// Owns the players that were on the real shard before the captures began.
+/// The owner of players that were on the real shard before the captures began.
 const STRANGER: &str = "stranger";
-/// How long a reply may take, and how long is waited for what is not a reply.
+/// The time-out for a reply, and the time to wait for anything that is not a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_millis(60);
 /// Marks our own pings among those of the capture.
 const BARRIER: u32 = 0xbaaa_aaad;
 
-/// What our shard said on each connection, in order.
+/// Our shard's messages on each connection, in order.
 pub(crate) type Ours = BTreeMap<u64, Vec<Heard>>;
 
 /// A message of our shard.
@@ -100,8 +100,7 @@ impl Replay {
         self.serving.await.unwrap().unwrap();
     }
 
-    /// Says what the clients of a capture said, one message after another; waits for what our
-    /// shard answers.
+    /// Sends the messages of a capture's clients, one after another; waits for our shard's replies.
     pub(crate) async fn replay(&mut self, recorded: &Recorded) -> Ours {
         let capture = &*recorded.said;
         let nodes = nodes_of(capture);
@@ -173,7 +172,7 @@ impl Replay {
         ours
     }
 
-    /// Our nodes that references lead to, as another client of the account sees them.
+    /// Our nodes that are reachable by references, as another client of the account sees them.
     async fn nodes_below(
         &self,
         account: &str,
@@ -189,7 +188,7 @@ impl Replay {
     }
 }
 
-/// Takes what comes without having been asked for.
+/// Takes messages that were not requested.
 async fn settle(open: &mut BTreeMap<u64, Open>, ours: &mut Ours, behind: &Message<'static>) {
     for (stream, connection) in open {
         while let Some(message) = connection.client.hear(SETTLING).await {
@@ -198,7 +197,7 @@ async fn settle(open: &mut BTreeMap<u64, Open>, ours: &mut Ours, behind: &Messag
     }
 }
 
-/// Players that the real server showed, and whom nobody made in the captures.
+/// Players that the real server showed, and that nobody created in the captures.
 fn strangers(captures: &[Recorded]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for node in captures.iter().flat_map(|capture| nodes_of(&capture.said).into_values()) {
@@ -254,7 +253,7 @@ fn is_refused_login(reply: &Message<'_>) -> bool {
         if reply.result == NetError::AuthenticationFailed)
 }
 
-/// The transaction of a message: its first field, but for pings and what nobody asked for.
+/// The transaction of a message: its first field, except for pings and unrequested messages.
 pub(crate) fn transaction(message: &Message<'_>) -> Option<u32> {
     let names = ["PingRequest", "PingReply", "ClientRegisterRequest", "ClientRegisterReply"];
     let unasked = [
@@ -298,7 +297,7 @@ fn nodes_of(capture: &[Said]) -> HashMap<u32, VaultNode<'static>> {
         }
         _ => None,
     });
-    // The first form of a node is the one that the tree was made with.
+    // The first form of a node is that with which the tree was created.
     let mut nodes = HashMap::new();
     for (id, node) in fetched {
         nodes.entry(id).or_insert(node);

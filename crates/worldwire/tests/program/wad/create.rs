@@ -27,7 +27,7 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
         assert_eq!(before, after, "{name}");
     }
     let again = wad(home.path(), &["extract", "1.wad", "-C", "out"]);
-    // Nothing was written, as with a single existing file.
+    // Nothing was written; the same with a single existing file.
     assert_eq!(again.status.code(), Some(2), "files were overwritten");
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(said.ends_with("out: nothing was extracted: all files already exist\n"), "{said}");
@@ -41,7 +41,7 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
 fn a_create_that_fails_midway_leaves_nothing() {
     let home = tempdir().unwrap();
     fill(home.path());
-    // Its size can be asked for, its content cannot be read.
+    // Its size can be queried, but its content cannot be read.
     std::os::unix::fs::symlink("/proc/self/mem", home.path().join("in/z")).unwrap();
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
     assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
@@ -54,7 +54,7 @@ fn names_that_differ_only_in_case_are_refused() {
     let home = tempdir().unwrap();
     put(&home.path().join("in"), &[("a", "a"), ("A", "A")]);
     if names(&home.path().join("in")).len() < 2 {
-        // This file system has no two names that differ only in case.
+        // This file system cannot hold two names that differ only in case.
         return;
     }
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
@@ -62,7 +62,7 @@ fn names_that_differ_only_in_case_are_refused() {
     assert!(!home.path().join("a.wad").exists());
 }
 
-/// The commands that pack a folder `in`, with more arguments.
+/// The commands that pack a folder `in`, with additional arguments.
 #[cfg(unix)]
 const PACKING: [&[&str]; 2] =
     [&["create", "in", "-o", "new.wad"], &["update", "a.wad", "--from", "in", "-o", "new.wad"]];
@@ -190,7 +190,7 @@ fn a_file_beside_a_folder_of_its_name_is_refused() {
     let home = tempdir().unwrap();
     put(&home.path().join("in"), &[("file/x", "x"), ("File", "f")]);
     if !home.path().join("in/file/x").is_file() {
-        // This file system has no two names that differ only in case.
+        // This file system cannot hold two names that differ only in case.
         return;
     }
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
@@ -208,7 +208,7 @@ fn the_archive_is_no_file_of_itself() {
     let wanted = "in/self.wad: is the archive to be overwritten; skipped";
     assert!(said(&wad(home.path(), &create), 0).contains(wanted));
     assert!(fs::read(home.path().join("in/self.wad")).unwrap() == before);
-    // Under another name it is any file.
+    // Under another name, it is a normal file.
     said(&wad(home.path(), &["create", "in", "-o", "other.wad"]), 0);
     let listed = told(&wad(home.path(), &["list", "other.wad"]), 0);
     assert!(listed.contains("self.wad"));
@@ -288,7 +288,7 @@ fn threads_are_bounded() {
 fn an_archive_that_cannot_be_written_ends_the_work() {
     let home = tempdir().unwrap();
     fs::create_dir(home.path().join("in")).unwrap();
-    // More than is packed at a time, so that somebody waits for somebody who has failed.
+    // More data than is packed at a time, so that one thread waits for another that has failed.
     for name in ["a.mp3", "b.mp3", "c.mp3"] {
         let file = fs::File::create(home.path().join("in").join(name)).unwrap();
         file.set_len(65 << 20).unwrap();

@@ -45,7 +45,7 @@ fn a_decoded_file_takes_no_other_ones_name() {
         assert_eq!(names(&home.path().join("out")), wanted);
     }
     fs::remove_dir_all(home.path().join("out")).unwrap();
-    // As XML a file may keep its name.
+    // As XML, a file may keep its name.
     let said = said(&extract("xml", "2", &[]), 1);
     assert!(said.contains("pet: not decoded: the archive also contains pet.xml"), "{said}");
     assert_eq!(said.lines().count(), 2, "{said}");

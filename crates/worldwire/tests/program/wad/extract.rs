@@ -28,7 +28,7 @@ fn forced_extracting_replaces_files_and_only_whole_ones() {
     fill(home.path());
     assert!(wad(home.path(), &["create", "in", "-o", "a.wad"]).status.success());
     let mut bytes = fs::read(home.path().join("a.wad")).unwrap();
-    // The sound is stored behind all else; its CRC is wrong now.
+    // The sound is stored after everything else; its CRC is now wrong.
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(home.path().join("bad.wad"), bytes).unwrap();
     fs::create_dir_all(home.path().join("out/Data/a")).unwrap();
@@ -82,7 +82,7 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     assert_eq!(lines, wanted);
     assert_eq!(fs::read(home.path().join("out/a")).unwrap(), b"first");
     assert_eq!(fs::read(home.path().join("out/folder/in")).unwrap(), b"in");
-    // A test tells the same.
+    // `test` reports the same.
     let told = told(&wad(home.path(), &["test", "a.wad"]), 1);
     let wanted = [
         "A: case: differs only in case from a, which comes first",

@@ -71,7 +71,7 @@ fn a_difference_sees_the_data() {
         let said = said(&wad(home.path(), &arguments), 1);
         assert!(said.starts_with("worldwire: bad.wad: c") && said.contains("wanted CRC"), "{said}");
     }
-    // What only one of them has is looked at, too.
+    // Files that only one of them has are compared, too.
     fs::write(home.path().join("none.wad"), craft(&[])).unwrap();
     let outcome = diff("none.wad", "bad.wad");
     assert_eq!(told(&outcome, 1), "+ a\n+ b\n+ c\n");
@@ -114,7 +114,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let home = tempdir().unwrap();
     let file = fs::File::create(home.path().join("a.wad")).unwrap();
     if file.set_len(9 << 30).is_err() {
-        // This file system has no holes.
+        // This file system does not support sparse files.
         return;
     }
     let said = said(&wad(home.path(), &["list", "a.wad"]), 2);

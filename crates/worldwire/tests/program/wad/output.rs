@@ -1,4 +1,4 @@
-//! What `-o` may name.
+//! The destinations that `-o` accepts.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
@@ -9,12 +9,12 @@ use tempfile::tempdir;
 
 use super::*;
 
-/// Makes a FIFO or device, where that is allowed.
+/// Creates a FIFO or device, if that is allowed.
 fn mknod(path: &Path, what: &[&str]) -> bool {
     Command::new("mknod").arg(path).args(what).output().is_ok_and(|made| made.status.success())
 }
 
-/// Writes a result that is not empty to a place.
+/// Writes a result that is not empty to a destination.
 fn write(home: &Path, more: &[&str]) -> Output {
     let encode = ["encode", "uru.auth", "--hex", "-"];
     let json = r#"{"name":"ClientRegisterRequest","fields":{"buildId":918}}"#;
@@ -39,7 +39,7 @@ fn a_fifo_is_written_through() {
     said(&write(home.path(), &["-o", "fifo"]), 0);
     assert!(fifo.symlink_metadata().unwrap().file_type().is_fifo());
     assert_eq!(reader.join().unwrap(), RESULT);
-    // Archives are not written from front to back.
+    // Archives are not written sequentially.
     put(&home.path().join("in"), &[("a", "a")]);
     for force in [&[][..], &["--force"]] {
         let outcome = wad(home.path(), &[&["create", "in", "-o", "fifo"], force].concat());
@@ -81,7 +81,7 @@ fn links_to_the_output_stay_valid() {
         (names(&home.path().join("near")), names(&home.path().join("far"))),
         (vec!["link".into()], vec!["file".into()])
     );
-    // One that leads nowhere, or to a folder.
+    // A dangling link, and a link to a folder.
     fs::remove_file(home.path().join("far/file")).unwrap();
     for force in [&[][..], &["--force"]] {
         let refused = said(&write(home.path(), &[&["-o", "near/link"], force].concat()), 2);
@@ -126,7 +126,7 @@ fn a_replaced_file_keeps_its_mode() {
         assert_eq!(mode(), wanted);
     }
     fs::remove_file(&path).unwrap();
-    // Secrets are their owner's alone.
+    // Only the owner can read secrets.
     said(&program(home.path(), &["uru", "keys", "generate", "-o", "out"]).output().unwrap(), 0);
     assert_eq!(mode(), 0o600);
 }

@@ -1,4 +1,4 @@
-//! What is left when a signal ends the program.
+//! The files that remain when a signal ends the program.
 
 use std::fs;
 use std::path::Path;
@@ -31,14 +31,14 @@ fn an_interrupted_create_leaves_nothing() {
         let left = names(home.path());
         assert!(!left.contains(&"a.wad".to_owned()), "SIG{signal}: {status}");
         if left.len() > 1 {
-            // This file system has no files without names, so nothing can take this one away.
+            // This file system has no unnamed files, so nothing can delete this one.
             assert!(signal == "KILL" && left[0].ends_with(".part"), "SIG{signal}: {left:?}");
             fs::remove_file(home.path().join(&left[0])).unwrap();
         }
     }
 }
 
-/// Whatever ends the program, files that have their names are whole; those of a new folder get
+/// However the program ends, files that have their names are complete; those of a new folder get
 /// their names all at once.
 #[test]
 fn an_interrupted_extract_leaves_only_whole_files() {
@@ -155,12 +155,12 @@ fn signals() -> Vec<&'static str> {
 }
 
 fn kill(signal: &str, child: &Child) {
-    // `kill` is built into every shell.
+    // `kill` is a builtin of every shell.
     let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &child.id().to_string()];
     assert!(Command::new("sh").args(kill).status().unwrap().success());
 }
 
-/// Files that take a second, at least, to be compressed well, and some time to be written.
+/// Files that take at least a second to compress well, and some time to write.
 fn fill_large(folder: &Path) {
     fs::create_dir_all(folder.join("in/Data")).unwrap();
     let mut state = 1_u32;
@@ -180,7 +180,8 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
     command.stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Starts something and sends it a signal, again if it was done before the signal came.
+/// Starts a command and sends it a signal. Tries again if the command had ended before the signal
+/// came.
 fn interrupted(signal: &str, start: impl Fn() -> Child) -> ExitStatus {
     for _ in 0..20 {
         let mut child = start();
@@ -193,7 +194,7 @@ fn interrupted(signal: &str, start: impl Fn() -> Child) -> ExitStatus {
     panic!("SIG{signal} was always too late");
 }
 
-/// Waits for something that happens soon.
+/// Waits for an event that is expected soon.
 fn wait(happened: impl Fn() -> bool) {
     for _ in 0..60_000 {
         if happened() {
@@ -212,7 +213,7 @@ fn writes_into(program: &Child, folder: &Path) -> bool {
     open.any(|file| file.parent() == Some(folder) && file.extension().is_none_or(|it| it == "part"))
 }
 
-/// The type list is a FIFO, so the archive is open when somebody shortens it, and not read yet.
+/// The type list is a FIFO, so the archive is open when it is truncated, but not read yet.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_archive_that_is_cut_while_it_is_read_is_told() {
