@@ -1,4 +1,4 @@
-//! The speed of the kernel's building blocks: reading, tracing, writing and showing.
+//! The speed of the kernel's building blocks: reading, tracing, writing and displaying.
 
 use std::hint::black_box;
 
@@ -42,7 +42,7 @@ fn records<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<u32> {
     })
 }
 
-/// The same records, read as a slice by hand: the floor.
+/// The same records, read as a slice by hand: the lower bound.
 #[divan::bench]
 fn records_by_hand(bencher: Bencher<'_, '_>) {
     let data = data();
@@ -65,7 +65,7 @@ fn records_typed(bencher: Bencher<'_, '_>) {
         .bench_local(|| black_box(records(&mut Reader::new(black_box(&data)))).is_ok());
 }
 
-/// With the memory of the tree before it.
+/// With the memory of the previous tree.
 #[divan::bench]
 fn records_traced(bencher: Bencher<'_, '_>) {
     let data = data();
@@ -120,7 +120,7 @@ fn bits(bencher: Bencher<'_, '_>, width: u8) {
     });
 }
 
-/// The everyday "not all here yet" of a stream: an error that is made and dropped.
+/// The common "incomplete" result of a stream: an error that is created and dropped.
 #[divan::bench]
 fn incomplete(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
@@ -130,7 +130,7 @@ fn incomplete(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A tree as people read it.
+/// A tree as users read it.
 #[divan::bench]
 fn text(bencher: Bencher<'_, '_>) {
     let data = data();

@@ -1,4 +1,4 @@
-//! `Json` says what `serde_json::Value` says.
+//! `Json` agrees with `serde_json::Value`.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use worldwire_core::json::{Json, Object, json, parse};
 
-/// Any document; keys come again and again, in one object and in others.
+/// Any document; keys are repeated, within an object and across objects.
 fn documents() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -27,7 +27,7 @@ fn documents() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every question has the same answer, all the way down.
+/// Every query has the same result, at every level.
 fn agree(json: &Json, value: &Value) {
     assert_eq!(json.as_str(), value.as_str());
     assert_eq!(json.as_u64(), value.as_u64());
@@ -80,7 +80,7 @@ proptest! {
         agree(&json, &serde_json::from_str(&text).unwrap());
         prop_assert_eq!(&serde_json::from_str::<Json>(&text).unwrap(), &json);
         prop_assert_eq!(json.to_string(), value.to_string());
-        // Keys in another order, the same object.
+        // The same object, with its keys in a different order.
         if let Json::Object(object) = &json {
             let members: Vec<_> = object.iter().map(|(key, value)| {
                 format!("{}:{value}", Json::from(key))
@@ -165,7 +165,7 @@ fn what_is_written_down_compares_with_what_it_means() {
     assert!(none["a"].is_null() && none.get("a").is_none());
 }
 
-/// Finding a key, and finding that it is there twice, is quick however many there are.
+/// Finding a key, and detecting a repeated one, is fast regardless of the number of keys.
 #[test]
 fn many_keys_cost_no_more_each() {
     let count = 100_000;

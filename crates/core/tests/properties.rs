@@ -1,4 +1,4 @@
-//! What holds for readers, writers, trees and JSON, whatever the values.
+//! Properties of readers, writers, trees and JSON, for arbitrary values.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -11,7 +11,7 @@ use worldwire_core::{
     Sampler, Step, Trace, Tree, Value, Writer, nearest,
 };
 
-/// One thing to write and to read back.
+/// A value to write and to read back.
 #[derive(Clone, Debug)]
 enum Piece {
     Bits(u64, u8),
@@ -81,7 +81,7 @@ proptest! {
         read(&pieces, &mut reader).unwrap();
         prop_assert_eq!(reader.end(), Ok(()));
 
-        // A trace changes nothing, and the places it receives are ordered and in bounds.
+        // A trace changes nothing, and the positions that it receives are ordered and in bounds.
         let mut traced = Reader::traced("pieces", &bytes, Tree::new());
         read(&pieces, &mut traced).unwrap();
         let tree = traced.finish();
@@ -97,7 +97,7 @@ proptest! {
         prop_assert!(last.0 as usize + usize::from(last.1 > 0) <= bytes.len());
     }
 
-    /// A part of what was written is incomplete, and never asks for more than is missing.
+    /// A prefix of the written bytes is incomplete, and never asks for more than is missing.
     #[test]
     fn a_part_is_incomplete(
         pieces in prop::collection::vec(piece(), 1..20),
@@ -111,14 +111,14 @@ proptest! {
         prop_assert!((1..=bytes.len() - cut).contains(&needed), "{needed} at {cut}: {error}");
         prop_assert!(error.offset().unwrap() <= cut as u64);
         prop_assert_eq!(error.path().count(), 1);
-        // The same bytes as a part that is all there can never become complete.
+        // Within a part that is complete, the same bytes can never become complete.
         let mut reader = Reader::new(&bytes);
         let error = reader.part_with_rest(cut, |part| read(&pieces, part)).unwrap_err();
         prop_assert_eq!(error.kind(), ErrorKind::Malformed);
         prop_assert_eq!(reader.position(), cut);
     }
 
-    /// What is tried and fails leaves no trace.
+    /// A failed attempt leaves no trace.
     #[test]
     fn a_failed_attempt_has_not_happened(
         before in prop::collection::vec(piece(), 0..8),
@@ -148,7 +148,7 @@ proptest! {
     }
 }
 
-/// A float goes to JSON and comes back: the same bits, whatever they are.
+/// A float survives JSON with the same bits, whatever they are.
 fn float_of(text: &str) -> (Option<f64>, Json) {
     let json: Json = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let value = match &json {
@@ -177,7 +177,7 @@ fn shown(bytes: &[u8]) -> String {
     text[1..text.len() - 1].to_owned()
 }
 
-/// Payload bits as text, for a NaN that is not the usual one.
+/// Payload bits as text, for a NaN other than the usual one.
 fn payload(json: &Json, digits: usize) -> Option<u64> {
     let text = json.as_str()?.strip_prefix("0x")?;
     (text.len() == digits).then(|| u64::from_str_radix(text, 16).ok())?
@@ -190,7 +190,7 @@ fn check_f32(bits: u32) {
             #[expect(clippy::cast_possible_truncation, reason = "that is what is tested")]
             let narrow = value as f32;
             assert_eq!(narrow.to_bits(), bits, "{text}");
-            // A reader that goes for the nearest single gets the same one.
+            // A reader that rounds to the nearest single gets the same one.
             if let Json::Number(_) = json {
                 assert_eq!(text.parse::<f32>().unwrap().to_bits(), bits, "{text}");
                 assert!(text.contains(['.', 'e']), "{text} looks like a whole number");
@@ -218,7 +218,7 @@ fn check_f64(bits: u64) {
 
 #[test]
 fn every_class_of_single_keeps_its_bits() {
-    // Both signs, every exponent, and fractions at the edges and between.
+    // Both signs, every exponent, and fractions at the limits and in between.
     let fractions = [0, 1, 2, 0x2a_aaaa, 0x3f_ffff, 0x40_0000, 0x40_0001, 0x55_5555, 0x7f_ffff];
     for sign in [0, 1_u32] {
         for exponent in 0..=255_u32 {
@@ -227,7 +227,7 @@ fn every_class_of_single_keeps_its_bits() {
             }
         }
     }
-    // The numbers around which another way of writing begins.
+    // The numbers around which the notation changes.
     for around in [1e-5_f32, 1e17, 16_777_216.0, 0.1, 1.0] {
         for step in 0..200 {
             check_f32(around.to_bits() - 100 + step);
@@ -241,7 +241,7 @@ proptest! {
     #[test]
     fn doubles_keep_their_bits(bits: u64, exponent in 0..2048_u64, round: bool) {
         check_f64(bits);
-        // Exponents are even this way, and round fractions come up.
+        // This makes exponents even, and round fractions appear.
         let fraction = if round { bits & 0x000f_8000_0000_0000 } else { bits & 0x000f_ffff_ffff_ffff };
         check_f64(bits & 1 << 63 | exponent << 52 | fraction);
     }
@@ -255,7 +255,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Any text is one JSON string, and comes back.
+    /// Any text is one JSON string, and survives a round trip.
     #[test]
     fn texts_are_json_strings(text: String) {
         let mut out = String::new();
@@ -264,7 +264,7 @@ proptest! {
         prop_assert!(!out.bytes().any(|byte| byte < b' ' || byte == 0x7f));
     }
 
-    /// Whatever a span holds, it is shown without losing a byte or commanding a terminal.
+    /// Whatever a span contains, it is displayed without losing a byte or controlling a terminal.
     #[test]
     fn spans_of_any_form_can_be_shown(
         bytes in prop::collection::vec(any::<u8>(), 0..40),
@@ -336,7 +336,7 @@ proptest! {
         prop_assert!(tree.find(&text).is_none());
     }
 
-    /// Tables from data answer as constants do: the first of equal entries counts.
+    /// Tables from data give the same results as constants: the first of equal entries applies.
     #[test]
     fn loaded_names_are_found(pairs in prop::collection::vec((-20..20_i64, "[a-d]{1,2}"), 0..20)) {
         let boxed = pairs.iter().map(|(number, name)| (*number, name.as_str().into()));
@@ -354,7 +354,7 @@ proptest! {
         prop_assert_eq!(names.iter().count(), pairs.len());
     }
 
-    /// The names and the rest of a set of flags make up the set again.
+    /// The names of a set of flags and the remaining bits make up the set again.
     #[test]
     fn flags_are_never_lost(bits: u64, masks in prop::collection::vec(any::<u64>(), 0..8)) {
         let name = |mask: &u64| format!("0x{mask:x}").into_boxed_str();
@@ -405,7 +405,7 @@ proptest! {
         prop_assert_eq!(error.closed().needed(), None);
     }
 
-    /// The samples of a sampler are its own, and keep to what they are asked for.
+    /// A sampler's samples are its own, and stay within the requested limits.
     #[test]
     fn samples_keep_to_their_bounds(seed: u64, bound in 1..1000_u64, size in 0..100_u64) {
         let mut sampler = Sampler::sized(seed, size);
@@ -494,7 +494,7 @@ fn bounds_hold_in_both_directions() {
     );
     let error = Bytes32::<2>::new(vec![0; 3]).encode(&mut Writer::new()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Limit { limit: 2, asked: 3, .. }));
-    // Elements without bytes are bounded by a count of their own.
+    // Elements without bytes are limited by a separate count.
     let limits = Limits { empty_elements: 4, ..Limits::DEFAULT };
     let mut reader = Reader::within(&[5, 0, 0, 0], &limits);
     let error = List32::<[u8; 0], 9>::decode(&mut reader, "none").unwrap_err();

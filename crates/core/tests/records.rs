@@ -1,5 +1,5 @@
-//! What records, masks and tables of classes promise: all ways lead back, and what does not agree
-//! is refused by name.
+//! The promises of records, masks and tables of classes: all conversions are reversible, and
+//! contradictions are refused by name.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -17,7 +17,7 @@ scalar! {
 }
 
 wire_flags! {
-    /// What a header holds.
+    /// The fields of a header.
     pub struct HeaderFlags(u16) {
         /// A time follows.
         Time = 1,
@@ -27,7 +27,7 @@ wire_flags! {
 }
 
 record! {
-    /// What every message begins with.
+    /// The fields at the beginning of every message.
     pub struct Header {
         flags "flags": HeaderFlags,
         time "time": u32 where flags.contains(HeaderFlags::Time),
@@ -55,11 +55,11 @@ record! {
 }
 
 classes! {
-    /// What objects say.
+    /// Messages of objects.
     pub enum Said<'a>: u16;
     named { 7 "plAbstract" in "plCreatable" }
 
-    /// Somebody talks.
+    /// A player talks.
     2 ChatMsg<'a> "plChatMsg" in "plMessage" {
         ..header: Header,
         text "text": Bytes32<'a, 64>,
@@ -72,7 +72,7 @@ classes! {
 }
 
 messages! {
-    /// No numbers are reserved here, and the list of them may be missing.
+    /// No numbers are reserved here, and their list may be omitted.
     pub enum Plain<'a>: "plain", Server;
 
     /// Bytes.
@@ -110,7 +110,8 @@ macro_rules! all_ways {
                 assert_eq!(again, value, "{json}");
                 assert_eq!(again.into_owned(), value.into_owned());
                 for cut in 0..bytes.len() {
-                    // Lists to the end are whole wherever they are cut; nothing panics.
+                    // Lists that extend to the end are complete wherever they are cut; nothing
+                    // panics.
                     let _ = $type::decode(&mut Reader::new(&bytes[..cut]), "value");
                 }
             }
@@ -220,7 +221,7 @@ fn openers_see_the_message_and_say_why_not() {
     assert_eq!(shown(&odd), r#"{"blob":{"bytes":{"$hex":"07010203"}}}"#);
     let remark = odd.remarks()[0].to_string();
     assert_eq!(remark, "blob at byte 7: wanted the end, found 1 byte more");
-    // And back, changed or not.
+    // And back again, changed or not.
     for (json, wanted) in [
         (json_of(&tree), &[7, 1, 2][..]),
         (json!({"blob": {"number": 3}}), &[7, 3, 0]),

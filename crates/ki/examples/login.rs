@@ -43,7 +43,7 @@ fn run_server(server: &mut Connection, protocols: &Protocols) -> Outcome {
             Event::Received(received) => {
                 let Some(fields) = fields(protocols, &received) else { continue };
                 println!("server: received {}", fields.tag());
-                // The salt is the session's ID and time, which all proofs depend on.
+                // The salt is the session's ID and time, on which all proofs depend.
                 if let ("MSG_USER_AUTHEN_V3", Some(salt)) = (fields.tag(), received.salt) {
                     sender.send(&check_login(protocols, &fields, salt)?)?;
                 }
@@ -109,7 +109,8 @@ fn run_client(client: &mut Connection, protocols: &Protocols) -> Outcome {
 fn main() -> Outcome {
     // The messages of a login are built in. `Protocols` reads all others from the game's XML.
     let protocols = Protocols::built_in();
-    // Connections count time from any moment; the configuration says when that was, since 1970.
+    // Connections count time from any moment; the configuration states that moment, relative to
+    // 1970.
     let (now, epoch) = (Duration::ZERO, Duration::from_secs(1_700_000_000));
     let id = SessionIds::new().allocate()?;
     let mut server = Connection::server(ServerConfig::new(epoch).into(), id, now);

@@ -1,5 +1,5 @@
-//! What it costs to relay a message in an age, from the bytes of the sender to the task that writes
-//! to each receiver's socket: without ciphers and sockets.
+//! The cost of relaying a message in an age, from the sender's bytes to the task that writes to
+//! each receiver's socket, without ciphers and sockets.
 //!
 //! `cargo bench -p worldwire-server --bench relay`. Items are receivers.
 
@@ -38,9 +38,9 @@ const MESSAGES: u32 = 10;
 const SDL: &str =
     "STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] VAR QUATERNION orientation[1] }";
 
-/// Where an avatar is: a state, which the age keeps.
+/// The position of an avatar: a state, which the age keeps.
 const POSITION: char = 'P';
-/// Which keys somebody holds, which concerns the age no more than to be sent on.
+/// The keys that a player holds, which the age only forwards.
 const KEYS: char = 'K';
 const SAID: [char; 2] = [POSITION, KEYS];
 
@@ -82,7 +82,7 @@ fn avatar() -> Uoid<'static> {
 
 const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 250_000 };
 
-/// Which keys the walker holds.
+/// The keys that the walker holds.
 fn keys() -> GameMessage<'static> {
     let payload = PlasmaMessage::from(AvatarInputStateMsg {
         message: MessageHeader {
@@ -101,7 +101,7 @@ fn keys() -> GameMessage<'static> {
     }
 }
 
-/// Where the walker is.
+/// The walker's position.
 fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
     let mut position =
         ObjectState::new(descriptors.newest("avatarPhysical").expect("a descriptor"));
@@ -149,7 +149,7 @@ fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) 
     });
 }
 
-/// The same, and each receiver is a task that is woken.
+/// The same, with a task for each receiver that is woken.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn through_tasks<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);

@@ -1,4 +1,4 @@
-//! Saves over SQLite: how long each takes at a steady rate, and how many there can be.
+//! Saves over SQLite: the duration of each at a steady rate, and the maximum rate.
 //!
 //! `cargo bench -p worldwire-server --bench vault`, optionally with a directory on the disk to
 //! measure: `WORLDWIRE_BENCH_FOLDER=/srv`.

@@ -28,7 +28,7 @@ use typed::{CSyntheticStepsV1, SSyntheticBagV1, SSyntheticUserV1};
 
 /// Number of messages of each kind.
 const MESSAGES: usize = 50;
-/// What is measured: each of the named messages, and one message of every definition.
+/// The measured messages: each of the named ones, and one of every definition.
 const KINDS: [&str; 7] = ["user", "bag", "party", "skill", "chat", "steps", "mix"];
 
 fn main() {

@@ -8,7 +8,7 @@
 //!
 //! Both sides read the same bytes. V8 warms up for three seconds on the mix and for one second on
 //! anything else; with less, it has not compiled its 836 parsers yet. Then both sides take turns,
-//! nine slices each, of which the best counts. The last 256 results of the parser are kept alive,
+//! nine slices each, and the best is reported. The last 256 results of the parser are kept alive,
 //! and so are our last 256 trees of values. Tapes and output buffers are reused, as by programs
 //! with many messages.
 
@@ -345,7 +345,7 @@ fn asked(plan: &Plan) -> [usize; 3] {
     [0, fields / 2, fields.saturating_sub(1)]
 }
 
-/// Consumes every value, so that reading it is not optimized away.
+/// Consumes every value, so that reading it is not optimised away.
 #[derive(Default)]
 struct Sum(u64);
 

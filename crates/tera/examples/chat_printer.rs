@@ -41,7 +41,7 @@ fn load() -> Packets {
     Packets::new(&library, BuildFacts { revision: Some(REVISION), ..BuildFacts::default() })
 }
 
-/// Prints what one message says, if it is of interest.
+/// Prints a message's content if it is of interest.
 fn print(packets: &Packets, message: &[u8]) -> Result<()> {
     let Header { opcode, length } = Header::whole(message)?;
     let Some(packet) = packets.get(opcode) else {

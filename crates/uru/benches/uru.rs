@@ -172,7 +172,7 @@ fn to_json(bencher: Bencher<'_, '_>, name: &str) {
     });
 }
 
-/// What a server does with a client's bytes: RC4, framing, and copying the message for the caller.
+/// A server's work on a client's bytes: RC4, framing, and copying the message for the caller.
 #[divan::bench(args = ["plain", "encrypted"])]
 fn server_receives(bencher: Bencher<'_, '_>, how: &str) {
     let (mut n, seed) = ([0xc5; 64], [7; 7]);

@@ -81,7 +81,7 @@ fn main() -> Outcome {
     let mut keys = KeyRing::new();
     keys.insert_private(key);
 
-    // Time is whatever clock the program uses, as a duration since any moment.
+    // Time comes from any clock that the program uses, as a duration since any moment.
     let now = Duration::ZERO;
     let mut server = Connection::server(ServerConfig::new(keys).into(), [1; 7], now);
     let config = ClientConfig::new(Service::Auth, Some(public));

@@ -319,7 +319,7 @@ fn a_refused_connection() {
         recorder.s(RST | ACK, 0, 100, "");
     }
     assert_eq!(recorder.take(), [format!("0 {C} > {S}"), "0 Reset".into()]);
-    // A reset that acknowledges another number refuses another SYN.
+    // A reset that acknowledges a different number refuses another SYN.
     recorder.c(SYN, 5_000_000, 0, "");
     recorder.s(RST | ACK, 0, 0x4000_0000, "");
     assert_eq!(recorder.finish(), [format!("1 {C} > {S}"), "1 EndOfCapture".into()]);
@@ -536,7 +536,7 @@ fn tunnels_are_followed() {
             assert!(recorder.take().iter().all(|line| !line.contains("\"x\"")), "{length}");
         }
     }
-    // A datagram of another protocol on VXLAN's port is not touched.
+    // A datagram of a different protocol on VXLAN's port is left unchanged.
     let mut recorder = Recorder { link: LinkType::RAW, ..Recorder::new() };
     recorder.raw(&outer(17, &udp("10.9.9.9:9", "10.8.8.8:4789", 18, b"\x08\0\0\x01\0\0\0\0hi")));
     assert_eq!(recorder.take().len(), 2);

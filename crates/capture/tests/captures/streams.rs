@@ -1,4 +1,4 @@
-//! Properties of reassembly: whatever happens to the segments, the stream is the same, apart from
+//! Properties of reassembly: however the segments are damaged, the stream is the same, apart from
 //! reported gaps.
 
 use proptest::prelude::*;

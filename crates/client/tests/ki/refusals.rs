@@ -1,4 +1,4 @@
-//! Every refusal, by name, and what a client can do afterwards.
+//! Every refusal, by name, and the actions that a client can take afterwards.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -169,7 +169,7 @@ async fn k_18_a_client_that_leaves_during_a_delay_frees_its_connection() {
     drop(wrong);
     sleep(Duration::from_millis(100)).await;
     assert_eq!(stage.door.0.sessions(), before);
-    // Their failures count nevertheless.
+    // Their failures are counted nevertheless.
     let began = Instant::now();
     stage.logged_in("merle").await;
     assert_eq!(began.elapsed().as_secs(), 4);

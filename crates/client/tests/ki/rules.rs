@@ -54,7 +54,7 @@ impl Raw {
         let mut frame = vec![0x0d, 0xf0];
         frame.extend(u16::try_from(body.len()).unwrap().to_le_bytes());
         frame.extend(body);
-        // The server may have closed the connection already.
+        // The server may already have closed the connection.
         let _ = self.stream.write_all(&frame).await;
     }
 
@@ -155,7 +155,7 @@ async fn k_09_a_message_renews_a_stale_session_but_a_keep_alive_does_not() {
     sleep(Duration::from_millis(10)).await;
     let alive = [1, 3, 0, 0, 1, 2, 3, 4, 5, 6];
     raw.send(&alive).await;
-    // K-12: the answer has the same form as the question.
+    // K-12: the reply has the same form as the request.
     let answer = raw.frame().await.unwrap();
     assert_eq!(answer[4..], [1, 4, 0, 0, 1, 2, 3, 4, 5, 6, 0]);
     raw.say(&[&PING]).await;

@@ -89,7 +89,7 @@ async fn a_session_renewal_during_a_creation_loses_and_repeats_nothing() {
     for number in 0..5 {
         let before = client.session_id();
         assert_eq!(stage.realm.refresh(Some("merle")), Ok(1));
-        // The server learns of it before the next message arrives.
+        // The server is informed of it before the next message arrives.
         sleep(Duration::from_millis(10)).await;
         client.create(&plain(&format!("Merle{number}"))).await.unwrap();
         assert_ne!(client.session_id(), before);

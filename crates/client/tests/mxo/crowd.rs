@@ -98,7 +98,7 @@ impl Guest {
         };
         let truth = world.truth(client).unwrap();
         assert_eq!(compare(&json(&truth), &json(self.view.replica()), 5), []);
-        // Neither side has a view left over.
+        // Neither side has any views left.
         assert_eq!((truth.len(), self.view.replica().len()), (world.views(client), truth.len()));
         assert!(truth.len() > 100, "{}", truth.len());
         assert_eq!(self.view.notices(), 0);

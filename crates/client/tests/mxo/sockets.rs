@@ -52,7 +52,7 @@ impl Running {
     }
 }
 
-/// Waits until a client sees what it should see.
+/// Waits until a client sees everything that it should see.
 pub(crate) async fn sees_all(world: &Running, visit: &Client) {
     let mut last = Vec::new();
     for _ in 0..300 {

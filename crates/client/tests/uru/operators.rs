@@ -1,4 +1,4 @@
-//! What operators do to a running shard, as its clients see it.
+//! Operators' actions on a running shard, as its clients see them.
 
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ async fn links_to_fixed_instances_lead_somewhere() {
         assert_eq!(listed.len(), 1, "{name}");
         assert!(ann.age(&name, listed[0].instance_id).await.is_ok());
     }
-    // Instances that the shard did not know before, but not without end.
+    // Instances that the shard did not know before, up to a limit.
     for number in 0..8 {
         assert!(ann.age("ChisoPreniv", Uuid([number + 1; 16])).await.is_ok(), "{number}");
     }
     let refused = ann.age("ChisoPreniv", Uuid([9; 16])).await.unwrap_err();
     assert_eq!(refused.net_error(), Some(NetError::AgeNotFound));
     assert!(ann.age("ChisoPreniv", Uuid([8; 16])).await.is_ok());
-    // No other age comes into being like this.
+    // No other age is created like this.
     for (name, instance) in [("Garden", Uuid([1; 16])), ("Kveer", Uuid::ZERO)] {
         let refused = ann.age(name, instance).await.unwrap_err();
         assert_eq!(refused.net_error(), Some(NetError::AgeNotFound), "{name}");
@@ -82,7 +82,7 @@ async fn operators_add_and_remove_ages() {
     assert!(refused.contains("is in [ages] of shard.toml"), "{refused}");
     let refused = remove("Ann's Relto").await.unwrap_err();
     assert!(refused.contains("belongs to players"), "{refused}");
-    // On the way there counts as being there.
+    // A player on the way there counts as present.
     ann.age("Garden", listed[0].instance_id).await.unwrap();
     let refused = remove("Garden").await.unwrap_err();
     assert!(refused.ends_with("is not empty: Ann is there"), "{refused}");
@@ -174,7 +174,7 @@ async fn operators_close_the_shard_and_change_roles() {
     running.ask(role(0)).await.unwrap();
     assert_eq!(log_in().await.unwrap_err().net_error(), Some(NetError::LoginDenied));
 
-    // The change outlasts a restart, as that of the welcome message does.
+    // Like that of the welcome message, the change survives a restart.
     let welcome = |text: Option<&str>| Request::Welcome { text: text.map(str::to_owned) };
     running.ask(welcome(Some("Shorah!"))).await.unwrap();
     let running = Running::start_in(running.stop().await, |_| ()).await;

@@ -1,4 +1,4 @@
-//! Servers that break the rules.
+//! Servers that violate the protocol.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Application<Connection> for Odd {
                     say(chunk.into());
                 }
             }
-            // Like dirtsand: the number of another reply with the same fields.
+            // Like dirtsand: the number of a different reply with the same fields.
             Some(Message::AuthClient(Ask::VaultNodeRemove(asked))) => {
                 say(VaultSaveNodeReply { trans_id: asked.trans_id, result }.into());
             }

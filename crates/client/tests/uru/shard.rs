@@ -71,7 +71,7 @@ pub(crate) async fn open(folder: &Path, change: impl FnOnce(&mut ShardConfig)) -
     let server = server.await.unwrap();
     for (name, password) in ACCOUNTS {
         let added = server.vault().add_account(name, password, AccountFlags(0)).await;
-        // The accounts exist already when the shard restarts.
+        // The accounts already exist when the shard restarts.
         assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
     }
     server

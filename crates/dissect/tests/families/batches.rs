@@ -66,8 +66,8 @@ fn show(item: &Item<'_>, scratch: &mut Scratch, out: &mut String) {
     brief.write(item, &scratch.name, &Tree::new(), out);
 }
 
-/// All captures in a directory and its subdirectories. Every file beside a capture that is a key
-/// file counts, and so do the definitions in its directory.
+/// All captures in a directory and its subdirectories. Every key file beside a capture is used, and
+/// so are the definitions in its directory.
 fn captures(folder: &Path, found: &mut Vec<Capture>) {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());

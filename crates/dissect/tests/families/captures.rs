@@ -1,4 +1,4 @@
-//! Tests the samples of all families, also after damage that a network or a capture can do.
+//! Tests the samples of all families, even with damage that a network or a capture can cause.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -286,7 +286,7 @@ fn a_guessed_class_can_be_replaced() {
         );
         Codec::named("mxo.objects").unwrap().encode(json::parse(&json).unwrap(), &options)
     };
-    // In a capture view 2 can be something else. View 3 is created here.
+    // In a capture, view 2 can be something else. View 3 is created here.
     assert!(encode(2).is_ok());
     let error = encode(3).unwrap_err().to_string();
     assert!(error.contains("class: wanted player"), "{error}");
@@ -487,7 +487,7 @@ fn damaged_rpc_lists_leave_earlier_sections_intact() {
         insta::allow_duplicates! { insta::assert_snapshot!(notes[0].text, @"packet 7: undecodable RPC lists are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
         assert!(talk.views.replica().view(3).is_some());
     }
-    // The output shows the bytes as they were.
+    // The output shows the bytes unchanged.
     through("mxo.packet", Side::Server, &bytes).unwrap();
 }
 

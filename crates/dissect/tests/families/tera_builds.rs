@@ -1,4 +1,4 @@
-//! The TERA sample as another build would send it: with other opcodes and layouts, and with
+//! The TERA sample as a different build would send it: with different opcodes and layouts, and with
 //! counters that no list names.
 
 use worldwire_capture::{CaptureReader, Record};
@@ -63,7 +63,7 @@ fn opcode(message: &[u8]) -> u16 {
     Header::peek(message).unwrap().unwrap().opcode
 }
 
-/// Another opcode for each message, except the two that are the same in every build.
+/// A different opcode for each message, except the two that are the same in every build.
 fn shuffled(opcode: u16) -> u16 {
     match opcode {
         19_900 | 19_901 => opcode,

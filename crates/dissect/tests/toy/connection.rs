@@ -140,7 +140,7 @@ pub struct Sender {
     closing: Closing,
 }
 
-/// What leads to a side.
+/// A direction: everything that leads to one side.
 #[derive(Debug)]
 struct Way {
     out: Outgoing,
@@ -231,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues a side's bytes that may leave now.
     fn fill(&mut self, from: Side) {
         if self.sender.role != Role::Relay || self.sender.closing.is_closed() {
             return;
@@ -557,7 +557,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues a side's bytes that may leave now.
     fn fill(&mut self, from: Side) -> Result<()> {
         let (session, key, channel) = (self.session, self.key, self.channel);
         let way = &mut self.ways[from.other().index()];

@@ -16,7 +16,7 @@ use crate::encodes::{SAMPLES, fields};
 use crate::family::families;
 use crate::talk::{self, Order};
 
-/// What each side wrote, by segment.
+/// Each side's writes, by segment.
 type Recorded = Vec<(Side, Vec<u8>)>;
 
 /// The conversations of a capture.
@@ -414,7 +414,7 @@ fn held_messages_can_be_replaced_and_dropped() {
     held[2..].iter().for_each(|(id, _)| session.release(*id, Decision::AsIs).unwrap());
     session.resume(Stamp::default(), &mut breakpoint);
     drain(&mut *session, &mut sent);
-    // A second relay reads what left the first.
+    // A second relay reads the output of the first.
     let (mut reader, _) = toy_stream();
     let mut bodies = Vec::new();
     let mut read = |item: &Item<'_>| {

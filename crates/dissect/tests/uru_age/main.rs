@@ -1,5 +1,5 @@
-//! Replays game connections of real clients into worldwire's own age. Every client gets what the
-//! recorded server sent it; each difference has a documented reason.
+//! Replays game connections of real clients into worldwire's own age. Every client gets the
+//! messages that the recorded server sent it; each difference has a documented reason.
 //!
 //! `WORLDWIRE_URU_AGES` names a directory with captures (`NAME.pcapng`), the age files and SDL
 //! files of the age (`ages/NAME.age`, `sdl/*.sdl`), and the shard's keys (`server-keys.ini`, or the

@@ -1,5 +1,5 @@
-//! Replays captures of game connections into an age, compares what every client gets, and explains
-//! each difference from the recorded server or from the expectations.
+//! Replays captures of game connections into an age, compares the messages that every client gets,
+//! and explains each difference from the recorded server or from the expectations.
 
 #[path = "../uru_game/expected.rs"]
 mod expected;
@@ -22,7 +22,7 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::BlobHeader;
 use worldwire_uru::types::{ClassIndex, Uoid};
 
-/// An age that captures are replayed into.
+/// An age into which captures are replayed.
 pub(crate) trait Stage {
     /// Restarts the age with its stored states, at a time since 1970.
     fn start(&mut self, unix: Duration);
@@ -32,9 +32,9 @@ pub(crate) trait Stage {
     fn receive(&mut self, now: Duration, player: u32, class: ClassIndex, buffer: &[u8]);
     /// A player leaves, if still present.
     fn leave(&mut self, now: Duration, player: u32);
-    /// What players received since the last call.
+    /// The messages that players have received since the last call.
     fn take(&mut self) -> Vec<(u32, Vec<u8>)>;
-    /// Ends the replay. Returns what players received last.
+    /// Ends the replay. Returns the last messages that players received.
     fn end(&mut self, now: Duration) -> Vec<(u32, Vec<u8>)>;
 }
 
@@ -482,7 +482,7 @@ struct Comparison {
 
 /// Compares the recording with our output. Initial messages have no fixed order, except that clones
 /// precede states. Messages from different players have no fixed order either. So lines are
-/// compared as a multiset, and those from one sender also in order.
+/// compared as a multiset; lines from one sender must be in order, too.
 fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparison {
     let mut left: Vec<&Line> = got.iter().collect();
     let mut comparison =
@@ -519,7 +519,7 @@ fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparis
     comparison
 }
 
-/// How our message compares with what is expected of the recorded one.
+/// The difference between our message and the expectations of the recorded one.
 fn agreement(bytes: &[u8], expected: &Json, descriptors: &Descriptors) -> Agreement {
     let mut reader = Reader::traced("message", bytes, Tree::new());
     let outcome = NetMessage::decode(&mut reader, "message");

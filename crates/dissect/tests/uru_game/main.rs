@@ -1,5 +1,5 @@
 //! Checks game connections of real clients with a real server. Every net message is decoded to its
-//! last byte, and means what the programs that wrote it recorded.
+//! last byte, and has the meaning that the programs which wrote it recorded.
 //!
 //! `WORLDWIRE_URU_GAME` names a directory with captures (`NAME.pcapng`), expectations
 //! (`NAME.pcapng.expected.json`), and the shard's keys (`server-keys.ini`, or the file that

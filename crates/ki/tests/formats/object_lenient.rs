@@ -1,4 +1,4 @@
-//! What lenient decoding keeps undecoded round-trips through JSON to the same bytes.
+//! Parts that lenient decoding keeps undecoded round-trip through JSON to the same bytes.
 
 use std::sync::Arc;
 use worldwire_core::json::{Style, json};

@@ -194,7 +194,7 @@ proptest! {
         }
     }
 
-    /// Whatever bytes are modified, lenient decoding loses nothing that it accepts.
+    /// However the bytes are modified, lenient decoding loses nothing that it accepts.
     #[test]
     fn broken_streams_survive_lenient_decoding(seed: u64, bits in 0_u16..4, core: bool) {
         let sampler = &mut Sampler::new(seed);

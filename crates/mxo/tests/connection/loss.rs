@@ -11,7 +11,7 @@ use worldwire_mxo::frame::RpcMessage;
 
 use crate::support::{MILLI, SECOND, WIRE, client, rpc, server};
 
-/// What one side sent and received.
+/// The messages and objects that one side sent and received.
 #[derive(Default)]
 struct Account {
     /// The number of RPC messages sent, and of those received, each once and in order.

@@ -1,4 +1,4 @@
-//! What a relay forwards, and how.
+//! The data that a relay forwards, and how it does so.
 
 use std::time::Duration;
 

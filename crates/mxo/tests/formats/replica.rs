@@ -332,7 +332,7 @@ fn bounds_apply_to_late_packets() {
     assert_eq!(apply_in(&mut replica, 11, late).unwrap(), [Notice::Stale(3)]);
 }
 
-/// The history of a view id: the packets of successive objects, each created, updated and deleted,
+/// The history of a view ID: the packets of successive objects, each created, updated and deleted,
 /// in the order in which a server sends them.
 fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'static>)>> {
     let mut number = 4_000;
@@ -365,8 +365,8 @@ fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'s
     (1..40).map(life).collect()
 }
 
-/// A server reuses an ID once its deletion has arrived. Whatever else arrives late, in any order
-/// and repeatedly, the views are the same as for packets in order.
+/// A server reuses an ID once its deletion has arrived. However late, repeated or reordered the
+/// other packets are, the views are the same as for packets in order.
 #[test]
 fn views_do_not_depend_on_the_order_of_packets() {
     for seed in 0..100 {

@@ -496,14 +496,14 @@ fn a_create_contains_the_current_position() {
     desk.server.set_movement(agent, &walk(5.0)).unwrap();
     desk.exchange();
     desk.exchange();
-    // Where it was created, and where it is.
+    // The position where it was created, and its current one.
     let seen = |desk: &Desk| {
         let agent = desk.replica.view(3).unwrap();
         let Some(Value::Vector3d(created)) = agent.value("Position") else { panic!("no position") };
         (created[0], agent.position().unwrap()[0])
     };
     assert_eq!(seen(&desk), (5.0, 5.0));
-    // A client that has the view learns of movement only.
+    // A client that has the view is only sent the movement.
     desk.server.set_movement(agent, &walk(6.0)).unwrap();
     assert_eq!(desk.exchange(), "update 3");
     assert_eq!(seen(&desk), (5.0, 6.0));

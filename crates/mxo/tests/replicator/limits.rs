@@ -1,4 +1,4 @@
-//! What is refused, by name.
+//! Refusals, by name.
 
 use worldwire_core::Error;
 use worldwire_mxo::message::{Animation, Fault, Movement, Properties};

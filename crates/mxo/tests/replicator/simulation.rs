@@ -394,7 +394,7 @@ impl Sim {
         panic!("still not at rest: {views:?}");
     }
 
-    /// Checks that every client has what it should.
+    /// Checks that every client has the correct values.
     fn compare(&self) {
         for peer in &self.peers {
             let views: Vec<_> = self.server.views(peer.id).collect();

@@ -32,7 +32,7 @@ impl Application<worldwire_uru::connection::Connection> for Gatekeeper {
         let answer = match event {
             Event::News(News::Established { .. }) => {
                 let request = FileSrvIpAddressRequest { trans_id: 3.into(), is_patcher: 1 };
-                // The server's half refuses to send a message of the client.
+                // The server's half refuses to send a client's message.
                 let _ = sender.send(&client::ClientMessage::from(request).into());
                 return Flow::Continue(());
             }

@@ -17,7 +17,7 @@ use worldwire_net::{Application, End, Flow, Mailbox, Overflow};
 /// How long the toy's peers may be silent.
 pub(crate) const IDLE: Duration = Duration::from_secs(45);
 
-/// A connection of the toy.
+/// A toy connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: Sender,

@@ -25,7 +25,7 @@ async fn ask(admin: &Admin, request: Json, lines: &[String]) -> Result<Vec<Json>
     admin.ask_with_lines(request, lines).await.map_err(|error| error.to_string())
 }
 
-/// Makes every request, whether the shard is running or not.
+/// Makes every request, whether or not the shard is running.
 async fn everything(admin: &Admin) {
     let secret =
         json!({"request": "add-account", "name": "ann", "password": "hunter2", "flags": 8});

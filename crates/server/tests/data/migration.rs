@@ -306,7 +306,7 @@ async fn real_shards_can_be_imported() {
         assert_eq!(kinds.get(&0x7577_0001).copied().unwrap_or(0), readable, "{server}");
         let settings = u64::try_from(rows_of(expected, "global_states").len()).unwrap();
         assert_eq!(kinds.get(&0x7577_0002).copied().unwrap_or(0), settings, "{server}");
-        // And back, as equivalent rows.
+        // And back again, as equivalent rows.
         let dump = offline(&vault).await;
         let departure = migration::export_dirtsand(&dump).unwrap();
         println!("{server}: left on the way back: {:#?}", departure.skipped);

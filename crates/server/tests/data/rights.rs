@@ -121,7 +121,7 @@ async fn players_cannot_change_the_city() {
             assert_eq!(eve.save(age.states, REVISION, titled("x")).await, REFUSED);
             assert_eq!(eve.add(age.owners, eve_info, e).await, REFUSED);
         }
-        // Whether she is in it or not.
+        // Whether or not she is in it.
         age.enter(&eve).await.unwrap();
         destroy(&eve, e, &age).await;
         eve.save(age.states, REVISION, titled("x")).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(cellar.enter(&eve).await, not_found);
     cellar.enter(&ann).await.unwrap();
 
-    // An invitation names the age. One from somebody who is not an owner has no effect.
+    // An invitation names the age. An invitation from a player who is not an owner has no effect.
     let invitation = |kind, instance: Uuid| {
         encoded(&VaultNode {
             node_type: Some(NodeType::TextNote),
@@ -439,7 +439,7 @@ async fn players_cannot_fill_the_vault() {
         }
     };
     assert_eq!(refused, NetError::VaultNodeAccessViolation);
-    // Nodes that are not placed yet have a limit of their own.
+    // Nodes that have not been placed yet have a limit of their own.
     assert_eq!(notes.len(), 30);
     let age = InitAge { filename: "Garden".to_owned(), ..InitAge::default() };
     assert_eq!(eve.init_age(age.clone()).await.err(), Some(refused));

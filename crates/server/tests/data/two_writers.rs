@@ -1,5 +1,5 @@
-//! Two processes write to one database: whatever the order of their steps, no acknowledged change
-//! is lost, and the process that lost the database ends.
+//! Two processes write to one database. In any order of their steps, no acknowledged change is
+//! lost, and the process that lost the database ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -41,7 +41,7 @@ async fn players_are_renamed(database: &Database) {
     drop((ann, bob));
     vault.close().await;
 
-    // Nothing keeps the old name but the account.
+    // Only the account keeps the old name.
     let vault = database.vault().await;
     let left = lines(&vault).await;
     let left: Vec<_> = left.iter().filter(|line| !line.starts_with("{\"account\"")).collect();
@@ -150,7 +150,7 @@ async fn removed_nodes_are_pruned(database: &Database) {
         ann.add(a, page, 0).await.unwrap();
         ann.remove(a, page).await.unwrap();
     }
-    // A node below a removed one, and also in the player's tree.
+    // A node that is below a removed one and in the player's tree.
     let [top, middle] = [ann.create(folder()).await.unwrap(), ann.create(folder()).await.unwrap()];
     let shared = ann.create(note("shared")).await.unwrap();
     ann.add(top, middle, 0).await.unwrap();

@@ -274,7 +274,7 @@ async fn notices_arrive_in_order() {
         {}
     }
 
-    // Notices precede the reply, also those of the sender's change. A repetition causes none.
+    // Notices precede the reply, even those of the sender's own change. A repetition causes none.
     let page = ann.create(note("page")).await.unwrap();
     ann.add(folder, page, a).await.unwrap();
     let added = |parent_id, child_id, owner_id| Notice::NodeAdded { parent_id, child_id, owner_id };
@@ -335,7 +335,7 @@ async fn access_to_other_players_nodes_is_refused() {
     for node in [folder, a, ann_info, system] {
         assert_eq!(bob.save(node, any, titled("x")).await, violation, "{node}");
     }
-    // Own nodes, except the fields that identify the player.
+    // The player's own nodes, except the fields that identify the player.
     let renamed =
         encoded(&VaultNode { istring64_1: Some(TermStr::from("Admin")), ..VaultNode::default() });
     assert_eq!(bob.save(b, any, renamed.clone()).await, violation);
@@ -672,7 +672,7 @@ async fn a_deleted_player_leaves_no_trace() {
     for node in [picture, visit] {
         assert!(root.fetch(node).await.is_ok(), "{node}");
     }
-    // The remaining nodes of its tree are also in other trees.
+    // The remaining nodes of its tree also belong to other trees.
     for reference in refs {
         if root.fetch(reference.child_id).await.is_err() {
             let left = root.refs(reference.parent_id).await.unwrap_or_default();

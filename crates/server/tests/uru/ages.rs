@@ -548,7 +548,7 @@ async fn only_expected_players_can_join() {
     early.chats("Yeesha").await;
     assert!(early.game.hear().await.is_none());
 
-    // A player who leaves the shard leaves the age.
+    // A player who leaves the shard also leaves the age.
     drop(ann);
     assert!(again.game.hear().await.is_none());
     shard.stop().await;
@@ -653,7 +653,7 @@ async fn an_operator_can_kick_players() {
     shard.stop().await;
 }
 
-/// Changes are in the database a moment later, so a crash of the shard cannot lose them.
+/// Changes reach the database a moment later, so a crash of the shard cannot lose them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_are_written_while_the_age_runs() {
     let shard = Running::start(prepare, |_| ()).await;

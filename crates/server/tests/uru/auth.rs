@@ -378,7 +378,7 @@ async fn secure_files_are_encrypted_and_wait_for_acknowledgements() {
     let mut chunks = 0;
     while bytes.len() < size as usize {
         if chunks == 4 {
-            // Four chunks are in transit; the next message answers something else.
+            // Four chunks are in transit; the next message answers a different request.
             let asked = ann.choose(0).await;
             assert_eq!(asked, NetError::Success);
             ann.say(ask::FileDownloadChunkAck { trans_id }).await;

@@ -69,7 +69,7 @@ impl Running {
         });
         let shard = shard.await.unwrap();
         for (name, password) in ACCOUNTS {
-            // The accounts exist already when the shard restarts.
+            // The accounts already exist when the shard restarts.
             let added = shard.vault().add_account(name, password, AccountFlags(0)).await;
             assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
         }
@@ -163,7 +163,7 @@ impl Application<Connection> for Messenger {
             }
             Event::Received(received) if received.message().is_some() => {
                 let told = self.incoming.send(received.bytes.to_vec()).await;
-                // The test is over.
+                // The test has ended.
                 return if told.is_ok() { Flow::Continue(()) } else { Flow::Break(()) };
             }
             _ => {}

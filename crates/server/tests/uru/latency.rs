@@ -141,7 +141,8 @@ async fn compare(attack: &str, shards: [&Running; 2], clients: &mut [Honest]) {
     panic!("{attack}: the 99th percentiles, attacked and idle, are {seen:?}");
 }
 
-/// A third sends nothing, a third half a header, a third everything except the key exchange.
+/// A third of them send nothing, a third send half a header, and a third everything except the key
+/// exchange.
 async fn half_open(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     let packet = connect_packet(Service::Auth);

@@ -247,7 +247,7 @@ async fn messages_to_special_pages_are_dropped() {
     shard.stop().await;
 }
 
-/// What Eve does in the age.
+/// Eve's actions in the age.
 async fn attack(eve: &Visitor, ann: u32) {
     // A forged sender, unsafe messages, and messages that announce more than they contain.
     let mut forged = eve.chat("I am Yeesha");

@@ -128,7 +128,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     let mut fields: Vec<Vec<&str>> = vec![Vec::new(); rest];
     for (kind, count) in FIELDS {
         for _ in 0..count {
-            // A few definitions are long, most are short.
+            // A few definitions are long; most are short.
             let file = below(rest).min(below(rest));
             fields[file].push(kind);
         }

@@ -10,12 +10,12 @@ use worldwire_tera::message::{Head, Value};
 use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::{ParseOptions, Set};
 
-/// What the players in the captures do.
+/// The actions of the players in the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The same things, in the same order.
+    /// The same actions, in the same order.
     Honest,
-    /// Whatever they like, so that each capture lacks some of the messages.
+    /// Different actions, so that each capture lacks some of the messages.
     Adversarial,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Pair {
     new: Packets,
     names: Vec<String>,
     layouts: Vec<String>,
-    /// What usually follows each message.
+    /// The usual successors of each message.
     next: Vec<Vec<usize>>,
     /// The messages that the captures lack.
     missing: [HashSet<usize>; 2],
@@ -78,7 +78,7 @@ impl Pair {
             Kind::Honest => [HashSet::new(), HashSet::new()],
             Kind::Adversarial => {
                 let (old, mut new) = (some(25), some(15));
-                // If one of a pair took the place of the other, nothing could tell.
+                // If one of a pair took the place of the other, nothing would reveal it.
                 new.retain(|number| number % 8 > 1 || !old.contains(&(number ^ 1)));
                 [old, new]
             }
@@ -88,7 +88,7 @@ impl Pair {
             (0..3).map(near).collect::<Vec<usize>>()
         };
         let mut next: Vec<Vec<usize>> = (0..NAMES).map(|at| follow(at, sampler)).collect();
-        // Requests and answers that alternate, of which two at a time have the same layouts.
+        // Alternating requests and answers, of which two at a time have the same layouts.
         for at in (0..NAMES).step_by(8) {
             next[at] = vec![at + 1, at + 1, at + 1];
             next[at + 1] = vec![at, at, at + 2];
@@ -141,7 +141,7 @@ impl Pair {
         let (mut at, mut walk) = (0, Vec::new());
         let missing = &self.missing[usize::from(is_new)];
         while walk.len() < MESSAGES {
-            // Usually something follows from what happened before.
+            // A message usually follows from the one before.
             at = match pick(&mut plot, 8) {
                 0 => pick(&mut plot, NAMES),
                 _ => self.next[at][pick(&mut plot, 3)],

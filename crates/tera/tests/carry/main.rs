@@ -51,7 +51,7 @@ fn honest_pairs_are_matched() {
     assert_eq!(wrong, 0);
 }
 
-/// Players do different things, and many messages are in one of the captures only.
+/// Players do different things, and many messages are in only one of the captures.
 #[test]
 fn certain_matches_are_right_even_if_names_are_missing() {
     let Outcome { sure, wrong, .. } = outcome(Kind::Adversarial, 0..60);

@@ -1,4 +1,4 @@
-//! What the tests of connections share.
+//! Shared by the tests of connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use worldwire_tera::frame::CHECK_VERSION;
 
 pub(crate) const NOW: Duration = Duration::ZERO;
 
-/// Keys that it matters to turn.
+/// Keys that change when they are rotated.
 pub(crate) const CLIENT_KEYS: [Key; 2] = [key(1), key(2)];
 pub(crate) const SERVER_KEYS: [Key; 2] = [key(3), key(4)];
 
@@ -48,7 +48,7 @@ pub(crate) fn lines(connection: &mut Connection) -> Vec<String> {
     lines
 }
 
-/// What a connection says to bytes of a side.
+/// A connection's reaction to a side's bytes.
 pub(crate) fn hear(connection: &mut Connection, side: Side, bytes: &[u8]) -> Vec<String> {
     connection.input(NOW, side, Input::Bytes(bytes));
     lines(connection)
@@ -77,19 +77,19 @@ pub(crate) fn random_message(sampler: &mut Sampler, opcode: u16, most: u64) -> V
     message(opcode, &sampler.bytes(length))
 }
 
-/// What both sides said, piece by piece as it was on the wire, and what they heard.
+/// The pieces that both sides sent, as they were on the wire, and those that they received.
 pub(crate) struct Said {
     pub(crate) pieces: Vec<(Side, Vec<u8>)>,
     pub(crate) heard: [Vec<String>; 2],
 }
 
-/// Keys are exchanged, a client says what it says first, and both sides send some messages.
+/// Keys are exchanged, the client sends its first message, and both sides send some more.
 pub(crate) fn session(sampler: &mut Sampler, variant: Variant) -> Said {
     let mut key = || -> Key { sampler.bytes(128).try_into().unwrap() };
     let client = Connection::client(config(variant), [key(), key()], NOW);
     let server = Connection::server(config(variant), [key(), key()], NOW);
     let mut pair = Pair::new(client, server, Conditions::default());
-    // Sent before there are keys: it waits.
+    // It is sent before there are keys, so it waits.
     pair.client.send(&message(CHECK_VERSION, &[1, 2, 3])).unwrap();
     let mut said = Said { pieces: Vec::new(), heard: Default::default() };
     let mut places = Vec::new();

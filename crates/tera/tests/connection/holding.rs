@@ -65,7 +65,7 @@ fn counters_follow_the_order_in_which_messages_leave() {
             }
         }
     }
-    // The second never leaves, so those after it count one less.
+    // The second never leaves, so those after it have a number that is one lower.
     for (index, decision) in [(1, Decision::Drop), (3, Decision::AsIs), (2, Decision::AsIs)] {
         relay.sender().release(held[index], decision).unwrap();
         assert!(relay.poll().is_none());

@@ -1,4 +1,4 @@
-//! How much can be read of a capture that lost segments.
+//! Measures how much of a capture with lost segments can be read.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use worldwire_tera::crypt::exchange::{Keys, SessionCiphers, Variant};
 
 use crate::ends::{CLIENT_KEYS, NOW, SERVER_KEYS, lines, message};
 
-/// The messages of a build: most have one length, others hold texts and lists.
+/// The messages of a build: most have a fixed length; others contain texts and lists.
 struct Build {
     opcodes: Vec<(u16, usize, bool)>,
 }
@@ -24,7 +24,7 @@ impl Build {
         Self { opcodes: kinds.collect() }
     }
 
-    /// A message of those that are sent; few make up most of the traffic.
+    /// A message of those that are sent; a few of them make up most of the traffic.
     fn say(&self, random: &mut Sampler) -> Vec<u8> {
         let most = 1 + random.below(self.opcodes.len() as u64);
         let index = usize::try_from(random.below(most)).unwrap();
@@ -51,7 +51,7 @@ impl Build {
     }
 }
 
-/// The share of messages reported, out of those captured completely.
+/// The share of messages reported, out of those captured in full.
 fn share(side: Side, variant: Variant, segment: usize, seed: u8) -> f64 {
     let mut random = Sampler::new(seed.into());
     let build = Build::new(&mut random);

@@ -83,7 +83,7 @@ proptest! {
     }
 }
 
-/// In the box, with segments that the observer does not see.
+/// A simulated connection, with segments that the observer does not see.
 #[test]
 fn unseen_segments_are_gaps() {
     for variant in Variant::ALL {
@@ -139,7 +139,7 @@ fn a_broken_length_costs_what_it_touches() {
     let (mut heard, mut all) = (Vec::new(), Vec::new());
     for (side, bytes) in &said.pieces {
         all.extend(hear(&mut whole, *side, bytes));
-        // A changed length keeps the keystream intact, but not the messages.
+        // A changed length leaves the keystream intact, but not the messages.
         let mut bytes = bytes.clone();
         if *side == Side::Client && bytes.len() == 7 {
             bytes[0] ^= 7;
@@ -190,7 +190,7 @@ fn a_hello_that_is_missing_costs_the_hello() {
     let rest: Vec<_> = late.iter().filter(|line| !line.starts_with("fault")).collect();
     assert_eq!(rest.len(), whole.len() - 1);
     assert!(rest.iter().filter(|line| line.starts_with("server [")).count() > 3);
-    // Anything else that is missing of the exchange cannot be made up for.
+    // No other missing part of the exchange can be replaced.
     let torn = hear(&|observer| observer.input(NOW, Side::Server, Input::Gap(5)));
     let wanted = "wanted the whole key exchange, found 5 bytes missing";
     assert!(torn.iter().any(|line| line.ends_with(wanted)));
@@ -245,15 +245,16 @@ fn known_keys_make_up_for_a_torn_exchange() {
             let (messages, _, heard) = hear(&[], lost);
             assert!(messages.is_empty(), "{heard:?}");
         }
-        // What is missing of the messages is not read, but what follows is.
+        // Missing parts of the messages are not read, but later ones are.
         let (messages, _, heard) = hear(std::slice::from_ref(&keys), &[3, 4, 6, 7]);
         assert!(messages.len() + 3 > whole.len(), "{heard:?}");
-        // A hello that is missing needs no keys, also where some are known.
+        // A missing hello needs no keys, even where some are known.
         assert_eq!(hear(&[other], &[0]).0, whole);
     }
 }
 
-/// Keystream is passed over for what a capture may have lost, not for what a segment claims.
+/// Keystream is skipped for bytes that a capture may have lost, not for those that a segment
+/// claims.
 #[test]
 fn a_forged_gap_costs_no_keystream() {
     let said = session(&mut Sampler::new(3), Variant::From45);
@@ -264,7 +265,7 @@ fn a_forged_gap_costs_no_keystream() {
         came += if *side == Side::Client { bytes.len() as u64 } else { 0 };
     }
     lines(&mut observer);
-    // What it may be grows with what came.
+    // The limit grows with the received bytes.
     observer.input(NOW, Side::Client, Input::Gap(16 * came));
     observer.input(NOW, Side::Client, Input::Gap(1 << 20));
     assert_eq!(lines(&mut observer).len(), 1, "one gap");
@@ -280,7 +281,7 @@ fn a_forged_gap_costs_no_keystream() {
     assert!(heard.len() == 2 && heard[1].contains("keystream for missing bytes"), "{heard:?}");
 }
 
-/// Without the other side's keys nothing can be read, so not everything is kept.
+/// Without the other side's keys, nothing can be read, so not everything is kept.
 #[test]
 fn only_so_much_waits_for_the_keys() {
     let said = session(&mut Sampler::new(4), Variant::From45);
@@ -300,7 +301,7 @@ fn only_so_much_waits_for_the_keys() {
     );
 }
 
-/// What is torn is reported when its side ends; both have to end.
+/// An incomplete message is reported when its side ends; both sides have to end.
 #[test]
 fn each_stream_ends_on_its_own() {
     let said = session(&mut Sampler::new(6), Variant::From45);
@@ -318,7 +319,7 @@ fn each_stream_ends_on_its_own() {
     assert!(hear(&mut observer, *side, &last[3..]).is_empty(), "it has ended");
     observer.input(NOW, side.other(), Input::End);
     assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
-    // A client that says nothing behind the keys tells no variant; the present one counts.
+    // If a client sends nothing after the keys, the variant is unknown; the present one is assumed.
     let mut observer = Connection::observer(None);
     let server = |(side, _): &&(Side, Vec<u8>)| *side == Side::Server;
     said.pieces[..5]

@@ -32,7 +32,7 @@ pub(crate) fn box_of(
     Pair::relayed(client(variant), relay_of(config), server(variant), conditions)
 }
 
-/// The first message of a client, from which the relay takes the variant.
+/// A client's first message, which tells the relay the variant.
 pub(crate) fn first() -> Vec<u8> {
     message(CHECK_VERSION, &[1, 2, 3])
 }
@@ -54,7 +54,7 @@ pub(crate) fn heard_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u
 fn what_nobody_changes_arrives_as_the_same_bytes() {
     for variant in Variant::ALL {
         for known in [None, Some(variant)] {
-            // Listed messages are not touched either, whatever their counters say.
+            // Messages on the list are not changed either, whatever their counters are.
             let integrity = HashSet::from([1, 2, 3]);
             let config = RelayConfig { variant: known, integrity, ..RelayConfig::default() };
             let mut pair = box_of(variant, config, rough(1));
@@ -76,7 +76,7 @@ fn what_nobody_changes_arrives_as_the_same_bytes() {
     }
 }
 
-/// Counter and checksum play no part in what a message says.
+/// Counter and checksum are not part of a message's content.
 fn without_integrity(message: &[u8], listed: &HashSet<u16>) -> Vec<u8> {
     let mut message = message.to_vec();
     if listed.contains(&u16::from_le_bytes([message[2], message[3]])) {
@@ -86,14 +86,14 @@ fn without_integrity(message: &[u8], listed: &HashSet<u16>) -> Vec<u8> {
 }
 
 /// Ten thousand messages in both directions, a third of them changed, dropped, or followed by one
-/// of the relay's own; the server checks counters and checksums.
+/// that the relay injects; the server checks counters and checksums.
 fn edit_a_lot(variant: Variant, seed: Option<u32>) {
     const OPCODES: u64 = 8;
     let listed = HashSet::from([0, 1, 2]);
     let mut pair = box_of(variant, RelayConfig::default(), rough(7));
     pair.client.send(&first()).unwrap();
     heard_by(Member::Relay, &mut pair);
-    // The first message tells which they are.
+    // The first message tells which messages are on the list.
     pair.relay.as_mut().unwrap().sender().set_integrity(listed.clone()).unwrap();
     if let Some(seed) = seed {
         pair.relay.as_mut().unwrap().sender().set_integrity_seed(seed).unwrap();
@@ -111,7 +111,7 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
     let mut signer = Signer::new(seed);
     let mut counters: HashMap<u16, u32> = HashMap::new();
     let mut chance = Sampler::new(5);
-    // What has to arrive, by who sends it.
+    // The expected messages, by sender.
     let mut wanted: [VecDeque<Vec<u8>>; 2] = Default::default();
     let (mut relayed, mut arrived) = (0, 0);
     for round in 0..100 {
@@ -163,7 +163,7 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
                     wanted[side.index()].push_back(plain(side, &other));
                 }
                 2 => {
-                    // In front of the piece, which is not forwarded yet; and back to its sender.
+                    // Before the piece, which is not forwarded yet; and back to its sender.
                     sender.inject(side.other(), &other).unwrap();
                     wanted[side.index()].extend([plain(side, &other), plain(side, bytes)]);
                     let back = pick(side.other());
@@ -171,7 +171,7 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
                     wanted[side.other().index()].push_back(plain(side.other(), &back));
                 }
                 3 => {
-                    // The same message, with one byte more or another one.
+                    // The same message, with one byte more or a different one.
                     let mut changed = bytes.to_vec();
                     match changed.get_mut(integrity::HEADER_BYTES) {
                         Some(byte) => *byte ^= 1,
@@ -215,7 +215,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     let (mut client, mut relay, mut server) =
         established(RelayConfig { integrity, ..RelayConfig::default() });
     relay.sender().set_integrity_seed(77).unwrap();
-    // The client's checksums are all wrong, and stay so.
+    // All of the client's checksums are wrong, and stay so.
     let listed = |opcode: u16, counter: u8| {
         message(opcode, &[counter, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd, 5, 6])
     };
@@ -236,7 +236,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     let same = listed(1, 1);
     assert_eq!(send(&mut relay, &same, Decision::AsIs), std::slice::from_ref(&same));
     assert_eq!(send(&mut relay, &same, Decision::instead(&same)), [same]);
-    // Shorter than the header: nobody's count has it.
+    // Shorter than the header: it is in nobody's count.
     assert_eq!(send(&mut relay, &[4, 0, 1, 0], Decision::AsIs), [[4, 0, 1, 0]]);
     assert!(send(&mut relay, &[4, 0, 1, 0], Decision::Drop).is_empty());
     assert!(send(&mut relay, &listed(1, 2), Decision::Drop).is_empty());
@@ -247,7 +247,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     let edited = send(&mut relay, &listed(2, 2), Decision::instead(listed(2, 200)));
     assert_eq!(integrity::header(&edited[0]).unwrap().0, 2);
     assert_eq!(verify(&edited[0], 77), Verdict::Right);
-    // One dropped and one added are as many as before.
+    // With one dropped and one added, the number is unchanged.
     relay.sender().inject(Side::Server, &listed(1, 0)).unwrap();
     let last = listed(1, 4);
     let heard = send(&mut relay, &last, Decision::AsIs);
@@ -275,7 +275,7 @@ fn behind_a_fault_the_stream_goes_on_as_it_came() {
         assert_eq!(passed == torn, !changed);
         let heard = hear(&mut server, Side::Client, &passed);
         assert!(heard[0].contains("found 0"), "{heard:?}");
-        // Later bytes are forwarded too, and the other direction is still read.
+        // Later bytes are forwarded, and the other direction is still read.
         let more = client_bytes(&mut client, &message(7, &[2; 5]));
         assert!(hear(&mut relay, Side::Client, &more).is_empty());
         assert_eq!(relay.poll_transmit(Side::Server).unwrap().len(), more.len());
@@ -283,7 +283,7 @@ fn behind_a_fault_the_stream_goes_on_as_it_came() {
         assert_eq!(error, SendError::Unread);
         assert!(relay.is_established() && !relay.is_closed());
     }
-    // The ends talk on when only the relay cannot read: it believes in the other variant.
+    // The ends continue if only the relay cannot read: it assumes the wrong variant.
     let config = RelayConfig { variant: Some(Variant::Before45), ..RelayConfig::default() };
     let mut pair = box_of(Variant::From45, config, rough(4));
     let (mut faults, mut heard) = (0, [0, 0]);
@@ -299,7 +299,7 @@ fn behind_a_fault_the_stream_goes_on_as_it_came() {
             _ => {}
         });
     }
-    // What the relay takes for a length may be too small, or more than is to come.
+    // The bytes that the relay takes for a length may be too small, or exceed all remaining data.
     let relay = pair.relay.as_mut().unwrap();
     for side in Side::BOTH {
         relay.input(pair.now, side, Input::End);
@@ -344,7 +344,8 @@ fn each_side_ends_on_its_own() {
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), reply);
     relay.input(NOW, Side::Server, Input::End);
     assert_eq!(lines(&mut relay), ["Closed(Remote)"]);
-    // In the box: the client hangs up, the end passes on, the server and the relay follow.
+    // In the simulation: the client hangs up, the end is forwarded, and the server and the relay
+    // follow.
     let mut pair = box_of(Variant::From45, RelayConfig::default(), rough(6));
     pair.client.send(&first()).unwrap();
     heard_by(Member::Relay, &mut pair);
@@ -386,11 +387,11 @@ fn a_slow_side_holds_up_its_own_direction_only() {
     let reply = server.poll_transmit(Side::Client).unwrap();
     assert_eq!(hear(&mut relay, Side::Server, &reply).len(), 1);
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), reply);
-    // What is injected would overtake the piece that waits.
+    // An injected message would overtake the waiting piece.
     let error = relay.sender().inject(Side::Server, &message(7, &[0; 16])).unwrap_err();
     assert_eq!(error.to_string(), "wanted at most 4 (queued messages), found 5");
     let mut written = relay.poll_transmit(Side::Server).unwrap();
-    // Now there is room for this piece, but for none after it.
+    // There is now room for this piece, but for none after it.
     assert!(relay.sender().inject(Side::Server, &message(7, &[0; 16])).is_err());
     let mut reported = 5;
     while written.len() < bytes.len() {
@@ -400,7 +401,7 @@ fn a_slow_side_holds_up_its_own_direction_only() {
     }
     assert_eq!(reported, 50);
     assert!(written == bytes);
-    // With room behind the piece that waits, the injected message is the next.
+    // With room after the waiting piece, the injected message is next.
     assert_eq!(hear(&mut relay, Side::Client, &said(6)).len(), 5);
     (0..2).for_each(|_| written.extend(relay.poll_transmit(Side::Server).unwrap()));
     relay.sender().inject(Side::Server, &message(7, &[0; 16])).unwrap();
@@ -439,7 +440,7 @@ fn who_neither_reads_nor_waits_is_cut_off_by_name() {
     );
     assert_eq!(closed, "Closed(Fault)");
     assert!(relay.queued_bytes(Side::Server) <= 300);
-    // A message that never fits.
+    // A message that can never fit.
     let (mut client, mut relay, _) = established(config());
     let heard = hear(&mut relay, Side::Client, &client_bytes(&mut client, &message(7, &[1; 400])));
     assert!(heard[1].contains("wanted at most 300 (queued bytes), found 404"), "{heard:?}");
@@ -499,7 +500,7 @@ fn the_exchange_over_a_relay_ends_in_time() {
     hear(&mut relay, Side::Server, &[1, 0, 0, 0]);
     relay.timeout(deadline);
     assert_eq!(lines(&mut relay), ["Closed(Timeout(Setup))"]);
-    // Established, it leaves time to the ends.
+    // Once established, the relay leaves time-outs to the ends.
     let (_, relay, _) = established(RelayConfig::default());
     assert_eq!(relay.poll_timeout(), None);
 }

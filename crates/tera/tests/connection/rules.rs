@@ -1,4 +1,4 @@
-//! What clients and servers insist on, and when they give up.
+//! The rules that clients and servers enforce, and their time-outs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn rules_are_kept() {
     assert_eq!(error.to_string(), "only a client or a server can do this");
 }
 
-/// What a server hears of a client that counts messages of one opcode.
+/// The messages that a server receives from a client that counts those of one opcode.
 #[test]
 fn a_client_counts_and_signs_what_it_sends() {
     let integrity = HashSet::from([7]);
@@ -68,7 +68,7 @@ fn a_client_counts_and_signs_what_it_sends() {
         "wanted room for counter and checksum after the opcode, found a message of 11 bytes";
     assert_eq!(error, wanted);
     pair.client.send(&plain).unwrap();
-    // There is no room for it, so it does not count.
+    // There is no room for it, so it is not counted.
     assert!(pair.client.send(&message(7, &[1; 1000])).is_err());
     let mut heard = Vec::new();
     let mut hear = |pair: &mut Pair<Connection>| {
@@ -83,7 +83,7 @@ fn a_client_counts_and_signs_what_it_sends() {
     pair.client.sender().set_integrity_seed(77).unwrap();
     pair.client.send(&sealed).unwrap();
     hear(&mut pair);
-    // A list that is known later takes the place of the first one.
+    // A list that becomes known later replaces the first one.
     pair.client.sender().set_integrity(HashSet::from([8])).unwrap();
     pair.client.send(&sealed).unwrap();
     pair.client.send(&plain).unwrap();
@@ -126,7 +126,7 @@ fn an_active_role_ends_with_its_peer() {
         (Member::Server, Some(CloseReason::Remote)),
     ];
     assert_eq!(seen, wanted);
-    // Its own side's bytes are none of its business, and a gap is not survived.
+    // It does not read its own side's bytes, and a gap ends the connection.
     let mut end = client(Variant::From45);
     assert!(hear(&mut end, Side::Client, &[9; 9]).is_empty());
     end.input(NOW, Side::Server, Input::Gap(4));
@@ -178,7 +178,7 @@ fn who_is_silent_or_does_not_finish_is_closed() {
     let default = Config::default().idle_time;
     assert_eq!(run(default, 119, &[], false), (None, Some(SECOND * 120)));
     assert_eq!(run(default, 120, &[], false), (idle, None));
-    // Every whole message is a sign of life.
+    // Every whole message shows that the peer is alive.
     assert_eq!(run(default, 300, &[100, 200], false), (None, Some(SECOND * 320)));
     assert_eq!(run(default, 320, &[100, 200], false), (idle, None));
     assert_eq!(run(None, 100_000, &[100], false), (None, None));
@@ -200,7 +200,7 @@ fn queues_are_bounded() {
         end.send(&message(1, &[])).unwrap();
     }
     assert_eq!(end.queued_bytes(Side::Server), 98);
-    // Keys are not kept back by what was sent early.
+    // Messages that were sent early do not delay keys.
     let mut pair = Pair::new(end, server(Variant::From45), Conditions::default());
     let mut heard = 0;
     pair.settle(|_, event, _| {
@@ -236,7 +236,7 @@ fn what_is_read_can_be_answered() {
             sender.send(received.bytes).unwrap();
         }
     });
-    // 13 bytes to the server, 14 back, and on until 40.
+    // 13 bytes to the server, 14 back, and so on up to 40.
     assert_eq!(heard.len(), 2 * (40 - 13) + 1);
 }
 

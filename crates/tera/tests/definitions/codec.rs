@@ -140,7 +140,7 @@ impl Message<'_> {
         self.tape(bytes)
     }
 
-    /// Checks that a tape holds and encodes the same as a message, also if all values are set on it
+    /// Checks that a tape holds and encodes the same as a message, even if all values are set on it
     /// one by one.
     fn tape(&self, bytes: &[u8]) -> Outcome {
         self.visit(bytes)?;
@@ -159,7 +159,7 @@ impl Message<'_> {
         let (mut of_tape, mut of_message) = (Vec::new(), Vec::new());
         tape.encode(plan, &mut of_tape).map_err(shown)?;
         check(of_tape == bytes, "the tape encodes to other bytes")?;
-        // From here on both are re-encoded. A message with shared bodies may then become too long.
+        // From here on, both are re-encoded. A message with shared bodies may then become too long.
         tape.head_mut();
         message.head_mut();
         of_tape.clear();

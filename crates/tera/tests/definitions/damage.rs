@@ -44,8 +44,8 @@ impl Message<'_> {
         Ok(())
     }
 
-    /// Checks that walking a view fails at the same place as reading the message, if with the same
-    /// fault.
+    /// Checks that walking a view fails at the same place as reading the message, if the fault is
+    /// the same.
     fn walk_view(&self, bytes: &[u8]) -> Outcome {
         let Err(wanted) = self.plan.read(bytes, self.form) else { return Ok(()) };
         let walked = View::new(self.plan, bytes, self.form).and_then(|view| walk(view.fields()));

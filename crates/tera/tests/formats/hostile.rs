@@ -1,4 +1,4 @@
-//! Messages crafted to cost more than their length.
+//! Messages crafted to need more work or memory than their length suggests.
 
 use worldwire_core::json::Style;
 use worldwire_core::testing::render;

@@ -13,7 +13,7 @@ mod synthetic;
 
 use worldwire_tera::schema::{Definition, Patch, Set};
 
-/// The patches at which some field starts or ceases to exist, in ascending order.
+/// The patches at which some field begins or ceases to exist, in ascending order.
 fn boundaries(set: &Set) -> Vec<Patch> {
     let ranges = set.definitions().flat_map(Definition::lines).filter_map(|line| line.range);
     let mut patches: Vec<Patch> =

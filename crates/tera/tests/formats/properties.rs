@@ -48,7 +48,7 @@ proptest! {
         }
     }
 
-    /// Whatever a count, offset or link is changed to.
+    /// Any change to a count, offset or link.
     #[test]
     fn a_damaged_word_affects_only_its_message(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
@@ -82,7 +82,7 @@ proptest! {
         again.clear();
         read.encode(plan, &mut again).unwrap();
         prop_assert_eq!(&again, &bytes);
-        // Also field by field in place, and through JSON.
+        // The same field by field in place, and through JSON.
         let message = Message { plan, opcode: 0, form: HeaderForm::Plain };
         message.stays(&bytes).map_err(TestCaseError::fail)?;
     }

@@ -1,4 +1,4 @@
-//! The definitions that `messages.rs` is made from.
+//! The definitions from which `messages.rs` is generated.
 
 use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions, Set};
 
@@ -26,7 +26,7 @@ const DEFINITIONS: [(&str, Dialect, &str); 5] = [
          - array[interleaved] f\n- - int16 g\n- bytes h\n- byte w\nint32 after\nstring s\n\
          int32 last\nobject o\n- string q\n",
     ),
-    // Read leniently: the misspelt offset leaves the string `inline` where it stands.
+    // Read leniently: because of the misspelt offset, the string `inline` is read in place.
     (
         "S_COUNTED.1.def",
         Dialect::Legacy,
@@ -60,7 +60,7 @@ pub(crate) fn definitions() -> Vec<Definition> {
         let file = FileName::parse(name).unwrap();
         Definition::parse(&file, text, &options).unwrap_or_else(|problems| panic!("{problems:?}"))
     };
-    // No line can say how its elements stand.
+    // No line of a definition can describe its elements.
     let program = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
     DEFINITIONS.into_iter().map(parse).chain(program.definitions().cloned()).collect()
 }

@@ -236,7 +236,7 @@ impl Attack {
         if !is_member {
             return;
         }
-        // Requests are answered, also those of the holder. Releases are not.
+        // Requests are answered, even those of the holder. Releases are not.
         let mut answers = Vec::new();
         let mut rest = Vec::new();
         while let Some(delivery) = self.instance.poll_delivery() {
@@ -529,7 +529,7 @@ fn is_theirs(object: &Uoid<'_>, members: &[u32], sender: Option<u32>) -> bool {
     })
 }
 
-/// What the lists reach in total.
+/// The total of the lists.
 #[test]
 fn attacks_reach_all_kinds_of_messages() {
     let mut kinds = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Clones: who receives them and when, and what happens to them after their owner left.
+//! Clones: who receives them and when, and what happens to them after their owner has left.
 
 use worldwire_uru::age::{AgeBounds, Config, DropKind};
 use worldwire_uru::net_message::NetMessage;

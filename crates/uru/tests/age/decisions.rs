@@ -209,8 +209,8 @@ fn d_18_relevance_regions_filter_flagged_messages_if_enabled() {
     assert_eq!(run(false), [(1, 1), (1, 1), (1, 1)]);
 }
 
-/// Everyone cares about region 0, where players are who are in no other region, and players there
-/// care about all regions.
+/// Everyone cares about region 0, which contains the players who are in no other region; those
+/// players care about all regions.
 #[test]
 fn region_0_is_relevant_for_everyone() {
     let reaches = |mine: &[u32], theirs: &[u32]| {
@@ -591,7 +591,7 @@ fn d_30_versions_other_than_12_6_are_malformed() {
     dropped(&world, DropKind::Malformed, 1);
 }
 
-/// Text whose first byte negates to one without bit 7 crashes clients, in whichever field.
+/// Text whose first byte negates to one without bit 7 crashes clients, in any field.
 #[test]
 fn d_41_text_that_crashes_clients_is_not_forwarded() {
     let mut world = three();

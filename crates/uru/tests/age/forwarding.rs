@@ -1,4 +1,4 @@
-//! Forwarding: what is kept, what is changed, who receives it, what is refused.
+//! Forwarding: which messages are kept, changed or refused, and who receives them.
 
 use std::time::Duration;
 

@@ -119,7 +119,7 @@ fn d_21_variables_that_are_not_dirty_are_applied() {
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(4)));
 }
 
-/// Variables carry the server's time of the change, also for players who join later.
+/// Variables carry the server's time of the change, even for players who join later.
 #[test]
 fn d_22_the_server_sets_the_times() {
     let mut world = two();

@@ -1,5 +1,5 @@
-//! What no sender does according to the documents: every rule is checked, and usual messages yield
-//! no remarks.
+//! Things that, according to the documents, no sender does: every rule is checked, and usual
+//! messages yield no remarks.
 
 use worldwire_core::{Field, Limits, Side};
 use worldwire_uru::connect::{ConnectData, ConnectPacket};
@@ -27,7 +27,7 @@ use crate::messages::{
     player_page, regions, state, state_request, voice,
 };
 
-/// A flag that nobody sets, what the remark says, and how to add its field.
+/// A flag that nobody sets, the remark's text, and the way to add the flag's field.
 type UnusedFlag<F, T> = (F, &'static str, fn(&mut T));
 
 fn remarks(sender: Side, message: impl Into<NetMessage<'static>>) -> Vec<String> {

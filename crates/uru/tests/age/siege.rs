@@ -42,7 +42,7 @@ const HONEST: std::ops::RangeInclusive<u32> = 1..=6;
 const ALL: u64 = 12;
 const LEVERS: [&str; 6] = ["Lever", "Gate", "Lift", "Bell", "Door", "Lamp"];
 
-/// What one client knows.
+/// One client's knowledge.
 #[derive(Default)]
 struct Client {
     members: Option<BTreeSet<u32>>,
@@ -62,7 +62,7 @@ struct Siege {
     granted: BTreeMap<&'static str, u32>,
     /// The position of each lever as announced to everyone.
     places: BTreeMap<&'static str, i32>,
-    /// What the instance asked to have stored, by object and descriptor.
+    /// The states that the instance asked to have stored, by object and descriptor.
     stored: BTreeMap<(ObjectKey, String), (Uoid<'static>, Vec<u8>)>,
     stored_age: Option<Vec<u8>>,
 }
@@ -189,7 +189,7 @@ impl Siege {
         closed.into_iter().for_each(|id| self.leave(id));
     }
 
-    /// Does what a stock client does with a message, and checks what it relies on.
+    /// Acts on a message as a stock client does, and checks everything that the client relies on.
     fn client_reads(&mut self, to: u32, message: &[u8], sent: &Sent<'_>) {
         let limits = Limits::DEFAULT;
         let (mut inflater, rules) = (Inflater::new(), Rules::PLAYER);

@@ -523,7 +523,7 @@ fn decisions_are_checked() {
     sender.inject(Side::Server, &first).unwrap();
     assert_eq!(file.poll_transmit(Side::Server).unwrap(), plain_start(Service::File));
     assert_eq!(file.poll_transmit(Side::Server).unwrap(), first);
-    // A message of the other direction, a truncated one, and two at once are refused.
+    // A message for the other direction, a truncated one, and two at once are refused.
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&ping));
     let (_, sender) = relay.poll().unwrap();
     let reply = sample(Service::Auth, Side::Server, 3, 1);

@@ -209,7 +209,7 @@ proptest! {
         prop_assert_eq!(&key.to_hex().parse::<SecureKey>().unwrap(), &key);
     }
 
-    /// Whatever can be decrypted encrypts to the same bytes, with any key.
+    /// Everything that can be decrypted encrypts to the same bytes, with any key.
     #[test]
     fn any_file(
         magic in magic(),

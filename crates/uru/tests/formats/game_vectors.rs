@@ -305,7 +305,7 @@ fn primitive(case: &Json) -> Outcome {
                     ensure(text.to_text() == wanted, "another text")?;
                     ensure(!text.crashes_client(), "a text that ends the client")
                 }
-                // Written as inverted, though the client's reader cannot tell.
+                // Written as inverted, although the client's reader does not distinguish the two.
                 None => {
                     ensure(fields["wire_bytes_inverted_on_write"] == *text.to_text(), "another")?;
                     let stored = hex(fields, "reference_reader_yields_hex")?;

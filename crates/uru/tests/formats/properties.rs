@@ -152,8 +152,8 @@ fn every_child_lies_inside(tree: &Tree<'_>) {
     tree.roots().for_each(walk);
 }
 
-/// Arbitrary bytes give the same result with and without a trace, and whatever was decoded can be
-/// displayed.
+/// Arbitrary bytes give the same result with and without a trace, and everything that was decoded
+/// can be displayed.
 fn check_arbitrary(format: &impl Format, bytes: &[u8]) {
     let mut plain = Reader::new(bytes);
     let outcome = format.decode(&mut plain);

@@ -122,7 +122,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Prints past the test harness, which hides the output of passing tests. Under CI, where `.ci/run`
+/// Bypasses the test harness, which hides the output of passing tests. Under CI, where `.ci/run`
 /// installs PostgreSQL, a skip is a failure.
 fn skipped(reason: &str) {
     let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());

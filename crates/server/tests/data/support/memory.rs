@@ -11,7 +11,7 @@ use worldwire_server::store::{
     ScoreRow, SettingRow, Store, StoreError,
 };
 
-/// What happens to a commit.
+/// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It takes a second, and takes effect.

@@ -37,7 +37,7 @@ pub(crate) fn key() -> ServerKey {
 
 /// A connection that has logged in. Its password is the name.
 pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
-    // The account may exist already.
+    // The account may already exist.
     let _ = vault.add_account(name, name, AccountFlags::User).await;
     let (connection, notices) = vault.connect().await.unwrap();
     connection.log_in(login(name, name)).await.unwrap();
