@@ -13,7 +13,7 @@ impl Taken {
             self.0.insert(name.clone(), 2);
             return name;
         };
-        // Types have no underscores, fields do.
+        // Types have no underscores; fields have.
         let apart = match name.starts_with(|c: char| c.is_ascii_uppercase()) {
             true => "No",
             false if name.ends_with('_') => "",

@@ -14,7 +14,7 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The same type, owned.
     type Owned: 'static;
 
-    /// The fewest bytes a value takes.
+    /// The minimum number of bytes that a value takes.
     const LEAST: usize;
 
     /// The layout as the documentation shows it: `u32`, `str(64)`, `NodeRef[..512]`.

@@ -108,7 +108,7 @@ impl<'a> SafePath<'a> {
         Self::parse_str(core::str::from_utf8(name).map_err(|_| PathError::Encoding)?, rules)
     }
 
-    /// Parses a name that is text already.
+    /// Parses a name that is already text.
     pub fn parse_str(name: &'a str, rules: PathRules) -> Result<Self, PathError> {
         if name.len() > MAX_BYTES {
             return Err(PathError::Length);

@@ -214,7 +214,7 @@ fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
 /// A fuzz target: its name, its function and its seeds.
 #[derive(Debug)]
 pub struct Target {
-    /// The name, which is also a file name.
+    /// The name, which is used as a file name, too.
     pub name: &'static str,
     /// Runs the target on any bytes; panics if a promise is broken.
     pub run: fn(&[u8]),

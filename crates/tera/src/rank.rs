@@ -379,7 +379,7 @@ mod tests {
             let place = candidates
                 .iter()
                 .position(|candidate| core::ptr::eq(candidate.definition, definition));
-            // Random numbers have no plausible sizes, so another layout of the same length may
+            // Random numbers have no plausible sizes, so a different layout of the same length may
             // score higher.
             let max_place = if definition.name() == "S_MOVE" { 1 } else { 0 };
             assert!(

@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 
 /// Limits how much keystream a connection generates for missing bytes, so that forged sequence
-/// numbers cannot cost seconds of work each.
+/// numbers cannot cause seconds of work each.
 ///
 /// A stream cipher without random access must generate every byte of keystream that a gap covers.
 /// The budget starts at 1 MiB, enough for an entire TCP window that the capture missed, and grows

@@ -57,7 +57,7 @@ pub trait Forward: Sender {
     ///
     /// # Errors
     /// [`Encode`](SendError::Encode), if the bytes are not one whole message;
-    /// [`Unchangeable`](SendError::Unchangeable), for pieces of setup; also
+    /// [`Unchangeable`](SendError::Unchangeable), for pieces of setup;
     /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role) and
     /// [`Closed`](SendError::Closed). The piece is then forwarded unchanged unless another decision
     /// follows.

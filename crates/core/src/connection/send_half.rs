@@ -1,4 +1,4 @@
-//! What the senders of all families share: role, lanes, clock and a relay's queues.
+//! The shared part of all families' senders: role, lanes, clock and a relay's queues.
 
 use core::fmt::Debug;
 use std::time::Duration;

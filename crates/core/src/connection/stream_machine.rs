@@ -1,4 +1,4 @@
-//! The machine of connections over two byte streams, without what only one family has.
+//! The machine of connections over two byte streams, without the parts that only one family has.
 
 use core::fmt::Debug;
 use core::ops::Range;
@@ -128,7 +128,7 @@ pub struct Unread<U> {
 pub struct Parts<'m, M: StreamMachine> {
     /// The half that sends.
     pub sender: &'m mut M::Sender,
-    /// What each side sends, as far as this role reads it; by [`Side::index`].
+    /// The stream of each side, as far as this role reads it; by [`Side::index`].
     pub streams: &'m mut [M::Stream; 2],
     /// The events not reported yet.
     pub events: &'m mut VecDeque<Event<M::Unread, M::News>>,

@@ -66,7 +66,7 @@ impl Keys {
 pub(super) struct Seen(HashSet<Key>);
 
 impl Seen {
-    /// Adds a shared key, and returns whether it was there already. Needs the first few entries of
+    /// Adds a shared key, and returns whether it was already there. Needs the first few entries of
     /// the object.
     pub(super) fn is_twice(&mut self, key: &Key, entries: &[(Key, Json)]) -> bool {
         if self.0.is_empty() {

@@ -13,7 +13,7 @@
 //! | record | an object |
 //! | list | an array, even if it has one element |
 //!
-//! Reading accepts what writing gives, and numbers as strings (`"123"`, `"0x7b"`) everywhere.
+//! Reading accepts the output of writing, and numbers as strings (`"123"`, `"0x7b"`) everywhere.
 
 mod given;
 mod keys;

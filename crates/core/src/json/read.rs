@@ -1,5 +1,5 @@
-//! Reading values from JSON. Everything here fails with `Value` if the JSON is of another type or
-//! out of range.
+//! Reading values from JSON. Everything here fails with `Value` if the JSON has a different type or
+//! is out of range.
 
 use std::borrow::Cow;
 
@@ -35,8 +35,8 @@ macro_rules! float {
     ($($(#[doc = $doc:literal])* $name:ident: $float:ident, $bits:ident, $nan:literal, $wanted:literal;)*) => {$(
         $(#[doc = $doc])*
         ///
-        /// A number in digits, also as text; `NaN`, `Infinity`, `-Infinity`; or its bits as text
-        /// that begins with `0x`.
+        /// A number in digits, or as text with digits; `NaN`, `Infinity`, `-Infinity`; or its bits
+        /// as text that begins with `0x`.
         pub fn $name(json: &Json) -> Result<$float> {
             let number = match json {
                 // From its text: a detour through the wider type could round twice.

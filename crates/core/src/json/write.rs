@@ -114,7 +114,7 @@ pub fn string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The index of the first byte that has to be escaped in a string.
+/// The index of the first byte in a string that must be escaped.
 fn escaped(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.as_chunks::<8>();
     let plain = words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count() * 8;
@@ -122,7 +122,7 @@ fn escaped(bytes: &[u8]) -> Option<usize> {
     rest.iter().position(|byte| ESCAPED[usize::from(*byte)]).map(|at| plain + at)
 }
 
-/// Whether none of eight bytes has to be escaped. A non-ASCII byte is treated as one that has.
+/// Whether none of eight bytes must be escaped. A non-ASCII byte is treated as one that must.
 fn is_plain(word: u64) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const TOPS: u64 = ONES << 7;

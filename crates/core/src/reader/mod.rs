@@ -85,13 +85,13 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
         self
     }
 
-    /// The tree of what was read.
+    /// The tree of everything that was read.
     #[must_use]
     pub fn finish(self) -> Tree<'d> {
         self.trace.finish(None)
     }
 
-    /// The tree of what was read before `error`, with the error at its end.
+    /// The tree of everything that was read before `error`, with the error at its end.
     #[must_use]
     pub(crate) fn finish_with(self, error: Error) -> Tree<'d> {
         self.trace.finish(Some(error))

@@ -244,8 +244,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// Tries to read something. After a failure, the cursor is where it was, and nothing was
-    /// reported to the trace.
+    /// Tries to read something. After a failure, the cursor is where it was before, and nothing has
+    /// been reported to the trace.
     #[inline]
     pub fn attempt<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let Self { rest, end, partial, partial_bits, depth, layers, .. } = *self;

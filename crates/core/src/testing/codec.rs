@@ -9,9 +9,9 @@ use crate::{Limits, NoTrace, Reader, Result, Tree, TreeBuilder, Writer};
 /// The outcome of [`decode`].
 #[derive(Debug)]
 pub struct Decoded<'d, V> {
-    /// What was decoded without a trace.
+    /// The value decoded without a trace.
     pub value: Result<V>,
-    /// What was decoded with a trace; an error is the same as without.
+    /// The value decoded with a trace; an error is the same as without.
     pub traced: Result<V>,
     /// The bytes that were read.
     pub used: &'d [u8],

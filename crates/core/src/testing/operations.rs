@@ -72,7 +72,7 @@ pub trait Family {
     }
 }
 
-/// What a family's connection sends with.
+/// The sending half of a family's connection.
 pub type SenderOf<F> = <<F as Family>::Connection as Connection>::Sender;
 
 /// A range of a side's stream.
@@ -157,7 +157,7 @@ fn command<F: Family>(
     command: Command<'_>,
 ) {
     family.before(sender, command);
-    // Messages of the wrong side must be refused.
+    // Messages that the other side sends must be refused.
     let mut message = |data: &[u8]| {
         let from = if data.len() & 1 == 0 { Side::Client } else { Side::Server };
         family.message(from, data)

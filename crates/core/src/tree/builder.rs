@@ -103,7 +103,7 @@ impl<'n> TreeBuilder<'n> {
     }
 }
 
-/// How far a [`TreeBuilder`] had come.
+/// The progress of a [`TreeBuilder`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TreeMark {
     nodes: usize,
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(again.nodes.capacity(), before);
     }
 
-    /// As many nodes as a walk meets, through children only.
+    /// As many nodes as a walk through children only meets.
     fn walked(nodes: crate::Children<'_, '_>) -> usize {
         nodes.map(|node| 1 + walked(node.children())).sum()
     }

@@ -11,7 +11,7 @@ use crate::crypt::{IvSource, KnownSession, SessionKey};
 /// The session that the margin server assigned, and this side's source of initialisation vectors.
 #[derive(Clone)]
 pub struct Session {
-    /// The id, sent in the hello.
+    /// The ID, sent in the hello.
     pub id: u32,
     /// The key.
     pub key: SessionKey,
@@ -91,11 +91,11 @@ impl Common {
 pub struct ClientConfig {
     /// Clock, resending, bounds.
     pub common: Common,
-    /// The character's id from the margin server.
+    /// The character's ID from the margin server.
     pub character_uid: u64,
     /// The unknown field after it in the hello. Default 0x384, as the client sends it.
     pub hello_unknown: u64,
-    /// The bytes after the session id in the encrypted block. Any value works. Default: zeros.
+    /// The bytes after the session ID in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
     /// The interval at which a ping is repeated until an answer arrives, and a hello until the
     /// first packet does. Default 1 s.

@@ -157,7 +157,7 @@ impl Endpoint {
     ) -> Result<(), SendError> {
         message.encode(&mut Writer::new()).map_err(SendError::Encode)?;
         let common = self.part.common();
-        // Flags, id, lists, number, count.
+        // Flags, ID, lists, number, count.
         let (length, most) = (message.wire_bytes(), common.max_payload.saturating_sub(6));
         if length > most {
             let error = Error::limit("bytes of an RPC message", most as u64, length as u64);

@@ -53,7 +53,7 @@ pub enum News {
         missing: MissingKey,
     },
     /// The key that opens the datagrams was given for a session other than the one in the hello
-    /// (observers and relays). It is used all the same: either the hello is damaged, or the id in
+    /// (observers and relays). It is used all the same: either the hello is damaged, or the ID in
     /// the key file is wrong.
     OtherSession {
         /// The session given with the key.
@@ -134,7 +134,7 @@ pub enum Unit {
         /// Its number.
         number: u16,
     },
-    /// A section, starting with its id: 3 for objects, or an unknown one.
+    /// A section, starting with its ID: 3 for objects, or an unknown one.
     Section {
         /// The id.
         id: u8,

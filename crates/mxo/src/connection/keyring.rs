@@ -60,7 +60,7 @@ impl Keyring {
         self.chosen.and_then(|place| self.known.get(place)).map(|session| &session.key)
     }
 
-    /// The keys that opened datagrams, with their session ids if known.
+    /// The keys that opened datagrams, with their session IDs if known.
     pub(super) fn opened(&self) -> impl Iterator<Item = KnownSession> {
         self.opened.iter().filter_map(|(place, named)| {
             let KnownSession { id, key } = self.known.get(*place)?;
@@ -79,8 +79,8 @@ impl Keyring {
         self.opened.push((place, named));
     }
 
-    /// The session id given with the chosen key and the one in the hello, if they differ. Returned
-    /// once. Either the hello is damaged, or the id is wrong.
+    /// The session ID given with the chosen key and the one in the hello, if they differ. Returned
+    /// once. Either the hello is damaged, or the ID is wrong.
     pub(super) fn contradiction(&mut self) -> Option<(u32, u32)> {
         self.contradiction.take()
     }

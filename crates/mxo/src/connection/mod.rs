@@ -3,7 +3,7 @@
 //! A [`Connection`] implements the contract of [`worldwire_core::connection`], which explains how
 //! to drive it, in all four roles, over datagrams. Specific to MxO:
 //!
-//! * The margin channel assigns the [`Session`], with its key and id. The client repeats its hello
+//! * The margin channel assigns the [`Session`], with its key and ID. The client repeats its hello
 //!   until the server answers. Messages sent earlier wait.
 //! * A server ignores a hello once it has received packets from the client: a second client at the
 //!   same address needs another connection. A client reads no packets before the answer.
@@ -25,7 +25,7 @@
 //! * Every packet is acknowledged: after [`Common::ack_delay`] if it carries sections, otherwise
 //!   with the next packet or once seven are waiting.
 //! * An observer reports datagrams in order of arrival. It needs the session's key, and reports
-//!   [`News::KeysNeeded`] without it. It prefers a key with the session id from the hello, and uses
+//!   [`News::KeysNeeded`] without it. It prefers a key with the session ID from the hello, and uses
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
 //!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and

@@ -34,7 +34,7 @@ struct Planned {
 enum Load {
     None,
     Rpc(Vec<List>),
-    /// Without the id.
+    /// Without the ID.
     Objects(Vec<u8>),
 }
 

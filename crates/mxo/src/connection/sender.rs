@@ -115,8 +115,8 @@ impl Sender {
     /// # Errors
     /// [`SendError::Encode`], if it is not a section or does not fit into a packet;
     /// [`SendError::QueueFull`], if too much is queued or unacknowledged: retry after the next
-    /// delivery or loss. [`SendError::NotEstablished`], on a server also while the client has not
-    /// acknowledged anything. Also [`SendError::Role`] and [`SendError::Closed`].
+    /// delivery or loss. [`SendError::NotEstablished`], which on a server includes the time until
+    /// the client has acknowledged something. [`SendError::Role`] and [`SendError::Closed`].
     pub fn send_objects(
         &mut self,
         section: &[u8],

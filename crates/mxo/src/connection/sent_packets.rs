@@ -31,7 +31,7 @@ struct Sent {
     cargo: Cargo,
 }
 
-/// What a packet carries.
+/// The contents of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cargo {
     /// RPC messages with these numbers.

@@ -24,7 +24,7 @@ impl Stream {
         self.missing = Missing::default();
     }
 
-    /// Whether a packet restarts the sequence numbers. A repeated reset has the same initial
+    /// Whether a packet restarts the sequence numbers. A repeated reset has the same initialisation
     /// vector.
     pub(super) fn is_reset_by(&self, head: &PacketHead, iv: &[u8; 16]) -> bool {
         head.flags.contains(RccFlags::Reset) && self.reset_by != Some(*iv)

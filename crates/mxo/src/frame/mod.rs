@@ -1,4 +1,4 @@
-//! What is on the wire: datagrams of the game channel, and the framing of the TCP channels.
+//! The bytes on the wire: datagrams of the game channel, and the framing of the TCP channels.
 //!
 //! | first byte of a datagram | what it is |
 //! | --- | --- |

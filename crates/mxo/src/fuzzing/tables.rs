@@ -65,7 +65,7 @@ fn table(data: &[u8]) {
     }
 }
 
-/// Whatever a loader reads can be printed, read again and compiled.
+/// Everything that a loader reads can be printed, read again and compiled.
 fn loader(data: &[u8], load: fn(&mut Tables, &str, &str) -> Vec<Diagnostic>) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let mut tables = BASE.clone();

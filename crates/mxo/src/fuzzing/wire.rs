@@ -23,8 +23,8 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "mxo_keys", run: keys, seeds: key_files },
 ];
 
-/// Decodes bytes with and without a trace. A decoded value must survive encoding, and a detour over
-/// JSON.
+/// Decodes bytes with and without a trace. A decoded value must survive encoding, and a round trip
+/// through JSON.
 macro_rules! keeps {
     ($data:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {
         decode($data, &Limits::DEFAULT, Style::default(), |$reader| $decode, |$reader| $decode)
@@ -64,7 +64,7 @@ fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
 /// A packet with these contents.
 pub(super) fn packet_of(body: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
-    // Too many bytes do not fit a packet.
+    // Too many bytes do not fit into a packet.
     let body = body.get(..usize::from(u16::MAX)).unwrap_or(body);
     assert_eq!(encode_head(1_248_965_312, body, &mut writer).err(), None);
     writer.into_bytes()

@@ -5,7 +5,7 @@ use worldwire_core::{messages, record};
 use super::types::{BigU16, Bytes16};
 
 record! {
-    /// What the auth server certifies: the user, and the user's public key.
+    /// The data that the auth server certifies: the user, and the user's public key.
     pub struct Certificate {
         /// Unverified: its meaning; 1.
         unknown1 "unknown1": u8,

@@ -89,7 +89,7 @@ impl Fault {
         }
     }
 
-    /// What would have been valid.
+    /// The expected input, in words.
     const fn wanted(self) -> &'static str {
         match self {
             Self::Truncated => "a field within the section",

@@ -60,7 +60,7 @@ pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, 
 use crate::schema::{Class, ClassId, Objects};
 use update::agrees;
 
-/// A class by name. If the class is known already, the name must match.
+/// A class by name. If the class is already known, the name must match.
 fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Result<ClassId> {
     let unnamed = || json::expected("the name of a class", json).inside("class");
     let name = json.as_str().ok_or_else(unnamed)?;

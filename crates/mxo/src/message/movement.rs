@@ -20,8 +20,8 @@ use crate::types::{PropertyType, singles};
 /// A movement with another flag, or with flag `20` from a server, is unreadable:
 /// [`Fault::UnknownLayout`].
 ///
-/// Unverified: the position of animation and mood in the client's direction; no client was seen to
-/// send flag `01`. That the last field is a time: its values increase like one.
+/// Unverified: the position of animation and mood in the client's direction; no client has been
+/// seen to send flag `01`. That the last field is a time: its values increase like one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Movement {
     /// A script counter.

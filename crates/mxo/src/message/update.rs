@@ -69,8 +69,7 @@ impl<'d> Update<'d> {
         Ok(movement | bit(self.properties.is_some(), blocks.properties)?)
     }
 
-    /// Reads what follows the view ID: mask and blocks, which are also the contents of a pending
-    /// update.
+    /// Reads what follows the view ID: mask and blocks. A pending update has the same contents.
     ///
     /// # Errors
     /// Incomplete; [`Fault::UnknownLayout`], [`Fault::IndexOutOfRange`].
@@ -247,8 +246,8 @@ impl Updates {
         first.into_iter().chain(second)
     }
 
-    /// The order of properties in this view's updates: a player's own view has another order than
-    /// those of other clients. `None` if it is unknown.
+    /// The order of properties in this view's updates: a player's own view has a different order
+    /// from those of other clients. `None` if it is unknown.
     #[inline]
     #[must_use]
     pub fn order(&self, view: u16) -> Option<&Order> {

@@ -76,7 +76,7 @@ impl Rules {
     pub const LENIENT: Self = Self { unterminated: true, keep_unknown: true, guess: false };
 }
 
-/// What is needed to read and write a section.
+/// The context needed to read and write a section.
 #[derive(Clone, Copy)]
 pub struct Context<'o, 'v> {
     /// The game object tables.
@@ -102,7 +102,7 @@ impl<'o, 'v> Context<'o, 'v> {
         Self { objects, views, from: Side::Client, rules: Rules::STRICT }
     }
 
-    /// The same context with other rules.
+    /// The same context with different rules.
     #[must_use]
     pub fn with(self, rules: Rules) -> Self {
         Self { rules, ..self }

@@ -142,7 +142,7 @@ struct PreviousView {
     is_known_until: u64,
 }
 
-/// What to report about a section.
+/// Everything to report about a section.
 #[derive(Default)]
 struct Report {
     notices: Vec<Notice>,
@@ -323,8 +323,7 @@ impl Replica {
 
     /// Checks that the bounds hold throughout a section.
     fn check(&self, section: &Section<'_>, stamp: PacketStamp) -> Result<()> {
-        // What the section has changed so far: whether a view exists, and the bytes that wait for
-        // it.
+        // The section's changes so far: whether a view exists, and the bytes that wait for it.
         let mut there: BTreeMap<u16, bool> = BTreeMap::new();
         let mut waiting: BTreeMap<u16, usize> = BTreeMap::new();
         let (mut views, mut pending) = (self.views.len(), self.pending_bytes);

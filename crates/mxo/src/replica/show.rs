@@ -15,7 +15,7 @@ use crate::types::text;
 const LONGEST: usize = 48;
 
 impl Replica {
-    /// Appends all views as a JSON array, by id: each object's class, its properties by name in the
+    /// Appends all views as a JSON array, by ID: each object's class, its properties by name in the
     /// forms of [`types`](crate::types), and its movement.
     pub fn write_json(&self, style: Style, out: &mut String) {
         out.push('[');

@@ -56,7 +56,7 @@ pub(super) struct Client {
     pub(super) left_out: usize,
     pub(super) plan: Plan,
     pub(super) traffic: Traffic,
-    /// What the pending section adds to `traffic` once it is sent.
+    /// The bytes that the pending section adds to `traffic` once it is sent.
     pub(super) made: Traffic,
 }
 

@@ -145,7 +145,7 @@ impl Replicator {
     ///
     /// # Errors
     /// A value error if the client has left; [`Fault::BadViewId`] for 0 and 1;
-    /// [`Fault::UnknownView`] for a view that it does not have; a value error for another spawn
+    /// [`Fault::UnknownView`] for a view that it does not have; a value error for a different spawn
     /// sequence, which refers to an earlier object with the same view ID.
     pub fn target(&self, client: ClientId, view: u16, spawn_seq: u8) -> Result<ObjectId> {
         let index = self.client_index(client)?;
@@ -184,7 +184,7 @@ impl Replicator {
         })
     }
 
-    /// What a client was sent so far.
+    /// What a client has been sent so far.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         Ok(self.clients[self.client_index(client)? as usize].traffic)
     }

@@ -114,8 +114,8 @@ impl Replicator {
     /// Sets a property to exactly as many bytes as its type has.
     ///
     /// # Errors
-    /// A value error for an object that is gone, a property of another class, and bytes of another
-    /// length.
+    /// A value error for an object that is gone, a property of another class, and bytes of a
+    /// different length.
     pub fn set(&mut self, object: ObjectId, property: PropertyId, bytes: &[u8]) -> Result<()> {
         let index = self.object_index(object)?;
         let object = &self.world.objects[index as usize];
@@ -155,9 +155,9 @@ impl Replicator {
         self.world.value(index, property.field.into())
     }
 
-    /// Sets the fields of an object's movement that are present. A position is also where the
-    /// object is from now on, as if set with [`move_to`](Self::move_to). All clients are sent the
-    /// movement, including its own.
+    /// Sets the fields of an object's movement that are present. A position moves the object there,
+    /// as if set with [`move_to`](Self::move_to). All clients are sent the movement, including its
+    /// own.
     ///
     /// # Errors
     /// A value error for an object that is gone or without movement, a script counter, which a
@@ -169,7 +169,7 @@ impl Replicator {
         Ok(())
     }
 
-    /// What is known of an object's movement.
+    /// The known fields of an object's movement.
     #[must_use]
     pub fn movement(&self, object: ObjectId) -> Option<&Movement> {
         let index = self.object_index(object).ok()?;

@@ -183,7 +183,7 @@ impl Ids {
         Some(found)
     }
 
-    /// Assigns a given ID, which may be in use already.
+    /// Assigns a given ID, which may already be in use.
     pub(super) fn claim(&mut self, id: u16) {
         let id = usize::from(id);
         if let Some(word) = self.taken.get_mut(id / 64) {
@@ -202,7 +202,7 @@ impl Ids {
         }
     }
 
-    /// The spawn sequence of the next object with an id: never 0, and never the same as the
+    /// The spawn sequence of the next object with an ID: never 0, and never the same as the
     /// previous one.
     pub(super) fn next_seq(&mut self, id: u16) -> u8 {
         let id = usize::from(id);

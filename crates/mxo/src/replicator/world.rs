@@ -37,11 +37,11 @@ pub(super) struct Object {
     changed: Box<[u64]>,
     /// Grows with every change.
     version: u64,
-    /// What changed since the last tick, for each audience.
+    /// The changes since the last tick, for each audience.
     pub(super) fresh: [Mask; 2],
     /// The views of it that are not being deleted.
     pub(super) viewers: Vec<Viewer>,
-    /// What was last encoded of it.
+    /// The last encoding of it.
     forms: [Form; 3],
 }
 
@@ -79,7 +79,7 @@ pub(super) struct World {
     pub(super) stamp: u64,
     /// Objects with fresh changes.
     pub(super) changed: Vec<u32>,
-    /// What was encoded in this tick.
+    /// The encodings of this tick.
     arena: Vec<u8>,
 }
 
@@ -134,7 +134,7 @@ impl World {
         u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Removes an object. Its viewers are gone already.
+    /// Removes an object. Its viewers have already been removed.
     pub(super) fn remove(&mut self, index: u32) {
         let object = &mut self.objects[index as usize];
         object.alive = false;
@@ -241,7 +241,7 @@ impl World {
         object.values.get(self.layout(object).fields.get(field)?.range())
     }
 
-    /// What a client must be sent besides the create.
+    /// The values that a client must be sent in addition to the create.
     pub(super) fn beyond_create(&self, index: u32, audience: Audience) -> Mask {
         let object = &self.objects[index as usize];
         let layout = self.layout(object);
@@ -296,7 +296,7 @@ impl World {
         bits(mask).map(size).sum()
     }
 
-    /// Forgets what was encoded.
+    /// Forgets the encodings.
     pub(super) fn clear_forms(&mut self) {
         self.arena.clear();
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::types::PropertyType;
 
-/// Takes the place of the built-in tables' file name.
+/// Used in place of the built-in tables' file name.
 pub(super) const BUILT_IN: &str = "built in";
 
 /// The maximum number of properties in an order. The longest known order has 75.

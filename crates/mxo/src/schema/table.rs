@@ -174,7 +174,7 @@ fn create_type(create: &Order, name: &str) -> Option<PropertyType> {
 /// A property in a line.
 type Property<'t> = (&'t str, PropertyType);
 
-/// What indented lines belong to.
+/// The statement to which indented lines belong.
 enum Open<'t> {
     Nothing,
     /// An invalid statement.

@@ -64,7 +64,7 @@ use stream::{HELLO, Phase, Stream};
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// What each side sends, as far as this role reads it; by [`Side::index`].
+    /// The stream of each side, as far as this role reads it; by [`Side::index`].
     streams: [Stream; 2],
     keys: Exchange,
     /// Keys of connections whose exchange may be missing (observers).

@@ -13,7 +13,7 @@ use crate::crypt::pike::Pike;
 use crate::frame::Header;
 use crate::integrity::Resigner;
 
-/// What only a relay has: its settings, and the signatures of the client's messages.
+/// The parts that only a relay has: its settings, and the signatures of the client's messages.
 #[derive(Debug)]
 pub struct Relaying {
     config: Arc<RelayConfig>,

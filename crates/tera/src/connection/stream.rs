@@ -29,7 +29,7 @@ pub struct Stream {
     habits: Option<Habits>,
 }
 
-/// What comes next in a direction.
+/// What a direction expects next.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// The server's first bytes.

@@ -1,5 +1,5 @@
 //! The cipher of a connection, for compatibility only: the keys are sent in the clear, so anyone
-//! who sees a connection begin can read all of it.
+//! who captures a connection from its beginning can read all of it.
 //!
 //! * [`pike`]: the stream cipher.
 //! * [`exchange`]: derives the keys of both directions from the four that are exchanged.

@@ -78,7 +78,7 @@ pub enum Finding {
         /// How many of them come from that side.
         crossed: u64,
     },
-    /// The definition cannot read all messages, or they look as if they had another layout.
+    /// The definition cannot read all messages, or they look as if they had a different layout.
     Misfit {
         /// The opcode.
         opcode: u16,

@@ -31,7 +31,7 @@ pub struct Diagnosis {
     detectors: BTreeMap<u64, IntegrityDetector>,
 }
 
-/// What was seen of an opcode.
+/// The observations about an opcode.
 #[derive(Clone, Debug)]
 struct OpcodeStats {
     from: Side,
@@ -208,7 +208,7 @@ impl Diagnosis {
                 0 => None,
                 _ => self.better(definition, packet.form, &seen.kept),
             };
-            // Some servers write bodies in another order; that alone is no reason to report.
+            // Some servers write bodies in a different order; that alone is no reason to report.
             if failed + gaps > 0 || better.is_some() {
                 let (title, error, count) = (title.clone(), seen.error.clone(), count - crossed);
                 let misfit =
@@ -349,7 +349,7 @@ fn counts(messages: &[(u64, Box<[u8]>)]) -> bool {
 }
 
 /// Whether a decoded message has unused bytes: after its last body, or elsewhere, so that its
-/// fields encode to fewer bytes. Some servers write bodies in another order than their fields,
+/// fields encode to fewer bytes. Some servers write bodies in a different order from their fields,
 /// which alone leaves no gaps.
 fn has_gaps(plan: &Plan, message: &[u8], form: HeaderForm, notes: &Notes) -> bool {
     if notes.has(NoteKind::TrailingBytes) || !notes.has(NoteKind::OffsetMismatch) {
@@ -366,7 +366,7 @@ fn fits(definition: &Definition, message: &[u8], form: HeaderForm) -> bool {
     definition.plan().check(message, form).is_ok_and(|notes| !is_odd(&notes))
 }
 
-/// Whether a message looks as if it had another layout.
+/// Whether a message looks as if it had a different layout.
 fn is_odd(notes: &Notes) -> bool {
     notes.has(NoteKind::TrailingBytes) || notes.has(NoteKind::OffsetMismatch)
 }

@@ -28,7 +28,7 @@ pub struct Library {
     pub integrity: BTreeMap<u16, NameList>,
 }
 
-/// What is known about a build before choosing its definitions.
+/// What is known about a build before its definitions are chosen.
 #[derive(Clone, Debug, Default)]
 pub struct BuildFacts {
     /// The revision of the client.

@@ -9,7 +9,7 @@ use worldwire_core::Source;
 use crate::schema::parse::{MAX_NAME, is_space, quoted};
 use crate::schema::{Problem, ProblemKind};
 
-/// What the codes of a map stand for.
+/// The meaning of a map's codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapKind {
     /// Opcodes, 0 to 65535, of one build of the client.
@@ -21,7 +21,7 @@ pub enum MapKind {
 /// The file name of a map: `protocol.387486.map`, `sysmsg.98.map`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapName {
-    /// What the map contains.
+    /// The contents of the map.
     pub kind: MapKind,
     /// Its version: the revision of a build, or for system messages a revision or a patch.
     pub version: Box<str>,

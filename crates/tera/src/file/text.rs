@@ -1,4 +1,4 @@
-//! Reads files that people wrote as text.
+//! Reads text files that people wrote.
 
 /// The warning for a file that is read as Latin-1.
 pub const NOT_UTF8: &str = "not UTF-8; read as Latin-1";

@@ -40,7 +40,7 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
         self.values.resize_with(from + run.len(), Value::default);
         let places = self.values.get_mut(from..).unwrap_or_default();
         for (place, fixed) in places.iter_mut().zip(run) {
-            // The old value needs no drop, and checking for that costs a call each time.
+            // The old value needs no drop, and checking for that would take a call each time.
             let put = |value: ScalarValue| forget(replace(place, value.to_value()));
             emit_scalar(fixed.scalar, data, fixed.offset.into(), put);
         }

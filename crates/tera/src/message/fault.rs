@@ -8,13 +8,13 @@ use crate::types::Scalar;
 /// The name of the limit for [`Fault::TooManyElements`].
 const READINGS: &str = "bytes read from a message, counting shared bytes each time";
 
-/// What a link that makes a list endless should have been.
+/// The link that is expected instead of one that makes a list endless.
 const ANOTHER_ELEMENT: &str = "a link to another element of the list";
 
 named! {
     /// The rule that a message, or a value to be encoded, breaks. The names are stable.
     ///
-    /// An [`Error`] says in its `wanted` what would have been right, which identifies the fault.
+    /// An [`Error`]'s `wanted` text identifies the fault.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Fault {
@@ -53,7 +53,7 @@ named! {
 }
 
 impl Fault {
-    /// What would have been right.
+    /// The expected input, in words.
     const fn wanted(self) -> &'static str {
         match self {
             Self::Truncated => "a field within the message",

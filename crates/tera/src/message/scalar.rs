@@ -67,7 +67,8 @@ impl ScalarValue {
         }
     }
 
-    /// An integer, or a boolean as 0 or 1; `None` also for a `uint64` that does not fit.
+    /// An integer, or a boolean as 0 or 1; `None` for anything else, including a `uint64` that does
+    /// not fit.
     #[inline]
     #[must_use]
     pub const fn signed(self) -> Option<i64> {

@@ -26,7 +26,7 @@ pub trait Visit<'d, 'p> {
     fn leave(&mut self) {}
 }
 
-/// What a visitor enters.
+/// The container that a visitor enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The elements of an array, or the values of a row.

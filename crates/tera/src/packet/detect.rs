@@ -52,7 +52,7 @@ enum Evidence {
     Presumed,
     /// It has the header.
     Found,
-    /// What looked like a counter did not continue.
+    /// The apparent counter did not continue.
     Refuted,
 }
 
@@ -155,7 +155,7 @@ impl IntegrityDetector {
     }
 
     /// The opcodes of messages that have the header although no list names them: those whose
-    /// counter was seen to rise.
+    /// counter has been seen to rise.
     pub fn opcodes(&self) -> impl Iterator<Item = u16> + '_ {
         self.of_state(|state| state == Evidence::Found)
     }

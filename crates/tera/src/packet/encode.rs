@@ -19,8 +19,9 @@ impl Packets {
     /// reports them. `length` is recomputed, and `revision`, which selects the packets, is ignored.
     ///
     /// # Errors
-    /// Value, if the JSON has another form, or names something the build does not have. A version
-    /// that is deprecated at the build's patch is refused unless it is the one used for reading.
+    /// Value, if the JSON has a different form, or names something the build does not have. A
+    /// version that is deprecated at the build's patch is refused unless it is the one used for
+    /// reading.
     pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
         self.encode_json_with(json, Leniency::Strict)
     }

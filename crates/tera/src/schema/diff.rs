@@ -36,7 +36,7 @@ pub enum Change {
         /// The new one.
         to: String,
     },
-    /// A field at the same position with the same type but another name.
+    /// A field at the same position with the same type but a different name.
     Renamed {
         /// The old path.
         from: String,
@@ -45,7 +45,7 @@ pub enum Change {
         /// The type.
         kind: String,
     },
-    /// A field at another position.
+    /// A field at a different position.
     Moved {
         /// Its path.
         path: String,
@@ -77,7 +77,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What changed from one definition to another, in the order of the new one. Removed fields are
+/// The changes from one definition to another, in the order of the new one. Removed fields are
 /// listed where they used to be.
 ///
 /// ```
@@ -98,7 +98,7 @@ pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
     let mut changes = Vec::new();
     let (mut from_old, mut from_new) = (0, 0);
     let end = (old.len(), new.len());
-    // Common lines are anchors; what lies between two of them is compared separately.
+    // Common lines are anchors; the lines between two of them are compared separately.
     for (to_old, to_new) in same.into_iter().chain([end]) {
         let gone = old.get(from_old..to_old).unwrap_or_default();
         let come = new.get(from_new..to_new).unwrap_or_default();

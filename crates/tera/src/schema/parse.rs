@@ -34,7 +34,7 @@ pub enum Type {
     Bytes,
     /// A linked list of elements.
     Array(Box<Self>),
-    /// Named fields; also the elements of an array with fields.
+    /// Named fields, including the elements of an array with fields.
     Object,
     /// A fixed number of values in a row.
     Row(Box<Self>, u32),

@@ -260,7 +260,7 @@ impl Set {
         &self.options
     }
 
-    /// The set compiled again from the same texts with other options, such as another patch.
+    /// The set compiled again from the same texts with different options, such as another patch.
     #[must_use]
     pub fn with(&self, options: ParseOptions) -> Self {
         self.compiled(options, &self.entries.keys().cloned().collect())

@@ -23,7 +23,7 @@ pub struct Row {
 /// A part of a field with a fixed position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is: `value`, `count`, `offset` or `text`.
+    /// Its kind: `value`, `count`, `offset` or `text`.
     pub what: &'static str,
     /// Its offset in bytes: from the start of the message; below an array, from the start of the
     /// element; in a later segment, from the end of the body before it.

@@ -15,7 +15,7 @@ use core::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Patch {
-    /// The number people call it by.
+    /// The number that people use.
     pub major: u16,
     /// Hundredths, 0 to 99.
     pub minor: u8,

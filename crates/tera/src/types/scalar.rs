@@ -60,7 +60,7 @@ impl Scalar {
         }
     }
 
-    /// What a value must be, for errors.
+    /// The valid values, for errors.
     #[must_use]
     pub const fn wanted(self) -> &'static str {
         match self {

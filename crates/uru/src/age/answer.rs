@@ -135,7 +135,7 @@ pub(super) fn state(
     is_initial: bool,
 ) -> Result<Packet> {
     let blob = state.to_blob().to_bytes()?;
-    // Compressing a message for a single receiver costs more than it saves.
+    // Compressing a message for a single receiver takes more time than it saves.
     let stream = if blob.len() > 255 { Stream::uncompressed(blob) } else { Stream::new(blob) };
     Packet::of(SdlState {
         header: NetHeader::from_server(time, NetFlags(0)),

@@ -250,7 +250,7 @@ impl Instance {
     /// in the vault.
     ///
     /// # Errors
-    /// As [`Self::restore`]; also if the blob is not a state of this age.
+    /// As [`Self::restore`], and an error if the blob is not a state of this age.
     pub fn restore_age(&mut self, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
@@ -274,8 +274,8 @@ impl Instance {
     /// differences, and members are notified.
     ///
     /// # Errors
-    /// As [`Self::restore_age`]; also if the blob follows an older descriptor. The state of the age
-    /// is then stored again, replacing the unusable one.
+    /// As [`Self::restore_age`], and an error if the blob follows an older descriptor. The state of
+    /// the age is then stored again, replacing the unusable one.
     pub fn edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let edited = self.try_edit_age(now, blob);
         if edited.is_err() {
@@ -401,7 +401,7 @@ impl Instance {
         self.states.flush(|event| events.push_back(event));
     }
 
-    /// Decodes a stored state. States that clients must not get are refused from databases too.
+    /// Decodes a stored state. States that clients must not get are refused even from databases.
     fn stored_blob<'b>(&self, descriptors: &Descriptors, bytes: &'b [u8]) -> Result<Blob<'b>> {
         let blob = read_blob(bytes, descriptors, LIMITS).map_err(error)?;
         check_blob(&blob, &self.config.rules(false), LIMITS)

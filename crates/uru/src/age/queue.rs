@@ -13,7 +13,7 @@ use super::packet::{Importance, Packet};
 /// locks, members and all other messages are never discarded, and the order of the remaining
 /// messages never changes.
 ///
-/// A message costs constant time, however many are waiting. Bytes are shared with all other queues.
+/// A message takes constant time, however many are waiting. Bytes are shared with all other queues.
 ///
 /// ```
 /// use std::time::Duration;
@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    /// The cost of a message does not depend on the number queued. If it did, this test would take
+    /// The time for a message does not depend on the number queued. If it did, this test would take
     /// minutes.
     #[test]
     fn floods_cost_constant_time_a_message() {

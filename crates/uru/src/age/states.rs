@@ -165,7 +165,7 @@ impl StateStore {
         let payer = self.taken.payer(player_id);
         let is_own = old.is_some_and(|old| self.taken.payer(old) == payer);
         let own = if is_own { old_weight } else { 0 };
-        // Taking over another player's state costs its bytes; only growth is refused.
+        // Taking over another player's state uses up its bytes; only growth is refused.
         let grows = update > old_weight;
         if grows && taken.bytes - own + update > self.share.bytes {
             let limit = self.share.bytes;

@@ -197,8 +197,8 @@ impl Connection {
         self.sender.service
     }
 
-    /// What an observer decrypts the connection with, once known. The ring makes the connection
-    /// readable without the server's key.
+    /// The key with which an observer decrypts the connection, once known. The ring makes the
+    /// connection readable without the server's key.
     #[must_use]
     pub fn opened_with(&self) -> Option<KeyRing> {
         let Role::Observer { session, .. } = &self.sender.half.role else { return None };

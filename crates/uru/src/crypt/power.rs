@@ -68,7 +68,7 @@ impl Montgomery {
     }
 }
 
-/// What [`lanes`](super::lanes) needs.
+/// The precomputed values that [`lanes`](super::lanes) needs.
 #[cfg(any(test, all(feature = "simd", target_arch = "x86_64")))]
 impl Montgomery {
     /// The modulus.

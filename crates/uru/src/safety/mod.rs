@@ -1,4 +1,5 @@
-//! What a game server must not forward: the safety check for clients' net messages.
+//! The safety check for clients' net messages, which finds those that a game server must not
+//! forward.
 //!
 //! Clients trust everything they receive from the network. A player could move another player's
 //! avatar, run console commands on another client, or crash it with unreadable text. [`check`]
@@ -38,7 +39,7 @@ use crate::types::{ClassIndex, CountedString, SafeString, Uoid};
 use crate::walk::{Guard, WalkResult};
 pub use crate::walk::{Reason, Refusal};
 
-/// What may be forwarded. The lists can be extended by servers that know further classes.
+/// The rules for forwarding. Servers that know further classes can extend the lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
     /// Classes that are refused at any depth; see [`REFUSED_CLASSES`].
@@ -55,11 +56,11 @@ pub struct Rules<'r> {
 }
 
 impl Rules<'_> {
-    /// What players may send: nothing in [`REFUSED_CLASSES`], no console commands.
+    /// The rules for players: nothing in [`REFUSED_CLASSES`], no console commands.
     pub const PLAYER: Self =
         Rules { refused: REFUSED_CLASSES, console_commands: &[], strict: false, is_admin: false };
 
-    /// What administrators may send: anything that can be decoded and does not crash clients.
+    /// The rules for administrators: anything that can be decoded and does not crash clients.
     pub const ADMIN: Self = Rules { is_admin: true, ..Self::PLAYER };
 
     fn refuses(&self, class: u16) -> bool {
@@ -105,7 +106,7 @@ fn has_layout(class: u16) -> bool {
 /// nested in it.
 ///
 /// Refuses
-/// * classes that the rules refuse, also inside other messages,
+/// * classes that the rules refuse, even inside other messages,
 /// * classes without a known layout inside other messages, because their end cannot be found,
 /// * payloads in the wrong net message: those that load clones belong in a `plNetMsgLoadClone`, all
 ///   others do not,

@@ -164,7 +164,7 @@ impl<'d> Blob<'d> {
     /// Converts from the JSON form of a decoded blob.
     ///
     /// # Errors
-    /// A value error with the path of the field; also if the descriptor is not in the set.
+    /// A value error with the path of the field, or for a descriptor that is not in the set.
     pub fn from_json<'j>(
         descriptors: &Descriptors,
         json: impl Into<Given<'j>>,

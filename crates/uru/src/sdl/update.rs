@@ -31,7 +31,7 @@ pub struct MergePolicy {
     pub clean: CleanPolicy,
     /// Which times the variables get.
     pub times: TimePolicy,
-    /// What an empty hint does.
+    /// The effect of an empty hint.
     pub hints: HintPolicy,
 }
 
@@ -66,7 +66,7 @@ pub enum TimePolicy {
     AsGiven,
 }
 
-/// What an empty or missing hint in an update does.
+/// The effect of an empty or missing hint in an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintPolicy {
     /// The old hint is kept.

@@ -60,7 +60,7 @@ pub trait TextFormat: Clone + PartialEq + 'static {
     /// Writes the text.
     fn encode(stored: &[u8], writer: &mut Writer) -> Result<()>;
 
-    /// Reads what a trace shows.
+    /// Reads the value that a trace shows.
     fn from_json(json: Given<'_>) -> Result<Vec<u8>> {
         whole_units(json::text(&json, Self::stored)?, Self::WIDE)
     }

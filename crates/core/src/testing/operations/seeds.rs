@@ -1,4 +1,4 @@
-//! What the targets of all families share: roles, and conversations as seeds.
+//! The shared part of all families' targets: roles, and conversations as seeds.
 
 use std::time::Duration;
 

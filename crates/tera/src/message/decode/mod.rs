@@ -52,7 +52,8 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
 fn is_plain(plan: &Plan, data: &[u8], form: HeaderForm) -> bool {
     let root = plan.scope(plan.root);
     let fields = data.get(form.bytes()..).unwrap_or_default();
-    // A stride also means that the fields contain no offsets and cost no more than their bytes.
+    // A stride also means that the fields contain no offsets and count as no more work than their
+    // bytes.
     root.stride != 0 && fields.len() == root.size as usize && plan.bools_hold(root, fields)
 }
 
@@ -115,7 +116,7 @@ struct Run<'d, 'n> {
     /// The elements of open groups.
     extents: Vec<Extent>,
     notes: Notes,
-    /// Set while fields are read a second time, in field order: everything has been noted already.
+    /// Set while fields are read a second time, in field order: everything has already been noted.
     quiet: bool,
 }
 

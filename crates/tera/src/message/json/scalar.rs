@@ -382,7 +382,7 @@ mod tests {
         }
     }
 
-    /// What toolbox writes for numbers that are not integers, and for skills that do not fit.
+    /// The output of toolbox for numbers that are not integers, and for skills that do not fit.
     #[test]
     fn lenient_numbers_are_truncated() {
         let text = "int32 a\nint32 b\nbyte c\nskillid32 d\nskillid32 e\n";

@@ -165,7 +165,7 @@ pub struct Elements<'v, 'd, 'p> {
     progress: Option<Progress>,
 }
 
-/// What the elements of a list are.
+/// The kind of a list's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ElementKind {
     Records,

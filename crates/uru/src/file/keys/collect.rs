@@ -192,7 +192,7 @@ impl Numbers {
                 let key = PublicKey::new(kind, n, x).map_err(|e| (location, KeyFault::Key(e)))?;
                 ring.insert_public(key);
             }
-            // A malformed number has been reported already.
+            // A malformed number has already been reported.
             _ => {}
         }
         Ok(())

@@ -83,7 +83,7 @@ pub struct KeyRing {
 /// The seed that a server sends in its setup packet.
 type Seed = [u8; SESSION_KEY_BYTES];
 
-/// What is known about one server.
+/// The known keys of one server.
 #[derive(Clone, Debug)]
 enum Entry {
     Private(PrivateKey),

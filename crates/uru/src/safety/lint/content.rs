@@ -267,7 +267,7 @@ impl Lint {
             reader.end()?;
             Ok(message.into_owned())
         };
-        // Undecodable payloads are refused by the safety check already.
+        // Undecodable payloads have already been refused by the safety check.
         let message = stream.payload(&mut inflater, limits).and_then(read).ok()?;
         self.payload(header, &message);
         Some(message)
