@@ -29,9 +29,9 @@ use crate::unusable::Unusable;
 ///
 /// A segment whose sequence number is more than 2^30 away is a stray and is ignored; if another
 /// segment continues it, the stream resumes there, after a gap. A reset is valid within 4 MiB of
-/// the expected sequence number. A SYN with another number starts a new conversation if the old one
-/// has ended or was never answered, or if the number is farther away than that. Late packets of an
-/// ended conversation are ignored.
+/// the expected sequence number. A SYN with a different number starts a new conversation if the old
+/// one has ended or was never answered, or if the number is farther away than that. Late packets of
+/// an ended conversation are ignored.
 ///
 /// The client is the end that sent the SYN, or received the answer to it. If the capture has
 /// neither, it is the end with the higher port or, with equal ports, the end that is seen first.

@@ -12,7 +12,7 @@ pub enum CaptureError {
     /// The file is empty.
     #[error("the input is empty")]
     Empty,
-    /// The file has another format.
+    /// The file has a different format.
     #[error("not a pcap or pcapng capture: it starts with {first}, {looks_like}")]
     NotACapture {
         /// Up to eight of its first bytes, in hex.

@@ -184,7 +184,7 @@ fn length(frame: &[u8]) -> u32 {
     u32::try_from(frame.len()).unwrap_or(0)
 }
 
-/// The same packet with another link type.
+/// The same packet with a different link type.
 fn relink(ethernet: &[u8], link: LinkType) -> Vec<u8> {
     let ip = ethernet.get(14..).unwrap_or(&[]);
     match link {

@@ -1,4 +1,4 @@
-//! Collects what items are turned into.
+//! Collects the results that items are turned into.
 
 use std::vec;
 

@@ -1,4 +1,4 @@
-//! What starting a server of any family has in common: its directory, configuration, key and ports.
+//! The common part of starting a server of any family: its directory, configuration, key and ports.
 
 use std::io;
 use std::net::SocketAddr;

@@ -149,7 +149,7 @@ impl Client {
         self.log_in_as("MSG_USER_AUTHEN_V3", user, password_hash).await
     }
 
-    /// Like [`log_in`](Self::log_in), with another login message, named by its tag.
+    /// Like [`log_in`](Self::log_in), with a different login message, named by its tag.
     pub async fn log_in_as(
         &mut self,
         tag: &'static str,
@@ -333,7 +333,7 @@ impl Client {
 
     /// Sends a disconnect message, then closes.
     pub async fn close(self) {
-        // An error means that the connection is closed already.
+        // An error means that the connection is already closed.
         let _ = self.send(5, "MSG_CLIENT_DISCONNECT", &[]).await;
         self.link.close().await;
     }

@@ -308,7 +308,7 @@ impl Application<Connection> for ClientApplication {
     async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
         match wake {
             Wake::Step => {
-                // What cannot be sent now is sent with the next step.
+                // If it cannot be sent now, it is sent with the next step.
                 let _ = self.state.view().step(sender);
                 Flow::Continue(())
             }

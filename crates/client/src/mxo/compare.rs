@@ -13,7 +13,7 @@ pub enum Difference {
     Missing(u64),
     /// The client has a view that it should not have.
     Leaked(u64),
-    /// A field has another value.
+    /// A field has a different value.
     Other {
         /// The view.
         view: u64,

@@ -24,8 +24,8 @@ pub enum ClientError {
     /// The configuration has no host for the service.
     #[error("no host is known for the {0} server; set its host or the gatekeeper's")]
     NoHost(&'static str),
-    /// The server closed the connection during setup: it does not offer the service, or has another
-    /// key.
+    /// The server closed the connection during setup: it does not offer the service, or has a
+    /// different key.
     #[error("the {service} server closed the connection during setup: {end}")]
     Setup {
         /// The service.
@@ -61,7 +61,7 @@ pub enum ClientError {
     /// The queue of notifications is full because nobody reads them.
     #[error("too many notifications are waiting")]
     Overflow,
-    /// The server answered with another message.
+    /// The server answered with a different message.
     #[error("{request}: answered with {found}, which is not its reply")]
     Unexpected {
         /// The request's message.

@@ -242,7 +242,7 @@ impl Link {
 
     /// Closes the connection for all clones, after sending what is queued.
     pub async fn close(self) {
-        // This fails only if the connection is closed already.
+        // This fails only if the connection is already closed.
         let _ = self.commands.send(Command::Close).await;
         self.commands.closed().await;
     }

@@ -69,7 +69,7 @@ impl Timers {
         self.deadlines[timer as usize] = Some(self.now.saturating_add(after));
     }
 
-    /// Sets a deadline this far from now, unless it is set already.
+    /// Sets a deadline this far from now, unless it is already set.
     #[inline]
     pub fn start_once(&mut self, timer: Timer, after: Duration) {
         let at = self.now.saturating_add(after);

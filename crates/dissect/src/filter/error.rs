@@ -135,7 +135,7 @@ impl Problem {
         self
     }
 
-    /// Adds what to write instead, unless there is a hint already.
+    /// Adds what to write instead, unless there is already a hint.
     pub(super) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self

@@ -129,7 +129,7 @@ impl Expression {
         join(parts.into_iter().flat_map(open).collect(), Self::Any)
     }
 
-    /// The same expression with other paths.
+    /// The same expression with different paths.
     pub(super) fn map_paths(self, map: &dyn Fn(Path) -> Path) -> Self {
         let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map_paths(map)).collect();
         match self {

@@ -269,7 +269,7 @@ fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
 /// Operators in letters, except comparisons.
 const OPERATORS: [&str; 6] = ["contains", "startswith", "endswith", "matches", "has", "in"];
 
-/// `==` and the other comparisons, also in the letters that other programs use.
+/// `==` and the other comparisons, including their spellings as letters in other programs.
 fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let at = input.current_token_start();

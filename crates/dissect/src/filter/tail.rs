@@ -69,7 +69,7 @@ impl Ambiguities {
     }
 }
 
-/// What was found does not distinguish filters.
+/// The ambiguities that were found do not distinguish filters.
 impl PartialEq for Ambiguities {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -29,8 +29,8 @@ impl core::fmt::Debug for ObjectSections<'_> {
 }
 
 impl<'o> ObjectSections<'o> {
-    /// The context for decoding sections. Unknown classes are guessed from the bytes; what remains
-    /// unknown is kept as bytes.
+    /// The context for decoding sections. Unknown classes are guessed from the bytes; those that
+    /// remain unknown are kept as bytes.
     pub(super) fn context(&self) -> Context<'o, '_> {
         let rules = Rules { guess: true, ..Rules::LENIENT };
         Context { objects: self.objects, views: self, from: self.from, rules }

@@ -18,8 +18,8 @@ use crate::item::Note;
 
 /// The views of one client, tracked through the packets of a capture.
 ///
-/// Packets can be missing from a capture, and classes can be unknown. Whatever cannot be decoded as
-/// a result is skipped, and reported once for each goobj, view and reason.
+/// Packets can be missing from a capture, and classes can be unknown. Anything that cannot be
+/// decoded as a result is skipped, and reported once for each goobj, view and reason.
 #[derive(Clone, Debug)]
 pub struct MxoViews {
     replica: Replica,

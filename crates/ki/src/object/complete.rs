@@ -19,7 +19,7 @@ impl Object {
     /// pointer is itself filled with defaults.
     ///
     /// # Errors
-    /// Value, if it was made with other classes; the limits on depth and nodes.
+    /// Value, if it was made with different classes; the limits on depth and nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| true)
     }
@@ -28,7 +28,7 @@ impl Object {
     /// copies are equal.
     ///
     /// # Errors
-    /// Value, if it was made with other classes; the limit on depth.
+    /// Value, if it was made with different classes; the limit on depth.
     pub fn in_class_order(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| false)
     }

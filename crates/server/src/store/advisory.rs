@@ -58,7 +58,7 @@ impl AdvisoryLock {
     /// Gives the lock back. Another process can have it when this returns.
     pub(super) async fn release(&self) {
         if let Some(connection) = self.0.lock().await.take() {
-            // A connection that broke has released it already.
+            // A connection that broke has already released it.
             let _ = connection.close().await;
         }
     }

@@ -45,7 +45,7 @@ use crate::types::ClassIndex;
 ///
 /// # Errors
 /// Malformed if the class index in the message differs from the outer one, if the class is abstract
-/// or has no known layout, or if bytes are left over; also any error in its fields.
+/// or has no known layout, or if bytes are left over; any error in its fields.
 pub fn received<'d>(
     outer: ClassIndex,
     buffer: &'d [u8],

@@ -1,4 +1,4 @@
-//! A filter prints as what it was parsed from.
+//! A filter prints as the text from which it was parsed.
 
 use proptest::prelude::*;
 use regex_lite::Regex;

@@ -138,7 +138,7 @@ impl Object {
         self.nodes.is_empty()
     }
 
-    /// The outermost value: an object or null. `None` if it is empty or was made with other
+    /// The outermost value: an object or null. `None` if it is empty or was made with different
     /// classes.
     #[must_use]
     pub fn root<'a, 'c>(&'a self, classes: &'c Classes) -> Option<ValueRef<'a, 'c>> {
@@ -159,7 +159,7 @@ impl Object {
     /// Reports everything to a visitor, in order.
     ///
     /// # Errors
-    /// Those of the visitor; Value, if the object was made with other classes.
+    /// Those of the visitor; Value, if the object was made with different classes.
     pub fn visit<'c, V: Visitor<'c>>(&self, classes: &'c Classes, visitor: &mut V) -> Result<()> {
         self.known_root(classes)?.visit(visitor)
     }

@@ -151,7 +151,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// Reports it to a visitor in order, without recursion.
     ///
     /// # Errors
-    /// Those of the visitor; Value, if the object was made with other classes.
+    /// Those of the visitor; Value, if the object was made with different classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
         let mut outcome = self.traverse(visitor, &mut open);

@@ -94,7 +94,7 @@ pub struct Property {
     pub flags: u32,
     /// Whether it holds many values, and how the client stores them.
     pub container: Container,
-    /// The list's `dynamic`: it holds many values, whatever the container is called.
+    /// The list's `dynamic`: it holds many values, whatever the container's name.
     pub dynamic: bool,
     /// The list's `singleton`.
     pub singleton: bool,

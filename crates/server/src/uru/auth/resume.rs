@@ -204,7 +204,7 @@ impl ResumeToken {
         let mut entries = self.all.lock();
         let Some(entry) = entries.by_token.get_mut(&token) else {
             drop(entries);
-            // Another connection has claimed it already.
+            // Another connection has already claimed it.
             if let Some(Ok(claim)) = self.claims.as_mut().map(oneshot::Receiver::try_recv) {
                 let _ = claim.send(Box::new(kept));
             }

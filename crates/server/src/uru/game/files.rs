@@ -118,7 +118,7 @@ impl AgeFiles {
                 .to_vec(),
             None => bytes,
         };
-        // Both languages are ASCII, but comments in old files have other encodings.
+        // Both languages are ASCII, but comments in old files have different encodings.
         Ok(String::from_utf8_lossy(&plain).into_owned())
     }
 }

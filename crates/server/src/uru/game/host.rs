@@ -210,7 +210,7 @@ impl Host {
         tracing::debug!(name, player = id, auth, ?joined, "join");
         let refused = |refused: JoinRefused| refused.result();
         if reply.send(joined.map_err(refused)).is_err() {
-            // The connection has ended already.
+            // The connection has already ended.
             self.leave(id);
         }
     }

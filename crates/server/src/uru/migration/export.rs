@@ -216,7 +216,7 @@ impl Exporter<'_> {
         Ok(filled(&ACCOUNTS, rows))
     }
 
-    /// Players; without a table for them, also the fields of their nodes.
+    /// Players; if there is no table for them, including the fields of their nodes.
     fn players(&mut self) -> Filled {
         let mut rows = Vec::new();
         for (id, player) in &self.dump.players {

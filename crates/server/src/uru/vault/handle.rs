@@ -166,7 +166,7 @@ impl Vault {
     pub async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.messages.send(Message::Close(reply)).await.is_ok() {
-            // This fails if the vault has ended already.
+            // This fails if the vault has already ended.
             let _ = closed.await;
         }
     }

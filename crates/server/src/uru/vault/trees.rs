@@ -79,7 +79,7 @@ impl VaultState {
     /// The AgeInfo of an age that exists once, which is created if it is missing.
     pub(super) fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
         let names = &age.names;
-        // An instance is one age, whatever it is called.
+        // An instance is one age, whatever its name.
         let template = match age.instance {
             Some(_) => VaultNode {
                 node_type: Some(NodeType::AgeInfo),

@@ -234,7 +234,7 @@ impl VaultState {
         self.set_entry(id, None);
     }
 
-    /// Puts a node below another one, unless it is there already, and notifies all sessions that
+    /// Puts a node below another one, unless it is already there, and notifies all sessions that
     /// watch the parent.
     pub(crate) fn link(&mut self, parent: u32, child: u32, owner: u32) {
         if self.graph.owner(parent, child).is_some() {

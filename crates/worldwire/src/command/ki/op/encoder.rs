@@ -174,7 +174,7 @@ impl<'e> Encoder<'e> {
         // Rounded numbers would hide other changes.
         stream.is_exact()?;
         let Some(source) = stream.source().filter(|_| !self.all) else { return Ok(None) };
-        // `extract` adds `.xml` to objects with other extensions.
+        // `extract` adds `.xml` to objects with different extensions.
         let names = [Some(name), name.strip_suffix(".xml")];
         let is_same = |text: &str| {
             names.into_iter().flatten().any(|name| stream.is_of(text.as_bytes(), name))

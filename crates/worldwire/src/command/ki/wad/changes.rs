@@ -195,7 +195,7 @@ impl Look<'_, '_> {
     /// The name in the archive of an object in text form.
     fn name(&self, name: &str) -> String {
         let plain = encoded_name(Path::new(name)).to_string_lossy().into_owned();
-        // `extract` adds `.xml` to objects with other extensions.
+        // `extract` adds `.xml` to objects with different extensions.
         match plain.strip_suffix(".xml") {
             Some(stem)
                 if !self.entries.contains_key(plain.as_bytes())
