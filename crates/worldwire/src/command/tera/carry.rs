@@ -175,8 +175,7 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) ->
         text,
         "# {sure} of {} opcodes, carried over from {name}; the others are uncertain.\n\
          # The percentage is the lead over the next best name. A match is also uncertain if it depends on\n\
-         # uncertain ones, could be swapped with another, or has different messages before and after
-         # it.",
+         # uncertain ones, could be swapped with another, or has different messages before and after it.",
         carried.len()
     );
     let mut open = carried.iter().filter(|one| one.name.is_none()).peekable();
