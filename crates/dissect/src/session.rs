@@ -69,7 +69,7 @@ pub trait Decider {
     /// Answers one item. Answers to notes are ignored.
     fn decide(&mut self, item: &Item<'_>) -> Answer;
 
-    /// Takes the id of the message that was answered with [`Answer::Hold`] last. If the family
+    /// Takes the ID of the message that was last answered with [`Answer::Hold`]. If the family
     /// cannot hold it, the session reports a problem and forwards it unchanged instead.
     fn held(&mut self, id: HoldId);
 }

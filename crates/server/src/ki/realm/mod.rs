@@ -187,7 +187,7 @@ impl Realm {
         })))
     }
 
-    /// Whether the database refused the last change.
+    /// Whether the last change could not be written to the database.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.is_failing.load(Ordering::Relaxed)
