@@ -309,11 +309,11 @@ fn contradictions_between_files_are_reported() {
         tables.read_dump("f.txt", "#VALUES FOR GOID: 7, Door\n#USING 9001\n1,Q,uint8,1\n"),
     ];
     insta::assert_snapshot!(lines(&said.concat()), @r"
-    c.csv:1:1: warning: class 9000 had other properties in b.csv; this one is used
+    c.csv:1:1: warning: class 9000 has different properties in b.csv; this definition is used
     c.map:1:1: warning: goobj 414 has class 9000 in a.map; this class is used
     d.txt:2:7: warning: class 9001 has different properties in a.csv; this definition is used
     d.txt:4:9: warning: goobj 7 has class 9000 in b.map; this class is used
-    e.json:1:13: warning: class 9000 had other properties in c.csv; this one is used
+    e.json:1:13: warning: class 9000 has different properties in c.csv; this definition is used
     e.json:1:40: warning: goobj 7 has class 9001 in d.txt; this class is used
     f.txt:1:1: warning: class 9001 was already defined with different properties
     f.txt:1:1: warning: goobj 7 has class 9000 in e.json; this class is used
