@@ -107,7 +107,7 @@ fn classes_are_read_from_csv() {
     bad.csv:6:17: error: wanted an index from 0 to 1023, or -1, found "-2"
     bad.csv:7:1: error: wanted the number of a class, found "x"
     bad.csv:8:1: error: wanted create index 0 of class 2, found 1
-    bad.csv:10:1: error: class 3 has a property A already
+    bad.csv:10:1: error: class 3 already has a property A
     bad.csv:11:1: error: wanted update index 0 of class 4, found 1
     "#);
     assert!(["1", "2", "3", "4"].iter().all(|name| tables.class(name).is_none()));
