@@ -100,7 +100,13 @@ pub trait Message: fmt::Debug {
 
     /// The message's tree, built in the memory of `tree`. Offsets count from the start of the
     /// sender's stream.
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        self.tree_of(self.body(), tree, limits)
+    }
+
+    /// The tree that the message would have with another [body](Self::body), such as the one that
+    /// [`encode`](Self::encode) returned for changed fields.
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
 
     /// Encodes the fields given to [`Item::encode`], with the definitions that [`tree`](Self::tree)
     /// uses.
@@ -509,7 +515,7 @@ mod tests {
             false
         }
 
-        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+        fn tree_of<'t>(&'t self, _: &'t [u8], tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
             self.0.set(self.0.get() + 1);
             let mut tree = tree.recycle();
             tree.set_error(Error::value("a whole message", "half of one"));

@@ -259,9 +259,9 @@ impl Message for TeraMessage<'_> {
         }
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        let mut reader = Reader::traced_within("stream", self.received.bytes, tree, limits)
-            .opening(&**self.packets);
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let mut reader =
+            Reader::traced_within("stream", body, tree, limits).opening(&**self.packets);
         let outcome = self.decode(&mut reader);
         let mut tree = reader.conclude(outcome).0;
         tree.set_base(self.received.offset);

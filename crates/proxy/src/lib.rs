@@ -1,0 +1,8 @@
+//! A proxy between clients and servers. It reads their conversations, and can change, drop, delay
+//! and add messages.
+
+mod exchange;
+mod handler;
+
+pub use exchange::{Counts, Exchange};
+pub use handler::{Effects, Handler, Next, Passing, Report};
