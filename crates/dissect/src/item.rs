@@ -7,10 +7,12 @@ use core::ops::Range;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
+
+use crate::line::Line;
 
 /// Identifies a conversation and a moment in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,6 +117,12 @@ pub trait Message: fmt::Debug {
     /// Value, if the fields do not fit, or if this kind of piece cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
 
+    /// Encodes other messages of the conversation, with what it has revealed about its build. `None`
+    /// if [`Line::encode`] needs only the definitions.
+    fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {
+        None
+    }
+
     /// The meaning of numbers in the fields, as far as the capture revealed it. `None` if it
     /// revealed nothing.
     fn number_names(&self) -> Option<&dyn NumberNames> {
@@ -142,6 +150,15 @@ pub trait Message: fmt::Debug {
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }
+}
+
+/// Encodes messages of one conversation; see [`Message::line_encoder`].
+pub trait LineEncoder: Send + Sync {
+    /// Encodes a message given as a line of JSON.
+    ///
+    /// # Errors
+    /// Those of [`Line::encode`].
+    fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>>;
 }
 
 /// The meaning of numbers in message fields, such as the names of players. Output shows it beside

@@ -367,10 +367,13 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watc
             let (decider, answer) = &mut *shared.borrow_mut();
             let mut added = Ok(());
             while let Some((to, message)) = decider.added() {
-                added = added.and(match inject {
+                let outcome = match inject {
                     Some(inject) => inject(sender, to, &message),
                     None => Err(CANNOT_INJECT),
-                });
+                };
+                if added.is_ok() {
+                    added = outcome;
+                }
             }
             let outcome = match core::mem::replace(answer, UNCHANGED) {
                 Answer::Decide(Decision::AsIs) => Ok(()),

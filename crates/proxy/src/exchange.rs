@@ -3,14 +3,17 @@
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use worldwire_core::Side;
 use worldwire_core::connection::{Input, SendError};
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Result, Side};
 use worldwire_dissect::{
-    Answer, Decider, Decision, Ends, Fact, Facts, HoldId, Item, NoteKind, RelaySession, Stamp, Time,
+    Answer, CodecOptions, Decider, Decision, Definitions, Ends, Fact, Facts, HoldId, Item, Keys,
+    Line, LineEncoder, NoteKind, RelaySession, Stamp, Time,
 };
 
-use crate::handler::{Effects, Handler, Hold, Next, Passing, Report};
+use crate::handler::{Addition, Effects, Handler, Hold, Next, Passing, Report};
 
 /// One conversation on its way through a proxy.
 ///
@@ -26,6 +29,9 @@ pub struct Exchange {
 /// What decides about messages.
 struct Desk {
     handlers: Vec<Box<dyn Handler>>,
+    known: Known,
+    /// Encodes messages with what this conversation has revealed.
+    encoder: Option<Arc<dyn LineEncoder>>,
     ends: Option<Ends>,
     /// Whether the handlers know that the conversation is established.
     is_announced: bool,
@@ -39,6 +45,17 @@ struct Desk {
     reports: VecDeque<Report>,
     counts: Counts,
     next_number: u64,
+}
+
+/// What is known in advance about a conversation.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The name of its family.
+    pub family: &'static str,
+    /// The definitions of its messages.
+    pub definitions: Arc<Definitions>,
+    /// Secrets.
+    pub keys: Arc<Keys>,
 }
 
 /// A held message.
@@ -78,11 +95,14 @@ impl Exchange {
     pub fn new(
         session: Box<dyn RelaySession>,
         handlers: Vec<Box<dyn Handler>>,
+        known: Known,
         (stream, epoch): (u64, Time),
         ends: Option<Ends>,
     ) -> Self {
         let desk = Desk {
             handlers,
+            known,
+            encoder: None,
             ends,
             is_announced: false,
             now: Duration::ZERO,
@@ -140,7 +160,11 @@ impl Exchange {
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
-    pub fn decide(&mut self, number: u64, decision: Decision<'_>) -> Result<(), SendError> {
+    pub fn decide(
+        &mut self,
+        number: u64,
+        decision: Decision<'_>,
+    ) -> core::result::Result<(), SendError> {
         let mut open = self.desk.held.iter().filter(|(_, held)| held.until.is_none());
         let id = open.find(|(_, held)| held.number == number).map(|(id, _)| *id);
         let id = id.ok_or(SendError::NotHeld)?;
@@ -158,7 +182,7 @@ impl Exchange {
     ///
     /// # Errors
     /// Those of [`RelaySession::inject`].
-    pub fn add(&mut self, to: Side, body: &[u8]) -> Result<(), SendError> {
+    pub fn add(&mut self, to: Side, body: &[u8]) -> core::result::Result<(), SendError> {
         self.session.inject(to, body)?;
         self.desk.counts.added += 1;
         Ok(())
@@ -232,7 +256,8 @@ impl Exchange {
                 handler.timeout(now, &mut effects);
             }
         }
-        for (to, body) in effects.added {
+        for (to, addition) in effects.added {
+            let Some(body) = self.desk.encode(to, addition) else { continue };
             match self.session.inject(to, &body) {
                 Ok(()) => self.desk.counts.added += 1,
                 Err(error) => self.desk.report(not_added(&error)),
@@ -268,7 +293,7 @@ impl fmt::Debug for Exchange {
     }
 }
 
-fn not_added(error: &SendError) -> Report {
+fn not_added(error: &dyn fmt::Display) -> Report {
     Report::Problem(format!("a message was not added: {error}"))
 }
 
@@ -277,6 +302,43 @@ impl Desk {
         if self.reports.len() < MAX_REPORTS {
             self.reports.push_back(report);
         }
+    }
+
+    /// The bytes of a message to add. `None` if it cannot be encoded, which is reported.
+    fn encode(&mut self, to: Side, addition: Addition) -> Option<Vec<u8>> {
+        let (name, fields) = match addition {
+            Addition::Body(body) => return Some(body),
+            Addition::Named(name, fields) => (name, fields),
+        };
+        let line: Json = [
+            ("family", self.known.family.into()),
+            ("from", to.other().name().into()),
+            ("name", name.as_str().into()),
+            ("fields", fields),
+        ]
+        .into_iter()
+        .collect();
+        let encoded = Line::parse(&line).and_then(|line| match line {
+            Some(line) => self.encode_line(&line),
+            None => Err(Error::value("a message", "the name of a note")),
+        });
+        match encoded {
+            Ok(body) => Some(body),
+            Err(error) => {
+                self.report(not_added(&error));
+                None
+            }
+        }
+    }
+
+    fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>> {
+        if let Some(encoder) = &self.encoder {
+            return encoder.encode_line(line);
+        }
+        let Known { definitions, keys, .. } = &self.known;
+        let limits = &Limits::DEFAULT;
+        let options = CodecOptions { from: line.from, keys, definitions, limits };
+        line.encode(&options)?.ok_or_else(|| line.no_message())
     }
 
     /// Asks all handlers about one message.
@@ -319,8 +381,13 @@ impl Desk {
             }
         }
         self.counts.messages += 1;
-        self.counts.added += effects.added.len() as u64;
-        self.added.extend(effects.added);
+        self.encoder = message.line_encoder();
+        for (to, addition) in effects.added {
+            if let Some(body) = self.encode(to, addition) {
+                self.counts.added += 1;
+                self.added.push_back((to, body));
+            }
+        }
         effects.reports.into_iter().for_each(|report| self.report(report));
         let decision = match changed {
             _ if is_dropped => Decision::Drop,

@@ -4,6 +4,7 @@ use core::cell::OnceCell;
 use core::fmt;
 use core::time::Duration;
 
+use worldwire_core::json::Json;
 use worldwire_core::{Limits, Side, Tree};
 use worldwire_dissect::{Ends, Item, Message};
 
@@ -98,8 +99,17 @@ pub struct Effects {
     pub(crate) change: Option<Vec<u8>>,
     pub(crate) is_dropped: Option<bool>,
     pub(crate) hold: Option<Hold>,
-    pub(crate) added: Vec<(Side, Vec<u8>)>,
+    pub(crate) added: Vec<(Side, Addition)>,
     pub(crate) reports: Vec<Report>,
+}
+
+/// A message to add.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Addition {
+    /// Its bytes.
+    Body(Vec<u8>),
+    /// Its name and fields.
+    Named(String, Json),
 }
 
 /// For how long a message is held.
@@ -137,7 +147,7 @@ impl Effects {
     }
 
     /// Does not forward the message.
-    pub fn drop(&mut self) {
+    pub fn discard(&mut self) {
         self.is_dropped = Some(true);
     }
 
@@ -161,9 +171,16 @@ impl Effects {
         self.hold = Some(Hold::Open);
     }
 
-    /// Sends an additional message to a side, before the message that is handled now.
+    /// Sends an additional message to a side, before the message that is handled now. The body is
+    /// a whole message of the family, as [`Item::encode`] returns it.
     pub fn add(&mut self, to: Side, body: Vec<u8>) {
-        self.added.push((to, body));
+        self.added.push((to, Addition::Body(body)));
+    }
+
+    /// Sends an additional message to a side, given by its name and fields as in a line of
+    /// `dissect --json`.
+    pub fn add_named(&mut self, to: Side, name: &str, fields: Json) {
+        self.added.push((to, Addition::Named(name.to_owned(), fields)));
     }
 
     /// Writes a line to the log.

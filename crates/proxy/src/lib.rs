@@ -4,5 +4,5 @@
 mod exchange;
 mod handler;
 
-pub use exchange::{Counts, Exchange};
+pub use exchange::{Counts, Exchange, Known};
 pub use handler::{Effects, Handler, Next, Passing, Report};
