@@ -4,8 +4,8 @@ use core::cell::OnceCell;
 use core::fmt;
 use core::time::Duration;
 
-use worldwire_core::json::Json;
-use worldwire_core::{Limits, Side, Tree};
+use worldwire_core::json::{self, Json, Style};
+use worldwire_core::{Limits, Side, Tree, Value};
 use worldwire_dissect::{Ends, Item, Message};
 
 /// Sees the messages of one conversation, in order, and may act on them.
@@ -78,6 +78,23 @@ impl<'p> Passing<'p> {
             true => self.message.tree_of(self.body, Tree::new(), &Limits::DEFAULT),
             false => self.item.tree(Tree::new(), &Limits::DEFAULT),
         })
+    }
+
+    /// Its fields, as `dissect --json` writes them. `None` if it cannot be decoded.
+    #[must_use]
+    pub fn fields(&self) -> Option<Json> {
+        let tree = self.tree();
+        if tree.error().is_some() {
+            return None;
+        }
+        let mut text = String::new();
+        match tree.find("fields") {
+            Some(fields) => json::write_node(fields, Style::default(), &mut text),
+            None => {
+                json::write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+            }
+        }
+        json::parse(&text).ok()
     }
 
     /// The message itself, for its family's own data.

@@ -8,10 +8,12 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, split};
 use tokio::time::{Instant, sleep_until, timeout};
 use worldwire_core::Side;
-use worldwire_core::connection::Input;
+use worldwire_core::connection::{CloseReason, Input, Timer};
 
 use super::Settings;
 use super::stream::{Receive, StreamReader, StreamWriter, Transmit};
+use crate::accept::Peer;
+use crate::application::End as Ended;
 use crate::clock::Clock;
 use crate::stop::Signal;
 use crate::unwind::catch_panic;
@@ -56,24 +58,33 @@ pub trait Intermediary: Send {
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Why a relayed conversation ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Parted {
-    /// Both peers ended it, or the relay closed it.
-    Over,
-    /// The network to a side failed.
-    Lost(Side),
-    /// A side stopped reading.
-    Stalled(Side),
-    /// Neither side sent a datagram for too long.
-    Idle,
-    /// The listener stopped.
-    Stopped,
-    /// The listener cut it.
-    Cut,
-    /// A defect of worldwire.
-    Panicked(String),
+/// Connects clients to their servers, for relays.
+pub trait Dial<S>: Send + Sync + 'static {
+    /// The relay between a client and its server.
+    type Relay: Intermediary + 'static;
+
+    /// How many bytes of a client's stream [`dial`](Self::dial) needs to see. 0 where the server
+    /// sends first.
+    fn opening(&self) -> usize {
+        0
+    }
+
+    /// Whether a conversation can begin with a datagram, judging only by its shape.
+    fn begins_with(&self, datagram: &[u8]) -> bool {
+        let _ = datagram;
+        true
+    }
+
+    /// Connects to the server of a new client, whose first bytes are `opening`: up to
+    /// [`opening`](Self::opening) bytes of a stream, or a datagram.
+    ///
+    /// # Errors
+    /// The server cannot be reached. The client's connection is then closed.
+    fn dial(
+        &self,
+        peer: Peer,
+        opening: &[u8],
+    ) -> impl Future<Output = io::Result<(S, Self::Relay)>> + Send;
 }
 
 /// Drives a relay between two peers.
@@ -93,7 +104,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 impl Between {
     /// Drives a relay between two streams until both have ended and everything is written. A panic
     /// in the relay ends only this conversation.
-    pub async fn streams<C, S, R>(&self, client: C, server: S, relay: &mut R) -> Parted
+    pub async fn streams<C, S, R>(&self, client: C, server: S, relay: &mut R) -> Ended
     where
         C: AsyncRead + AsyncWrite + Send,
         S: AsyncRead + AsyncWrite + Send,
@@ -111,7 +122,7 @@ impl Between {
         client: (CR, CW),
         server: (SR, SW),
         relay: &mut R,
-    ) -> Parted
+    ) -> Ended
     where
         CR: Receive,
         CW: Transmit,
@@ -129,7 +140,7 @@ impl Between {
         server: End<SR, SW>,
         relay: &mut R,
         silence: Option<Duration>,
-    ) -> Parted
+    ) -> Ended
     where
         CR: Receive,
         CW: Transmit,
@@ -142,11 +153,11 @@ impl Between {
         let working = catch_panic(async {
             tokio::select! {
                 biased;
-                () = signal.cutting() => Parted::Cut,
+                () = signal.cutting() => Ended::Cut,
                 parted = run.until_the_end() => parted,
             }
         });
-        working.await.unwrap_or_else(Parted::Panicked)
+        working.await.unwrap_or_else(Ended::Panicked)
     }
 }
 
@@ -209,18 +220,18 @@ where
     SW: Transmit,
     R: Intermediary,
 {
-    async fn until_the_end(mut self) -> Parted {
+    async fn until_the_end(mut self) -> Ended {
         let parted = self.work().await;
         if !self.relay.is_closed() {
             self.relay.close();
         }
-        if !matches!(parted, Parted::Stalled(_)) {
+        if !matches!(parted, Ended::Stalled) {
             self.flush().await;
         }
         parted
     }
 
-    async fn work(&mut self) -> Parted {
+    async fn work(&mut self) -> Ended {
         let Settings { high_water, stall_time, .. } = self.driver.settings;
         let mut signal = self.driver.signal.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
@@ -229,34 +240,29 @@ where
             self.client.load(Side::Client, self.relay);
             self.server.load(Side::Server, self.relay);
             if self.relay.is_closed() {
-                return Parted::Over;
+                return Ended::Closed(CloseReason::Remote);
             }
             for side in [Side::Client, Side::Server] {
                 if self.is_broken(side) {
-                    return Parted::Lost(side);
+                    return Ended::Lost;
                 }
             }
             self.finish_sides().await;
             let Self { driver, client, server, relay, silence } = self;
-            let stalls = [
-                (Side::Client, client.stalls(stall_time)),
-                (Side::Server, server.stalls(stall_time)),
-            ];
+            let stalls = [client.stalls(stall_time), server.stalls(stall_time)];
             let silent = silence.map(|silence| heard + silence);
             let due = relay.poll_timeout().and_then(|at| driver.clock.instant(at));
-            let wake = stalls.iter().filter_map(|(_, at)| *at).chain(silent).chain(due).min();
+            let wake = stalls.into_iter().flatten().chain(silent).chain(due).min();
             if let Some(wake) = wake
                 && timer.deadline() != wake
             {
                 timer.as_mut().reset(wake);
             }
-            let has_room = |from: Side, pending: usize| {
-                !relay.is_paused(from)
-                    && relay.queued_bytes(from.other()).saturating_add(pending) <= high_water
-            };
             let (to_client, to_server) = (client.writer.pending(), server.writer.pending());
-            let reads_client = client.is_reading && has_room(Side::Client, to_server);
-            let reads_server = server.is_reading && has_room(Side::Server, to_client);
+            let reads_client =
+                client.is_reading && has_room(*relay, Side::Client, to_server, high_water);
+            let reads_server =
+                server.is_reading && has_room(*relay, Side::Server, to_client, high_water);
             let End { reader: from_client, writer: client_writer, .. } = client;
             let End { reader: from_server, writer: server_writer, .. } = server;
             let woke = tokio::select! {
@@ -276,23 +282,21 @@ where
                     ended = (input == Input::End).then_some(side);
                     relay.input(now, side, input);
                 }
-                Woke::Input(side, Err(_)) => return Parted::Lost(side),
+                Woke::Input(_, Err(_)) => return Ended::Lost,
                 Woke::Wrote | Woke::Command => relay.resume(now),
                 Woke::Due => {
                     let passed = Instant::now();
-                    if let Some((side, _)) =
-                        stalls.iter().find(|(_, at)| at.is_some_and(|at| at <= passed))
-                    {
-                        return Parted::Stalled(*side);
+                    if stalls.into_iter().flatten().any(|at| at <= passed) {
+                        return Ended::Stalled;
                     }
                     if silent.is_some_and(|at| at <= passed) {
-                        return Parted::Idle;
+                        return Ended::Closed(CloseReason::Timeout(Timer::Idle));
                     }
                     if relay.poll_timeout().is_some_and(|at| at <= now) {
                         relay.timeout(now);
                     }
                 }
-                Woke::Stop => return Parted::Stopped,
+                Woke::Stop => return Ended::Stopped,
             }
             match ended {
                 Some(Side::Client) => self.client.is_reading = false,
@@ -312,20 +316,18 @@ where
     /// Ends each stream whose other end has ended, once everything from there is written.
     async fn finish_sides(&mut self) {
         let Self { client, server, relay, .. } = self;
-        let is_due = |from: Side, pending: usize| {
-            pending == 0 && relay.kept_bytes(from) == 0 && relay.queued_bytes(from.other()) == 0
-        };
-        if !client.is_reading
-            && !server.is_finished
-            && is_due(Side::Client, server.writer.pending())
-        {
+        let is_due = Side::BOTH.map(|from| {
+            let is_passed = relay.kept_bytes(from) == 0 && relay.queued_bytes(from.other()) == 0;
+            let to = from.other();
+            let pending =
+                if to == Side::Client { client.writer.pending() } else { server.writer.pending() };
+            is_passed && pending == 0
+        });
+        if !client.is_reading && !server.is_finished && is_due[Side::Client.index()] {
             server.is_finished = true;
             server.writer.finish().await;
         }
-        if !server.is_reading
-            && !client.is_finished
-            && is_due(Side::Server, client.writer.pending())
-        {
+        if !server.is_reading && !client.is_finished && is_due[Side::Server.index()] {
             client.is_finished = true;
             client.writer.finish().await;
         }
@@ -351,4 +353,9 @@ where
         };
         let _ = timeout(flush_time, flush).await;
     }
+}
+
+/// Whether a side may be read from: the relay reads, and not too much is queued for the other side.
+fn has_room(relay: &impl Intermediary, from: Side, pending: usize, high_water: usize) -> bool {
+    !relay.is_paused(from) && relay.queued_bytes(from.other()).saturating_add(pending) <= high_water
 }
