@@ -26,11 +26,14 @@ pub struct UruWorld {
 
 #[derive(Debug)]
 struct Shared {
-    /// The shard's host, for every kind of connection whose address no reply has named.
+    /// The shard's host, for connections to servers that neither a reply nor the configuration
+    /// names.
     host: String,
     port: u16,
     /// The proxy's address, as clients reach it.
     own: Ipv4Addr,
+    /// Servers by configuration.
+    servers: HashMap<ConnectionType, String>,
     /// Where replies sent each client.
     named: Mutex<HashMap<(IpAddr, Purpose), String>>,
 }
@@ -54,7 +57,17 @@ impl UruWorld {
     /// The shard at a host and port. Clients reach the proxy at `own`.
     #[must_use]
     pub fn new(host: String, port: u16, own: Ipv4Addr) -> Self {
-        Self { shared: Arc::new(Shared { host, port, own, named: Mutex::default() }) }
+        let (servers, named) = (HashMap::new(), Mutex::default());
+        Self { shared: Arc::new(Shared { host, port, own, servers, named }) }
+    }
+
+    /// Sets the host and port of one kind of server, for clients that do not ask for it.
+    #[must_use]
+    pub fn with_server(mut self, kind: ConnectionType, server: String) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.servers.insert(kind, server);
+        }
+        self
     }
 }
 
@@ -64,11 +77,12 @@ impl World for UruWorld {
     }
 
     fn server(&self, peer: Peer, opening: &[u8]) -> String {
-        let Shared { host, port, named, .. } = &*self.shared;
+        let Shared { host, port, servers, named, .. } = &*self.shared;
         let client = peer.address.ip().to_canonical();
         let named = named.lock().unwrap_or_else(PoisonError::into_inner);
         let address = purposes(opening).find_map(|purpose| named.get(&(client, purpose)));
-        match address {
+        let kind = || opening.first().map(|kind| ConnectionType(*kind));
+        match address.or_else(|| servers.get(&kind()?)) {
             Some(address) if address.contains(':') => address.clone(),
             Some(address) => format!("{address}:{port}"),
             None => format!("{host}:{port}"),
