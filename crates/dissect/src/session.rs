@@ -128,6 +128,11 @@ pub trait RelaySession: fmt::Debug + Send {
         Vec::new()
     }
 
+    /// The keys of this conversation, on both sides of the relay; see [`Session::secrets`].
+    fn secrets(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the session holds input that it can only read after learning a fact.
     fn waits(&self) -> bool {
         false
@@ -416,6 +421,10 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Rela
 
     fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.connection.sender().release(held, decision)
+    }
+
+    fn secrets(&self) -> Option<String> {
+        self.interpreter.secrets(&self.connection)
     }
 
     fn facts(&mut self) -> Vec<Fact> {

@@ -14,6 +14,7 @@ use crate::command::Command;
 use crate::exchange::{Counts, Exchange};
 use crate::gate::Listed;
 use crate::handler::Report;
+use crate::record::Legs;
 
 /// The facts that a proxy's conversations have stated.
 #[derive(Debug)]
@@ -47,10 +48,17 @@ pub(crate) struct Conversation {
     /// The command that woke the conversation.
     command: Option<Command>,
     _listed: Listed,
+    /// Both sides, if they are recorded.
+    legs: Option<Legs>,
+    /// Comments on the next packet to each side.
+    leaving: [Vec<String>; 2],
 }
 
 impl Drop for Conversation {
     fn drop(&mut self) {
+        if let Some(legs) = &mut self.legs {
+            legs.close(self.exchange.time());
+        }
         let Counts { messages, changed, dropped, held, added } = self.exchange.counts();
         let connection = self.number;
         tracing::info!(connection, messages, changed, dropped, held, added, "closed");
@@ -64,9 +72,31 @@ impl Conversation {
         facts: Arc<SharedFacts>,
         commands: mpsc::Receiver<Command>,
         listed: Listed,
+        legs: Option<Legs>,
     ) -> Self {
         let stated = facts.stated.subscribe();
-        Self { exchange, number, facts, stated, commands, command: None, _listed: listed }
+        let mut exchange = exchange;
+        if legs.is_some() {
+            exchange.begin_marks();
+        }
+        let (command, leaving) = (None, Default::default());
+        Self { exchange, number, facts, stated, commands, command, _listed: listed, legs, leaving }
+    }
+
+    /// Records what has arrived.
+    fn record(&mut self, from: Side, input: Input<'_>) {
+        let Some(legs) = &mut self.legs else { return };
+        legs.secrets(self.exchange.secrets());
+        let mut comments = Vec::new();
+        for mark in self.exchange.marks() {
+            match mark.leaves {
+                true => self.leaving[mark.from.other().index()].push(mark.text),
+                false => comments.push(mark.text),
+            }
+        }
+        if let Input::Bytes(bytes) | Input::Datagram(bytes) = input {
+            legs.bytes(self.exchange.time(), (from, from), bytes, comments);
+        }
     }
 
     /// Shares what the last step has revealed, and writes what it reported to the log.
@@ -99,6 +129,7 @@ impl Conversation {
 impl Intermediary for Conversation {
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         self.exchange.input(now, from, input);
+        self.record(from, input);
         self.settle(now);
     }
 
@@ -116,7 +147,12 @@ impl Intermediary for Conversation {
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.exchange.poll_transmit(to)
+        let bytes = self.exchange.poll_transmit(to)?;
+        if let Some(legs) = &mut self.legs {
+            let comments = core::mem::take(&mut self.leaving[to.index()]);
+            legs.bytes(self.exchange.time(), (to, to.other()), &bytes, comments);
+        }
+        Some(bytes)
     }
 
     fn poll_timeout(&self) -> Option<Duration> {

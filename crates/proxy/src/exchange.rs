@@ -43,6 +43,8 @@ struct Desk {
     holding: Option<Held>,
     held: BTreeMap<HoldId, Held>,
     reports: VecDeque<Report>,
+    /// What was done with messages. `None` unless the conversation is recorded.
+    marks: Option<Vec<Mark>>,
     counts: Counts,
     next_number: u64,
 }
@@ -56,6 +58,17 @@ pub struct Known {
     pub definitions: Arc<Definitions>,
     /// Secrets.
     pub keys: Arc<Keys>,
+}
+
+/// What a proxy did with a message, for a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The sender of the message; for an added one, the side that appears to send it.
+    pub(crate) from: Side,
+    /// Whether it concerns the packet that leaves rather than the one that arrived.
+    pub(crate) leaves: bool,
+    /// What was done: `changed auth.AgeReply`.
+    pub(crate) text: String,
 }
 
 /// A held message.
@@ -111,6 +124,7 @@ impl Exchange {
             holding: None,
             held: BTreeMap::new(),
             reports: VecDeque::new(),
+            marks: None,
             counts: Counts::default(),
             next_number: 1,
         };
@@ -188,6 +202,22 @@ impl Exchange {
         Ok(())
     }
 
+    /// Notes from now on what is done with messages, for [`marks`](Self::marks).
+    pub(crate) fn begin_marks(&mut self) {
+        self.desk.marks = Some(Vec::new());
+    }
+
+    /// What was done with messages since the last call.
+    pub(crate) fn marks(&mut self) -> Vec<Mark> {
+        self.desk.marks.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// The keys of this conversation, on both sides of the proxy, as a key file.
+    #[must_use]
+    pub fn secrets(&self) -> Option<String> {
+        self.session.secrets()
+    }
+
     /// The next report.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.desk.reports.pop_front()
@@ -235,6 +265,11 @@ impl Exchange {
         self.session.close();
     }
 
+    /// The wall-clock time of the last step.
+    pub(crate) fn time(&self) -> Time {
+        self.stamp_at(self.desk.now).time
+    }
+
     /// Its figures.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -243,6 +278,10 @@ impl Exchange {
 
     fn at(&mut self, now: Duration) -> Stamp {
         self.desk.now = now;
+        self.stamp_at(now)
+    }
+
+    fn stamp_at(&self, now: Duration) -> Stamp {
         let nanos = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         Stamp { time: Time(self.epoch.0.saturating_add(nanos)), since: now, ..self.stamp }
     }
@@ -259,7 +298,10 @@ impl Exchange {
         for (to, addition) in effects.added {
             let Some(body) = self.desk.encode(to, addition) else { continue };
             match self.session.inject(to, &body) {
-                Ok(()) => self.desk.counts.added += 1,
+                Ok(()) => {
+                    self.desk.counts.added += 1;
+                    self.desk.mark(to.other(), true, "added", "a message");
+                }
                 Err(error) => self.desk.report(not_added(&error)),
             }
         }
@@ -301,6 +343,13 @@ impl Desk {
     fn report(&mut self, report: Report) {
         if self.reports.len() < MAX_REPORTS {
             self.reports.push_back(report);
+        }
+    }
+
+    fn mark(&mut self, from: Side, leaves: bool, action: &str, name: &str) {
+        if let Some(marks) = &mut self.marks {
+            let text = format!("the proxy {action} {name}");
+            marks.push(Mark { from, leaves, text });
         }
     }
 
@@ -385,6 +434,7 @@ impl Desk {
         for (to, addition) in effects.added {
             if let Some(body) = self.encode(to, addition) {
                 self.counts.added += 1;
+                self.mark(to.other(), true, "added a message before", &name);
                 self.added.push_back((to, body));
             }
         }
@@ -396,13 +446,21 @@ impl Desk {
         };
         match &decision {
             Decision::AsIs => {}
-            Decision::Instead(_) => self.counts.changed += 1,
-            Decision::Drop => self.counts.dropped += 1,
+            Decision::Instead(_) => {
+                self.counts.changed += 1;
+                self.mark(item.from, false, "changes", &name);
+                self.mark(item.from, true, "changed", &name);
+            }
+            Decision::Drop => {
+                self.counts.dropped += 1;
+                self.mark(item.from, false, "drops", &name);
+            }
         }
         let answer = match effects.hold {
             None => decision.into(),
             Some(hold) => {
                 self.counts.held += 1;
+                self.mark(item.from, false, "holds", &name);
                 let until = match hold {
                     Hold::Until(at) => Some(at),
                     Hold::Open => None,

@@ -18,6 +18,7 @@ use crate::conversation::{Conversation, SharedFacts};
 use crate::exchange::{Exchange, Known};
 use crate::handler::Handler;
 use crate::ports::{OpenPorts, Ports};
+use crate::record::Recorder;
 use crate::world::{PATIENCE, World};
 
 /// Creates the handlers of a new conversation, given its number.
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Arc<Keys>,
     pub(crate) handlers: Box<MakeHandlers>,
     pub(crate) world: Box<dyn World>,
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) clock: Clock,
     /// The wall-clock time at zero on the clock.
     pub(crate) epoch: Time,
@@ -83,7 +85,12 @@ impl Gate {
     }
 
     /// A relay between a client and a server it is connected to.
-    fn relay(&self, peer: Peer, server: SocketAddr, datagrams: bool) -> io::Result<Conversation> {
+    fn relay(
+        &self,
+        peer: Peer,
+        (own, server): (SocketAddr, SocketAddr),
+        datagrams: bool,
+    ) -> io::Result<Conversation> {
         let Shared { family, definitions, keys, clock, epoch, facts, .. } = &*self.shared;
         let known = facts.known();
         let start =
@@ -115,7 +122,10 @@ impl Gate {
         tracing::info!(connection = number, client = %open.client, %server, "opened");
         self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).insert(number, open);
         let listed = Listed { number, shared: Arc::clone(&self.shared) };
-        Ok(Conversation::new(exchange, number, Arc::clone(facts), commands, listed))
+        let addresses = [peer.address, peer.local, own, server];
+        let recorder = self.shared.recorder.as_ref();
+        let legs = recorder.map(|recorder| recorder.conversation(addresses, datagrams));
+        Ok(Conversation::new(exchange, number, Arc::clone(facts), commands, listed, legs))
     }
 }
 
@@ -131,8 +141,8 @@ impl Dial<TcpStream> for Gate {
 
     async fn dial(&self, peer: Peer, opening: &[u8]) -> io::Result<(TcpStream, Conversation)> {
         let server = tcp::dial(self.server(peer, opening), PATIENCE).await?;
-        let address = server.peer_addr()?;
-        Ok((server, self.relay(peer, address, false)?))
+        let addresses = (server.local_addr()?, server.peer_addr()?);
+        Ok((server, self.relay(peer, addresses, false)?))
     }
 }
 
@@ -141,8 +151,8 @@ impl Dial<UdpSocket> for Gate {
 
     async fn dial(&self, peer: Peer, opening: &[u8]) -> io::Result<(UdpSocket, Conversation)> {
         let server = udp::dial(self.server(peer, opening)).await?;
-        let address = server.peer_addr()?;
-        Ok((server, self.relay(peer, address, true)?))
+        let addresses = (server.local_addr()?, server.peer_addr()?);
+        Ok((server, self.relay(peer, addresses, true)?))
     }
 }
 

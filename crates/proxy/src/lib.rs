@@ -9,6 +9,7 @@ mod handler;
 mod ki;
 mod ports;
 mod proxy;
+mod record;
 mod uru;
 mod world;
 
@@ -18,5 +19,6 @@ pub use handler::{Effects, Handler, Next, Passing, Report};
 pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};
+pub use record::Recorder;
 pub use uru::UruWorld;
 pub use world::{OneServer, World};

@@ -11,6 +11,7 @@ use worldwire_net::{Clock, Options, Signal, tcp, udp};
 
 use crate::gate::{Gate, MakeHandlers, Shared};
 use crate::ports::OpenPorts;
+use crate::record::Recorder;
 use crate::world::World;
 
 /// What a proxy relays, and how.
@@ -26,6 +27,8 @@ pub struct Setup {
     /// Creates the handlers of each conversation. They see each message before the proxy replaces
     /// addresses.
     pub handlers: Box<MakeHandlers>,
+    /// Records the conversations.
+    pub recorder: Option<Recorder>,
     /// Limits, and the clock.
     pub options: Options,
 }
@@ -47,7 +50,7 @@ impl Proxy {
     /// # Errors
     /// The address is in use, or does not belong to this machine.
     pub async fn bind(setup: Setup, listen: SocketAddr, is_udp_only: bool) -> io::Result<Self> {
-        let Setup { family, world, definitions, keys, handlers, options } = setup;
+        let Setup { family, world, definitions, keys, handlers, recorder, options } = setup;
         let tcp = match is_udp_only {
             true => None,
             false => Some(tcp::Listener::bind(listen, options).await?),
@@ -65,6 +68,7 @@ impl Proxy {
             keys,
             handlers,
             world,
+            recorder,
             clock: options.clock,
             epoch: epoch(options.clock),
             facts: Arc::default(),
@@ -81,10 +85,13 @@ impl Proxy {
     }
 
     /// Relays conversations until the signal fires, then waits for them to end.
-    pub async fn run(self, signal: Signal) {
+    ///
+    /// # Errors
+    /// The recording could not be written; it ends at that point.
+    pub async fn run(self, signal: Signal) -> io::Result<()> {
         let Self { shared, tcp, udp, address, options } = self;
         let ports = OpenPorts::new(Arc::clone(&shared), address.ip(), options, signal.clone());
-        let gate = Arc::new(Gate::main(shared, Arc::new(ports)));
+        let gate = Arc::new(Gate::main(Arc::clone(&shared), Arc::new(ports)));
         let over_tcp = async {
             if let Some(tcp) = tcp {
                 tcp.relay(Arc::clone(&gate), signal.clone()).await;
@@ -96,6 +103,10 @@ impl Proxy {
             }
         };
         tokio::join!(over_tcp, over_udp);
+        match &shared.recorder {
+            Some(recorder) => recorder.finish(),
+            None => Ok(()),
+        }
     }
 }
 

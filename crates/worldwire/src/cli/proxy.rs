@@ -57,6 +57,10 @@ pub(crate) struct ProxyCommon {
     /// all messages
     #[arg(long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "")]
     pub(crate) show: Option<String>,
+    /// Record both sides of the proxy to this pcapng capture, with the keys that decrypt them; an
+    /// existing capture is continued
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Log details, such as the ports that the proxy opens
     #[arg(short, long)]
     pub(crate) verbose: bool,

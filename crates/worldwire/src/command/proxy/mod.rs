@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use worldwire_dissect::Families;
 use worldwire_net::{Options, Stop};
-use worldwire_proxy::{KiWorld, OneServer, Proxy, Setup, World};
+use worldwire_proxy::{KiWorld, OneServer, Proxy, Recorder, Setup, World};
 
 use super::serve::start;
 use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi};
@@ -86,15 +86,24 @@ impl<'a> Relaying<'a> {
         listen: SocketAddr,
         to: &str,
     ) -> Result<(), Failure> {
-        let Self { family, keys, definitions, shown, common, .. } = self;
+        let Self { family, keys, definitions, shown, arguments, common } = self;
         let unknown = |error: worldwire_core::Error| Failure::Run(error.to_string());
         let family = Families::standard().named(family).map_err(unknown)?;
+        let recorder = match &arguments.record {
+            Some(file) => {
+                let failed =
+                    |error| Failure::Run(format!("{}: {error}", crate::output::shown(file)));
+                Some(Recorder::append(file).map_err(failed)?)
+            }
+            None => None,
+        };
         let setup = Setup {
             family,
             world,
             definitions,
             keys: Arc::new(keys),
             handlers: Box::new(move |_| shown.iter().map(Shown::handler).collect()),
+            recorder,
             options: Options::default(),
         };
         let is_udp_only = family.name() == "mxo";
@@ -116,8 +125,11 @@ impl<'a> Relaying<'a> {
             }
             say("worldwire: Ctrl-C stops the proxy");
         }
-        proxy.run(signal).await;
+        let recorded = proxy.run(signal).await;
         drop(interruption);
+        if let (Some(file), Err(error)) = (&arguments.record, &recorded) {
+            return Err(Failure::Run(format!("{}: {error}", crate::output::shown(file))));
+        }
         if !common.quiet {
             say("worldwire: the proxy stopped");
         }
