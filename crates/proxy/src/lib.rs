@@ -19,6 +19,6 @@ pub use handler::{Effects, Handler, Next, Passing, Report};
 pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};
-pub use record::Recorder;
+pub use record::{MORE_KEYS, Recorder};
 pub use uru::UruWorld;
 pub use world::{OneServer, World};

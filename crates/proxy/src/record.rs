@@ -31,6 +31,10 @@ pub struct Recorder {
     lost: Arc<AtomicU64>,
 }
 
+/// The first keys of a recording: a comment in a key file, which says that keys of conversations
+/// follow between the packets.
+pub const MORE_KEYS: &str = "# keys follow between the packets\n";
+
 /// What the recording thread writes.
 enum Entry {
     Packet { time: Timestamp, packet: Vec<u8>, comments: Vec<String> },
@@ -61,6 +65,7 @@ impl Recorder {
             "other addresses than those of IPv4 are shown as addresses in 198.18.0.0/15",
         ];
         let mut writer = CaptureWriter::new(BufWriter::new(file), &comments).map_err(io_error)?;
+        writer.secrets(SecretsKind::WORLDWIRE, MORE_KEYS.as_bytes()).map_err(io_error)?;
         let interface = writer.interface(LinkType::ETHERNET).map_err(io_error)?;
         let (entries, arriving) = mpsc::sync_channel(MAX_WAITING);
         let thread = thread::spawn(move || write_all(writer, interface, &arriving));
