@@ -1,5 +1,35 @@
-//! A proxy between clients and servers. It reads their conversations, and can change, drop, delay
+//! A proxy between clients and servers: it reads their conversations, and can change, drop, delay
 //! and add messages.
+//!
+//! A [`Proxy`] accepts clients, and connects each to the server that a [`World`] chooses. In
+//! between is a relay of the client's family, which decrypts both directions and encrypts them
+//! again. A [`Handler`] sees every message and says what to do with it. Everything that no handler
+//! touches is forwarded as the same bytes, wherever the family allows it.
+//!
+//! ```
+//! use worldwire_proxy::{Effects, Handler, Next, Passing};
+//!
+//! /// Delays chat.
+//! #[derive(Debug)]
+//! struct Slow;
+//!
+//! impl Handler for Slow {
+//!     fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next {
+//!         if passing.name == "tera.S_CHAT" {
+//!             effects.delay_until(passing.now + std::time::Duration::from_millis(200));
+//!         }
+//!         Next::Done
+//!     }
+//! }
+//! ```
+//!
+//! | type | what it is |
+//! | --- | --- |
+//! | [`Proxy`], [`Setup`] | listeners, and what their conversations share |
+//! | [`Handler`], [`Passing`], [`Effects`] | what is done with messages |
+//! | [`World`]: [`OneServer`], [`UruWorld`], [`KiWorld`] | how connections find their servers |
+//! | [`Recorder`] | writes both sides to a capture |
+//! | [`Exchange`] | one conversation without IO, for tests and other drivers |
 
 mod command;
 mod conversation;
@@ -22,3 +52,8 @@ pub use proxy::{Proxy, Setup};
 pub use record::{MORE_KEYS, Recorder};
 pub use uru::UruWorld;
 pub use world::{OneServer, World};
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
