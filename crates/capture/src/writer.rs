@@ -83,6 +83,23 @@ impl<W: Write> CaptureWriter<W> {
         data: &[u8],
         original_length: u32,
     ) -> Result<(), CaptureError> {
+        self.packet_with_comments(interface, time, data, original_length, &[])
+    }
+
+    /// Writes a packet with comments about it, which Wireshark shows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`packet`](Self::packet), and [`CaptureError::Unwritable`] for a comment over
+    /// 65,535 bytes.
+    pub fn packet_with_comments(
+        &mut self,
+        interface: u32,
+        time: Timestamp,
+        data: &[u8],
+        original_length: u32,
+        comments: &[String],
+    ) -> Result<(), CaptureError> {
         if interface >= self.interfaces {
             let what = "a packet on an interface that was not described";
             return Err(CaptureError::Unwritable { what, value: interface.into() });
@@ -96,6 +113,12 @@ impl<W: Write> CaptureWriter<W> {
         self.block.extend_from_slice(&captured.to_le_bytes());
         self.block.extend_from_slice(&original_length.to_le_bytes());
         self.padded(data);
+        for comment in comments {
+            self.option(1, comment.as_bytes())?;
+        }
+        if !comments.is_empty() {
+            self.option(0, &[])?;
+        }
         self.end()
     }
 
@@ -111,6 +134,15 @@ impl<W: Write> CaptureWriter<W> {
         self.block.extend_from_slice(&count.to_le_bytes());
         self.padded(data);
         self.end()
+    }
+
+    /// Flushes the output.
+    ///
+    /// # Errors
+    ///
+    /// An IO error.
+    pub fn flush(&mut self) -> Result<(), CaptureError> {
+        self.output.flush().map_err(CaptureError::Write)
     }
 
     /// Returns the output.

@@ -7,10 +7,12 @@ use core::ops::Range;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
+
+use crate::line::Line;
 
 /// Identifies a conversation and a moment in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +102,13 @@ pub trait Message: fmt::Debug {
 
     /// The message's tree, built in the memory of `tree`. Offsets count from the start of the
     /// sender's stream.
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
+    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        self.tree_of(self.body(), tree, limits)
+    }
+
+    /// The tree that the message would have with another [body](Self::body), such as the one that
+    /// [`encode`](Self::encode) returned for changed fields.
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
 
     /// Encodes the fields given to [`Item::encode`], with the definitions that [`tree`](Self::tree)
     /// uses.
@@ -108,6 +116,12 @@ pub trait Message: fmt::Debug {
     /// # Errors
     /// Value, if the fields do not fit, or if this kind of piece cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
+
+    /// Encodes other messages of the conversation, with what it has revealed about its build. `None`
+    /// if [`Line::encode`] needs only the definitions.
+    fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {
+        None
+    }
 
     /// The meaning of numbers in the fields, as far as the capture revealed it. `None` if it
     /// revealed nothing.
@@ -136,6 +150,15 @@ pub trait Message: fmt::Debug {
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }
+}
+
+/// Encodes messages of one conversation; see [`Message::line_encoder`].
+pub trait LineEncoder: Send + Sync {
+    /// Encodes a message given as a line of JSON.
+    ///
+    /// # Errors
+    /// Those of [`Line::encode`].
+    fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>>;
 }
 
 /// The meaning of numbers in message fields, such as the names of players. Output shows it beside
@@ -509,7 +532,7 @@ mod tests {
             false
         }
 
-        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+        fn tree_of<'t>(&'t self, _: &'t [u8], tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
             self.0.set(self.0.get() + 1);
             let mut tree = tree.recycle();
             tree.set_error(Error::value("a whole message", "half of one"));

@@ -82,7 +82,7 @@ pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
-pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
+pub use item::{Ends, Item, ItemBody, LineEncoder, Message, Note, NoteKind, Stamp, Time, Wire};
 pub use keys_error::{KeyFault, KeysError};
 #[cfg(feature = "ki")]
 pub use ki::KiObjects;

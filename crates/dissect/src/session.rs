@@ -72,6 +72,13 @@ pub trait Decider {
     /// Takes the ID of the message that was last answered with [`Answer::Hold`]. If the family
     /// cannot hold it, the session reports a problem and forwards it unchanged instead.
     fn held(&mut self, id: HoldId);
+
+    /// The next message to add to the conversation before the one just answered: the side that
+    /// receives it, and the message, as [`RelaySession::inject`] takes it. Asked until it returns
+    /// `None`. A message that cannot be added is reported as a problem.
+    fn added(&mut self) -> Option<(Side, Vec<u8>)> {
+        None
+    }
 }
 
 impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
@@ -119,6 +126,11 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Facts for other conversations, since the last call; see [`Facts`].
     fn facts(&mut self) -> Vec<Fact> {
         Vec::new()
+    }
+
+    /// The keys of this conversation, on both sides of the relay; see [`Session::secrets`].
+    fn secrets(&self) -> Option<String> {
+        None
     }
 
     /// Whether the session holds input that it can only read after learning a fact.
@@ -251,6 +263,10 @@ pub struct Watched<C: Connection, I> {
     inject: Option<InjectFn<C::Sender>>,
 }
 
+/// The error of a family whose relays cannot add messages.
+const CANNOT_INJECT: SendError =
+    SendError::Role("a relay of a family whose messages have no numbers");
+
 type InjectFn<S> = fn(&mut S, Side, &[u8]) -> Result<(), SendError>;
 
 impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
@@ -343,6 +359,7 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watc
     /// Emits all events, and carries out the answers to them.
     fn emit_deciding(&mut self, stamp: Stamp, decider: &mut dyn Decider) {
         const UNCHANGED: Answer = Answer::Decide(Decision::AsIs);
+        let inject = self.inject;
         let shared = RefCell::new((decider, UNCHANGED));
         let mut out = |item: Item<'_>| {
             let (decider, answer) = &mut *shared.borrow_mut();
@@ -353,12 +370,27 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watc
         };
         self.emit(stamp, &mut out, |sender| {
             let (decider, answer) = &mut *shared.borrow_mut();
+            let mut added = Ok(());
+            while let Some((to, message)) = decider.added() {
+                let outcome = match inject {
+                    Some(inject) => inject(sender, to, &message),
+                    None => Err(CANNOT_INJECT),
+                };
+                if added.is_ok() {
+                    added = outcome;
+                }
+            }
             let outcome = match core::mem::replace(answer, UNCHANGED) {
                 Answer::Decide(Decision::AsIs) => Ok(()),
                 Answer::Decide(decision) => sender.forward(decision),
                 Answer::Hold => sender.hold().map(|id| decider.held(id)),
             };
-            outcome.err().map(|error| Note::problem(format!("forwarded unchanged: {error}")))
+            let problem = match (outcome, added) {
+                (Err(error), _) => format!("forwarded unchanged: {error}"),
+                (_, Err(error)) => format!("a message was not added: {error}"),
+                (Ok(()), Ok(())) => return None,
+            };
+            Some(Note::problem(problem))
         });
     }
 }
@@ -391,6 +423,10 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Rela
         self.connection.sender().release(held, decision)
     }
 
+    fn secrets(&self) -> Option<String> {
+        self.interpreter.secrets(&self.connection)
+    }
+
     fn facts(&mut self) -> Vec<Fact> {
         self.interpreter.facts()
     }
@@ -407,7 +443,7 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Rela
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         match self.inject {
             Some(inject) => inject(self.connection.sender(), to, message),
-            None => Err(SendError::Role("a relay of a family whose messages have no numbers")),
+            None => Err(CANNOT_INJECT),
         }
     }
 

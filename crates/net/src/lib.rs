@@ -82,6 +82,7 @@ pub use accept::{Accept, Counts, Options, Peer};
 pub use application::{Application, End, Flow};
 pub use capacity::{Capacity, Permit, Permits, Refused};
 pub use clock::Clock;
+pub use drive::between::{Between, Dial, Intermediary};
 pub use drive::{Driver, Settings};
 pub use log_limiter::LogLimiter;
 pub use mailbox::{Handle, Mailbox, Overflow, mailbox};

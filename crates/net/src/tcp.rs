@@ -1,5 +1,6 @@
 //! TCP: a listener, and a dialer for clients.
 
+use core::future::Future;
 use core::time::Duration;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,8 +15,10 @@ use crate::accept::{Accept, Counts, LOG_EVERY, OpenConnections, Options, Peer};
 use crate::application::End;
 use crate::capacity::{Permit, Refused};
 use crate::drive::Driver;
+use crate::drive::between::{Between, Dial};
 use crate::log_limiter::LogLimiter;
 use crate::proxy::{self, Header};
+use crate::reason::reason;
 use crate::stop::Signal;
 use crate::unwind::catch_panic;
 
@@ -33,6 +36,8 @@ pub struct Listener {
 const WAITING: u32 = 4_096;
 /// How long a trusted proxy may take to name its client.
 const HEADER_TIME: Duration = Duration::from_secs(5);
+/// How long the client of a relay may take to send the bytes by which its server is chosen.
+const OPENING_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no sockets left.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 
@@ -53,6 +58,17 @@ impl Listener {
             }
         }
         Err(last)
+    }
+
+    /// Uses a socket that already listens.
+    ///
+    /// # Errors
+    /// The system cannot watch the socket.
+    pub fn from_std(socket: std::net::TcpListener, options: Options) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let tcp = TcpListener::from_std(socket)?;
+        let (connections, trusted_proxies) = (OpenConnections::new(&options), vec![]);
+        Ok(Self { tcp, options, connections, trusted_proxies })
     }
 
     /// Sets the addresses of proxies. They must begin each connection with a header of the
@@ -76,7 +92,55 @@ impl Listener {
     }
 
     /// Accepts connections until the signal fires, then waits for them to end.
-    pub async fn serve<A: Accept>(mut self, accept: Arc<A>, mut signal: Signal) {
+    pub async fn serve<A: Accept>(self, accept: Arc<A>, signal: Signal) {
+        let Options { settings, clock, .. } = self.options;
+        let attend = move |stream: TcpStream, peer: Peer, signal: Signal| {
+            let accept = Arc::clone(&accept);
+            async move {
+                let driver = Driver { peer: Side::Client, clock, settings, signal };
+                match catch_panic(async { accept.accept(peer, clock.now()) }).await {
+                    Ok((connection, application)) => {
+                        driver.drive(stream, connection, application).await
+                    }
+                    Err(panic) => End::Panicked(panic),
+                }
+            }
+        };
+        self.run(&attend, signal).await;
+    }
+
+    /// Relays connections until the signal fires, then waits for them to end.
+    pub async fn relay<D: Dial<TcpStream>>(self, dial: Arc<D>, signal: Signal) {
+        let Options { settings, clock, .. } = self.options;
+        let attend = move |stream: TcpStream, peer: Peer, signal: Signal| {
+            let dial = Arc::clone(&dial);
+            async move {
+                let dialed = catch_panic(async {
+                    let opening = opening(&stream, dial.opening()).await?;
+                    dial.dial(peer, &opening).await
+                });
+                let (server, mut relay) = match dialed.await {
+                    Ok(Ok(connected)) => connected,
+                    Ok(Err(error)) => {
+                        let address = peer.address;
+                        tracing::warn!(%address, error = %reason(&error), "no server for a client");
+                        return End::Lost;
+                    }
+                    Err(panic) => return End::Panicked(panic),
+                };
+                Between { clock, settings, signal }.streams(stream, server, &mut relay).await
+            }
+        };
+        self.run(&attend, signal).await;
+    }
+
+    async fn run<F>(
+        mut self,
+        attend: &(impl Fn(TcpStream, Peer, Signal) -> F + Clone + Send + 'static),
+        mut signal: Signal,
+    ) where
+        F: Future<Output = End> + Send,
+    {
         let mut minute = interval(LOG_EVERY);
         minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let failures = LogLimiter::new(LOG_EVERY);
@@ -84,7 +148,7 @@ impl Listener {
             tokio::select! {
                 () = signal.stopping() => break,
                 accepted = self.tcp.accept() => match accepted {
-                    Ok((stream, address)) => self.admit(stream, address, &accept),
+                    Ok((stream, address)) => self.admit(stream, address, attend),
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
                         if let Some(count) = failures.count() {
@@ -101,23 +165,17 @@ impl Listener {
         self.connections.shut_down().await;
     }
 
-    fn admit<A: Accept>(&mut self, stream: TcpStream, address: SocketAddr, accept: &Arc<A>) {
-        let is_proxy = self.trusted_proxies.contains(&address.ip().to_canonical());
-        let Some(permit) = self.connections.admit(address, is_proxy) else { return };
-        self.spawn(stream, address, permit, is_proxy, Arc::clone(accept));
-    }
-
-    fn spawn<A: Accept>(
+    fn admit<F>(
         &mut self,
         mut stream: TcpStream,
         address: SocketAddr,
-        permit: Permit,
-        is_proxy: bool,
-        accept: Arc<A>,
-    ) {
-        let Options { settings, clock, .. } = self.options;
-        let driver =
-            Driver { peer: Side::Client, clock, settings, signal: self.connections.signal() };
+        attend: &(impl Fn(TcpStream, Peer, Signal) -> F + Clone + Send + 'static),
+    ) where
+        F: Future<Output = End> + Send,
+    {
+        let is_proxy = self.trusted_proxies.contains(&address.ip().to_canonical());
+        let Some(permit) = self.connections.admit(address, is_proxy) else { return };
+        let (attend, signal) = (attend.clone(), self.connections.signal());
         self.connections.spawn(address, (), async move {
             let mut permit = permit;
             let address = match is_proxy {
@@ -130,16 +188,21 @@ impl Listener {
             // Both fail only if the peer is already gone.
             let _ = stream.set_nodelay(true);
             let local = stream.local_addr().unwrap_or(address);
-            let made =
-                catch_panic(async { accept.accept(Peer { address, local }, clock.now()) }).await;
-            match made {
-                Ok((connection, application)) => {
-                    driver.drive(stream, connection, application).await
-                }
-                Err(panic) => End::Panicked(panic),
-            }
+            attend(stream, Peer { address, local }, signal).await
         });
     }
+}
+
+/// The first bytes of a client's stream, which stay in the stream.
+async fn opening(stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
+    let mut opening = vec![0; length];
+    if length == 0 {
+        return Ok(opening);
+    }
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let arrived = timeout(OPENING_TIME, stream.peek(&mut opening)).await.map_err(late)??;
+    opening.truncate(arrived);
+    Ok(opening)
 }
 
 /// Reads the address of a proxy's client, and counts the connection for it.

@@ -1,5 +1,6 @@
 //! UDP: a listener with one connection per peer address on one socket, and a dialer for clients.
 
+use core::future::Future;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -16,7 +17,9 @@ use worldwire_core::connection::{Connection, Event, Input};
 use crate::accept::{Accept, Counts, LOG_EVERY, OpenConnections, Options, Peer};
 use crate::application::{Application, End};
 use crate::drive::Driver;
+use crate::drive::between::{Between, Dial, Intermediary as _};
 use crate::drive::stream::{Receive, Transmit};
+use crate::reason::reason;
 use crate::stop::Signal;
 use crate::unwind::catch_panic;
 
@@ -55,13 +58,21 @@ impl Listener {
     /// # Errors
     /// The address is in use, or does not belong to this machine.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
-        let socket = Arc::new(UdpSocket::bind(address).await?);
-        Ok(Self {
-            socket,
-            options,
-            connections: OpenConnections::new(&options),
-            queues: HashMap::new(),
-        })
+        Ok(Self::new(UdpSocket::bind(address).await?, options))
+    }
+
+    /// Uses a bound socket.
+    ///
+    /// # Errors
+    /// The system cannot watch the socket.
+    pub fn from_std(socket: std::net::UdpSocket, options: Options) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self::new(UdpSocket::from_std(socket)?, options))
+    }
+
+    fn new(socket: UdpSocket, options: Options) -> Self {
+        let connections = OpenConnections::new(&options);
+        Self { socket: Arc::new(socket), options, connections, queues: HashMap::new() }
     }
 
     /// The address it listens on. If the requested port was 0, the system chose one.
@@ -76,7 +87,67 @@ impl Listener {
     }
 
     /// Receives datagrams until the signal fires, then waits for the connections to end.
-    pub async fn serve<A: AcceptDatagrams>(mut self, accept: Arc<A>, mut signal: Signal) {
+    pub async fn serve<A: AcceptDatagrams>(self, accept: Arc<A>, signal: Signal) {
+        let Options { settings, clock, .. } = self.options;
+        let probing = Arc::clone(&accept);
+        let begins = move |datagram: &[u8], peer: Peer| {
+            let now = clock.now();
+            probing.begins_with(datagram) && reads(probing.probe(peer, now), now, datagram)
+        };
+        let attend = move |(mut reader, mut writer): Ends, peer: Peer, signal: Signal| {
+            let accept = Arc::clone(&accept);
+            async move {
+                let driver = Driver { peer: Side::Client, clock, settings, signal };
+                match catch_panic(async { accept.accept(peer, clock.now()) }).await {
+                    Ok((connection, application)) => {
+                        driver.run(&mut reader, &mut writer, connection, application).await
+                    }
+                    Err(panic) => End::Panicked(panic),
+                }
+            }
+        };
+        self.run(&begins, &attend, signal).await;
+    }
+
+    /// Relays datagrams until the signal fires, then waits for the connections to end.
+    pub async fn relay<D: Dial<UdpSocket>>(self, dial: Arc<D>, signal: Signal) {
+        let Options { settings, clock, .. } = self.options;
+        let dials = Arc::clone(&dial);
+        let begins = move |datagram: &[u8], _: Peer| dials.begins_with(datagram);
+        let attend = move |(client, writer): Ends, peer: Peer, signal: Signal| {
+            let dial = Arc::clone(&dial);
+            async move {
+                let mut client = client;
+                let opening = client.datagrams.recv().await.unwrap_or_default();
+                let dialed = catch_panic(async { dial.dial(peer, &opening).await });
+                let (server, mut relay) = match dialed.await {
+                    Ok(Ok(connected)) => connected,
+                    Ok(Err(error)) => {
+                        let address = peer.address;
+                        tracing::warn!(%address, error = %reason(&error), "no server for a client");
+                        return End::Lost;
+                    }
+                    Err(panic) => return End::Panicked(panic),
+                };
+                relay.input(clock.now(), Side::Client, Input::Datagram(&opening));
+                let server = Arc::new(server);
+                let reader = Reader { socket: Arc::clone(&server), buffer: vec![0; MAX_DATAGRAM] };
+                let server = (reader, Writer::new(server, None));
+                let between = Between { clock, settings, signal };
+                between.datagrams((client, writer), server, &mut relay).await
+            }
+        };
+        self.run(&begins, &attend, signal).await;
+    }
+
+    async fn run<F>(
+        mut self,
+        begins: &(impl Fn(&[u8], Peer) -> bool + Sync),
+        attend: &(impl Fn(Ends, Peer, Signal) -> F + Clone + Send + 'static),
+        mut signal: Signal,
+    ) where
+        F: Future<Output = End> + Send,
+    {
         let mut minute = interval(LOG_EVERY);
         minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut buffer = vec![0; MAX_DATAGRAM];
@@ -85,7 +156,8 @@ impl Listener {
                 () = signal.stopping() => break,
                 // Errors report that an earlier datagram could not be delivered.
                 received = self.socket.recv_from(&mut buffer) => if let Ok((length, from)) = received {
-                    self.arrived(buffer.get(..length).unwrap_or_default(), from, &accept).await;
+                    let datagram = buffer.get(..length).unwrap_or_default();
+                    self.arrived(datagram, from, begins, attend).await;
                 },
                 Some(ended) = self.connections.tasks.join_next() => {
                     if let Ok(address) = ended
@@ -100,12 +172,15 @@ impl Listener {
         self.connections.shut_down().await;
     }
 
-    async fn arrived<A: AcceptDatagrams>(
+    async fn arrived<F>(
         &mut self,
         datagram: &[u8],
         from: SocketAddr,
-        accept: &Arc<A>,
-    ) {
+        begins: &(impl Fn(&[u8], Peer) -> bool + Sync),
+        attend: &(impl Fn(Ends, Peer, Signal) -> F + Clone + Send + 'static),
+    ) where
+        F: Future<Output = End> + Send,
+    {
         if let Some(queue) = self.queues.get(&from)
             && !queue.is_closed()
         {
@@ -113,14 +188,8 @@ impl Listener {
             let _ = queue.try_send(datagram.to_vec());
             return;
         }
-        let Options { settings, clock, .. } = self.options;
         let peer = Peer { address: from, local: self.socket.local_addr().unwrap_or(from) };
-        let now = clock.now();
-        let probe = catch_panic(async {
-            accept.begins_with(datagram) && reads(accept.probe(peer, now), now, datagram)
-        });
-        let probe = probe.await;
-        if probe != Ok(true) {
+        if catch_panic(async { begins(datagram, peer) }).await != Ok(true) {
             tracing::debug!(address = %from, "ignored a datagram that cannot begin a connection");
             return;
         }
@@ -128,22 +197,18 @@ impl Listener {
         let (queue, datagrams) = mpsc::channel(WAITING);
         let _ = queue.try_send(datagram.to_vec());
         self.queues.insert(from, queue);
-        let driver =
-            Driver { peer: Side::Client, clock, settings, signal: self.connections.signal() };
-        let mut writer = Writer::new(Arc::clone(&self.socket), Some(from));
-        let mut reader = Queue { datagrams, last: Vec::new() };
-        let accept = Arc::clone(accept);
+        let writer = Writer::new(Arc::clone(&self.socket), Some(from));
+        let reader = Queue { datagrams, last: Vec::new() };
+        let (attend, signal) = (attend.clone(), self.connections.signal());
         self.connections.spawn(from, from, async move {
             let _permit = permit;
-            match catch_panic(async { accept.accept(peer, clock.now()) }).await {
-                Ok((connection, application)) => {
-                    driver.run(&mut reader, &mut writer, connection, application).await
-                }
-                Err(panic) => End::Panicked(panic),
-            }
+            attend((reader, writer), peer, signal).await
         });
     }
 }
+
+/// Both halves of a connection with a listener's peer.
+type Ends = (Queue, Writer);
 
 /// Whether a machine accepts a first datagram: it reports something, and no fault.
 fn reads<C: Connection>(mut machine: C, now: Duration, datagram: &[u8]) -> bool {

@@ -85,16 +85,15 @@ impl Message for KiMessage<'_> {
                 .is_some_and(|message| objects.fields(message).next().is_some())
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { message, range, side, .. } = &self.received;
-        let inside = self.body();
-        let mut reader = Reader::traced_within("stream", inside, tree, limits).opening(self.opener);
+        let mut reader = Reader::traced_within("stream", body, tree, limits).opening(self.opener);
         let outcome = match self.received.unit {
             Unit::Control(opcode) => reader
                 .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
                 .map(drop),
             Unit::Message { .. } => {
-                let large = inside.len() > usize::from(u16::MAX);
+                let large = body.len() > usize::from(u16::MAX);
                 RawMessage::decode_named(&mut reader, large, self.protocols).map(drop)
             }
             Unit::Empty => Ok(()),

@@ -69,8 +69,8 @@ pub(super) struct MxoMessage<'i> {
 
 impl MxoMessage<'_> {
     /// Lists the views that a packet concerns beside its fields, where filters find them.
-    fn add_views<'n>(&self, reader: &mut Reader<'_, TreeBuilder<'n>>) {
-        let mut packet = Reader::new(self.received.bytes);
+    fn add_views<'n>(&self, body: &[u8], reader: &mut Reader<'_, TreeBuilder<'n>>) {
+        let mut packet = Reader::new(body);
         let Ok(packet) = self.sections.packet(&mut packet) else { return };
         let mut views = BTreeSet::new();
         for section in &packet.sections {
@@ -135,17 +135,16 @@ impl Message for MxoMessage<'_> {
         false
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        let bytes = self.received.bytes;
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let is_packet = matches!(self.received.unit, Unit::Packet { .. });
         let layer = if is_packet { "decrypted" } else { "datagram" };
-        let mut reader = Reader::traced_within(layer, bytes, tree, limits).opening(self.sections);
+        let mut reader = Reader::traced_within(layer, body, tree, limits).opening(self.sections);
         let outcome = reader.record("fields", |reader| match is_packet {
             true => self.sections.packet(reader).map(drop),
             false => Plain::decode(reader).map(drop),
         });
         if outcome.is_ok() && is_packet {
-            self.add_views(&mut reader);
+            self.add_views(body, &mut reader);
         }
         let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
         // The type and the initialisation vector precede a packet.

@@ -19,7 +19,8 @@ use worldwire_tera::packet::{Detection, IntegrityDetector, Packets};
 
 use super::definitions::{TeraDefinitions, unused_list};
 use crate::family::{Opening, Verdict};
-use crate::item::{Message, Note};
+use crate::item::{LineEncoder, Message, Note};
+use crate::line::Line;
 use crate::session::{Emit, Interpreter};
 
 /// The first bytes from the server.
@@ -227,6 +228,15 @@ impl TeraMessage<'_> {
     }
 }
 
+impl LineEncoder for Packets {
+    fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>> {
+        match super::codecs::blob(line)? {
+            Some((_, json)) => self.encode_json(&json),
+            None => Err(line.no_message()),
+        }
+    }
+}
+
 impl Message for TeraMessage<'_> {
     fn push_name(&self, name: &mut String) {
         match self.received.unit {
@@ -260,9 +270,9 @@ impl Message for TeraMessage<'_> {
         }
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        let mut reader = Reader::traced_within("stream", self.received.bytes, tree, limits)
-            .opening(&**self.packets);
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let mut reader =
+            Reader::traced_within("stream", body, tree, limits).opening(&**self.packets);
         let outcome = self.decode(&mut reader);
         let mut tree = reader.conclude(outcome).0;
         tree.set_base(self.received.offset);
@@ -282,6 +292,11 @@ impl Message for TeraMessage<'_> {
         let version = definition.map(|definition| ("version", definition.version().into()));
         let json: Json = members.into_iter().chain(version).collect();
         self.packets.encode_json(&json)
+    }
+
+    fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {
+        let packets: Arc<Packets> = Arc::clone(self.packets);
+        Some(packets)
     }
 
     fn push_members(&self, line: &mut String) {

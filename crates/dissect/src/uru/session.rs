@@ -298,10 +298,11 @@ impl Message for UruMessage<'_> {
         }
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
-        match self.received.unit {
-            Unit::Message(Service::Game) => self.received.tree_opening(tree, limits, self.states),
-            _ => self.received.tree(tree, limits),
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let received: Received<'t> = Received { bytes: body, ..*self.received };
+        match received.unit {
+            Unit::Message(Service::Game) => received.tree_opening(tree, limits, self.states),
+            _ => received.tree(tree, limits),
         }
     }
 

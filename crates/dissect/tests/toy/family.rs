@@ -271,9 +271,9 @@ impl ItemMessage for ToyMessage<'_> {
         }
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { side, unit, bytes, .. } = self.received;
-        let mut reader = Reader::traced_within("stream", bytes, tree, limits).opening(self.flags);
+        let mut reader = Reader::traced_within("stream", body, tree, limits).opening(self.flags);
         let outcome = match unit {
             Unit::Hello => reader.record("fields", |reader| {
                 reader.take(MAGIC.len())?;

@@ -1,5 +1,6 @@
 //! Drives one connection over one stream.
 
+pub(crate) mod between;
 pub(crate) mod stream;
 
 use core::future::{Future, poll_fn, ready};

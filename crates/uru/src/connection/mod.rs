@@ -197,14 +197,22 @@ impl Connection {
         self.sender.service
     }
 
-    /// The key with which an observer decrypts the connection, once known. The ring makes the
-    /// connection readable without the server's key.
+    /// The keys with which an observer or a relay decrypts the connection, once known. The ring
+    /// makes the connection, for a relay both of its hops, readable without the server's key.
     #[must_use]
     pub fn opened_with(&self) -> Option<KeyRing> {
-        let Role::Observer { session, .. } = &self.sender.half.role else { return None };
-        let (seed, key) = session.as_ref()?;
+        let sessions = match &self.sender.half.role {
+            Role::Observer { session, .. } => session.as_slice(),
+            Role::Relay(relay) => &relay.sessions,
+            Role::Client { .. } | Role::Server { .. } => return None,
+        };
+        if sessions.is_empty() {
+            return None;
+        }
         let mut ring = KeyRing::new();
-        ring.insert_session(self.service()?, *seed, key.clone());
+        for (seed, key) in sessions {
+            ring.insert_session(self.service()?, *seed, key.clone());
+        }
         Some(ring)
     }
 }

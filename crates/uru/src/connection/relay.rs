@@ -47,13 +47,16 @@ pub struct RelayState {
     y: Option<Vec<u8>>,
     /// The key of the client's hop and the secret of the server's, with separate keys.
     hops: Option<(SessionKey, SharedSecret)>,
+    /// The seed and the key of each hop of an encrypted connection, once known.
+    pub(super) sessions: Vec<([u8; 7], SessionKey)>,
     /// The relay's own setup packet, forwarded in place of the piece.
     pub(super) made: Option<Vec<u8>>,
 }
 
 impl RelayState {
     pub(super) fn new(config: Arc<RelayConfig>, random: RelayRandom) -> Self {
-        Self { config, random, service: None, y: None, hops: None, made: None }
+        let sessions = Vec::new();
+        Self { config, random, service: None, y: None, hops: None, sessions, made: None }
     }
 
     /// Whether the relay has answered the client with its own key, so that nothing can pass unread.
@@ -96,11 +99,15 @@ impl RelayState {
             (Some(y), _, Some(seed)) => {
                 let RelayKeys::Shared(keys) = &self.config.keys else { return Ok(None) };
                 let key = private_key(keys, service)?.captured_key(&y, seed).map_err(refused)?;
+                self.sessions.push((seed, key.clone()));
                 Some([key.clone(), key])
             }
             (_, Some((client, secret)), Some(seed)) => {
                 self.make(&SetupPacket::Encrypt(Some(self.random.seed)))?;
-                Some([client, secret.session_key(seed)])
+                let server = secret.session_key(seed);
+                self.sessions.push((self.random.seed, client.clone()));
+                self.sessions.push((seed, server.clone()));
+                Some([client, server])
             }
             (_, Some(hops), None) => {
                 self.hops = Some(hops);

@@ -6,6 +6,7 @@ mod ki;
 mod ki_files;
 mod ki_server;
 mod mxo;
+mod proxy;
 mod serve;
 mod tera;
 mod uru;
@@ -25,6 +26,7 @@ pub(crate) use ki::*;
 pub(crate) use ki_files::*;
 pub(crate) use ki_server::*;
 pub(crate) use mxo::*;
+pub(crate) use proxy::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
@@ -146,6 +148,9 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
     /// Run a headless client: explore, download files, or generate load
     #[command(arg_required_else_help = true)]
     Client(Client),
+    /// Relay clients to a server: read their messages as they pass
+    #[command(arg_required_else_help = true)]
+    Proxy(ProxyArguments),
     /// Work with Wizard101 and Pirate101: archives, objects, definitions, accounts
     #[command(arg_required_else_help = true)]
     Ki(Ki),

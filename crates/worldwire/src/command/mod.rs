@@ -18,6 +18,7 @@ pub(crate) mod memory;
 pub(crate) mod mxo;
 mod packets;
 mod password;
+pub(crate) mod proxy;
 pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod stats;

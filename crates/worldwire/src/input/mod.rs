@@ -15,6 +15,7 @@ use worldwire_capture::{CaptureReader, Record, SecretsKind};
 use worldwire_core::Limits;
 use worldwire_core::value::parse_hex;
 use worldwire_dissect::Keys;
+use worldwire_proxy::MORE_KEYS;
 
 use crate::output::{Failure, complain, shown};
 pub(crate) use walk::{all, files};
@@ -117,7 +118,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The keys that the capture itself contains, before its packets.
+/// The keys that the capture itself contains: before its packets, and in a recording of a proxy also
+/// between them.
 pub(crate) fn keys_inside(path: &Path) -> Keys {
     let mut text = String::new();
     if path.is_file()
@@ -130,12 +132,12 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
                 Record::Secrets { kind: SecretsKind::WORLDWIRE, data, .. } => {
                     text.push_str(&String::from_utf8_lossy(data));
                 }
-                Record::Packet(_) => break,
+                Record::Packet(_) if !text.contains(MORE_KEYS) => break,
                 _ => {}
             }
         }
     }
-    if text.is_empty() {
+    if text.is_empty() || text == MORE_KEYS {
         return Keys::none();
     }
     Keys::parse(&text).unwrap_or_else(|error| {

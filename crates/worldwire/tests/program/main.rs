@@ -28,6 +28,8 @@ mod mxo;
 mod mxo_world;
 mod objects;
 #[cfg(unix)]
+mod proxy;
+#[cfg(unix)]
 mod serve;
 mod tables;
 mod tera_maps;

@@ -94,7 +94,7 @@ mod tests {
             true
         }
 
-        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+        fn tree_of<'t>(&'t self, _: &'t [u8], tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
             tree
         }
 

@@ -28,7 +28,7 @@ fn set<T>(value: &mut T, option: Option<T>) {
 }
 
 /// Prepares the process for a server.
-fn start(verbose: bool, common: &Common) -> Result<Runtime, Failure> {
+pub(super) fn start(verbose: bool, common: &Common) -> Result<Runtime, Failure> {
     begin_log(verbose, common);
     system::raise_file_limit();
     system::runtime()

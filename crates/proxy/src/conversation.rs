@@ -1,0 +1,190 @@
+//! A relayed conversation as the network drives it: an exchange, with facts from other
+//! conversations and commands from other tasks.
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, watch};
+use worldwire_core::Side;
+use worldwire_core::connection::Input;
+use worldwire_dissect::Facts;
+use worldwire_net::Intermediary;
+
+use crate::command::Command;
+use crate::exchange::{Counts, Exchange};
+use crate::gate::Listed;
+use crate::handler::Report;
+use crate::record::Legs;
+
+/// The facts that a proxy's conversations have stated.
+#[derive(Debug)]
+pub(crate) struct SharedFacts {
+    facts: Mutex<Facts>,
+    /// Changes with every fact.
+    stated: watch::Sender<()>,
+}
+
+impl Default for SharedFacts {
+    fn default() -> Self {
+        Self { facts: Mutex::default(), stated: watch::Sender::new(()) }
+    }
+}
+
+impl SharedFacts {
+    /// What is known so far.
+    pub(crate) fn known(&self) -> Facts {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A conversation that the network drives.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    exchange: Exchange,
+    number: u64,
+    facts: Arc<SharedFacts>,
+    stated: watch::Receiver<()>,
+    commands: mpsc::Receiver<Command>,
+    /// The command that woke the conversation.
+    command: Option<Command>,
+    _listed: Listed,
+    /// Both sides, if they are recorded.
+    legs: Option<Legs>,
+    /// Comments on the next packet to each side.
+    leaving: [Vec<String>; 2],
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        if let Some(legs) = &mut self.legs {
+            legs.close(self.exchange.time());
+        }
+        let Counts { messages, changed, dropped, held, added } = self.exchange.counts();
+        let connection = self.number;
+        tracing::info!(connection, messages, changed, dropped, held, added, "closed");
+    }
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        exchange: Exchange,
+        number: u64,
+        facts: Arc<SharedFacts>,
+        commands: mpsc::Receiver<Command>,
+        listed: Listed,
+        legs: Option<Legs>,
+    ) -> Self {
+        let stated = facts.stated.subscribe();
+        let mut exchange = exchange;
+        if legs.is_some() {
+            exchange.begin_marks();
+        }
+        let (command, leaving) = (None, Default::default());
+        Self { exchange, number, facts, stated, commands, command, _listed: listed, legs, leaving }
+    }
+
+    /// Records what has arrived.
+    fn record(&mut self, from: Side, input: Input<'_>) {
+        let Some(legs) = &mut self.legs else { return };
+        legs.secrets(self.exchange.secrets());
+        let mut comments = Vec::new();
+        for mark in self.exchange.marks() {
+            match mark.leaves {
+                true => self.leaving[mark.from.other().index()].push(mark.text),
+                false => comments.push(mark.text),
+            }
+        }
+        if let Input::Bytes(bytes) | Input::Datagram(bytes) = input {
+            legs.bytes(self.exchange.time(), (from, from), bytes, comments);
+        }
+    }
+
+    /// Shares what the last step has revealed, and writes what it reported to the log.
+    fn settle(&mut self, now: Duration) {
+        let facts = self.exchange.facts();
+        if !facts.is_empty() {
+            let mut known = self.facts.facts.lock().unwrap_or_else(PoisonError::into_inner);
+            facts.into_iter().for_each(|fact| known.state(fact));
+            drop(known);
+            self.facts.stated.send_replace(());
+        }
+        if self.exchange.waits() {
+            self.stated.mark_unchanged();
+            self.exchange.learn(now, &self.facts.known());
+        }
+        let connection = self.number;
+        while let Some(report) = self.exchange.poll_report() {
+            match report {
+                Report::Log(text) => tracing::info!(connection, "{text}"),
+                Report::Problem(text) => tracing::warn!(connection, "{text}"),
+                Report::Held { id, name, from } => {
+                    let from = from.name();
+                    tracing::info!(connection, id, from, name, "held at a breakpoint");
+                }
+            }
+        }
+    }
+}
+
+impl Intermediary for Conversation {
+    fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
+        self.exchange.input(now, from, input);
+        self.record(from, input);
+        self.settle(now);
+    }
+
+    fn timeout(&mut self, now: Duration) {
+        self.exchange.timeout(now);
+        self.settle(now);
+    }
+
+    fn resume(&mut self, now: Duration) {
+        if let Some(command) = self.command.take() {
+            command.carry_out(&mut self.exchange);
+        }
+        self.exchange.resume(now);
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
+        let bytes = self.exchange.poll_transmit(to)?;
+        if let Some(legs) = &mut self.legs {
+            let comments = core::mem::take(&mut self.leaving[to.index()]);
+            legs.bytes(self.exchange.time(), (to, to.other()), &bytes, comments);
+        }
+        Some(bytes)
+    }
+
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.exchange.poll_timeout()
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        self.exchange.is_paused(from)
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        self.exchange.kept_bytes(from)
+    }
+
+    fn queued_bytes(&self, to: Side) -> usize {
+        self.exchange.queued_bytes(to)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.exchange.is_closed()
+    }
+
+    fn close(&mut self) {
+        self.exchange.close();
+    }
+
+    async fn woken(&mut self) {
+        let waits = self.exchange.waits();
+        tokio::select! {
+            Some(command) = self.commands.recv() => self.command = Some(command),
+            Ok(()) = self.stated.changed(), if waits => {}
+            else => core::future::pending().await,
+        }
+    }
+}

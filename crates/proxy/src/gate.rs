@@ -1,0 +1,170 @@
+//! Admits clients: connects each to its server, and puts a relay in between.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::mpsc;
+use worldwire_dissect::{Definitions, Ends, Family, Keys, Start, Time};
+use worldwire_net::{Clock, Dial, Peer, tcp, udp};
+
+use crate::command::Command;
+use crate::conversation::{Conversation, SharedFacts};
+use crate::exchange::{Exchange, Known};
+use crate::handler::Handler;
+use crate::ports::{OpenPorts, Ports};
+use crate::record::Recorder;
+use crate::world::{PATIENCE, World};
+
+/// Creates the handlers of a new conversation, given its number.
+pub type MakeHandlers = dyn Fn(u64) -> Vec<Box<dyn Handler>> + Send + Sync;
+
+/// What all conversations of a proxy share.
+pub(crate) struct Shared {
+    pub(crate) family: &'static dyn Family,
+    pub(crate) definitions: Arc<Definitions>,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) handlers: Box<MakeHandlers>,
+    pub(crate) world: Box<dyn World>,
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) clock: Clock,
+    /// The wall-clock time at zero on the clock.
+    pub(crate) epoch: Time,
+    pub(crate) facts: Arc<SharedFacts>,
+    pub(crate) next: AtomicU64,
+    /// The open conversations, by number.
+    pub(crate) open: Mutex<BTreeMap<u64, Open>>,
+}
+
+/// An open conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+    pub(crate) since: Duration,
+    pub(crate) commands: mpsc::Sender<Command>,
+}
+
+/// How many commands may wait for a conversation.
+const COMMANDS: usize = 64;
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("family", &self.family).finish_non_exhaustive()
+    }
+}
+
+/// One of a proxy's ports.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    shared: Arc<Shared>,
+    /// The server behind this port. `None` at the main port, where the [`World`] chooses.
+    server: Option<String>,
+    ports: Arc<OpenPorts>,
+}
+
+impl Gate {
+    pub(crate) fn main(shared: Arc<Shared>, ports: Arc<OpenPorts>) -> Self {
+        Self { shared, server: None, ports }
+    }
+
+    pub(crate) fn to_server(shared: Arc<Shared>, server: String, ports: Arc<OpenPorts>) -> Self {
+        Self { shared, server: Some(server), ports }
+    }
+
+    fn server(&self, peer: Peer, opening: &[u8]) -> String {
+        match &self.server {
+            Some(server) => server.clone(),
+            None => self.shared.world.server(peer, opening),
+        }
+    }
+
+    /// A relay between a client and a server it is connected to.
+    fn relay(
+        &self,
+        peer: Peer,
+        (own, server): (SocketAddr, SocketAddr),
+        datagrams: bool,
+    ) -> io::Result<Conversation> {
+        let Shared { family, definitions, keys, clock, epoch, facts, .. } = &*self.shared;
+        let known = facts.known();
+        let start =
+            Start { keys, definitions, facts: &known, prepared: None, datagrams, midstream: false };
+        let mut failure = None;
+        let mut random = |bytes: &mut [u8]| {
+            if let Err(error) = getrandom::fill(bytes) {
+                failure = Some(error);
+            }
+        };
+        let session = family.relay(&start, &mut random);
+        if let Some(error) = failure {
+            return Err(io::Error::other(format!("cannot get random numbers: {error}")));
+        }
+        let session = session.map_err(io::Error::other)?;
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let ports: Arc<dyn Ports> = Arc::new(Arc::clone(&self.ports));
+        let rewriter = self.shared.world.rewriter(peer, &ports);
+        let handlers = (self.shared.handlers)(number).into_iter().chain(rewriter).collect();
+        let ends = Ends::new(peer.address, server);
+        let known = Known {
+            family: family.name(),
+            definitions: Arc::clone(definitions),
+            keys: Arc::clone(keys),
+        };
+        let exchange = Exchange::new(session, handlers, known, (number, *epoch), Some(ends));
+        let (sender, commands) = mpsc::channel(COMMANDS);
+        let open = Open { client: peer.address, server, since: clock.now(), commands: sender };
+        tracing::info!(connection = number, client = %open.client, %server, "opened");
+        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).insert(number, open);
+        let listed = Listed { number, shared: Arc::clone(&self.shared) };
+        let addresses = [peer.address, peer.local, own, server];
+        let recorder = self.shared.recorder.as_ref();
+        let legs = recorder.map(|recorder| recorder.conversation(addresses, datagrams));
+        Ok(Conversation::new(exchange, number, Arc::clone(facts), commands, listed, legs))
+    }
+}
+
+impl Dial<TcpStream> for Gate {
+    type Relay = Conversation;
+
+    fn opening(&self) -> usize {
+        match self.server {
+            Some(_) => 0,
+            None => self.shared.world.opening(),
+        }
+    }
+
+    async fn dial(&self, peer: Peer, opening: &[u8]) -> io::Result<(TcpStream, Conversation)> {
+        let server = tcp::dial(self.server(peer, opening), PATIENCE).await?;
+        let addresses = (server.local_addr()?, server.peer_addr()?);
+        Ok((server, self.relay(peer, addresses, false)?))
+    }
+}
+
+impl Dial<UdpSocket> for Gate {
+    type Relay = Conversation;
+
+    async fn dial(&self, peer: Peer, opening: &[u8]) -> io::Result<(UdpSocket, Conversation)> {
+        let server = udp::dial(self.server(peer, opening)).await?;
+        let addresses = (server.local_addr()?, server.peer_addr()?);
+        Ok((server, self.relay(peer, addresses, true)?))
+    }
+}
+
+/// Keeps a conversation listed as long as it exists.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    number: u64,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}

@@ -1,0 +1,212 @@
+//! What a proxy does with messages: handlers, and what they can ask for.
+
+use core::cell::OnceCell;
+use core::fmt;
+use core::time::Duration;
+
+use worldwire_core::json::{self, Json, Style};
+use worldwire_core::{Limits, Side, Tree, Value};
+use worldwire_dissect::{Ends, Item, Message};
+
+/// Sees the messages of one conversation, in order, and may act on them.
+///
+/// A proxy asks its handlers in turn. Each sees a message as the handlers before it left it.
+pub trait Handler: fmt::Debug + Send {
+    /// Sees one message.
+    fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next;
+
+    /// Sees that the conversation has been established, right before its first message.
+    fn established(&mut self, ends: Option<&Ends>, effects: &mut Effects) {
+        let _ = (ends, effects);
+    }
+
+    /// Time has reached the last [deadline](Self::poll_timeout).
+    fn timeout(&mut self, now: Duration, effects: &mut Effects) {
+        let _ = (now, effects);
+    }
+
+    /// When to call [`timeout`](Self::timeout) at the latest.
+    fn poll_timeout(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Whether a handler is done with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is.
+    Done,
+    /// It wants to see the message again, as it has just changed it.
+    Again,
+}
+
+/// A message on its way through a proxy, as a handler sees it.
+pub struct Passing<'p> {
+    /// The message as it arrived.
+    pub item: &'p Item<'p>,
+    /// Its name: `game.JoinAgeRequest`.
+    pub name: &'p str,
+    /// The time on the proxy's clock.
+    pub now: Duration,
+    /// Its bytes without a frame, as the handlers before left them.
+    pub body: &'p [u8],
+    /// Whether an earlier handler changed it.
+    pub is_changed: bool,
+    /// Whether an earlier handler dropped it. A later handler can still
+    /// [keep](Effects::keep) it.
+    pub is_dropped: bool,
+    message: &'p dyn Message,
+    tree: OnceCell<Tree<'p>>,
+}
+
+impl<'p> Passing<'p> {
+    pub(crate) fn new(
+        (item, message): (&'p Item<'p>, &'p dyn Message),
+        name: &'p str,
+        now: Duration,
+        changed: Option<&'p [u8]>,
+        is_dropped: bool,
+    ) -> Self {
+        let body = changed.unwrap_or_else(|| message.body());
+        let is_changed = changed.is_some();
+        Self { item, name, now, body, is_changed, is_dropped, message, tree: OnceCell::new() }
+    }
+
+    /// Its tree, which is built when a handler first asks for it.
+    pub fn tree(&self) -> &Tree<'p> {
+        self.tree.get_or_init(|| match self.is_changed {
+            true => self.message.tree_of(self.body, Tree::new(), &Limits::DEFAULT),
+            false => self.item.tree(Tree::new(), &Limits::DEFAULT),
+        })
+    }
+
+    /// Its fields, as `dissect --json` writes them. `None` if it cannot be decoded.
+    #[must_use]
+    pub fn fields(&self) -> Option<Json> {
+        let tree = self.tree();
+        if tree.error().is_some() {
+            return None;
+        }
+        let mut text = String::new();
+        match tree.find("fields") {
+            Some(fields) => json::write_node(fields, Style::default(), &mut text),
+            None => {
+                json::write_children(Value::Record, tree.roots(), Style::default(), &mut text);
+            }
+        }
+        json::parse(&text).ok()
+    }
+
+    /// The message itself, for its family's own data.
+    #[must_use]
+    pub fn message(&self) -> &'p dyn Message {
+        self.message
+    }
+}
+
+impl fmt::Debug for Passing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passing").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a handler asks for.
+#[derive(Debug, Default)]
+pub struct Effects {
+    pub(crate) change: Option<Vec<u8>>,
+    pub(crate) is_dropped: Option<bool>,
+    pub(crate) hold: Option<Hold>,
+    pub(crate) added: Vec<(Side, Addition)>,
+    pub(crate) reports: Vec<Report>,
+}
+
+/// A message to add.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Addition {
+    /// Its bytes.
+    Body(Vec<u8>),
+    /// Its name and fields.
+    Named(String, Json),
+}
+
+/// For how long a message is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Until this time.
+    Until(Duration),
+    /// Until somebody decides.
+    Open,
+}
+
+/// A line for the proxy's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A handler wrote it.
+    Log(String),
+    /// Something is wrong.
+    Problem(String),
+    /// A message is held at a breakpoint.
+    Held {
+        /// Its number within the conversation.
+        id: u64,
+        /// Its name.
+        name: String,
+        /// Its sender.
+        from: Side,
+    },
+}
+
+impl Effects {
+    /// Forwards these bytes instead of the message: a whole message of the family, as
+    /// [`Item::encode`] returns it.
+    pub fn change(&mut self, body: Vec<u8>) {
+        self.change = Some(body);
+    }
+
+    /// Does not forward the message.
+    pub fn discard(&mut self) {
+        self.is_dropped = Some(true);
+    }
+
+    /// Forwards the message although an earlier handler dropped it.
+    pub fn keep(&mut self) {
+        self.is_dropped = Some(false);
+    }
+
+    /// Holds the message, and everything that its side sends later, until this time.
+    pub fn delay_until(&mut self, at: Duration) {
+        let at = match self.hold {
+            Some(Hold::Open) => return,
+            Some(Hold::Until(other)) => at.max(other),
+            None => at,
+        };
+        self.hold = Some(Hold::Until(at));
+    }
+
+    /// Holds the message until somebody decides.
+    pub fn pause(&mut self) {
+        self.hold = Some(Hold::Open);
+    }
+
+    /// Sends an additional message to a side, before the message that is handled now. The body is
+    /// a whole message of the family, as [`Item::encode`] returns it.
+    pub fn add(&mut self, to: Side, body: Vec<u8>) {
+        self.added.push((to, Addition::Body(body)));
+    }
+
+    /// Sends an additional message to a side, given by its name and fields as in a line of
+    /// `dissect --json`.
+    pub fn add_named(&mut self, to: Side, name: &str, fields: Json) {
+        self.added.push((to, Addition::Named(name.to_owned(), fields)));
+    }
+
+    /// Writes a line to the log.
+    pub fn log(&mut self, text: String) {
+        self.reports.push(Report::Log(text));
+    }
+
+    /// Reports that something is wrong.
+    pub fn problem(&mut self, text: String) {
+        self.reports.push(Report::Problem(text));
+    }
+}

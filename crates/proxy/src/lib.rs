@@ -1,0 +1,59 @@
+//! A proxy between clients and servers: it reads their conversations, and can change, drop, delay
+//! and add messages.
+//!
+//! A [`Proxy`] accepts clients, and connects each to the server that a [`World`] chooses. In
+//! between is a relay of the client's family, which decrypts both directions and encrypts them
+//! again. A [`Handler`] sees every message and says what to do with it. Everything that no handler
+//! touches is forwarded as the same bytes, wherever the family allows it.
+//!
+//! ```
+//! use worldwire_proxy::{Effects, Handler, Next, Passing};
+//!
+//! /// Delays chat.
+//! #[derive(Debug)]
+//! struct Slow;
+//!
+//! impl Handler for Slow {
+//!     fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next {
+//!         if passing.name == "tera.S_CHAT" {
+//!             effects.delay_until(passing.now + std::time::Duration::from_millis(200));
+//!         }
+//!         Next::Done
+//!     }
+//! }
+//! ```
+//!
+//! | type | what it is |
+//! | --- | --- |
+//! | [`Proxy`], [`Setup`] | listeners, and what their conversations share |
+//! | [`Handler`], [`Passing`], [`Effects`] | what is done with messages |
+//! | [`World`]: [`OneServer`], [`UruWorld`], [`KiWorld`] | how connections find their servers |
+//! | [`Recorder`] | writes both sides to a capture |
+//! | [`Exchange`] | one conversation without IO, for tests and other drivers |
+
+mod command;
+mod conversation;
+mod exchange;
+mod gate;
+mod handler;
+mod ki;
+mod ports;
+mod proxy;
+mod record;
+mod uru;
+mod world;
+
+pub use exchange::{Counts, Exchange, Known};
+pub use gate::MakeHandlers;
+pub use handler::{Effects, Handler, Next, Passing, Report};
+pub use ki::KiWorld;
+pub use ports::{Ports, Transport};
+pub use proxy::{Proxy, Setup};
+pub use record::{MORE_KEYS, Recorder};
+pub use uru::UruWorld;
+pub use world::{OneServer, World};
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,118 @@
+//! A proxy: listeners, and everything that their conversations share.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use worldwire_dissect::{Definitions, Family, Keys, Time};
+use worldwire_net::{Clock, Options, Signal, tcp, udp};
+
+use crate::gate::{Gate, MakeHandlers, Shared};
+use crate::ports::OpenPorts;
+use crate::record::Recorder;
+use crate::world::World;
+
+/// What a proxy relays, and how.
+pub struct Setup {
+    /// The family of all conversations.
+    pub family: &'static dyn Family,
+    /// How connections find their servers.
+    pub world: Box<dyn World>,
+    /// Definitions of messages.
+    pub definitions: Arc<Definitions>,
+    /// Secrets that decrypt the conversations.
+    pub keys: Arc<Keys>,
+    /// Creates the handlers of each conversation. They see each message before the proxy replaces
+    /// addresses.
+    pub handlers: Box<MakeHandlers>,
+    /// Records the conversations.
+    pub recorder: Option<Recorder>,
+    /// Limits, and the clock.
+    pub options: Options,
+}
+
+/// A proxy whose listeners are open.
+#[derive(Debug)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+    tcp: Option<tcp::Listener>,
+    udp: Option<udp::Listener>,
+    address: SocketAddr,
+    options: Options,
+}
+
+impl Proxy {
+    /// Listens at an address: over TCP, and over UDP if the family uses it. The port of both is the
+    /// same.
+    ///
+    /// # Errors
+    /// The address is in use, or does not belong to this machine.
+    pub async fn bind(setup: Setup, listen: SocketAddr, is_udp_only: bool) -> io::Result<Self> {
+        let Setup { family, world, definitions, keys, handlers, recorder, options } = setup;
+        let tcp = match is_udp_only {
+            true => None,
+            false => Some(tcp::Listener::bind(listen, options).await?),
+        };
+        let first = tcp.as_ref().map(tcp::Listener::local_addr).transpose()?;
+        let udp = match family.speaks_datagrams() {
+            true => Some(udp::Listener::bind(first.unwrap_or(listen), options).await?),
+            false => None,
+        };
+        let second = udp.as_ref().map(udp::Listener::local_addr).transpose()?;
+        let address = first.or(second).unwrap_or(listen);
+        let shared = Shared {
+            family,
+            definitions,
+            keys,
+            handlers,
+            world,
+            recorder,
+            clock: options.clock,
+            epoch: epoch(options.clock),
+            facts: Arc::default(),
+            next: AtomicU64::new(0),
+            open: Mutex::default(),
+        };
+        Ok(Self { shared: Arc::new(shared), tcp, udp, address, options })
+    }
+
+    /// The address it listens on. If the requested port was 0, the system chose one.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Relays conversations until the signal fires, then waits for them to end.
+    ///
+    /// # Errors
+    /// The recording could not be written; it ends at that point.
+    pub async fn run(self, signal: Signal) -> io::Result<()> {
+        let Self { shared, tcp, udp, address, options } = self;
+        let ports = OpenPorts::new(Arc::clone(&shared), address.ip(), options, signal.clone());
+        let gate = Arc::new(Gate::main(Arc::clone(&shared), Arc::new(ports)));
+        let over_tcp = async {
+            if let Some(tcp) = tcp {
+                tcp.relay(Arc::clone(&gate), signal.clone()).await;
+            }
+        };
+        let over_udp = async {
+            if let Some(udp) = udp {
+                udp.relay(Arc::clone(&gate), signal.clone()).await;
+            }
+        };
+        tokio::join!(over_tcp, over_udp);
+        match &shared.recorder {
+            Some(recorder) => recorder.finish(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The wall-clock time at zero on a clock.
+fn epoch(clock: Clock) -> Time {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let start = now.saturating_sub(clock.now());
+    Time(i64::try_from(start.as_nanos()).unwrap_or(i64::MAX))
+}

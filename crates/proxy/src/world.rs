@@ -1,0 +1,43 @@
+//! How the connections of each family find their servers.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use worldwire_net::Peer;
+
+use crate::handler::Handler;
+use crate::ports::Ports;
+
+/// What a proxy needs to know about a family's connections.
+pub trait World: fmt::Debug + Send + Sync + 'static {
+    /// How many bytes of a client's stream [`server`](Self::server) needs to see. 0 where servers
+    /// send first.
+    fn opening(&self) -> usize {
+        0
+    }
+
+    /// Where a new client's connection goes: a host and a port. `opening` has at most as many bytes
+    /// as requested.
+    fn server(&self, peer: Peer, opening: &[u8]) -> String;
+
+    /// What changes the addresses that the server tells this client, so that its later connections
+    /// pass through the proxy too.
+    fn rewriter(&self, peer: Peer, ports: &Arc<dyn Ports>) -> Option<Box<dyn Handler>> {
+        let _ = (peer, ports);
+        None
+    }
+}
+
+/// A world whose server never names another address.
+#[derive(Clone, Debug)]
+pub struct OneServer(pub String);
+
+impl World for OneServer {
+    fn server(&self, _: Peer, _: &[u8]) -> String {
+        self.0.clone()
+    }
+}
+
+/// How long a server may take to accept a connection.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,145 @@
+//! The command line of `worldwire proxy`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Data;
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyArguments {
+    #[command(subcommand)]
+    pub(crate) command: ProxyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProxyCommand {
+    /// Relay Uru clients to a shard
+    #[command(after_help = "\
+The proxy needs the shard's server.ini, and writes the one that the client needs instead. Its own keys are
+generated at the first start and stored in the file that --own-keys names. Operators, who have the shard's
+private keys, can use --keys instead; then only the hosts in the client's server.ini have to change.
+
+Examples:
+  worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini
+  worldwire proxy uru --to uru.example.org --keys shard/keys.toml --show 'text exists'")]
+    Uru(ProxyUru),
+    /// Relay Wizard101 and Pirate101 clients to a login or patch server, and on to zone servers
+    #[command(after_help = "\
+Start the client with -L 127.0.0.1 12000. Encrypted sessions are decrypted if --keys has their secrets,
+and otherwise passed on unread.
+
+Examples:
+  worldwire proxy ki --to 203.0.113.5:12000
+  worldwire proxy ki --to login.example.org:12000 --data messages/ --show LOGIN.*")]
+    Ki(ProxyKi),
+    /// Relay TERA clients to a game server
+    #[command(after_help = "Examples:
+  worldwire proxy tera --to 203.0.113.5:7801 --data definitions/
+  worldwire proxy tera --to 203.0.113.5:7801 --data definitions/ --show S_CHAT")]
+    Tera(ProxyTera),
+    /// Relay clients of The Matrix Online to a world
+    #[command(after_help = "Example:
+  worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml")]
+    Mxo(ProxyMxo),
+}
+
+/// What the proxies of all families have in common.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProxyCommon {
+    /// Key file; can be repeated; see `worldwire dissect --help`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Print the matching messages as they pass: one line each, before any change; without a filter,
+    /// all messages
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) show: Option<String>,
+    /// Record both sides of the proxy to this pcapng capture, with the keys that decrypt them; an
+    /// existing capture is continued
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Log details, such as the ports that the proxy opens
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyUru {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "127.0.0.1:14617",
+          value_parser = worldwire_server::uru::config::parse_listen)]
+    pub(crate) listen: SocketAddr,
+    /// The shard; its port is 14617 unless another is given [default: the hosts in --server-ini]
+    #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "server_ini")]
+    pub(crate) to: Option<String>,
+    /// IPv4 address at which clients reach the proxy [default: the one it listens on]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) public_address: Option<std::net::Ipv4Addr>,
+    /// The shard's server.ini, for its hosts and public keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_ini: Option<PathBuf>,
+    /// Write the server.ini for the client to this file
+    #[arg(long, value_name = "FILE", requires = "server_ini")]
+    pub(crate) client_ini: Option<PathBuf>,
+    /// Overwrite the file that --client-ini names
+    #[arg(long, requires = "client_ini")]
+    pub(crate) force: bool,
+    /// The proxy's own keys, generated if the file does not exist
+    #[arg(long, value_name = "FILE", default_value = "proxy-keys.toml", requires = "server_ini")]
+    pub(crate) own_keys: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: ProxyCommon,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyKi {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:12000")]
+    pub(crate) listen: SocketAddr,
+    /// The server
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(crate) to: String,
+    /// Address at which clients reach the proxy [default: the one it listens on]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) public_address: Option<std::net::IpAddr>,
+    #[command(flatten)]
+    pub(crate) common: ProxyCommon,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyTera {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7801")]
+    pub(crate) listen: SocketAddr,
+    /// The server
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) common: ProxyCommon,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyMxo {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10000")]
+    pub(crate) listen: SocketAddr,
+    /// The world
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) common: ProxyCommon,
+}
+
+/// A host and a port.
+fn host_and_port(text: &str) -> Result<String, &'static str> {
+    let wanted = "needs a host and a port, such as 203.0.113.5:7801";
+    let (host, port) = text.rsplit_once(':').ok_or(wanted)?;
+    let port: u16 = port.parse().map_err(|_| wanted)?;
+    match host.is_empty() || port == 0 {
+        true => Err(wanted),
+        false => Ok(text.to_owned()),
+    }
+}

@@ -1,0 +1,232 @@
+//! `worldwire proxy` between the project's servers and clients, as a user starts them.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use worldwire_core::json::{Json, parse};
+
+/// A server or proxy, which ends whatever becomes of the test. The end of its log is kept open for
+/// it.
+struct Running {
+    child: Child,
+    said: String,
+    log: BufReader<ChildStderr>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(folder: &Path, words: &[&str]) -> Self {
+        let mut command = worldwire(folder, words);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Self { child, said: String::new(), log };
+        running.hear("Ctrl-C");
+        running
+    }
+
+    /// Waits until it says something.
+    fn hear(&mut self, wanted: &str) {
+        while !self.said.contains(wanted) {
+            assert!(self.log.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
+        }
+    }
+
+    /// The address for clients.
+    fn address(&self) -> String {
+        let rest = self.said.split("connect to ").nth(1).unwrap();
+        rest.chars().take_while(|it| it.is_ascii_digit() || ".:".contains(*it)).collect()
+    }
+
+    /// Stops it as an operator would, and waits for its end.
+    fn stop(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+fn worldwire(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.current_dir(folder).args(words).env("WORLDWIRE_PASSWORD", "hunter2");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// What a command prints. It must succeed.
+fn printed(folder: &Path, words: &[&str]) -> String {
+    let output = worldwire(folder, words).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The messages in a recording that one side of the proxy exchanged with a port: name and fields.
+fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(String, Json)> {
+    let filter = format!("port == {port}");
+    let lines = printed(folder, &["dissect", recording, "--json", "--filter", &filter]);
+    let lines = lines.lines().map(|line| parse(line).unwrap());
+    let messages = lines.map(|line| {
+        let name = line.get("name").and_then(Json::as_str).unwrap().to_owned();
+        (name, line.get("fields").cloned().unwrap())
+    });
+    messages.filter(|(name, _)| name != "opened").collect()
+}
+
+fn port(address: &str) -> &str {
+    address.rsplit(':').next().unwrap()
+}
+
+/// Names in alphabetical order: conversations overlap.
+fn names(messages: &[(String, Json)]) -> Vec<&str> {
+    let mut names: Vec<&str> = messages.iter().map(|(name, _)| &**name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn an_uru_evening_passes_through_a_proxy_with_its_own_keys() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let serve = ["serve", "uru", "shard", "--listen", "127.0.0.1:0", "--no-status"];
+    let mut shard = Running::start(home, &serve);
+    fs::write(home.join("pw"), "hunter2\n").unwrap();
+    printed(home, &["uru", "account", "add", "ann", "--password-file", "pw", "--shard", "shard"]);
+    // The lines that the first start printed lack the port that the system chose.
+    let mut ini = String::new();
+    let mut output = BufReader::new(shard.child.stdout.take().unwrap());
+    while !ini.contains("Server.Game.X") {
+        assert!(output.read_line(&mut ini).unwrap() > 0, "{ini}");
+    }
+    let ini: String =
+        ini.lines().filter(|line| !line.starts_with("Server.Port")).collect::<Vec<_>>().join("\n");
+    let shard_port = port(&shard.address()).to_owned();
+    fs::write(home.join("server.ini"), format!("{ini}\nServer.Port {shard_port}\n")).unwrap();
+
+    let relay = ["proxy", "uru", "--server-ini", "server.ini", "--client-ini", "client.ini"];
+    let listen = ["--listen", "127.0.0.1:0", "--record", "evening.pcapng"];
+    let proxy = Running::start(home, &[&relay[..], &listen].concat());
+    let proxy_port = port(&proxy.address()).to_owned();
+    let ini = fs::read_to_string(home.join("client.ini")).unwrap();
+    let ini = ini.replace("Server.Port 0\n", &format!("Server.Port {proxy_port}\n"));
+    fs::write(home.join("client.ini"), ini).unwrap();
+
+    let steps =
+        "login + create-player Ann female + set-player Ann + enter city + say hello + leave";
+    let steps: Vec<&str> = steps.split(' ').collect();
+    let visit = ["client", "uru", "client.ini", "--account", "ann", "--password-file", "pw"];
+    let said = printed(home, &[&visit[..], &steps].concat());
+    assert!(said.ends_with("say: ok\nleave: ok\n"), "{said}");
+    proxy.stop();
+
+    let inside = messages(home, "evening.pcapng", &shard_port);
+    let outside = messages(home, "evening.pcapng", &proxy_port);
+    assert_eq!(names(&inside), names(&outside));
+    assert!(names(&inside).contains(&"game.JoinAgeRequest"), "{:?}", names(&inside));
+    // Each hop has its own keys; everything else is the same.
+    let differing =
+        |(one, other): (&(String, Json), &(String, Json))| (one != other).then(|| one.0.clone());
+    let sorted = |messages: &[(String, Json)]| {
+        let mut messages = messages.to_vec();
+        messages.sort_by_key(|(name, fields)| (name.clone(), format!("{fields:?}")));
+        messages
+    };
+    let (inside, outside) = (sorted(&inside), sorted(&outside));
+    let differing: Vec<String> = inside.iter().zip(&outside).filter_map(differing).collect();
+    assert!(differing.iter().all(|name| name.starts_with("setup.")), "{differing:?}");
+}
+
+#[test]
+fn the_proxy_leads_ki_clients_on_to_the_zone_server() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let server =
+        Running::start(home, &["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"]);
+    fs::write(home.join("pw"), "hunter2\n").unwrap();
+    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    let to = server.address();
+    let relay =
+        ["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0", "--record", "evening.pcapng"];
+    let proxy = Running::start(home, &relay);
+    let at = proxy.address();
+    let steps = "login + validate + create Merle Fire + select Merle + enter";
+    let steps: Vec<&str> = steps.split(' ').collect();
+    let visit = ["client", "ki", &at, "--account", "merle", "--password-file", "pw"];
+    let said = printed(home, &[&visit[..], &steps].concat());
+    assert!(said.contains("\nenter: "), "{said}");
+    proxy.stop();
+    let all = printed(home, &["dissect", "evening.pcapng", "--brief"]);
+    // The zone's connection uses a port that the proxy opened for it.
+    assert_eq!(all.matches("GAME.MSG_ATTACH").count(), 2, "{all}");
+    assert!(!all.contains('!'), "{all}");
+    let sent = printed(
+        home,
+        &["dissect", "evening.pcapng", "--json", "--filter", "MSG_CHARACTERSELECTED"],
+    );
+    let ports: Vec<u64> = sent
+        .lines()
+        .map(|line| {
+            parse(line).unwrap().get("fields").unwrap().get("TCPPort").unwrap().as_u64().unwrap()
+        })
+        .collect();
+    let [one, other] = ports[..] else { panic!("{sent}") };
+    assert_ne!(one, other);
+}
+
+#[test]
+fn clients_of_mxo_see_the_same_world_through_a_proxy() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let serve =
+        ["serve", "mxo", "--listen", "127.0.0.1:0", "--no-status", "--secrets", "keys.toml"];
+    let world = Running::start(home, &serve);
+    let to = world.address();
+    let relay = ["proxy", "mxo", "--to", &to, "--listen", "127.0.0.1:0", "--keys", "keys.toml"];
+    let record = ["--record", "evening.pcapng", "--show"];
+    let mut proxy = Running::start(home, &[&relay[..], &record].concat());
+    let at = proxy.address();
+    let mut shown = BufReader::new(proxy.child.stdout.take().unwrap());
+    printed(home, &["client", "mxo", &at, "--count", "3", "--seconds", "1"]);
+    let mut line = String::new();
+    assert!(shown.read_line(&mut line).unwrap() > 0);
+    assert!(line.contains("  game.Objects "), "{line}");
+    drop(shown);
+    proxy.stop();
+    let all = printed(home, &["dissect", "evening.pcapng", "--brief"]);
+    assert!(all.matches("game.Objects").count() > 10 && !all.contains('!'), "{all}");
+    let [inside, outside] =
+        [port(&to), port(&at)].map(|port| messages(home, "evening.pcapng", port));
+    assert_eq!(names(&inside), names(&outside));
+}
+
+#[test]
+fn mistakes_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let refused = |words: &[&str]| {
+        let output = worldwire(home, words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = refused(&["proxy", "tera", "--to", "203.0.113.5"]);
+    assert!(said.contains("needs a host and a port, such as 203.0.113.5:7801"), "{said}");
+    let said = refused(&["proxy", "uru", "--to", "shard.example", "--listen", "0.0.0.0:0"]);
+    assert!(said.contains("add --public-address"), "{said}");
+    let said = refused(&["proxy", "uru", "--server-ini", "nothing.ini"]);
+    assert!(said.contains("nothing.ini: no such file"), "{said}");
+    fs::write(home.join("notes.txt"), "not a capture, but long enough").unwrap();
+    let to = ["proxy", "mxo", "--to", "127.0.0.1:9", "--listen", "127.0.0.1:0"];
+    let said = refused(&[&to[..], &["--record", "notes.txt"]].concat());
+    assert!(said.contains("notes.txt: the file exists and is not a pcapng capture"), "{said}");
+    let kept = fs::read_to_string(home.join("notes.txt")).unwrap();
+    assert_eq!(kept, "not a capture, but long enough");
+    let said = refused(&[&to[..], &["--show", "auth.Nothing"]].concat());
+    assert!(said.contains("auth.Nothing"), "{said}");
+}
