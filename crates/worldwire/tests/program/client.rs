@@ -276,7 +276,7 @@ fn the_guide_recipe_works() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
         said,
-        "worldwire: set-player: AcctSetPlayerRequest: refused with PlayerNotFound (14)\n"
+        "worldwire: set-player: AcctSetPlayerRequest: refused with PlayerNotFound (14): game clients show \"Player Not Found\"\n"
     );
     let mut wrong = command(folder, client_line);
     let output = wrong.env("WORLDWIRE_PASSWORD", "guess").output().unwrap();

@@ -92,7 +92,7 @@ pub(super) fn notification(notification: &Notification) -> Json {
         }
         Notification::NewBuild(build) => json!({"told": "NewBuild", "build": build}),
         Notification::KickedOff(reason) => {
-            json!({"told": "KickedOff", "reason": reason.to_string()})
+            json!({"told": "KickedOff", "reason": reason.to_string(), "text": reason.text()})
         }
         other => json!({"told": format!("{other:?}")}),
     }
