@@ -64,10 +64,7 @@ pub const FIELD_NAMES: [(NodeType, &[FieldName]); 14] = [
             ("NoteContents", "Text_1"),
         ],
     ),
-    (
-        NodeType::SDL,
-        &[("SDLIdent", "Int32_1"), ("SDLName", "String64_1"), ("SDLData", "Blob_1")],
-    ),
+    (NodeType::SDL, &[("SDLIdent", "Int32_1"), ("SDLName", "String64_1"), ("SDLData", "Blob_1")]),
     (
         NodeType::AgeLink,
         &[("AgeUnlocked", "Int32_1"), ("AgeVolatile", "Int32_2"), (SPAWN_POINTS, "Blob_1")],

@@ -106,7 +106,8 @@ impl ShardConfig {
         config.ages.adopt(own);
         config.validate()?;
         let ages = serde_json::to_value(config.ages).unwrap_or_default();
-        let changes = ["city", "neighbourhood", "fixed"].map(|name| ("ages", name, ages[name].clone()));
+        let changes =
+            ["city", "neighbourhood", "fixed"].map(|name| ("ages", name, ages[name].clone()));
         changed(text, &changes)
     }
 }

@@ -43,8 +43,7 @@ pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, Conf
     let before = ShardConfig::from_text(text)?;
     let mut wanted = serde_json::to_value(before).unwrap_or_default();
     // Only a file that another program reads differently gets this far with an error.
-    let mut document: DocumentMut =
-        text.parse().map_err(|_| cannot_change("the settings"))?;
+    let mut document: DocumentMut = text.parse().map_err(|_| cannot_change("the settings"))?;
     for (section, name, value) in changes {
         let root = document.as_table_mut();
         let table: &mut dyn TableLike = match *section {
