@@ -38,7 +38,7 @@ pub(in crate::uru) fn edit(
 }
 
 /// The text of a configuration with settings changed or added. Everything else stays as it is, with
-/// comments. Other spellings of a setting, such as a section of its own, are replaced.
+/// comments. A setting can have any form: several lines, a section, an inline table.
 pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, ConfigError> {
     let before = ShardConfig::from_text(text)?;
     let mut wanted = serde_json::to_value(before).unwrap_or_default();

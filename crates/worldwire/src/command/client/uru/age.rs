@@ -136,8 +136,8 @@ impl InAge {
         self.game.lock(self.lockable(thing), false).await
     }
 
-    /// An object with a lock. Without a class of its own, it is a logic modifier, unless the age's
-    /// messages named the object with another class. Scene objects have no locks.
+    /// An object with a lock. If the step names no class, it has the one with which the age's
+    /// messages named it, or else that of logic modifiers. Scene objects have no locks.
     fn lockable(&self, thing: &Thing) -> Uoid<'static> {
         let class = match &self.receiver {
             Receiver::Steps(scene, _) => {
