@@ -99,10 +99,9 @@ fn vault_fields_have_the_names_of_the_game() {
         (&inbox, "FolderType == Inbox and Int32_1 == 1", true),
         (&inbox, "FolderType == AgeOwners or exists(Online)", false),
     ] {
-        let parsed = Filter::parse(filter).unwrap();
+        let parsed = Filter::parse(filter).unwrap().resolve(definitions);
         assert_eq!(parsed.unknown_fields(definitions), [], "{filter}");
         assert_eq!(parsed.unknown_values(definitions), [], "{filter}");
-        let parsed = parsed.resolve(definitions);
         let tree = codec.decode(bytes, &options);
         let subject = Subject {
             name: "auth.VaultNodeFetched",
@@ -119,7 +118,7 @@ fn vault_fields_have_the_names_of_the_game() {
         };
         assert_eq!(parsed.matches(&subject), wanted, "{filter}");
     }
-    let misspelled = Filter::parse("VaultNodeFetched and PlayerNam == x").unwrap();
+    let misspelled = Filter::parse("VaultNodeFetched and node.PlayerNam == x").unwrap();
     let unknown = misspelled.unknown_fields(definitions);
     assert_eq!(unknown[0].nearest.as_deref(), Some("PlayerName"));
 }

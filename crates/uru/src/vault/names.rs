@@ -261,8 +261,8 @@ mod tests {
                 "PlayerId: wanted the value of UInt32_1, found another value; leave out \
                  `UInt32_1` or `PlayerId`",
             ),
-            (r#"{"PlayerId":7}"#, "PlayerId"),
-            (r#"{"NodeType":"Age","PlayerId":7}"#, "PlayerId"),
+            (r#"{"PlayerId":7}"#, "wanted a known field, found \"PlayerId\""),
+            (r#"{"NodeType":"Age","PlayerId":7}"#, "wanted a known field, found \"PlayerId\""),
             (r#"{"NodeType":"Folder","FolderType":"Inbx"}"#, "FolderType"),
         ] {
             let error = node(json).unwrap_err().to_string();
