@@ -162,6 +162,17 @@ impl<S: Administered> Admin<S> {
         Ok(Self { folder: folder.to_owned(), stopped })
     }
 
+    /// Asks the server running in a folder; `None` if none answers. Opens no database.
+    pub async fn ask_running(
+        folder: &Path,
+        request: S::Request,
+    ) -> Result<Option<Vec<Json>>, AdminError<S::LoadError>> {
+        match operators::ask::<S>(folder, &request, &[]).await {
+            Ok(answer) => answer.map(Some).map_err(AdminError::Refused),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Answers a request that no lines follow.
     pub async fn ask(&self, request: S::Request) -> Result<Vec<Json>, AdminError<S::LoadError>> {
         self.ask_with_lines(request, &[]).await

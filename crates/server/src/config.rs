@@ -204,7 +204,7 @@ pub(crate) fn is_host(host: &str) -> bool {
 }
 
 /// A setting's value on one line of TOML.
-fn toml_value(json: &Json) -> String {
+pub(crate) fn toml_value(json: &Json) -> String {
     match json {
         // TOML's own numbers have 63 bits.
         Json::Number(number) => number.to_string(),

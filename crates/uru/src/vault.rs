@@ -4,7 +4,12 @@
 //! fields in the order of their bits, without padding. An absent field is not the same as an empty
 //! one: saving a node leaves absent fields unchanged.
 
-use worldwire_core::{Bytes32, Error, Reader, Record, Result, Trace, Value, record, wire_enum};
+mod names;
+
+use worldwire_core::json::Given;
+use worldwire_core::{Bytes32, Error, Reader, Result, Trace, Value, record, wire_enum};
+
+pub use names::{FIELD_NAMES, FieldName, field_names};
 
 use crate::types::{Inner, InnerFamily, TermStr, Uuid};
 
@@ -100,7 +105,7 @@ pub type NodeBlob<'d> = Bytes32<'d, 1_048_576>;
 record! {
     /// A vault node or part of one: any subset of the 32 fields.
     ///
-    /// The meaning of the numbered fields depends on the node type.
+    /// The meaning of the numbered fields depends on the node type: see [`FIELD_NAMES`].
     pub struct VaultNode<'d>: mask u64 {
         /// The node's number; assigned by the server.
         0 node_id "NodeId": u32,
@@ -220,7 +225,11 @@ impl<'d> Inner<'d> for VaultNode<'d> {
     const SHAPE: Value<'static> = Value::Record;
 
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
-        Self::decode_fields(reader)
+        Self::decode_named(reader)
+    }
+
+    fn inner_from_json(json: Given<'_>) -> Result<Self> {
+        Self::from_named_json(json)
     }
 }
 

@@ -34,7 +34,7 @@ pub enum ClientError {
         end: End,
     },
     /// The server answered with an error.
-    #[error("{request}: refused with {error}")]
+    #[error("{request}: refused with {}", explained(*error))]
     Refused {
         /// The request's message.
         request: &'static str,
@@ -48,7 +48,7 @@ pub enum ClientError {
         request: &'static str,
     },
     /// The server kicked the client off.
-    #[error("kicked off: {0}")]
+    #[error("kicked off: {}", explained(*.0))]
     KickedOff(NetError),
     /// The connection has ended.
     #[error("{request}: the connection has ended: {end}")]
@@ -103,6 +103,14 @@ pub enum ClientError {
         /// The operating system's error.
         error: std::sync::Arc<io::Error>,
     },
+}
+
+/// An error of the protocol, with the text that game clients show for it.
+fn explained(error: NetError) -> String {
+    match error.text() {
+        Some(text) => format!("{error}: game clients show \"{text}\""),
+        None => error.to_string(),
+    }
 }
 
 impl ClientError {

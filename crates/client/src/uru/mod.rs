@@ -45,6 +45,7 @@ mod net_buffer;
 mod notification;
 mod reply;
 mod scene;
+mod scene_objects;
 mod scores;
 mod secure;
 mod shard;

@@ -11,9 +11,10 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{
     Blob, MergePolicy, ObjectState, Scalar, StateChange, StateDb, UpdateOrigin,
 };
-use worldwire_uru::types::{ClassIndex, UnifiedTime, Uoid};
+use worldwire_uru::types::{ClassIndex, SequenceNumber, UnifiedTime, Uoid};
 
 use super::net_buffer::{PHYSICAL, plasma_message};
+use super::scene_objects::SeenClasses;
 use super::{ClientError, Notification, Result};
 
 /// A client's copy of what is in an age: members, clones and states, and whether this client is the
@@ -26,6 +27,7 @@ pub struct Scene {
     /// By clone ID and player, unordered.
     clones: Vec<Uoid<'static>>,
     states: StateDb,
+    classes: SeenClasses,
     is_owner: bool,
     inflater: Inflater,
 }
@@ -118,6 +120,7 @@ impl Scene {
             members: BTreeMap::new(),
             clones: Vec::new(),
             states: StateDb::default(),
+            classes: SeenClasses::default(),
             is_owner: false,
             inflater: Inflater::new(),
         }
@@ -138,6 +141,12 @@ impl Scene {
     #[must_use]
     pub fn states(&self) -> &StateDb {
         &self.states
+    }
+
+    /// The classes of the objects of this name on a page that messages have named so far, in
+    /// ascending order: a scene object and its modifiers can share a name.
+    pub fn classes_of(&self, page: SequenceNumber, name: &str) -> impl Iterator<Item = u16> + '_ {
+        self.classes.of(page, name)
     }
 
     /// Whether this client is the group owner.
@@ -201,6 +210,7 @@ impl Scene {
             NetMessage::InitialAgeStateSent(_) => vec![SceneEvent::StateComplete],
             NetMessage::LoadClone(load) => {
                 let object = load.uoid.clone().into_owned();
+                self.classes.see(&object);
                 let (is_avatar, loaded) = (load.is_player.is_true(), load.is_loading.is_true());
                 let was_there = self.clones.contains(&object);
                 match loaded {
@@ -229,6 +239,7 @@ impl Scene {
         player: Option<u32>,
     ) -> worldwire_core::Result<SceneEvent> {
         let object = state.object.clone().into_owned();
+        self.classes.see(&object);
         let bytes = state.stream.payload(&mut self.inflater, &LIMITS)?;
         let mut reader = Reader::within(bytes, &LIMITS);
         let blob = match Blob::decode(&self.descriptors, &mut reader) {
@@ -276,7 +287,11 @@ impl Scene {
     ) -> worldwire_core::Result<SceneEvent> {
         let bytes = stream.payload(&mut self.inflater, &LIMITS)?;
         let other = SceneEvent::Other { player, class, payload: stream.class() };
-        Ok(match (plasma_message(bytes), player) {
+        let payload = plasma_message(bytes);
+        if let Ok(message) = &payload {
+            self.classes.see_ends(message);
+        }
+        Ok(match (payload, player) {
             (Ok(PlasmaMessage::KiMsg(chat)), Some(player)) if chat.command.0 == 0 => {
                 let (name, text) = (chat.user.to_text(), chat.text.to_text());
                 SceneEvent::Chat { player, name, text }

@@ -81,7 +81,10 @@ async fn files_that_differ_from_their_manifest_are_not_installed() {
         ("WrongSize", "x.txt: wanted 2 bytes"),
         ("Short", "x.txt: wanted at most 0 bytes, found 1"),
         ("Out", "..\\x.txt: wanted a name inside the directory, found"),
-        ("Nothing", "ManifestRequest: refused with FileNotFound (7)"),
+        (
+            "Nothing",
+            "ManifestRequest: refused with FileNotFound (7): game clients show \"File Not Found\"",
+        ),
     ] {
         let error = update(group).await.unwrap_err().to_string();
         assert!(error.starts_with(said), "{group}: {error}");

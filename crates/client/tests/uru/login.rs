@@ -35,7 +35,10 @@ async fn everything_survives_a_restart() {
         }
         assert_eq!(notifications.next().await, None);
         let error = auth.link().ping().await.unwrap_err();
-        assert_eq!(error.to_string(), "kicked off: RemoteShutdown (9)");
+        assert_eq!(
+            error.to_string(),
+            "kicked off: RemoteShutdown (9): game clients show \"Remote Shutdown\""
+        );
 
         let (auth, _) = Auth::connect(&running.shard).await.unwrap();
         let login = auth.log_in(account, password).await.unwrap();
@@ -84,7 +87,10 @@ async fn refusals_name_their_error() {
     let running = Running::start(|_| ()).await;
     let (auth, _) = Auth::connect(&running.shard).await.unwrap();
     let refused = auth.log_in(ACCOUNTS[0].0, "wrong").await.unwrap_err();
-    assert_eq!(refused.to_string(), "AcctLoginRequest: refused with AuthenticationFailed (20)");
+    assert_eq!(
+        refused.to_string(),
+        "AcctLoginRequest: refused with AuthenticationFailed (20): game clients show \"Authentication Failed\""
+    );
     assert_eq!(
         auth.set_player(0).await.unwrap_err().net_error(),
         Some(NetError::AuthenticationFailed)

@@ -81,7 +81,10 @@ async fn a_mirror_follows_the_changes_of_others() {
     let error = ann.add_node(inbox, ann_id, 0).await.unwrap_err();
     assert!(error.net_error().is_some(), "{error}");
     let error = ann.fetch_node(999_999).await.unwrap_err();
-    assert_eq!(error.to_string(), "VaultNodeFetch: refused with VaultNodeNotFound (18)");
+    assert_eq!(
+        error.to_string(),
+        "VaultNodeFetch: refused with VaultNodeNotFound (18): game clients show \"Vault Node Not Found\""
+    );
     running.stop().await;
 }
 
@@ -99,7 +102,10 @@ async fn ages_and_scores() {
     assert_eq!((hosted.node_id, hosted.instance), (age, instance));
     assert!(hosted.game_server.is_loopback());
     let error = ann.age("Garden", Uuid([8; 16])).await.unwrap_err();
-    assert_eq!(error.to_string(), "AgeRequest: refused with AgeNotFound (4)");
+    assert_eq!(
+        error.to_string(),
+        "AgeRequest: refused with AgeNotFound (4): game clients show \"Age Not Found\""
+    );
 
     let owner = VaultMirror::fetch(&ann, id).await.unwrap();
     let mut infos = owner.nodes().filter(|(_, node)| node.node_type == Some(NodeType::PlayerInfo));

@@ -158,7 +158,23 @@ pub(crate) static CODECS: &[Codec] = &[
         |json, _| to_bytes(|writer| SetupPacket::from_json(json.into())?.encode(writer)),
     ),
     field_codec! { "uru.uoid", Uoid<'_>, "uoid", "plUoid: the name of an object" },
-    field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },
+    Codec {
+        shape: Shape::Value,
+        ..Codec::new(
+            "uru.vault-node",
+            "a vault node",
+            |data, options, tree| {
+                let opener = states(options.definitions);
+                read_opening("uru.vault-node", data, options, tree, opener, |reader| {
+                    reader.record("node", VaultNode::decode_named).map(drop)
+                })
+            },
+            |json, options| {
+                let given = Given::closing(json, states(options.definitions));
+                to_bytes(|writer| VaultNode::from_named_json(given)?.encode(writer))
+            },
+        )
+    },
 ];
 
 /// The shard's keys.

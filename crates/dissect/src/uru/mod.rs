@@ -150,6 +150,10 @@ impl Vocabulary for Uru {
         names::records()
     }
 
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        if codec == "uru.vault-node" { names::vault_node() } else { Vec::new() }
+    }
+
     fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
         names::NAMED
     }

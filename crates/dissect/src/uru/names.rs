@@ -1,6 +1,7 @@
 //! Uru's vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use worldwire_core::{ClassInfo, Classes, FieldInfo, Names, Record, Side};
 use worldwire_uru::connect::{BuildType, ConnectionType, SetupType, SimpleNetChannel};
@@ -20,7 +21,7 @@ use worldwire_uru::types::{
     ClassIndex, ClientGuid, ClientGuidFlags, GenericType, Location, LocationFlags, Matrix44,
     NetError, NetGroupFlags, NetGroupId, UnifiedTime,
 };
-use worldwire_uru::vault::{NodeType, VaultNode};
+use worldwire_uru::vault::{FIELD_NAMES, NodeType, StandardFolder, VaultNode};
 
 use super::definitions::UruDefinitions;
 use super::players::FIELDS;
@@ -65,6 +66,7 @@ pub(super) const NAMED: &[(&str, &Names)] = &[
     ("NetError", NetError::NAMES),
     ("AccountFlags", AccountFlags::NAMES),
     ("NodeType", NodeType::NAMES),
+    ("StandardFolder", StandardFolder::NAMES),
     ("BuildType", BuildType::NAMES),
     ("ConnectionType", ConnectionType::NAMES),
     ("SimpleNetChannel", SimpleNetChannel::NAMES),
@@ -280,7 +282,7 @@ pub(super) fn records() -> Vec<(&'static str, Vec<FieldInfo>)> {
         (R::NAME, R::fields())
     }
     vec![
-        ("vault node", VaultNode::fields()),
+        ("vault node", vault_node()),
         ("manifest", ManifestEntry::fields()),
         ("file list", FileListEntry::fields()),
         ("plUoid", uoid()),
@@ -303,6 +305,39 @@ pub(super) fn records() -> Vec<(&'static str, Vec<FieldInfo>)> {
         named::<SpawnPointInfo<'_>>(),
         named::<StageState<'_>>(),
     ]
+}
+
+/// The fields of a vault node, then the game's names for them.
+pub(super) fn vault_node() -> Vec<FieldInfo> {
+    /// The game's names, each once, with the types of nodes.
+    static GAME: LazyLock<Vec<(&str, String, String)>> = LazyLock::new(|| {
+        let mut rows: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+        for (kind, names) in FIELD_NAMES {
+            let kind = kind.name().unwrap_or_default();
+            for (name, field) in names {
+                match rows.iter_mut().find(|(known, of, _)| known == name && of == field) {
+                    Some((_, _, kinds)) => kinds.push(kind),
+                    None => rows.push((name, field, vec![kind])),
+                }
+            }
+        }
+        let row = |(name, field, kinds): (&'static str, &str, Vec<&str>)| {
+            let kind = if name == "FolderType" { ", StandardFolder" } else { "" };
+            let nodes = kinds.join(", ");
+            (
+                name,
+                format!("{field}{kind}"),
+                format!("Another name for {field} in nodes of type {nodes}."),
+            )
+        };
+        rows.into_iter().map(row).collect()
+    });
+    let game = GAME.iter().map(|(name, layout, doc)| FieldInfo {
+        name,
+        layout: layout.as_str().into(),
+        doc,
+    });
+    VaultNode::fields().into_iter().chain(game).collect()
 }
 
 /// The fields of a `plUoid`, which has no table.

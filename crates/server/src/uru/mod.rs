@@ -153,6 +153,7 @@ impl Shard {
         let (config, has_no_config) = configuration(folder, change)?;
         let options = Options { capacity: config.capacity(), ..Options::default() };
         let listener = listen(config.listen, "--listen", options).await?;
+        let listener = listener.trusting(&config.trusted_proxies);
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
         // The first start may find a prepared configuration, but not the key for passwords.
@@ -177,10 +178,13 @@ impl Shard {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
+        let known = bound(&config, &listener, status.as_ref());
+        let server_ini = keys::server_ini(&server.keys, &known);
         let vault = Vault::open(store, key, config.vault()).await?;
         let games = Games::new(vault.clone(), ages, config.age());
         let welcome = Welcome::new(&config.welcome);
-        let control = Control::running(folder, vault.clone(), games.clone(), welcome.clone());
+        let (live_games, live_welcome) = (games.clone(), welcome.clone());
+        let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
         let operators = operators::Listener::bind(folder, control).await.map_err(at(folder))?;
         let shared = Shared {
             games,
@@ -258,16 +262,8 @@ impl Shard {
         keys::server_ini(self.keys(), &self.bound())
     }
 
-    /// The configuration, with the ports that the system chose where it says 0.
     fn bound(&self) -> ShardConfig {
-        let mut config = self.config().clone();
-        if let Ok(address) = self.address() {
-            config.listen = address;
-        }
-        if let Some(address) = self.status_address() {
-            config.status = address.to_string();
-        }
-        config
+        bound(self.config(), &self.listener, self.status.as_ref())
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
@@ -302,6 +298,22 @@ impl Shard {
             _ => Err(ServeError::Unsaved(lost)),
         }
     }
+}
+
+/// The configuration, with the ports that the system chose where it says 0.
+fn bound(
+    config: &ShardConfig,
+    listener: &tcp::Listener,
+    status: Option<&TcpListener>,
+) -> ShardConfig {
+    let mut config = config.clone();
+    if let Ok(address) = listener.local_addr() {
+        config.listen = address;
+    }
+    if let Some(address) = status.and_then(|status| status.local_addr().ok()) {
+        config.status = address.to_string();
+    }
+    config
 }
 
 /// Reads the servers' keys, or generates them on the first start.

@@ -55,6 +55,11 @@ pub(crate) fn ping() -> Vec<u8> {
     Message::from(gatekeeper::ClientMessage::from(ping)).to_bytes().unwrap()
 }
 
+/// A ping of a file connection, which is answered with the same bytes.
+fn file_ping() -> Vec<u8> {
+    [&[12, 0, 0, 0, 0, 0, 0, 0][..], &[1, 2, 3, 4]].concat()
+}
+
 /// Checks that an honest client is answered.
 async fn answered(shard: &Running) {
     let mut client = shard.client(Service::Gatekeeper, None).await;
@@ -100,6 +105,54 @@ async fn malformed_setups_close_the_connection() {
         assert!(start.elapsed() < Duration::from_secs(5), "{what}");
     }
     answered(&shard).await;
+    shard.stop().await;
+}
+
+#[tokio::test]
+async fn clients_of_a_trusted_proxy_count_for_their_own_addresses() {
+    let limited = |config: &mut worldwire_server::uru::ShardConfig| {
+        config.limits.connections_per_address = 1;
+    };
+    let through = async |shard: &Running, header: &str| {
+        let mut stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
+        let packet = connect_packet(Service::File);
+        stream.write_all(&[header.as_bytes(), &packet, &file_ping()].concat()).await.unwrap();
+        stream
+    };
+    let answers = async |stream: &mut TcpStream| {
+        let mut answer = [0; 12];
+        let read = timeout(PATIENCE, stream.read_exact(&mut answer)).await;
+        read.is_ok_and(|read| read.is_ok()) && answer == *file_ping()
+    };
+    let [ann, bob] =
+        [1, 2].map(|end| format!("PROXY TCP4 192.0.2.{end} 127.0.0.1 40000 14617\r\n"));
+    let shard = Running::start(
+        |_| (),
+        |config| {
+            limited(config);
+            config.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        },
+    )
+    .await;
+    let mut first = through(&shard, &ann).await;
+    assert!(answers(&mut first).await);
+    assert!(answers(&mut through(&shard, &bob).await).await);
+    // A second connection of one client, and a connection without a header.
+    for header in [&*ann, ""] {
+        assert!(is_closed(&mut through(&shard, header).await).await, "{header}");
+    }
+    assert!(
+        answers(&mut {
+            first.write_all(&file_ping()).await.unwrap();
+            first
+        })
+        .await
+    );
+    shard.stop().await;
+
+    // Others cannot name a client.
+    let shard = Running::start(|_| (), limited).await;
+    assert!(is_closed(&mut through(&shard, &ann).await).await);
     shard.stop().await;
 }
 

@@ -26,6 +26,11 @@ pub trait Inner<'d>: Field<'d> {
 
     /// Decodes the whole buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
+
+    /// Reads the content from the JSON of its trace.
+    fn inner_from_json(json: Given<'_>) -> Result<Self> {
+        Self::from_json(json)
+    }
 }
 
 /// A counted buffer (`u32` count of units, at most `MAX`) with content in another format.
@@ -133,7 +138,7 @@ where
         if json.get("$hex").is_some() {
             return json.bytes().map(Self::new);
         }
-        encoded(&<I::At<'d>>::from_json(json)?).map(Self::new)
+        encoded(&<I::At<'d>>::inner_from_json(json)?).map(Self::new)
     }
 
     fn sample(sampler: &mut Sampler) -> Self {

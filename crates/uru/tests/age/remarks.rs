@@ -388,8 +388,33 @@ fn what_only_servers_send() {
     odd(Side::Server, reply(to_none, ReplyType::Deny), "without exactly one receiver");
 }
 
+/// One server writes the null messages of a brain without the booleans before them.
+#[test]
+fn brains_without_booleans() {
+    let push = |ends: &[u8]| {
+        let head = [&0x0367_u16.to_le_bytes()[..], &bytes(&to_nobody())].concat();
+        let brain = [&[0x60, 3][..], &[0; 21], &[0; 4], &[0; 13], &[1], ends, &[0; 11]].concat();
+        let payload = [&head, &[0][..], &brain].concat();
+        GameMessage { stream: Stream::new(payload), ..game(A, &enable(to_nobody()), NetFlags(0)) }
+    };
+    assert_eq!(remarks(Side::Server, push(&[0, 0])), [""; 0]);
+    let bare = remarks(Side::Server, push(&[0, 0x80, 0, 0x80]));
+    let wanted = "a brain whose messages are null, without the booleans before them; clients read \
+                  it by luck";
+    assert_eq!(bare, [wanted]);
+    let other = remarks(Side::Server, push(&[0, 0x81, 0, 0x80]));
+    assert_eq!(other, ["stream.payload.brain.hasEndMsg: a boolean other than 0 and 1"]);
+}
+
 #[test]
 fn voices() {
+    // Some clients do not mark the echo of audio that is not encoded.
+    for (receivers, flags) in [([A], NetFlags(0)), ([B], NetFlags::EchoBackToSender)] {
+        let mut plain = voice(A, &receivers, flags);
+        (plain.voice_flags, plain.opus, plain.frame_count) = (VoiceFlags(0), None, 0);
+        plain.pcm = Some(Bytes16::new(vec![1, 2]));
+        assert_eq!(remarks(Side::Client, plain), [""; 0]);
+    }
     let echo = voice(A, &[B], NetFlags::EchoBackToSender);
     odd(Side::Client, echo, "EchoBackToSender, but the sender is not listed");
     odd(Side::Client, voice(A, &[A], NetFlags(0)), "the sender is listed without the flag");

@@ -98,7 +98,9 @@ fn a_vault_node() {
     0x001e..0x002e        CreatorAcct: 11111111-1111-1111-1111-111111111111
     0x002e..0x0032        NodeType: Player (2)
     0x0032..0x0036        Int32_1: -1
+    0x0032..0x0036        Disabled: -1
     0x0036..0x0050        IString64_1: "Yeesha \"日\""
+    0x0036..0x0050        PlayerName: "Yeesha \"日\""
     0x0050..0x0056        Text_1: ""
     0x0056..0x005c        Blob_1: dead (2 bytes)
     {"name":"VaultNodeFetched",
@@ -109,7 +111,9 @@ fn a_vault_node() {
     "CreatorAcct":"11111111-1111-1111-1111-111111111111",
     "NodeType":"Player",
     "Int32_1":-1,
+    "Disabled":-1,
     "IString64_1":"Yeesha \"日\"",
+    "PlayerName":"Yeesha \"日\"",
     "Text_1":"",
     "Blob_1":{"$hex":"dead"}}}}
     "#);

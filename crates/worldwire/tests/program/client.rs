@@ -33,6 +33,10 @@ fn command(folder: &Path, words: &[&str]) -> Command {
 fn serve(folder: &Path, words: &[&str]) -> Serving {
     // The port stays free: the system does not reassign it so soon.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    serve_at(folder, words, port)
+}
+
+fn serve_at(folder: &Path, words: &[&str], port: u16) -> Serving {
     let mut command = command(folder, words);
     command.args(["--listen", &format!("127.0.0.1:{port}"), "--status", "127.0.0.1:0"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -276,7 +280,7 @@ fn the_guide_recipe_works() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
         said,
-        "worldwire: set-player: AcctSetPlayerRequest: refused with PlayerNotFound (14)\n"
+        "worldwire: set-player: AcctSetPlayerRequest: refused with PlayerNotFound (14): game clients show \"Player Not Found\"\n"
     );
     let mut wrong = command(folder, client_line);
     let output = wrong.env("WORLDWIRE_PASSWORD", "guess").output().unwrap();
@@ -290,6 +294,38 @@ fn the_guide_recipe_works() {
         said.starts_with("worldwire: cannot connect to the auth server at 127.0.0.1:"),
         "{said}"
     );
+}
+
+/// A shard whose port the system chose is found by its folder, and objects are locked with the class
+/// that the age's messages named.
+#[test]
+fn a_running_shard_says_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let descriptors = folder.join("shard/data/secure/SDL");
+    fs::create_dir_all(&descriptors).unwrap();
+    let text = "STATEDESC lever { VERSION 1 VAR BOOL open[1] DEFAULT=0 }\n";
+    fs::write(descriptors.join("lever.sdl"), text).unwrap();
+    let serve_line = ["worldwire", "serve", "uru"];
+    let serving = serve_at(folder, &serve_line, 0);
+    assert!(fs::read_to_string(folder.join("shard/shard.toml")).unwrap().contains("127.0.0.1:0"));
+    let account = ["worldwire", "uru", "account", "add", "ann@example.org"];
+    good(typed(command(folder, &account)));
+    let steps = "login + create-player Ann female + set-player Ann + enter city \
+                 + set-state Lever@00780022:5 lever open=true \
+                 + set-state Door@00780022 lever open=true + leave + enter city \
+                 + lock Lever@00780022 + lock Door@00780022";
+    let printed = good(client(folder, steps));
+    for object in ["Lever@00780022:5", "Door@00780022:2d"] {
+        let lock = format!("Lock  granted true  object {object}\n");
+        assert!(printed.contains(&lock), "{printed}");
+    }
+    drop(serving);
+    let output = client(folder, "login");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let wanted = "worldwire: shard: the shard is not running, and the system chooses its port when \
+                  it starts\n";
+    assert_eq!((output.status.code(), &*said), (Some(2), wanted));
 }
 
 #[test]

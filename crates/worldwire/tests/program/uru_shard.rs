@@ -106,6 +106,9 @@ fn everything(folder: &Path, running: bool) {
     done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");
     let shown = done(&["vault", "show", city], "");
     assert!(shown.contains("\nString64_5: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");
+    assert!(shown.contains("\nInt32_1: 3\nAgeSequenceNumber: 3\n"), "{shown}");
+    let shown = done(&["vault", "show", city, "--json"], "");
+    assert!(shown.contains("\"AgeFilename\":\"city\""), "{shown}");
     let named = done(&["vault", "find", "NodeType=AgeInfo", "AgeFilename=city"], "");
     assert_eq!(named.trim(), city);
     let (code, _, err) = run(&["vault", "find", "AgeFilename=city"], "");

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value as Json, json};
@@ -34,6 +35,7 @@ pub struct Control {
 struct Live {
     games: Games,
     welcome: Welcome,
+    server_ini: Arc<str>,
 }
 
 impl fmt::Debug for Control {
@@ -54,8 +56,10 @@ impl Control {
         vault: Vault,
         games: Games,
         welcome: Welcome,
+        server_ini: String,
     ) -> Self {
-        Self { folder: folder.to_owned(), vault, live: Some(Live { games, welcome }) }
+        let live = Live { games, welcome, server_ini: server_ini.into() };
+        Self { folder: folder.to_owned(), vault, live: Some(live) }
     }
 
     /// The running ages. None if the shard is not running.
@@ -172,7 +176,7 @@ impl Control {
         value: Json,
     ) -> Result<(), RequestError> {
         let folder = self.folder.clone();
-        Ok(blocking(move || config::edit(&folder, section, key, &value)).await?)
+        Ok(blocking(move || config::edit(&folder, section, key, value)).await?)
     }
 
     /// Shows the welcome message, or changes it, in the configuration as well.
@@ -214,7 +218,7 @@ impl Administered for Control {
     type LoadError = VaultError;
 
     fn needs_running(request: &Request) -> bool {
-        matches!(request, Request::Online | Request::Message { .. })
+        matches!(request, Request::Online | Request::ServerIni | Request::Message { .. })
     }
 
     fn check_folder(folder: &Path) -> Result<(), AdminError> {
@@ -257,6 +261,9 @@ impl Operated for Control {
             Request::AddAge(age) => self.add_age(age).await,
             Request::RemoveAge { age } => self.remove_age(age).await,
             Request::Online => self.online().await,
+            Request::ServerIni => {
+                Ok(self.live.iter().map(|live| json!(&*live.server_ini)).collect())
+            }
             Request::Message { sender, text, age } => self.message(&sender, &text, age).await,
             Request::Welcome { text } => self.welcome(text).await,
             Request::Restrict { closed, kick } => self.restrict(closed, kick).await,

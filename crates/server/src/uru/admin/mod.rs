@@ -73,6 +73,8 @@ pub enum Request {
     },
     /// Lists the clients that are logged in, one per line.
     Online,
+    /// The text that a client's `server.ini` needs, with the port that the shard uses.
+    ServerIni,
     /// Lists ages, one per line.
     Ages {
         /// Whether to include ages that are neither public nor the shard's own.

@@ -6,6 +6,7 @@ use worldwire_core::json::Json;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MAX_STRING_UNITS;
 
+use super::edit::changed;
 use super::{Ages, ShardConfig};
 use crate::config::{ConfigError, ServerConfig as _, SettingError};
 use crate::uru::migration::OwnAges;
@@ -99,26 +100,16 @@ impl Ages {
 }
 
 impl ShardConfig {
-    /// The text of a configuration with an imported shard's own ages. Everything outside the
-    /// section `[ages]` stays as it is, with comments.
+    /// The text of a configuration with the own ages of an imported shard. All other settings stay
+    /// as they are, with comments.
     pub fn adopt_ages(text: &str, own: &OwnAges) -> Result<String, ConfigError> {
-        const START: &str = "\n[ages]\n";
         let mut config = Self::from_text(text)?;
         config.ages.adopt(own);
         config.validate()?;
-        let whole = config.to_text();
-        // It is the last section of a text that this program writes.
-        let section = whole.find(START).and_then(|at| whole.get(at..)).unwrap_or_default();
-        let end = format!("{}\n", text.trim_end());
-        let (before, rest) = text.split_once(START).unwrap_or((&end, ""));
-        let is_other = |line: &&str| {
-            line.starts_with('[') && !line.starts_with("[ages.") && !line.starts_with("[[ages.")
-        };
-        let after: String = rest.split_inclusive('\n').skip_while(|line| !is_other(line)).collect();
-        let text = [before, section, &after].concat();
-        // Other spellings of the section are possible.
-        let same = Self::from_text(&text).is_ok_and(|read| read == config);
-        Ok(if same { text } else { whole })
+        let ages = serde_json::to_value(config.ages).unwrap_or_default();
+        let changes =
+            ["city", "neighbourhood", "fixed"].map(|name| ("ages", name, ages[name].clone()));
+        changed(text, &changes)
     }
 }
 

@@ -5,10 +5,15 @@ use std::io;
 use std::path::Path;
 
 use serde_json::Value as Json;
+use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use super::ShardConfig;
-use crate::config::{ConfigError, ServerConfig as _};
+use crate::config::{ConfigError, ServerConfig as _, toml_value};
 use crate::folder::{reason, write_secret};
+
+/// A setting with its new value: the section, or an empty text before all sections; the name; and
+/// the value.
+pub(super) type Change<'c> = (&'c str, &'c str, Json);
 
 /// Changes a setting in a shard's directory, in a section, or before all sections if that is empty.
 /// The new file replaces the old one atomically. Does nothing if there is no file.
@@ -16,7 +21,7 @@ pub(in crate::uru) fn edit(
     folder: &Path,
     section: &str,
     name: &str,
-    value: &Json,
+    value: Json,
 ) -> Result<(), ConfigError> {
     let failed = |error: io::Error| ConfigError::Unreadable(reason(&error));
     let file = folder.join(ShardConfig::FILE);
@@ -25,50 +30,53 @@ pub(in crate::uru) fn edit(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
     };
-    let edited = changed(&text, section, name, value);
-    let set = |text: &str| {
-        ShardConfig::from_text(text).ok().map(|config| {
-            let json = serde_json::to_value(config).unwrap_or_default();
-            if section.is_empty() { json[name].clone() } else { json[section][name].clone() }
-        })
-    };
-    if set(&edited).as_ref() != Some(value) {
-        let problem = format!("cannot change {name} here; edit the file");
-        return Err(ConfigError::Unreadable(problem));
-    }
+    let edited = changed(&text, &[(section, name, value)])?;
     let temporary = file.with_extension("toml.new");
     let _ = fs::remove_file(&temporary);
     write_secret(&temporary, edited.as_bytes()).map_err(failed)?;
     fs::rename(&temporary, &file).map_err(failed)
 }
 
-/// The text with a setting on its own line changed or added.
-fn changed(text: &str, section: &str, name: &str, value: &Json) -> String {
-    // A JSON string is also a valid TOML string, and fits on one line.
-    let line = format!("{name} = {value}");
-    let mut lines: Vec<&str> = text.lines().collect();
-    let is_header = |line: &str| line.trim_start().starts_with('[');
-    let is_own = |line: &str| {
-        let (header, _) = line.split_once('#').unwrap_or((line, ""));
-        header.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']')) == Some(section)
-    };
-    let begin = match section {
-        "" => Some(0),
-        _ => lines.iter().position(|line| is_own(line)).map(|at| at + 1),
-    };
-    let header = format!("[{section}]");
-    let Some(begin) = begin else {
-        lines.extend(["", &header, &line]);
-        return lines.join("\n") + "\n";
-    };
-    let own = lines[begin..].iter().take_while(|line| !is_header(line)).count();
-    let is_setting =
-        |line: &&str| line.split_once('=').is_some_and(|(before, _)| before.trim() == name);
-    match lines[begin..begin + own].iter().position(is_setting) {
-        Some(at) => lines[begin + at] = &line,
-        None => lines.insert(begin, &line),
+/// The text of a configuration with settings changed or added. Everything else stays as it is, with
+/// comments. A setting can have any form: several lines, a section, an inline table.
+pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, ConfigError> {
+    let before = ShardConfig::from_text(text)?;
+    let mut wanted = serde_json::to_value(before).unwrap_or_default();
+    // Only a file that another program reads differently gets this far with an error.
+    let mut document: DocumentMut = text.parse().map_err(|_| cannot_change("the settings"))?;
+    for (section, name, value) in changes {
+        let root = document.as_table_mut();
+        let table: &mut dyn TableLike = match *section {
+            "" => root,
+            section => root
+                .entry(section)
+                .or_insert_with(toml_edit::table)
+                .as_table_like_mut()
+                .ok_or_else(|| cannot_change(name))?,
+        };
+        let mut new: Value = toml_value(value).parse().map_err(|_| cannot_change(name))?;
+        match table.get_mut(name) {
+            Some(old) => {
+                if let Some(value) = old.as_value() {
+                    *new.decor_mut() = value.decor().clone();
+                }
+                *old = Item::Value(new);
+            }
+            None => drop(table.insert(name, Item::Value(new))),
+        }
+        let known = if section.is_empty() { &mut wanted } else { &mut wanted[section] };
+        known[name] = value.clone();
     }
-    lines.join("\n") + "\n"
+    let text = document.to_string();
+    let found = ShardConfig::from_text(&text)?;
+    match serde_json::to_value(found).is_ok_and(|found| found == wanted) {
+        true => Ok(text),
+        false => Err(cannot_change("the settings")),
+    }
+}
+
+fn cannot_change(what: &str) -> ConfigError {
+    ConfigError::Unreadable(format!("cannot change {what} here; edit the file"))
 }
 
 #[cfg(test)]
@@ -79,32 +87,59 @@ mod tests {
 
     #[test]
     fn only_the_setting_changes() {
+        let one = |text: &str, section: &str, name: &str, value: Json| {
+            changed(text, &[(section, name, value)]).unwrap()
+        };
         let text = "# Ours.\nwelcome = \"x\" # old\n[auth]\n# Staff.\nrestricted = false\n";
-        let wanted = "# Ours.\nwelcome = \"y\"\n[auth]\n# Staff.\nrestricted = false\n";
-        assert_eq!(changed(text, "", "welcome", &json!("y")), wanted);
+        let wanted = "# Ours.\nwelcome = \"y\" # old\n[auth]\n# Staff.\nrestricted = false\n";
+        assert_eq!(one(text, "", "welcome", json!("y")), wanted);
         let wanted = "# Ours.\nwelcome = \"x\" # old\n[auth]\n# Staff.\nrestricted = true\n";
-        assert_eq!(changed(text, "auth", "restricted", &json!(true)), wanted);
-        assert_eq!(changed("[game]\n", "", "welcome", &json!("y")), "welcome = \"y\"\n[game]\n");
+        assert_eq!(one(text, "auth", "restricted", json!(true)), wanted);
+        assert_eq!(one("[game]\n", "", "welcome", json!("y")), "welcome = \"y\"\n[game]\n");
         let wanted = "build = 1\n\n[auth]\nrestricted = true\n";
-        assert_eq!(changed("build = 1\n", "auth", "restricted", &json!(true)), wanted);
+        assert_eq!(one("build = 1\n", "auth", "restricted", json!(true)), wanted);
     }
 
     #[test]
-    fn a_file_that_would_mean_something_else_is_left_alone() {
+    fn settings_of_any_form_change() {
+        for (text, wanted) in [
+            ("welcome = \"\"\"\nwelcome = \"\"\"\n", "welcome = \"y\"\n"),
+            ("welcome = '''a\n[game]\n'''\nbuild = 7\n", "welcome = \"y\"\nbuild = 7\n"),
+        ] {
+            assert_eq!(changed(text, &[("", "welcome", json!("y"))]).unwrap(), wanted);
+        }
+        for (text, wanted) in [
+            ("auth = { restricted = false }\n", "auth = { restricted = true }\n"),
+            ("auth.restricted = false\nbuild = 7\n", "auth.restricted = true\nbuild = 7\n"),
+        ] {
+            assert_eq!(changed(text, &[("auth", "restricted", json!(true))]).unwrap(), wanted);
+        }
+        let text = "[ages]\nopen = true # yes\nfixed = [\n  { filename = \"a\" }, # mine\n]\n";
+        let one = json!([{ "filename": "b", "instance_name": "" }]);
+        let text = changed(text, &[("ages", "fixed", one.clone())]).unwrap();
+        assert!(text.contains("open = true # yes\nfixed = [") && !text.contains("mine"), "{text}");
+        let text = "[[ages.fixed]]\nfilename = \"a\"\n[game]\n# Ours.\nrefuse_full = true\n";
+        let text = changed(text, &[("ages", "fixed", one)]).unwrap();
+        assert!(text.ends_with("[game]\n# Ours.\nrefuse_full = true\n"), "{text}");
+    }
+
+    #[test]
+    fn files_are_replaced_only_if_they_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(ShardConfig::FILE);
-        edit(folder.path(), "", "welcome", &json!("y")).unwrap();
+        edit(folder.path(), "", "welcome", json!("y")).unwrap();
         assert!(!file.exists());
-        for text in ["welcome = \"\"\"\nwelcome = \"\"\"\n", "nonsense\n"] {
+        for text in ["nonsense\n", "welcome = 5\n"] {
             fs::write(&file, text).unwrap();
-            assert!(edit(folder.path(), "", "welcome", &json!("y")).is_err());
+            assert!(edit(folder.path(), "", "welcome", json!("y")).is_err());
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
         fs::write(&file, ShardConfig::default().to_text()).unwrap();
+        assert!(edit(folder.path(), "limits", "connections", json!(0)).is_err());
         for text in ["one\ntwo", "\"Shorah\"\n"] {
-            edit(folder.path(), "", "welcome", &json!(text)).unwrap();
+            edit(folder.path(), "", "welcome", json!(text)).unwrap();
         }
-        edit(folder.path(), "auth", "restricted", &json!(true)).unwrap();
+        edit(folder.path(), "auth", "restricted", json!(true)).unwrap();
         let config = ShardConfig::read(folder.path()).unwrap().unwrap();
         assert!(config.auth.restricted && config.welcome == "\"Shorah\"\n");
     }

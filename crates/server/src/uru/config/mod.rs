@@ -48,6 +48,10 @@ settings! {
         /// 0.0.0.0 is every address of this machine.
         #[serde(deserialize_with = "listen_address")]
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+        /// The IP addresses of proxies in front of this shard, such as ["10.0.0.2"]. They must begin
+        /// every connection with a header of the PROXY protocol, version 1 or 2. Limits then apply
+        /// to the addresses of their clients. Nobody else can send that header.
+        trusted_proxies: Vec<IpAddr> = Vec::new(),
         /// The IPv4 address or host name (at most 23 characters) that clients are told to connect
         /// to. With 127.0.0.1, only clients on this machine can connect.
         public_address: String = "127.0.0.1".to_owned(),
@@ -58,7 +62,7 @@ settings! {
         welcome: String = "Welcome to this shard.".to_owned(),
         /// "require": clients must encrypt. "allow_plain": they choose. "openuru_plain": for
         /// clients compiled without encryption. "auto": allow_plain if listen is a loopback
-        /// address, else require.
+        /// address and there are no trusted_proxies, else require.
         encryption: EncryptionPolicy = EncryptionPolicy::Auto,
         /// The client build to accept.
         build: u32 = BUILD_ID,
@@ -214,7 +218,7 @@ impl ShardConfig {
     #[must_use]
     pub fn encryption(&self) -> Encryption {
         match self.encryption {
-            EncryptionPolicy::Auto if is_loopback(self.listen.ip()) => Encryption::AllowPlain,
+            EncryptionPolicy::Auto if self.is_private() => Encryption::AllowPlain,
             EncryptionPolicy::Auto | EncryptionPolicy::Require => Encryption::Require,
             EncryptionPolicy::AllowPlain => Encryption::AllowPlain,
             EncryptionPolicy::OpenuruPlain => Encryption::OpenUruPlain,
@@ -237,7 +241,12 @@ impl ShardConfig {
     /// Whether clients on other machines are told to connect to themselves.
     #[must_use]
     pub fn misleads_others(&self) -> bool {
-        self.is_local() && !is_loopback(self.listen.ip())
+        self.is_local() && !self.is_private()
+    }
+
+    /// Whether all clients are on this machine.
+    fn is_private(&self) -> bool {
+        is_loopback(self.listen.ip()) && self.trusted_proxies.is_empty()
     }
 
     /// Whether the public address is this machine's own.
@@ -379,6 +388,7 @@ mod tests {
         assert_eq!(ShardConfig::parse(""), Ok(ShardConfig::default()));
         let text = r#"
             listen = "[::]:9"
+            trusted_proxies = ["192.0.2.1", "2001:db8::1"]
             public_address = "uru.example.org"
             status = ""
             welcome = "\"Shorah\"\n\\o/"
@@ -440,6 +450,11 @@ mod tests {
         assert_eq!(config.encryption(), Encryption::Require);
         config.encryption = EncryptionPolicy::AllowPlain;
         assert_eq!(config.encryption(), Encryption::AllowPlain);
+        // The clients of a proxy on this machine can be anywhere.
+        let trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        let config = ShardConfig { trusted_proxies, ..ShardConfig::default() };
+        assert_eq!(config.encryption(), Encryption::Require);
+        assert!(config.misleads_others());
     }
 
     #[test]

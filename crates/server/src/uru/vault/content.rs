@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use worldwire_core::json::{Style, write_children};
-use worldwire_core::{Field, Reader, Record as _, Tree, Value, Writer};
+use worldwire_core::{Field, Reader, Record as _, Tree, TreeBuilder, Value, Writer};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -53,6 +53,20 @@ pub(crate) fn encode(node: &VaultNode<'_>) -> Result<Content, NetError> {
 pub(crate) fn node_json(content: &[u8]) -> String {
     let mut reader = Reader::traced("node", content, Tree::default());
     let outcome = VaultNode::decode_fields(&mut reader);
+    json_of(reader, outcome)
+}
+
+/// The JSON of a node, with each numbered field also under the game's name for it.
+pub(crate) fn named_json(content: &[u8]) -> String {
+    let mut reader = Reader::traced("node", content, Tree::default());
+    let outcome = VaultNode::decode_named(&mut reader);
+    json_of(reader, outcome)
+}
+
+fn json_of<'d, T>(
+    reader: Reader<'d, TreeBuilder<'d>>,
+    outcome: worldwire_core::Result<T>,
+) -> String {
     let (tree, _) = reader.conclude(outcome);
     let mut out = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut out);

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::content::{Entry, Facts, decode, folder, node_json};
+use super::content::{Entry, Facts, decode, folder, named_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
 use super::players::{NAME_RULE, is_player_name};
@@ -85,7 +85,7 @@ impl VaultState {
     /// The fields of a node, as JSON.
     pub(crate) fn show(&mut self, id: u32) -> Outcome<Json> {
         let content = self.content(id)?;
-        serde_json::from_str(&node_json(&content)).map_err(|_| NetError::InternalError.into())
+        serde_json::from_str(&named_json(&content)).map_err(|_| NetError::InternalError.into())
     }
 
     /// Finds the nodes with these fields.

@@ -1,6 +1,6 @@
 //! The fields of each class.
 
-use worldwire_core::{Error, Field, Limits, Reader};
+use worldwire_core::{Error, Field, Limits, Reader, Writer};
 
 use super::Lint;
 use crate::inflate::Inflater;
@@ -10,8 +10,8 @@ use crate::net_message::{
     Voice,
 };
 use crate::plasma_message::{
-    ArmatureBrain, AvatarObject, BroadcastFlags, ChatFlags, KiMsg, LoadCloneMsg, MessageHeader,
-    PlasmaMessage, ReplyType, ServerReplyMsg,
+    ArmatureBrain, AvatarObject, BroadcastFlags, ChatFlags, Child, KiMsg, LoadCloneMsg,
+    MessageHeader, NULL, PlasmaMessage, ReplyType, ServerReplyMsg,
 };
 use crate::sdl::{BlobHeader, RecordFlags, StreamFlags};
 use crate::types::{ClientGuid, ClientGuidFlags, Float, Location, SequenceNumber, Uoid};
@@ -288,8 +288,14 @@ impl Lint {
             PlasmaMessage::KiMsg(chat) => self.chat(header, chat),
             PlasmaMessage::ServerReplyMsg(reply) => self.reply(reply),
             PlasmaMessage::AvPushBrainMsg(push) => {
-                if let Some(brain) = push.brain.0.as_deref().and_then(brain) {
-                    self.brain(brain);
+                if let Some(object) = push.brain.0.as_deref() {
+                    brain(object).into_iter().for_each(|brain| self.brain(brain));
+                    self.has_bare_nulls = has_bare_nulls(object);
+                    self.remark_if(
+                        self.has_bare_nulls,
+                        "a brain whose messages are null, without the booleans before them; \
+                         clients read it by luck",
+                    );
                 }
             }
             _ => {}
@@ -407,7 +413,8 @@ impl Lint {
             let zero = opus.split().is_some_and(|(head, _)| head == 0);
             self.remark_if(!zero, "an Opus packet that does not begin with four zeros");
         }
-        if self.is_client() {
+        // Some clients do not mark the echo of audio that is not encoded.
+        if self.is_client() && voice.pcm.is_none() {
             let echo = voice.header.flags.contains(NetFlags::EchoBackToSender);
             let listed = voice.header.player_id.is_some_and(|own| voice.receivers.contains(&own));
             self.remark_if(
@@ -441,6 +448,21 @@ fn brain<'b, 'd>(object: &'b AvatarObject<'d>) -> Option<&'b ArmatureBrain<'d>> 
         AvatarObject::AvBrainCoop(coop) => Some(&coop.generic.brain),
         _ => None,
     }
+}
+
+/// Whether both messages of a brain are the class index of null, where a boolean belongs. Readers
+/// take the first one for two booleans.
+fn has_bare_nulls(object: &AvatarObject<'_>) -> bool {
+    let generic = match object {
+        AvatarObject::AvBrainGeneric(generic) => generic,
+        AvatarObject::AvBrainCoop(coop) => &coop.generic,
+        _ => return false,
+    };
+    let mut writer = Writer::new();
+    let both = [generic.has_start_msg, generic.has_end_msg];
+    let written = both.iter().try_for_each(|it| it.encode(&mut writer));
+    let is_null = matches!(generic.end_msg, Some(Child(None)));
+    written.is_ok() && is_null && writer.as_bytes() == NULL.to_le_bytes()
 }
 
 /// A page number in hex.

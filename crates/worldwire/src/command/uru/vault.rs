@@ -12,7 +12,7 @@ use worldwire_server::uru::migration::{self, Import};
 use worldwire_server::uru::vault::{AgeNames, Dump};
 use worldwire_server::uru::{CONFIG, ShardConfig};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::vault::VaultNode;
+use worldwire_uru::vault::{NodeType, VaultNode, field_names};
 
 use super::account::{answer, ask, print_lines};
 use super::fields::fields_of;
@@ -266,13 +266,18 @@ pub(crate) fn drawn(tree: &[Json]) -> String {
 fn fields_shown(shown: &[Json]) -> String {
     let mut out = String::new();
     for node in shown {
+        let kind = NodeType::NAMES.number(node["NodeType"].as_str().unwrap_or_default());
+        let kind = kind.and_then(|kind| u32::try_from(kind).ok()).map(NodeType);
         for field in VaultNode::fields() {
-            let name = field.name;
-            let _ = match &node[name] {
-                Json::Null => Ok(()),
-                Json::String(text) => writeln!(out, "{name}: {}", printable(text)),
-                value => writeln!(out, "{name}: {value}"),
-            };
+            // The game's name for a field follows it.
+            let own = field_names(kind).iter().find(|(_, own)| *own == field.name);
+            for name in [Some(field.name), own.map(|(name, _)| *name)].into_iter().flatten() {
+                let _ = match &node[name] {
+                    Json::Null => Ok(()),
+                    Json::String(text) => writeln!(out, "{name}: {}", printable(text)),
+                    value => writeln!(out, "{name}: {value}"),
+                };
+            }
         }
     }
     out

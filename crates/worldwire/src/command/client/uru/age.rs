@@ -115,7 +115,7 @@ impl InAge {
 
     /// Requests a lock and waits for the answer.
     pub(super) async fn lock(&mut self, thing: &Thing) -> Result<Vec<Json>> {
-        let object = object(thing, LOGIC_MODIFIER);
+        let object = self.lockable(thing);
         self.game.lock(object.clone(), true).await?;
         let Receiver::Steps(scene, notifications) = &mut self.receiver else {
             return Ok(Vec::new());
@@ -133,7 +133,21 @@ impl InAge {
     }
 
     pub(super) async fn release(&self, thing: &Thing) -> Result<()> {
-        self.game.lock(object(thing, LOGIC_MODIFIER), false).await
+        self.game.lock(self.lockable(thing), false).await
+    }
+
+    /// An object with a lock. If the step names no class, it has the one with which the age's
+    /// messages named it, or else that of logic modifiers. Scene objects have no locks.
+    fn lockable(&self, thing: &Thing) -> Uoid<'static> {
+        let class = match &self.receiver {
+            Receiver::Steps(scene, _) => {
+                let seen = scene.classes_of(SequenceNumber(thing.sequence), &thing.name);
+                let seen: Vec<u16> = seen.filter(|class| *class != SCENE_OBJECT).collect();
+                if seen.contains(&LOGIC_MODIFIER) { None } else { seen.first().copied() }
+            }
+            Receiver::Task(..) => None,
+        };
+        object(thing, class.unwrap_or(LOGIC_MODIFIER))
     }
 
     /// Changes variables in an object's state.

@@ -4,14 +4,16 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use worldwire_client::uru::Shard;
 use worldwire_core::Field as _;
-use worldwire_core::json::Json;
+use worldwire_server::uru::admin::{Admin, Request};
 use worldwire_server::uru::{CONFIG, ShardConfig, keys};
 use worldwire_uru::frame::Service;
 use worldwire_uru::types::Uuid;
 
 use crate::cli::ClientUru;
+use crate::command::system;
 use crate::input;
 use crate::output::{Failure, shown};
 
@@ -30,7 +32,7 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     shard.branch = arguments.branch;
     shard.patience = Duration::from_secs(arguments.patience.max(1));
     if let Some(product) = &arguments.product {
-        let json = Json::from(&**product);
+        let json = worldwire_core::json::Json::from(&**product);
         let parsed = Uuid::from_json((&json).into());
         shard.product = parsed.map_err(|error| Failure::Run(format!("--product: {error}")))?;
     }
@@ -38,12 +40,26 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     Ok(shard)
 }
 
-/// The `server.ini` lines for clients of the shard in a directory.
+/// The `server.ini` lines for clients of the shard in a directory. A running shard knows its port
+/// best: options and the system can choose another one than the configuration.
 fn of_folder(folder: &Path) -> Result<String, Failure> {
+    let asked = Admin::ask_running(folder, Request::ServerIni);
+    // A shard of an older version does not know this request.
+    if let Ok(Some(answer)) = system::runtime()?.block_on(asked)
+        && let Some(text) = answer.first().and_then(Json::as_str)
+    {
+        return Ok(text.to_owned());
+    }
     let file = folder.join(CONFIG);
     let text = input::read_text(&file)?;
     let config = ShardConfig::parse(&text)
         .map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
+    if config.public_port() == 0 {
+        return Err(Failure::Run(format!(
+            "{}: the shard is not running, and the system chooses its port when it starts",
+            shown(folder)
+        )));
+    }
     let file = folder.join(&config.keys);
     let ring =
         keys::load(&file).map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value as Json, from_str, json};
 use worldwire_client::uru::{Notification, SceneEvent};
 use worldwire_core::json::{Style, write_children};
-use worldwire_core::{Classes as _, Field as _, Reader, Record as _, Tree, Value, Writer};
+use worldwire_core::{Classes as _, Field as _, Reader, Tree, Value, Writer};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::sdl::ChangedPart;
 use worldwire_uru::types::{ClassIndex, Uoid};
@@ -67,7 +67,7 @@ pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     }
     let bytes = writer.into_bytes();
     let mut reader = Reader::traced("node", &bytes, Tree::default());
-    let outcome = VaultNode::decode_fields(&mut reader);
+    let outcome = VaultNode::decode_named(&mut reader);
     let (tree, _) = reader.conclude(outcome);
     let mut out = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut out);
@@ -92,7 +92,7 @@ pub(super) fn notification(notification: &Notification) -> Json {
         }
         Notification::NewBuild(build) => json!({"told": "NewBuild", "build": build}),
         Notification::KickedOff(reason) => {
-            json!({"told": "KickedOff", "reason": reason.to_string()})
+            json!({"told": "KickedOff", "reason": reason.to_string(), "text": reason.text()})
         }
         other => json!({"told": format!("{other:?}")}),
     }

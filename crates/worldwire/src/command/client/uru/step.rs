@@ -93,8 +93,7 @@ steps! {
     Say(String) = "say" "TEXT", "say something to everyone in the age";
     Walk(u64) = "walk" "SECONDS", "walk in a circle, and print what happens";
     Lock(Thing) = "lock" "OBJECT",
-        "request the lock of an object, named as printed: NAME@PAGE [default class: 2d, as for \
-         levers]";
+        "request the lock of an object, named as printed: NAME@PAGE [default class: the one seen, or 2d]";
     Release(Thing) = "release" "OBJECT", "release the lock";
     SetState(Thing, String, Vec<(String, Json)>) =
         "set-state" "OBJECT DESCRIPTOR VARIABLE=VALUE...", "change the state of an object";
