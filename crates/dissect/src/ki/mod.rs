@@ -32,6 +32,7 @@ use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueKind, ValueNames, Vocabulary};
 use definitions::protocols;
 pub use objects::KiObjects;
+use objects::objects;
 use secrets::KeyFile;
 use session::Reading;
 
@@ -99,6 +100,17 @@ impl Vocabulary for Ki {
 
     fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
         names::kinds(definitions)
+    }
+
+    fn derived(&self, class: &str, definitions: &Definitions) -> Option<Vec<i64>> {
+        let classes = objects(definitions).classes()?.derived(class);
+        let tags: Vec<i64> = classes.map(|class| class.hash.into()).collect();
+        (!tags.is_empty()).then_some(tags)
+    }
+
+    fn object_classes<'d>(&self, definitions: &'d Definitions) -> Vec<&'d str> {
+        let classes = objects(definitions).classes().into_iter().flat_map(|it| it.all());
+        classes.map(|class| &*class.name).collect()
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

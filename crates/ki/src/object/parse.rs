@@ -26,6 +26,21 @@ impl Parsed {
     }
 }
 
+/// Parses a number, or the name that a property's options give it; `None` if the property is not a
+/// number. For XML, `json` is a string.
+pub(super) fn number_of(property: &Property, json: &Json) -> Result<Option<Leaf<'static>>> {
+    let kind = property.kind();
+    let (Some(_), Some(choices), Json::String(text)) = (kind.whole(), &property.choices, json)
+    else {
+        return number(kind, json);
+    };
+    match choices.plain_number(text) {
+        Some(named) => number(kind, &Json::from(named)),
+        None => number(kind, json)
+            .map_err(|error| crate::suggest(error, choices.names().nearest(text))),
+    }
+}
+
 /// Parses a number of a kind; `None` if the kind is not a number. For XML, `json` is a string.
 pub(super) fn number(kind: PropertyKind, json: &Json) -> Result<Option<Leaf<'static>>> {
     let signed = |bits: u32| {

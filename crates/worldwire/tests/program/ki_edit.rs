@@ -226,6 +226,114 @@ fn an_archive_round_trips_through_a_folder() {
 }
 
 #[test]
+fn creating_and_updating_treat_new_files_alike() {
+    for form in ["json", "xml"] {
+        let home = Home::new();
+        mixed(&home);
+        ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", form]), 0);
+        home.archive("empty.wad", &[]);
+        // Objects in text form need a type list, unless they are kept as text.
+        for command in [&["create", "out"][..], &["update", "empty.wad", "--from", "out"]] {
+            let command = [&["wad"], command, &["-o", "b.wad"]].concat();
+            let (_, err) = ends(&home.run(&command), 1);
+            assert!(err.contains("supply the type list with --types; --text keeps"), "{err}");
+            assert!(err.contains("2 more objects") && !home.at("b.wad").exists(), "{err}");
+        }
+        for more in [&["--types", "ki-types.json"][..], &["--text", "**"]] {
+            let create = [&["wad", "create", "out", "-o", "b.wad", "--force"], more].concat();
+            ends(&home.run(&create), 0);
+            let update = ["wad", "update", "empty.wad", "--from", "out", "-o", "c.wad", "--force"];
+            ends(&home.run(&[&update, more].concat()), 0);
+            assert_eq!(home.bytes("b.wad"), home.bytes("c.wad"), "{more:?}");
+        }
+        let name = if form == "json" { "Pet.json" } else { "Pet.xml" };
+        let kept = home.run(&["wad", "cat", "b.wad", name]);
+        assert_eq!(ends(&kept, 0).0, home.text(&format!("out/{name}")));
+        // With the type list, extracting and creating return the same archive.
+        ends(&home.typed(&["wad", "create", "out", "-o", "d.wad"]), 0);
+        assert_eq!(ends(&home.run(&["wad", "diff", "a.wad", "d.wad"]), 0).0, "");
+    }
+    let home = Home::new();
+    home.archive("a.wad", &[("a", b"")]);
+    let update = |more: &[&str]| home.run(&[&["wad", "update", "a.wad", "-o", "b.wad"], more].concat());
+    assert!(ends(&update(&["--text", "a"]), 2).1.contains("--text needs --from"));
+    home.put("out/x", "");
+    let (_, err) = ends(&update(&["--from", "out", "--text", "y"]), 2);
+    assert!(err.contains("y: matches no file of the directory"), "{err}");
+}
+
+#[test]
+fn objects_in_xml_are_decoded_if_they_are_named() {
+    let home = Home::new();
+    mixed(&home);
+    let text = "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
+    home.put("Text.xml", text);
+    let object = "{\"$class\":\"class MadeUpSnack\",\"m_points\":3}";
+    for input in ["Text.xml", "a.wad/Data/Text.xml"] {
+        let (out, _) = ends(&home.typed(&["op", "decode", input]), 0);
+        assert!(out.starts_with(&format!("{{\"object\":{object},\"stream\":")), "{out}");
+    }
+    let (out, _) = ends(&home.typed(&["op", "decode", "Text.xml", "--to", "text"]), 0);
+    assert!(out.contains("m_points: 3"), "{out}");
+    // The comment says how the object is stored.
+    for stream in [&["--form", "bind"][..], &["--form", "bare", "--deep"]] {
+        home.put("s.json", object);
+        let encode = [&["op", "encode", "s.json", "-o", "s.bin", "--force"], stream].concat();
+        ends(&home.typed(&encode), 0);
+        let form = if stream.contains(&"--deep") { &["--deep"][..] } else { &[] };
+        let decode = |input: &str, to: &str, form: &[&str]| {
+            ends(&home.typed(&[&["op", "decode", input, "--to", to], form].concat()), 0).0
+        };
+        home.put("s.xml", decode("s.bin", "xml", form));
+        assert_eq!(decode("s.xml", "json", &[]), decode("s.bin", "json", form));
+        assert_eq!(decode("s.xml", "xml", &[]), home.text("s.xml"));
+    }
+    // Files that were found stay as they are.
+    let (out, err) = ends(&home.typed(&["op", "decode", "a.wad"]), 0);
+    assert!(!out.contains("Text.xml") && err.contains("3 decoded, 4 skipped"), "{err}");
+    for (text, wanted) in [
+        ("<Objects/>", "contains 0 objects, not one"),
+        ("<Objects><Class Name=\"class Nobody\"/></Objects>", "no type list has \"class Nobody\""),
+        ("<Objects", "Text.xml:1:1"),
+    ] {
+        home.put("Text.xml", text);
+        let (_, err) = ends(&home.typed(&["op", "decode", "Text.xml"]), 1);
+        assert!(err.contains(wanted), "{err}");
+    }
+}
+
+#[test]
+fn numbers_with_names_round_trip_and_are_found() {
+    let home = Home::new();
+    let list = r#"{"class A": {"hash": 7, "properties": {
+        "m_n": {"type": "unsigned int", "id": 0, "flags": 1, "hash": 70,
+            "enum_options": {"big": 1000}},
+        "m_i": {"type": "int", "id": 1, "flags": 1, "hash": 71, "enum_options": {"none": -1}}}}}"#;
+    home.put("list.json", list);
+    let types = ["--types", "list.json"];
+    let run = |arguments: &[&str], code| ends(&home.run(&[arguments, &types].concat()), code);
+    home.put("d/a.json", r#"{"$class":"class A","m_n":"big","m_i":-1}"#);
+    run(&["op", "encode", "d/a.json", "-o", "d/a.bin"], 0);
+    let (json, _) = run(&["op", "decode", "d/a.bin"], 0);
+    assert!(json.contains(r#""m_n":"big","m_i":"none""#), "{json}");
+    let (xml, _) = run(&["op", "decode", "d/a.bin", "--to", "xml"], 0);
+    assert!(xml.contains("<m_n>big</m_n>") && xml.contains("<m_i>none</m_i>"), "{xml}");
+    let (text, _) = run(&["op", "decode", "d/a.bin", "--to", "text"], 0);
+    assert!(text.contains("m_n: big (1000)") && text.contains("m_i: none (-1)"), "{text}");
+    for (form, decoded) in [("json", &json), ("xml", &xml)] {
+        let name = format!("again.{form}");
+        home.put(&name, decoded);
+        run(&["op", "encode", &name, "-o", "again.bin", "--force"], 0);
+        assert_eq!(home.bytes("again.bin"), home.bytes("d/a.bin"), "{form}");
+    }
+    for filter in ["m_n == big", "m_n > 999", "m_n == 1000", "m_i == none", "m_i < 0"] {
+        assert_eq!(run(&["find", "--where", filter, "d"], 0).0.lines().count(), 1, "{filter}");
+    }
+    let (_, err) = run(&["find", "--where", "m_n == bgi", "d"], 2);
+    assert!(err.contains("no value of m_n is named bgi; did you mean big?"), "{err}");
+}
+
+#[test]
 fn a_reformatted_object_is_unchanged() {
     let home = Home::new();
     mixed(&home);
@@ -667,8 +775,15 @@ fn objects_are_found_by_their_values() {
     let (out, _) = find("*Character and exists(m_zoneId)", &["--json-safe"]);
     assert!(out.contains(&format!("\"m_zoneId\":\"{ZONE}\"")), "{out}");
     assert_eq!(find("m_name == \"nobody\"", &[]).0, "");
+    // Every class is derived from this one, which the type list does not have.
+    let (out, err) = find("class is PropertyClass and m_points == 3", &[]);
+    assert_eq!(out, "a.wad/Data/Text.xml  class MadeUpSnack  m_points: 3\n");
+    assert!(err.starts_with("1 of 5 objects; "), "{err}");
+    assert_eq!(find("class is MadeUpPet", &[]).0.lines().count(), 3);
+    assert_eq!(find("m_snacks is MadeUpSnack", &[]).0.lines().count(), 3);
     for (filter, wanted) in [
         ("class MadeUpPett", "no class is named MadeUpPett; did you mean MadeUpPet?"),
+        ("class is PropertyClas", "no class is named PropertyClas"),
         ("m_points", "no class is named m_points; to test a property, use exists(m_points)"),
         ("m_sped > 1", "no class has a property m_sped; did you mean m_speed?"),
         ("m_speed >", "wanted"),

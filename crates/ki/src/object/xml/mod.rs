@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A container repeats its element, with an optional `key` that gives the order. An empty element
-//! is null, the empty string, or 0. An empty container is therefore written as one element with a
+//! is null, the empty string, or 0. A number that has a name among its property's options is
+//! written as that name. An empty container is therefore written as one element with a
 //! count, which other programs read as an empty element: `<m_names count="0"/>`. Colours are
 //! hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
 
@@ -191,7 +192,7 @@ impl<'c> Builder<'_, 'c, '_> {
         if class.is_none() {
             let near = self.diagnostics.has_room().then(|| self.classes.nearest(name)).flatten();
             let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-            let text = format!("no type list has class {name:?}; ignored");
+            let text = format!("no type list has {name:?}; ignored");
             self.diagnostics.warning(&element.span(), text, &help);
         }
         class
@@ -247,7 +248,7 @@ fn leaf(property: &Property, text: &str) -> Result<Parsed> {
     }
     let text = text.trim();
     let json = Json::from(if text.is_empty() { "0" } else { text });
-    if let Some(leaf) = parse::number(property.kind(), &json)? {
+    if let Some(leaf) = parse::number_of(property, &json)? {
         return Ok(Parsed::Leaf(leaf));
     }
     Ok(Parsed::Leaf(match property.kind() {
@@ -337,8 +338,7 @@ mod tests {
                  Color)",
                 "a.xml:6:2: warning: m_p: wanted 2 numbers separated by commas, found 1 (its type \
                  is class Point<float>)",
-                "a.xml:7:7: warning: no type list has class \"class B\"; ignored (did you mean class \
-                 A?)",
+                "a.xml:7:7: warning: no type list has \"class B\"; ignored (did you mean class A?)",
                 "a.xml:8:2: warning: m_e: wanted an option of enum E, found \"PINK\" (its type is enum E)",
                 "a.xml:9:2: warning: m_b: wanted 0, 1, true or false, found 2 (its type is bool)",
                 "a.xml:10:14: warning: duplicate m_s is ignored",
@@ -374,10 +374,11 @@ mod tests {
     #[test]
     fn options_with_unusual_names_round_trip() {
         let list = r#"{"class A": {"hash": 7, "properties": {"m_e": {"type": "enum E", "id": 0,
-            "enum_options": {"5": 9, "": 3, "RED": 1}}}}}"#;
+            "enum_options": {"5": 9, "": 3, "RED": 1}}, "m_n": {"type": "int", "id": 1,
+            "enum_options": {"5": 9, "": 3, "RED": 1, " x": 10}}}}}"#;
         let classes = Classes::of_json(list);
         for number in [0, 1, 3, 5, 9, 10] {
-            let json = json!({"$class": "class A", "m_e": number});
+            let json = json!({"$class": "class A", "m_e": number, "m_n": number});
             let object = Object::from_json(&classes, &json).unwrap();
             let text = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
             let loaded = load(&classes, "a.xml", text.as_bytes());

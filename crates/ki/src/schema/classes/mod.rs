@@ -261,6 +261,16 @@ impl Classes {
         &self.notes
     }
 
+    /// The class with this name, with or without `class`, and all that are derived from it. Lists
+    /// can name a base class that they do not have.
+    pub fn derived<'c>(&'c self, base: &str) -> impl Iterator<Item = &'c Class> {
+        let found = self.find(base).map_or(base, |class| &class.name);
+        let name = bare(found).to_owned();
+        self.classes.iter().filter(move |class| {
+            bare(&class.name) == name || class.bases.iter().any(|base| **base == *name)
+        })
+    }
+
     /// Whether a class is the same as another or derived from it.
     #[must_use]
     pub(crate) fn is_a(&self, class: &Class, base: &Class) -> bool {
@@ -415,6 +425,22 @@ fn bare(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn derived_classes_are_found_by_any_base() {
+        let list = r#"{"class A": {"hash": 1, "bases": ["Root"], "properties": {}},
+            "class B": {"hash": 2, "bases": ["A", "Root"], "properties": {}},
+            "class C": {"hash": 3, "bases": [], "properties": {}},
+            "enum A": {"hash": 4, "bases": [], "properties": {}}}"#;
+        let classes = Classes::of_json(list);
+        let derived = |name: &str| classes.derived(name).map(|it| it.hash).collect::<Vec<_>>();
+        assert_eq!(derived("A"), [1, 2]);
+        assert_eq!(derived("class A"), [1, 2]);
+        assert_eq!(derived("2"), [2]);
+        // The list does not have this class itself.
+        assert_eq!(derived("Root"), [1, 2]);
+        assert_eq!(derived("Roo"), [0; 0]);
+    }
 
     #[test]
     fn pointer_types_name_classes() {

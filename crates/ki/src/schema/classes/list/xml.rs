@@ -21,7 +21,7 @@ use std::sync::Arc;
 use worldwire_core::{Error, Form, Result};
 
 use super::read::{MAX_PROPERTIES, intern};
-use super::{blank, finish};
+use super::{blank, finish, fitting};
 use crate::schema::classes::{Choices, Class, Container, Property, bare, parse_number};
 use crate::string_id;
 use crate::xml::{ScanError, Scanner, Tag, Token, unescaped};
@@ -77,7 +77,7 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
         if !options.is_empty() || draft.default.is_some() {
             let mut choices = Choices::resolved(options);
             choices.default = draft.default.take();
-            draft.property.choices = Some(Arc::new(choices));
+            draft.property.choices = Some(fitting(Arc::new(choices), draft.property.kind));
         }
     }
     classes(&drafts, MAX_INHERITED, texts)
