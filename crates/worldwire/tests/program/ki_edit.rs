@@ -329,8 +329,8 @@ fn numbers_with_names_round_trip_and_are_found() {
     for filter in ["m_n == big", "m_n > 999", "m_n == 1000", "m_i == none", "m_i < 0"] {
         assert_eq!(run(&["find", "--where", filter, "d"], 0).0.lines().count(), 1, "{filter}");
     }
-    let (_, err) = run(&["find", "--where", "m_n == bgi", "d"], 2);
-    assert!(err.contains("no value of m_n is named bgi; did you mean big?"), "{err}");
+    let (_, err) = run(&["find", "--where", "m_n == bigg", "d"], 2);
+    assert!(err.contains("no value of m_n is named bigg; did you mean big?"), "{err}");
 }
 
 #[test]

@@ -191,7 +191,8 @@ impl<'c, 'r> Builder<'c, 'r> {
             });
         }
         if property.kind() == PropertyKind::Object {
-            let usual = property.class().and_then(|class| self.classes.get(class));
+            let usual = property.class().or(property.base());
+            let usual = usual.and_then(|class| self.classes.get(class));
             return self.object(slot, usual, item);
         }
         self.leaf(slot, property, item)
@@ -414,8 +415,8 @@ mod tests {
                 "m_e: wanted an option of enum E, found \"BLU\"; did you mean \"BLUE\"?",
             ),
             (
-                "{\"$class\":\"A\",\"m_n\":\"bgi\"}",
-                "m_n: wanted a whole number of at least 0, found \"bgi\"; did you mean \"big\"?",
+                "{\"$class\":\"A\",\"m_n\":\"bigg\"}",
+                "m_n: wanted a whole number of at least 0, found \"bigg\"; did you mean \"big\"?",
             ),
             (
                 "{\"$class\":\"A\",\"m_n\":\"huge\"}",

@@ -216,6 +216,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
                 index: 0,
                 kind: PropertyKind::of(&type_name, flags),
                 class: None,
+                base: None,
                 name,
                 type_name,
                 id,

@@ -269,9 +269,9 @@ pub struct Choices {
     texts: Box<[(Box<str>, Box<str>)]>,
     /// Whether the numbers are those of a signed property.
     pub(super) is_signed: bool,
-    /// The list's `__DEFAULT`: the option that new objects have.
+    /// The list's `__DEFAULT`: the value that new objects have, such as the name of an option.
     pub default: Option<Box<str>>,
-    /// The list's `__BASECLASS`.
+    /// The list's `__BASECLASS`: the class that objects of the property are of or derived from.
     pub base_class: Option<Box<str>>,
 }
 

@@ -81,6 +81,7 @@ pub struct Property {
     index: u32,
     kind: PropertyKind,
     class: Option<u32>,
+    base: Option<u32>,
     /// Its name, which may be a path, such as `m_id.m_full`.
     pub name: Arc<str>,
     /// Its type, such as `class SharedPointer<class Leaf>`. For a container, the type of an
@@ -180,10 +181,12 @@ impl Classes {
         let mut all = Self { classes, by_hash, by_name, names, notes };
         let mut classes = core::mem::take(&mut all.classes);
         for property in classes.iter_mut().flat_map(|class| &mut class.properties) {
-            property.class = match property.kind {
-                PropertyKind::Object => all.by_name.get(pointed_at(&property.type_name)).copied(),
-                _ => None,
-            };
+            if property.kind != PropertyKind::Object {
+                continue;
+            }
+            property.class = all.by_name.get(pointed_at(&property.type_name)).copied();
+            let base = property.choices.as_ref().and_then(|choices| choices.base_class.as_deref());
+            property.base = base.and_then(|name| all.index_of(name)).or(property.class);
         }
         all.classes = classes;
         all
@@ -208,6 +211,13 @@ impl Classes {
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&Class> {
         self.get(*self.by_name.get(name)?)
+    }
+
+    /// The index of the class with this name, with or without `class`.
+    fn index_of(&self, name: &str) -> Option<u32> {
+        let known = |name: &str| self.by_name.get(name).copied();
+        let prefixed = |kind| known(&format!("{kind} {name}"));
+        known(name).or_else(|| ["class", "struct"].into_iter().find_map(prefixed))
     }
 
     /// Finds a class by its name, with or without `class`, or by its hash in decimal digits or,
@@ -370,6 +380,14 @@ impl Property {
     #[must_use]
     pub fn class(&self) -> Option<u32> {
         self.class
+    }
+
+    /// The index of the class that its objects are of or derived from, if known: that of the list's
+    /// `__BASECLASS`, or else the one that its type names.
+    #[inline]
+    #[must_use]
+    pub fn base(&self) -> Option<u32> {
+        self.base
     }
 
     /// Whether it has all of these flags.

@@ -107,6 +107,7 @@ fn blank(name: Arc<str>, position: usize) -> Property {
         index: 0,
         kind: PropertyKind::Object,
         class: None,
+        base: None,
         name,
         type_name: Arc::default(),
         id: u32::try_from(position).unwrap_or(u32::MAX),
