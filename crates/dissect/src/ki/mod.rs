@@ -11,6 +11,7 @@ mod names;
 #[expect(dead_code, reason = "only its tests run")]
 mod no_secrets;
 mod objects;
+mod offer_date;
 mod opener;
 #[cfg(feature = "keys")]
 mod secrets;
