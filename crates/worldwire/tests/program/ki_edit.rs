@@ -730,7 +730,7 @@ fn large_stored_files_are_copied() {
 fn a_lost_order_is_reported() {
     let home = Home::new();
     let message = |order: &str| format!("<MSG_A><RECORD>{order}<X TYPE=\"INT\"/></RECORD></MSG_A>");
-    let order = |number: u8| format!("<_MsgOrder>{number}</_MsgOrder>");
+    let order = |number: u8| format!("<_MsgOrder NOXFER=\"TRUE\">{number}</_MsgOrder>");
     let check = |first: &str, second: &str| {
         let info = "<_ProtocolInfo><RECORD><ServiceID>200</ServiceID><ProtocolType>T</ProtocolType>\
                     <ProtocolVersion>1</ProtocolVersion><ProtocolDescription>d\
