@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     if logs_in && arguments.account.is_none() {
         return Err(Failure::Run("step `login` needs --account NAME".into()));
     }
-    let (host, port) = place(&arguments.server)?;
+    let (host, port) = place(&arguments.server, arguments.udp)?;
     let account = match &arguments.account {
         Some(account) if logs_in => {
             let password = password::known(arguments.password_file.as_deref())?;
@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     let settings = Settings {
         machine: arguments.machine,
         patience: Duration::from_secs(arguments.patience.max(1)),
+        udp: arguments.udp,
         ..Settings::default()
     };
     let setup = Setup { host, port, settings, account, quiet };
