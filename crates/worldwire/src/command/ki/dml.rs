@@ -210,7 +210,8 @@ impl Check {
         if input.is_found && !is_xml() {
             return;
         }
-        let bytes = match input.read(&mut Loader::alone()) {
+        let mut loader = Loader::alone();
+        let bytes = match input.read(&mut loader) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return,
             Err(fault) => {

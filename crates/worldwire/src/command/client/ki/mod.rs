@@ -106,14 +106,24 @@ fn wrong(problem: String) -> Failure {
 }
 
 /// The server's address, as given or from the configuration in its directory.
-fn place(server: &str) -> Result<(String, u16), Failure> {
+fn place(server: &str, udp: bool) -> Result<(String, u16), Failure> {
     let folder = Path::new(server);
     if folder.is_dir() {
         let file = folder.join(CONFIG);
         let text = input::read_text(&file)?;
-        let config = KiConfig::parse(&text)
-            .map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
-        return Ok((config.host().to_owned(), config.listen.port()));
+        let wrong =
+            |problem: &dyn std::fmt::Display| Failure::Run(format!("{}: {problem}", shown(&file)));
+        let config = KiConfig::parse(&text).map_err(|error| wrong(&error))?;
+        if !udp {
+            return Ok((config.host(), config.listen.port()));
+        }
+        let address = config.udp_address().map_err(|error| wrong(&error))?;
+        let address = address.ok_or_else(|| wrong(&"udp_listen is empty, so --udp cannot be used"))?;
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => config.host(),
+            ip => ip.to_string(),
+        };
+        return Ok((host, address.port()));
     }
     host_and_port(server, PORT)
 }
