@@ -651,6 +651,57 @@ fn message_xml_is_read_from_an_archive() {
 }
 
 #[test]
+fn messages_are_read_from_files_directories_and_archives_alike() {
+    let home = Home::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let xml = fs::read(samples.join("ki-messages/MadeUpMessages.xml")).unwrap();
+    let list = fs::read(samples.join("ki-files.bin")).unwrap();
+    home.put("f/MadeUpMessages.xml", &xml);
+    home.put("f/LatestFileList.bin", &list);
+    home.put("game/readme.txt", "no messages");
+    let files: [(&str, &[u8]); 4] = [
+        ("Data/Other.xml", b"<Objects></Objects>"),
+        ("Messages/MadeUpMessages.xml", &xml),
+        ("LatestFileList.bin", &list),
+        ("payload", &[1, 0, 0, 0]),
+    ];
+    home.archive("m.wad", &files);
+    // An archive in a directory is used if the directory has no messages itself.
+    home.put("game/Data/Root.wad", home.bytes("m.wad"));
+    let run = |arguments: &[&str], code| ends(&home.run(&[&["dml"], arguments].concat()), code);
+    for path in ["f", "f/MadeUpMessages.xml", "m.wad", "m.wad/Messages/MadeUpMessages.xml", "game"] {
+        let list = ["list", "MADEUP"];
+        let given = run(&[&list[..], &["--data", path]].concat(), 0).0;
+        assert!(given.contains("MSG_WEATHER"), "{path}: {given}");
+        assert_eq!(run(&[&list[..], &[path]].concat(), 0).0, given);
+        assert!(run(&["show", "200.1", path], 0).0.contains("MADEUP.MSG_WEATHER"), "{path}");
+        let (out, err) = run(&["check", path], 0);
+        assert_eq!(out, "1 file: 1 service, 1 message, 0 warnings, 0 errors\n", "{path}: {err}");
+        let fit = ["fit", "MADEUP.MSG_WEATHER", "--hex", "00", "--data", path];
+        assert!(run(&fit, 1).0.starts_with("MADEUP.MSG_WEATHER: "), "{path}");
+    }
+    let (_, err) = run(&["list", "LOGIN", "MADEUP"], 2);
+    assert!(err.contains("neither is a path; name one service"), "{err}");
+    let (_, err) = run(&["list", "--data", "m.wad/payload"], 2);
+    assert!(err.contains("m.wad/payload: contains no definitions of messages"), "{err}");
+
+    let fit = |path: &str, code| run(&["fit", "LOGIN.MSG_USER_ADMIT_IND", path], code).0;
+    assert!(fit("m.wad/payload", 1).starts_with("LOGIN.MSG_USER_ADMIT_IND: the last fields"));
+    assert!(fit("m.wad", 1).contains("m.wad/payload: LOGIN.MSG_USER_ADMIT_IND: the last fields"));
+    home.put("p/one", [1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(fit("p", 0), "p/one: LOGIN.MSG_USER_ADMIT_IND: fits exactly\n");
+
+    let table = |path: &str, code| run(&["table", path, "--to", "csv", "--table", "Base"], code);
+    let csv = table("f/LatestFileList.bin", 0).0;
+    assert!(csv.contains("Bin/game.exe"), "{csv}");
+    for path in ["f", "m.wad", "m.wad/LatestFileList.bin", "game"] {
+        assert_eq!(table(path, 0).0, csv, "{path}");
+    }
+    let (_, err) = table("p", 1);
+    assert!(err.contains("p: no file of DML tables in it"), "{err}");
+}
+
+#[test]
 fn a_truncated_file_list_is_refused() {
     let home = Home::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
