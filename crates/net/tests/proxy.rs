@@ -22,8 +22,7 @@ fn header() -> impl Strategy<Value = (Vec<u8>, Option<SocketAddr>)> {
     });
     let version_2 = (ends(), any::<bool>(), extension).prop_map(|((from, to), is_local, value)| {
         let command = if is_local { Command::Local } else { Command::Proxy };
-        let builder =
-            Builder::with_addresses(Version::Two | command, Protocol::Stream, (from, to));
+        let builder = Builder::with_addresses(Version::Two | command, Protocol::Stream, (from, to));
         let header = builder.write_tlv(ppp::v2::Type::NoOp, &value).and_then(Builder::build);
         (header.expect("it fits"), Some(from).filter(|_| !is_local))
     });

@@ -184,7 +184,8 @@ pub(crate) fn archives_in(paths: &[PathBuf], common: &Common) -> Result<Vec<Path
     let mut archives = Vec::new();
     for folder in paths.iter().filter(|path| path.is_dir()) {
         let found = files(folder, &|subject, text| common.note(subject, text))?;
-        let is_named = |file: &PathBuf| file.extension().is_some_and(|it| it.eq_ignore_ascii_case("wad"));
+        let is_named =
+            |file: &PathBuf| file.extension().is_some_and(|it| it.eq_ignore_ascii_case("wad"));
         archives.extend(found.into_iter().filter(|it| is_named(it) && inside::is_archive_file(it)));
     }
     Ok(archives)

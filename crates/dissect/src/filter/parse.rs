@@ -268,8 +268,7 @@ fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
 }
 
 /// Operators in letters, except comparisons.
-const OPERATORS: [&str; 7] =
-    ["contains", "startswith", "endswith", "matches", "has", "in", "is"];
+const OPERATORS: [&str; 7] = ["contains", "startswith", "endswith", "matches", "has", "in", "is"];
 
 /// `==` and the other comparisons, also in the letters that other programs use.
 fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {

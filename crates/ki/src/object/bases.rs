@@ -8,8 +8,8 @@ const MAX_REPORTED: usize = 200;
 
 impl Object {
     /// The nested objects whose class is neither the one that their property expects (the list's
-    /// `__BASECLASS`, or else the one that its type names) nor derived from it, with the name of the property; at most 200. They can be encoded and decoded, but a game
-    /// may not expect them.
+    /// `__BASECLASS`, or else the one that its type names) nor derived from it, with the name of the
+    /// property; at most 200. They can be encoded and decoded, but a game may not expect them.
     #[must_use]
     pub fn unrelated(&self, classes: &Classes) -> Vec<String> {
         let mut found = Vec::new();

@@ -58,7 +58,9 @@ pub(super) fn given<'c>(
         return built(classes, property, trimmed).map(DefaultValue::Built).map(Some);
     }
     Ok(Some(match property.kind() {
-        _ if property.is_list() && matches!(trimmed, "" | "null") => DefaultValue::Values(Vec::new()),
+        _ if property.is_list() && matches!(trimmed, "" | "null") => {
+            DefaultValue::Values(Vec::new())
+        }
         PropertyKind::Object if property.is_list() => {
             return Err(Error::value("a list of objects in JSON", format!("\"{trimmed}\"")));
         }
@@ -95,9 +97,10 @@ fn object<'c>(classes: &'c Classes, property: &Property, name: &str) -> Result<D
         crate::suggest(expected(wanted, &name.into()), classes.nearest(name))
     })?;
     match property.base().and_then(|index| classes.get(index)) {
-        Some(base) if !classes.is_a(class, base) => {
-            Err(Error::value(format!("{} or a class derived from it", base.name), class.name.to_string()))
-        }
+        Some(base) if !classes.is_a(class, base) => Err(Error::value(
+            format!("{} or a class derived from it", base.name),
+            class.name.to_string(),
+        )),
         _ => Ok(DefaultValue::Class(class)),
     }
 }

@@ -36,8 +36,9 @@ pub(super) fn number_of(property: &Property, json: &Json) -> Result<Option<Leaf<
     };
     match choices.plain_number(text) {
         Some(named) => number(kind, &Json::from(named)),
-        None => number(kind, json)
-            .map_err(|error| crate::suggest(error, choices.names().nearest(text))),
+        None => {
+            number(kind, json).map_err(|error| crate::suggest(error, choices.names().nearest(text)))
+        }
     }
 }
 

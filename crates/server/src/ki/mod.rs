@@ -68,8 +68,8 @@ use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder, open_store,
-    save,
+    StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder,
+    open_store, save,
 };
 use crate::store::lock::FolderLock;
 

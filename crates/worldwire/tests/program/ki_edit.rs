@@ -255,7 +255,8 @@ fn creating_and_updating_treat_new_files_alike() {
     }
     let home = Home::new();
     home.archive("a.wad", &[("a", b"")]);
-    let update = |more: &[&str]| home.run(&[&["wad", "update", "a.wad", "-o", "b.wad"], more].concat());
+    let update =
+        |more: &[&str]| home.run(&[&["wad", "update", "a.wad", "-o", "b.wad"], more].concat());
     assert!(ends(&update(&["--text", "a"]), 2).1.contains("--text needs --from"));
     home.put("out/x", "");
     let (_, err) = ends(&update(&["--from", "out", "--text", "y"]), 2);
@@ -266,7 +267,8 @@ fn creating_and_updating_treat_new_files_alike() {
 fn objects_in_xml_are_decoded_if_they_are_named() {
     let home = Home::new();
     mixed(&home);
-    let text = "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
+    let text =
+        "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
     home.put("Text.xml", text);
     let object = "{\"$class\":\"class MadeUpSnack\",\"m_points\":3}";
     for input in ["Text.xml", "a.wad/Data/Text.xml"] {
@@ -669,7 +671,8 @@ fn messages_are_read_from_files_directories_and_archives_alike() {
     // An archive in a directory is used if the directory has no messages itself.
     home.put("game/Data/Root.wad", home.bytes("m.wad"));
     let run = |arguments: &[&str], code| ends(&home.run(&[&["dml"], arguments].concat()), code);
-    for path in ["f", "f/MadeUpMessages.xml", "m.wad", "m.wad/Messages/MadeUpMessages.xml", "game"] {
+    for path in ["f", "f/MadeUpMessages.xml", "m.wad", "m.wad/Messages/MadeUpMessages.xml", "game"]
+    {
         let list = ["list", "MADEUP"];
         let given = run(&[&list[..], &["--data", path]].concat(), 0).0;
         assert!(given.contains("MSG_WEATHER"), "{path}: {given}");

@@ -77,7 +77,11 @@ fn objects_match_by_their_class_and_its_bases() {
 #[test]
 fn classes_are_named() {
     let error = |text: &str| Filter::parse(text).unwrap_err().to_string();
-    assert!(error("object is 00:ff").contains("wanted the name of a class"), "{}", error("object is 00:ff"));
+    assert!(
+        error("object is 00:ff").contains("wanted the name of a class"),
+        "{}",
+        error("object is 00:ff")
+    );
     assert!(error("object is \"\"").contains("wanted the name of a class"));
     assert!(error("object is").contains("wanted a value"));
     let filter = Filter::parse("a is Pet and not (b is Hat or c == 1)").unwrap();

@@ -292,7 +292,8 @@ impl Choices {
     /// The same options, of a signed property: numbers with bit 31 are negative.
     #[must_use]
     pub(super) fn signed(self) -> Self {
-        let signed = |number: i64| u32::try_from(number).map_or(number, |it| it.cast_signed().into());
+        let signed =
+            |number: i64| u32::try_from(number).map_or(number, |it| it.cast_signed().into());
         let names = self.names.iter().map(|(number, name)| (signed(number), Box::from(name)));
         let names = Names::from_pairs(names.collect::<Vec<_>>());
         Self { names, is_signed: true, ..self }

@@ -27,7 +27,8 @@ pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
                 }
             }
             if let [one, other, ..] = services[..] {
-                let message = format!("\"{one}\" and \"{other}\": neither is a path; name one service");
+                let message =
+                    format!("\"{one}\" and \"{other}\": neither is a path; name one service");
                 return Err(Failure::Run(message));
             }
             let definitions = definitions::load_from(&data, common)?;
@@ -206,7 +207,8 @@ impl Check {
     /// by their extension, in an archive, which has thousands of XML files, by their content.
     fn input(&mut self, input: &Input<'_>) {
         let subject = input.subject();
-        let is_xml = || Path::new(&subject).extension().is_some_and(|it| it.eq_ignore_ascii_case("xml"));
+        let is_xml =
+            || Path::new(&subject).extension().is_some_and(|it| it.eq_ignore_ascii_case("xml"));
         if input.is_found && !is_xml() {
             return;
         }
@@ -268,7 +270,8 @@ fn fit(
             };
             let fit = message.fit(&payload);
             all_fit &= fit == Fit::Exact;
-            let subject = if is_one { String::new() } else { format!("{}: ", printable(&input.subject())) };
+            let subject =
+                if is_one { String::new() } else { format!("{}: ", printable(&input.subject())) };
             let _ = writeln!(out, "{subject}{name}: {fit}");
         }
         print(&out)?;

@@ -16,9 +16,10 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
         Some(file) => Some(absolute(file).map_err(|error| Failure::io(file, &error))?),
         None => None,
     };
-    let others = arguments.other_server.iter().map(|folder| {
-        absolute(folder).map_err(|error| Failure::io(folder, &error))
-    });
+    let others = arguments
+        .other_server
+        .iter()
+        .map(|folder| absolute(folder).map_err(|error| Failure::io(folder, &error)));
     let others: Vec<PathBuf> = others.collect::<Result<_, _>>()?;
     let start = Start { change: Some(Box::new(changes(arguments, others))), secrets };
     let server = LoginServer::open(&arguments.folder, start).await;
@@ -39,10 +40,7 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
 }
 
 /// The configuration given by the options.
-fn changes(
-    arguments: &ServeKi,
-    others: Vec<PathBuf>,
-) -> impl FnOnce(&mut KiConfig) + Send + use<> {
+fn changes(arguments: &ServeKi, others: Vec<PathBuf>) -> impl FnOnce(&mut KiConfig) + Send + use<> {
     let ServeKi { listen, status, players, per_address, accept_time, keep_alive, .. } = *arguments;
     let ServeKi { afk, ck2_life, no_status, udp_listen, .. } = *arguments;
     let public_address = arguments.public_address.clone();

@@ -118,7 +118,8 @@ fn place(server: &str, udp: bool) -> Result<(String, u16), Failure> {
             return Ok((config.host(), config.listen.port()));
         }
         let address = config.udp_address().map_err(|error| wrong(&error))?;
-        let address = address.ok_or_else(|| wrong(&"udp_listen is empty, so --udp cannot be used"))?;
+        let address =
+            address.ok_or_else(|| wrong(&"udp_listen is empty, so --udp cannot be used"))?;
         let host = match address.ip() {
             ip if ip.is_unspecified() => config.host(),
             ip => ip.to_string(),
