@@ -36,8 +36,8 @@ pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
     }
 }
 
-/// The same, with a comment after each whole number of at least 0 that `note` knows, by the name of its field or
-/// list: `playerId: 10190 ("Yeesha")`.
+/// The same, with a comment after each whole number of at least 0 that `note` knows, by the name of
+/// its field or list: `playerId: 10190 ("Yeesha")`.
 pub fn write_nodes_noting<'t, 'n>(
     tree: &'t Tree<'n>,
     nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
