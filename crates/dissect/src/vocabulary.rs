@@ -57,7 +57,7 @@ pub trait Vocabulary: fmt::Debug + Sync {
         None
     }
 
-    /// The names of all classes of objects.
+    /// The names of all classes of objects, and of those that they are derived from.
     fn object_classes<'d>(&self, definitions: &'d Definitions) -> Vec<&'d str> {
         let _ = definitions;
         Vec::new()

@@ -99,20 +99,24 @@ fn add_kind(
         let is_named = !path.is_dir();
         let files = files.filter(|(name, _)| is_named || definitions.may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));
-        let mut files: Vec<(String, Vec<u8>)> = match inside::is_archive_file(path) {
+        let files: Vec<(String, Vec<u8>)> = match inside::is_archive_file(path) {
             true => messages_of(path, definitions, common)?,
             false => files.collect::<Result<_, Failure>>()?,
         };
-        if path.is_dir() && !has_lists && files.is_empty() {
-            for archive in archives_in(std::slice::from_ref(path), common)? {
-                files.extend(messages_of(&archive, definitions, common)?);
-            }
-        }
         let (of_mxo, files): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|(_, bytes)| MxoObjects::are_in(bytes));
         let has_tables = !of_mxo.is_empty();
         tables.extend(of_mxo);
-        let Some(said) = definitions.add(files) else {
+        let mut said = definitions.add(files);
+        if said.is_none() && !has_lists && !has_tables {
+            for archive in archives_in(std::slice::from_ref(path), common)? {
+                let files = messages_of(&archive, definitions, common)?;
+                if let Some(more) = definitions.add(files) {
+                    said.get_or_insert_default().extend(more);
+                }
+            }
+        }
+        let Some(said) = said else {
             if has_lists || has_tables {
                 continue;
             }

@@ -26,6 +26,7 @@ use std::time::Duration;
 use worldwire_core::{Diagnostic, Result};
 use worldwire_ki::connection::{Connection, RelayConfig};
 use worldwire_ki::schema::Protocols;
+use worldwire_ki::schema::classes::Class;
 
 use crate::family::{Family, Start, by_modules, key_file};
 use crate::knowledge::Definitions;
@@ -111,7 +112,8 @@ impl Vocabulary for Ki {
 
     fn object_classes<'d>(&self, definitions: &'d Definitions) -> Vec<&'d str> {
         let classes = objects(definitions).classes().into_iter().flat_map(|it| it.all());
-        classes.map(|class| &*class.name).collect()
+        let names = |class: &'d Class| [&class.name].into_iter().chain(&class.bases);
+        classes.flat_map(names).map(|name| &**name).collect()
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

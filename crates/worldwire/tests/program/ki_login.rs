@@ -61,8 +61,9 @@ fn printed(output: &Output) -> String {
 #[test]
 fn a_player_enters_a_zone_over_udp() {
     let folder = tempfile::tempdir().unwrap();
-    let server = folder.path().join("login");
-    let server = server.to_str().unwrap();
+    let (server, password) = (folder.path().join("login"), folder.path().join("password"));
+    std::fs::write(&password, "hunter2\n").unwrap();
+    let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
     let options = ["--listen", "127.0.0.1:0", "--udp-listen", "127.0.0.1:0", "--no-status"];
     let options = [&options[..], &["--other-server", "elsewhere"]].concat();
     let running = Running::start(server.as_ref(), &options);
@@ -70,7 +71,8 @@ fn a_player_enters_a_zone_over_udp() {
     let address = at.lines().next().unwrap().to_owned();
     let config = std::fs::read_to_string(folder.path().join("login/ki.toml")).unwrap();
     assert!(config.contains("udp_listen = \"127.0.0.1:0\"") && config.contains("elsewhere\"]"));
-    let account = ["ki", "account", "add", "merle", "--server", server];
+    let account =
+        ["ki", "account", "add", "merle", "--password-file", password, "--server", server];
     printed(&worldwire(&account));
     let client = ["client", "ki", &address, "--udp", "--account", "merle"];
     let steps = "login + validate + create Merle Fire + select Merle + enter + ping";

@@ -40,7 +40,9 @@ fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Resul
     };
     for name in filter.class_names() {
         if classes.derived(name).next().is_none() {
-            let hint = did_you_mean(nearest(name, names()));
+            // Lists can name base classes that they do not have.
+            let bases = classes.all().iter().flat_map(|class| &class.bases).map(|base| &**base);
+            let hint = did_you_mean(nearest(name, names().chain(bases)));
             return Err(refuse(&format!("no class is named {name}"), &hint));
         }
     }
