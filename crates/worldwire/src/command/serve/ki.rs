@@ -55,7 +55,11 @@ fn changes(arguments: &ServeKi, others: Vec<PathBuf>) -> impl FnOnce(&mut KiConf
         if let Some(udp_listen) = udp_listen {
             config.udp_listen = udp_listen.to_string();
         }
-        config.other_servers.extend(others);
+        for other in others {
+            if !config.other_servers.contains(&other) {
+                config.other_servers.push(other);
+            }
+        }
         config.login.banned_machines.extend(machines);
         set(&mut config.listen, listen);
         set(&mut config.public_address, public_address);
