@@ -191,7 +191,7 @@ impl<'c, 'r> Builder<'c, 'r> {
             });
         }
         if property.kind() == PropertyKind::Object {
-            let usual = property.class().or(property.base());
+            let usual = property.class().or_else(|| property.base());
             let usual = usual.and_then(|class| self.classes.get(class));
             return self.object(slot, usual, item);
         }
