@@ -245,6 +245,7 @@ const FILTER: &[&str] = &[
     " matches ",
     " has ",
     " in ",
+    " is ",
     "{1, 5..9}",
     "exists(",
     "fields.",

@@ -36,8 +36,8 @@ pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
     }
 }
 
-/// The same, with a comment after each whole number that `note` knows, by the name of its field or
-/// list: `playerId: 10190 ("Yeesha")`.
+/// The same, with a comment after each whole number of at least 0 that `note` knows, by the name of
+/// its field or list: `playerId: 10190 ("Yeesha")`.
 pub fn write_nodes_noting<'t, 'n>(
     tree: &'t Tree<'n>,
     nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
@@ -131,7 +131,12 @@ impl Show<'_, '_, '_> {
         if one_line {
             self.out.push(' ');
             write_value(node, self.style.longest, self.out);
-            if let Value::Unsigned(number) = node.value()
+            let number = match node.value() {
+                Value::Unsigned(number) => Some(number),
+                Value::Signed(number) => u64::try_from(number).ok(),
+                _ => None,
+            };
+            if let Some(number) = number
                 && let Some(note) = (self.note)(field, number)
             {
                 let _ = write!(self.out, " ({note})");

@@ -200,7 +200,12 @@ fn collect_names<'a>(
     names: &'a dyn NumberNames,
     found: &mut BTreeMap<u64, &'a str>,
 ) {
-    if let Value::Unsigned(number) = node.value()
+    let number = match node.value() {
+        Value::Unsigned(number) => Some(number),
+        Value::Signed(number) => u64::try_from(number).ok(),
+        _ => None,
+    };
+    if let Some(number) = number
         && let Some(name) = names.name(field, number)
     {
         found.insert(number, name);

@@ -50,6 +50,19 @@ pub trait Vocabulary: fmt::Debug + Sync {
         Vec::new()
     }
 
+    /// The tags of a class of objects and of all classes derived from it; `None` if the class is
+    /// unknown.
+    fn derived(&self, class: &str, definitions: &Definitions) -> Option<Vec<i64>> {
+        let _ = (class, definitions);
+        None
+    }
+
+    /// The names of all classes of objects, and of those that they are derived from.
+    fn object_classes<'d>(&self, definitions: &'d Definitions) -> Vec<&'d str> {
+        let _ = definitions;
+        Vec::new()
+    }
+
     /// The types whose values have names, by the name that layouts use.
     fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
         &[]

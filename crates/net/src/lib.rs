@@ -68,6 +68,9 @@ mod application;
 mod capacity;
 mod clock;
 mod drive;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod log_limiter;
 pub mod lossy;
 mod mailbox;

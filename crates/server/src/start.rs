@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use worldwire_net::{Options, tcp};
+use worldwire_net::{Options, tcp, udp};
 use zeroize::Zeroizing;
 
 use crate::config::{ConfigError, ServerConfig};
@@ -141,6 +141,16 @@ pub(crate) async fn listen(
     options: Options,
 ) -> Result<tcp::Listener, StartError> {
     let bound = tcp::Listener::bind(address, options).await;
+    bound.map_err(|error| StartError::Listen { address, setting, error })
+}
+
+/// Binds a UDP port.
+pub(crate) async fn listen_udp(
+    address: SocketAddr,
+    setting: &'static str,
+    options: Options,
+) -> Result<udp::Listener, StartError> {
+    let bound = udp::Listener::bind(address, options).await;
     bound.map_err(|error| StartError::Listen { address, setting, error })
 }
 

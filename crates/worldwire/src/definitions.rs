@@ -82,6 +82,10 @@ fn add_kind(
     let mut tables = Vec::new();
     for path in paths {
         let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
+        if let Some(said) = of_archived(path, definitions)? {
+            report_all(&said, path, common)?;
+            continue;
+        }
         let found = files(path, &|subject, text| common.note(subject, text))?;
         let (of_path, files): (Vec<_>, Vec<_>) = found.into_iter().partition(is_list);
         if path.is_dir() {
@@ -103,7 +107,16 @@ fn add_kind(
             files.into_iter().partition(|(_, bytes)| MxoObjects::are_in(bytes));
         let has_tables = !of_mxo.is_empty();
         tables.extend(of_mxo);
-        let Some(said) = definitions.add(files) else {
+        let mut said = definitions.add(files);
+        if said.is_none() && !has_lists && !has_tables {
+            for archive in archives_in(std::slice::from_ref(path), common)? {
+                let files = messages_of(&archive, definitions, common)?;
+                if let Some(more) = definitions.add(files) {
+                    said.get_or_insert_default().extend(more);
+                }
+            }
+        }
+        let Some(said) = said else {
             if has_lists || has_tables {
                 continue;
             }
@@ -111,16 +124,7 @@ fn add_kind(
             let message = format!("{}: contains no {kind}{help}", path.display());
             return Err(Failure::Run(message));
         };
-        let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
-        report::diagnostics(shown);
-        // The user's hints correct the built-in ones.
-        let of_hints = |one: &&Diagnostic| one.file().ends_with(".toml");
-        if said.iter().filter(of_hints).any(|one| one.severity() == Severity::Error) {
-            return Err(Failure::Input);
-        }
-        if said.iter().any(|one| one.severity() == Severity::Error) {
-            complain(&path.display().to_string(), "definitions with errors were skipped");
-        }
+        report_all(&said, path, common)?;
     }
     if let Some(said) = definitions.add(tables) {
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
@@ -139,6 +143,63 @@ fn add_kind(
         report::diagnostics(&objects.warnings(&definitions.part::<Protocols>()));
     }
     Ok(())
+}
+
+/// Reports what is wrong with the definitions of a path.
+fn report_all(said: &[Diagnostic], path: &Path, common: &Common) -> Result<(), Failure> {
+    let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
+    report::diagnostics(shown);
+    // The user's hints correct the built-in ones.
+    let of_hints = |one: &&Diagnostic| one.file().ends_with(".toml");
+    if said.iter().filter(of_hints).any(|one| one.severity() == Severity::Error) {
+        return Err(Failure::Input);
+    }
+    if said.iter().any(|one| one.severity() == Severity::Error) {
+        complain(&path.display().to_string(), "definitions with errors were skipped");
+    }
+    Ok(())
+}
+
+/// Adds the definitions in one file of a KI archive, if a path names one.
+fn of_archived(
+    path: &Path,
+    definitions: &mut Definitions,
+) -> Result<Option<Vec<Diagnostic>>, Failure> {
+    if inside::split(path).is_none() {
+        return Ok(None);
+    }
+    inputs::with(&[path.to_owned()], &Limits::DEFAULT, |inputs| {
+        let mut loader = Loader::alone();
+        let mut files = Vec::new();
+        for input in inputs {
+            files.push((input.subject(), input.open(&mut loader)?.into_owned()));
+        }
+        let said = definitions.add(files);
+        said.map(Some).ok_or_else(|| {
+            let message = format!("{}: contains no {DEFINITIONS}", path.display());
+            Failure::Run(message)
+        })
+    })
+}
+
+/// The KI archives in directories. Archives are large, so their content is looked at only if the
+/// directory itself has no definitions.
+pub(crate) fn archives_in(paths: &[PathBuf], common: &Common) -> Result<Vec<PathBuf>, Failure> {
+    let mut archives = Vec::new();
+    for folder in paths.iter().filter(|path| path.is_dir()) {
+        let found = files(folder, &|subject, text| common.note(subject, text))?;
+        let is_named =
+            |file: &PathBuf| file.extension().is_some_and(|it| it.eq_ignore_ascii_case("wad"));
+        archives.extend(found.into_iter().filter(|it| is_named(it) && inside::is_archive_file(it)));
+    }
+    Ok(archives)
+}
+
+/// Whether a file is KI's message XML.
+pub(crate) fn has_messages(bytes: &[u8]) -> bool {
+    /// Only message XML contains this.
+    const MARK: &[u8] = b"_ProtocolInfo";
+    bytes.windows(MARK.len()).any(|part| part == MARK)
 }
 
 /// The advice for a TERA map whose file name does not mark it as one.
@@ -171,14 +232,12 @@ fn messages_of(
     definitions: &Definitions,
     common: &Common,
 ) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    /// Only message XML contains this.
-    const MARK: &[u8] = b"_ProtocolInfo";
     inputs::with(&[path.to_owned()], &Limits::DEFAULT, |inputs| {
         let mut loader = Loader::alone();
         let mut found = Vec::new();
         for input in inputs.iter().filter(|input| definitions.may_be_in(&input.subject())) {
             match input.read(&mut loader) {
-                Ok(Some(bytes)) if bytes.windows(MARK.len()).any(|part| part == MARK) => {
+                Ok(Some(bytes)) if has_messages(&bytes) => {
                     found.push((input.subject(), bytes.into_owned()));
                 }
                 Ok(_) => {}

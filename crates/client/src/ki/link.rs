@@ -1,7 +1,8 @@
 //! A connection, driven by its own task.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -11,12 +12,14 @@ use worldwire_ki::connection::{ClientConfig, Connection, News, Sender, Unit};
 use worldwire_ki::crypt::Salt;
 use worldwire_ki::message::{Put, RawMessage};
 use worldwire_ki::schema::Protocols;
-use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
+use worldwire_net::{Application, Clock, Driver, End, Flow, tcp, udp};
 
 use super::{ClientError, Result, ServerMessage, Settings};
 
 /// The length of the queues of outgoing and of received messages.
 const QUEUE: usize = 1024;
+/// How often a client says hello over UDP.
+const HELLOS: u32 = 3;
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -25,6 +28,19 @@ pub(super) struct Link {
     messages: mpsc::Receiver<ServerMessage>,
     shared: Arc<Mutex<LinkState>>,
     protocols: Arc<Protocols>,
+}
+
+/// A connection that is not driven yet.
+struct Run {
+    driver: Driver,
+    connection: Connection,
+    messenger: Messenger,
+    is_set_up: oneshot::Receiver<()>,
+}
+
+/// The error for a server that cannot be reached.
+fn unreachable(address: &str) -> impl FnOnce(io::Error) -> ClientError {
+    |error| ClientError::Connect { address: address.to_owned(), error: Arc::new(error) }
 }
 
 #[derive(Debug)]
@@ -53,12 +69,11 @@ fn state(shared: &Mutex<LinkState>) -> MutexGuard<'_, LinkState> {
 
 impl Link {
     pub(super) async fn connect(address: &str, settings: &Settings) -> Result<Self> {
-        let unreachable = |error| {
-            let (address, error) = (address.to_owned(), Arc::new(error));
-            ClientError::Connect { address, error }
-        };
-        let stream = tcp::dial(address, settings.patience).await.map_err(unreachable)?;
-        Self::over(stream, address, settings).await
+        if settings.udp {
+            return Self::over_udp(address, settings).await;
+        }
+        let stream = tcp::dial(address, settings.patience).await;
+        Self::over(stream.map_err(unreachable(address))?, address, settings).await
     }
 
     pub(super) async fn over(
@@ -66,11 +81,38 @@ impl Link {
         address: &str,
         settings: &Settings,
     ) -> Result<Self> {
+        let (link, run) = Self::new(settings);
+        let Run { driver, connection, messenger, is_set_up } = run;
+        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
+        link.set_up(is_set_up, address, settings.patience).await
+    }
+
+    /// Connects over UDP. If the first datagram or the answer is lost, another socket tries again,
+    /// which is a new client for the server.
+    async fn over_udp(address: &str, settings: &Settings) -> Result<Self> {
+        let patience = settings.patience / HELLOS;
+        let mut last = None;
+        for _ in 0..HELLOS {
+            let socket = udp::dial(address).await.map_err(unreachable(address))?;
+            let (link, run) = Self::new(settings);
+            let Run { driver, connection, messenger, is_set_up } = run;
+            tokio::spawn(async move { udp::drive(&driver, socket, connection, messenger).await });
+            match link.set_up(is_set_up, address, patience).await {
+                Ok(link) => return Ok(link),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| ClientError::NoOffer { address: address.to_owned() }))
+    }
+
+    /// A link, and the connection that it will use.
+    fn new(settings: &Settings) -> (Self, Run) {
         let driver = Driver::client(Clock::start());
         let now = driver.clock.now();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut config = ClientConfig::new(epoch.saturating_sub(now));
         config.common.keep_alive_every = settings.keep_alive;
+        config.says_hello = settings.udp;
         let connection = Connection::client(Arc::new(config), now);
         let (commands, receiver) = mpsc::channel(QUEUE);
         let (received, messages) = mpsc::channel(QUEUE);
@@ -84,17 +126,25 @@ impl Link {
             shared: Arc::clone(&shared),
             protocols: Arc::clone(&protocols),
         };
-        tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
-        if !matches!(timeout(settings.patience, is_set_up).await, Ok(Ok(()))) {
-            let (address, end) = (address.to_owned(), state(&shared).end.clone());
-            return Err(match end {
-                None | Some(End::Closed(CloseReason::Timeout(_))) => {
-                    ClientError::NoOffer { address }
-                }
-                Some(end) => ClientError::NoSession { address, end },
-            });
+        let run = Run { driver, connection, messenger, is_set_up };
+        (Self { commands, messages, shared, protocols }, run)
+    }
+
+    /// Waits for the first session.
+    async fn set_up(
+        self,
+        is_set_up: oneshot::Receiver<()>,
+        address: &str,
+        patience: Duration,
+    ) -> Result<Self> {
+        if matches!(timeout(patience, is_set_up).await, Ok(Ok(()))) {
+            return Ok(self);
         }
-        Ok(Self { commands, messages, shared, protocols })
+        let (address, end) = (address.to_owned(), state(&self.shared).end.clone());
+        Err(match end {
+            None | Some(End::Closed(CloseReason::Timeout(_))) => ClientError::NoOffer { address },
+            Some(end) => ClientError::NoSession { address, end },
+        })
     }
 
     /// The session that secrets are derived from, and the one before it.

@@ -63,6 +63,9 @@ pub struct Settings {
     pub patience: Duration,
     /// How often to send a keep-alive. Default 10 s.
     pub keep_alive: Duration,
+    /// Whether to use UDP, also to zones. Default false. Nothing repeats lost datagrams, except the
+    /// first one.
+    pub udp: bool,
 }
 
 impl Default for Settings {
@@ -73,6 +76,7 @@ impl Default for Settings {
             revision: "worldwire".to_owned(),
             patience: Duration::from_secs(30),
             keep_alive: Duration::from_secs(10),
+            udp: false,
         }
     }
 }
@@ -276,7 +280,8 @@ impl Client {
     /// Connects to the zone server of a selection.
     pub async fn enter(to: &Selected, settings: &Settings) -> Result<(Self, InZone)> {
         let host = if to.ip.contains(':') { format!("[{}]", to.ip) } else { to.ip.clone() };
-        let mut client = Self::connect(&format!("{host}:{}", to.tcp_port), settings).await?;
+        let port = if settings.udp { to.udp_port } else { to.tcp_port };
+        let mut client = Self::connect(&format!("{host}:{port}"), settings).await?;
         let zone = client.attach(to).await?;
         Ok((client, zone))
     }

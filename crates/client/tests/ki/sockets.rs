@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
 use worldwire_client::ki::{Client, Settings};
 use worldwire_ki::character::Character;
@@ -19,6 +19,7 @@ use crate::database::Database;
 /// A server with its own port.
 pub(crate) struct Running {
     pub(crate) address: String,
+    pub(crate) udp: Option<String>,
     pub(crate) realm: Realm,
     stop: Stop,
     serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
@@ -49,8 +50,9 @@ impl Running {
         let server = Self::open(folder, change, secrets).await.unwrap();
         let (stop, realm) = (Stop::new(), server.realm().clone());
         let address = server.address().unwrap().to_string();
+        let udp = server.udp_address().map(|address| address.to_string());
         let serving = tokio::spawn(server.serve(stop.signal()));
-        Self { address, realm, stop, serving }
+        Self { address, udp, realm, stop, serving }
     }
 
     /// A server that uses this database.
@@ -70,6 +72,101 @@ async fn from_the_password_to_the_zone_and_back() {
     for database in Database::all() {
         there_and_back(&database).await;
     }
+}
+
+/// UDP carries the same frames. A client says hello, because nothing else tells the server of it.
+#[tokio::test]
+async fn from_the_password_to_the_zone_over_udp() {
+    let folder = tempfile::tempdir().unwrap();
+    let change = |config: &mut KiConfig| config.udp_listen = "127.0.0.1:0".to_owned();
+    let server = Running::start(folder.path(), change, None).await;
+    server.realm.add_account("merle", "hunter2", Privileges::default()).await.unwrap();
+    let udp = server.udp.clone().unwrap();
+    let settings = Settings { udp: true, ..Settings::default() };
+
+    let mut first = Client::connect(&udp, &settings).await.unwrap();
+    first.ping().await.unwrap();
+    let pass = first.log_in("merle", &password_hash("hunter2")).await.unwrap();
+    first.close().await;
+    let mut game = Client::connect(&udp, &settings).await.unwrap();
+    game.validate(&pass).await.unwrap();
+    game.wait_until_admitted().await.unwrap();
+    game.create(Character::plain("Merle", "Storm", 1).as_bytes()).await.unwrap();
+    let made = game.characters().await.unwrap().list.remove(0);
+    let to = game.select(made.global_id()).await.unwrap();
+    assert_eq!(udp, format!("127.0.0.1:{}", to.udp_port));
+    let (zone, _) = Client::enter(&to, &settings).await.unwrap();
+    zone.close().await;
+
+    // A datagram that is no hello is not answered, nor is one from elsewhere in the conversation.
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut answer = [0; 100];
+    let mut ask = async |bytes: &[u8]| {
+        socket.send_to(bytes, &udp).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_millis(300), socket.recv(&mut answer));
+        answer.await.ok().map(Result::unwrap)
+    };
+    let ping = b"\x0d\xf0\x09\0\0\0\0\0\x01\x01\x04\0\0";
+    let cut = b"\x0d\xf0\x05\0\x01\x01\0";
+    for other in [&b""[..], b"hello", ping, cut] {
+        assert_eq!(ask(other).await, None, "{other:?}");
+    }
+    // The offer: head, ID, time, and the block "no encryption".
+    assert_eq!(ask(b"\x0d\xf0\x05\0\x01\x01\0\0\0").await, Some(28));
+    server.end().await;
+}
+
+/// A client talks to one server at a time: the others drop its sessions.
+#[tokio::test]
+async fn a_login_drops_the_sessions_at_other_servers() {
+    let folders = tempfile::tempdir().unwrap();
+    let [here, there] = ["here", "there"].map(|name| folders.path().join(name));
+    let other = Running::start(&there, |_| {}, None).await;
+    let change = |config: &mut KiConfig| {
+        config.other_servers = vec!["../there".into(), "../missing".into()];
+    };
+    let server = Running::start(&here, change, None).await;
+    // The numbers of the accounts differ, so only the name identifies them.
+    for (realm, names) in [(&server.realm, ["merle", "ann"]), (&other.realm, ["ann", "merle"])] {
+        for name in names {
+            realm.add_account(name, "hunter2", Privileges::default()).await.unwrap();
+        }
+    }
+    let (settings, hash) = (Settings::default(), password_hash("hunter2"));
+    let mut merle = Client::connect(&other.address, &settings).await.unwrap();
+    merle.log_in("merle", &hash).await.unwrap();
+    let mut ann = Client::connect(&other.address, &settings).await.unwrap();
+    ann.log_in("ann", &hash).await.unwrap();
+    let sessions = [merle.session_id(), ann.session_id()];
+    let mut first = Client::connect(&server.address, &settings).await.unwrap();
+    first.log_in("merle", &hash).await.unwrap();
+    let mut tries = 0;
+    while merle.session_id() == sessions[0] {
+        merle.ping().await.unwrap();
+        ann.ping().await.unwrap();
+        assert!(tries < 200, "nothing was dropped");
+        tries += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(ann.session_id(), sessions[1]);
+    // The login survives, and nothing is announced back.
+    let session = first.session_id();
+    first.ping().await.unwrap();
+    assert_eq!(first.session_id(), session);
+
+    // Zone servers of other programs know the number only.
+    let admin = Admin::open(&there).await.unwrap();
+    let drop = async |user, account: Option<&str>| {
+        let account = account.map(str::to_owned);
+        admin.ask(Request::DropSessions { user, account }).await.unwrap()[0]["connections"].clone()
+    };
+    assert_eq!(drop(2, None).await, 1);
+    assert_eq!(drop(2, Some("ann")).await, 1);
+    assert_eq!(drop(9, None).await, 0);
+    assert_eq!(drop(2, Some("nobody")).await, 0);
+    admin.close().await;
+    server.end().await;
+    other.end().await;
 }
 
 async fn there_and_back(database: &Database) {

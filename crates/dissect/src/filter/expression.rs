@@ -2,6 +2,7 @@
 
 use core::fmt::{self, Write as _};
 
+use super::class::ObjectClass;
 use super::literal::{Literal, Needle, Regular, Set, hostile, write_quoted};
 use crate::vocabulary::ValueKind;
 
@@ -38,6 +39,8 @@ pub(super) enum Check {
     EndsWith(Literal),
     Matches(Regular),
     In(Set),
+    /// An object of a class or of one derived from it.
+    Is(ObjectClass),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +107,12 @@ pub(super) enum Metadata {
 pub(super) const ANY: &str = "any";
 
 /// Words that cannot start a test. A field with such a name is written `["in"]`.
-pub(super) const RESERVED: [&str; 12] = [
+pub(super) const RESERVED: [&str; 13] = [
     "and",
     "or",
     "not",
     "in",
+    "is",
     "contains",
     "startswith",
     "endswith",
@@ -129,17 +133,32 @@ impl Expression {
         join(parts.into_iter().flat_map(open).collect(), Self::Any)
     }
 
-    /// The same expression with different paths.
-    pub(super) fn map_paths(self, map: &dyn Fn(Path) -> Path) -> Self {
-        let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map_paths(map)).collect();
+    /// The same expression with different tests.
+    pub(super) fn map_tests(self, map: &dyn Fn(Self) -> Self) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map_tests(map)).collect();
         match self {
-            Self::Exists(path) => Self::Exists(map(path)),
-            Self::Test(path, check) => Self::Test(map(path), check),
-            Self::Not(inner) => Self::Not(Box::new(inner.map_paths(map))),
+            Self::Not(inner) => Self::Not(Box::new(inner.map_tests(map))),
             Self::All(parts) => Self::All(all(parts)),
             Self::Any(parts) => Self::Any(all(parts)),
-            other => other,
+            test => map(test),
         }
+    }
+
+    /// The same expression with other paths.
+    pub(super) fn map_paths(self, map: &dyn Fn(Path) -> Path) -> Self {
+        self.map_tests(&|test| match test {
+            Self::Exists(path) => Self::Exists(map(path)),
+            Self::Test(path, check) => Self::Test(map(path), check),
+            other => other,
+        })
+    }
+
+    /// The same expression, with the tags that definitions have for the classes after `is`.
+    pub(super) fn map_classes(self, tags: &dyn Fn(&str) -> Option<Vec<i64>>) -> Self {
+        self.map_tests(&|test| match test {
+            Self::Test(path, Check::Is(class)) => Self::Test(path, Check::Is(class.resolve(tags))),
+            other => other,
+        })
     }
 
     /// Joins conditions that must all hold.
@@ -335,6 +354,7 @@ impl Check {
             Self::EndsWith(_) => "endswith",
             Self::Matches(_) => "matches",
             Self::In(_) => "in",
+            Self::Is(_) => "is",
         }
     }
 }
@@ -350,6 +370,7 @@ impl fmt::Display for Check {
             Self::Contains(needle) => needle.fmt(f),
             Self::Matches(regular) => regular.fmt(f),
             Self::In(set) => set.fmt(f),
+            Self::Is(class) => class.fmt(f),
         }
     }
 }

@@ -16,6 +16,7 @@
 //! | `accountId == 12345678-1234-5678-1234-56781234567A` | an identifier, in any spelling |
 //! | `address == 127.0.0.1` | an IPv4 address |
 //! | `transId in {1, 5..9}`, `result in {Success, Pending}` | one of several values |
+//! | `object is ItemTemplate`, `m_item.$class is ItemTemplate` | an object of this class or of one derived from it (resolved) |
 //! | `refs[3].parentId == 5`, `refs.parentId == 5` | one element of a list; any element |
 //! | `fields.node.Text_1`, `exists(node.Text_1)` | the field exists |
 //! | `["odd name"].x == 1` | a field whose name is not a plain word |
@@ -102,6 +103,7 @@
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
 //! ```
 
+mod class;
 mod column;
 mod error;
 mod expression;
@@ -216,7 +218,21 @@ impl Filter {
     #[must_use]
     pub fn resolve(self, definitions: &Definitions) -> Self {
         let expression = Known::new(definitions).resolve(self.expression, &mut Vec::new());
-        Self { expression, ..self }
+        let families = definitions.families();
+        Self { expression, ..self }.derive_classes(|class| {
+            let tags = families.iter().filter_map(|it| it.vocabulary().derived(class, definitions));
+            tags.reduce(|mut all, more| {
+                all.extend(more);
+                all
+            })
+        })
+    }
+
+    /// Lets `is` match objects of derived classes, too. `tags` has the tags of a class and of all
+    /// that are derived from it; `None` if the class is unknown.
+    #[must_use]
+    pub fn derive_classes(self, tags: impl Fn(&str) -> Option<Vec<i64>>) -> Self {
+        Self { expression: self.expression.map_classes(&tags), ..self }
     }
 
     /// Joins consecutive names on a path that are one name with dots: `m_id.m_full`.
@@ -318,6 +334,12 @@ impl Filter {
     #[must_use]
     pub fn message_names(&self) -> Vec<&str> {
         self.patterns().into_iter().map(|pattern| &*pattern.0).collect()
+    }
+
+    /// The classes after `is`.
+    #[must_use]
+    pub fn class_names(&self) -> Vec<&str> {
+        values::classes(&self.expression)
     }
 
     /// The names on each tested path: `m_list` and `m_id` for `fields.m_list[3].m_id`. Excludes

@@ -261,13 +261,14 @@ fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
         Some("endswith") => Check::EndsWith(value::piece(input)?),
         Some("has") => Check::Has(value::mask(input)?),
         Some("in") => Check::In(value::set(input)?),
+        Some("is") => Check::Is(value::class(input)?),
         Some(_) => Check::Matches(value::regular(input)?),
         None => return Ok(None),
     }))
 }
 
 /// Operators in letters, except comparisons.
-const OPERATORS: [&str; 6] = ["contains", "startswith", "endswith", "matches", "has", "in"];
+const OPERATORS: [&str; 7] = ["contains", "startswith", "endswith", "matches", "has", "in", "is"];
 
 /// `==` and the other comparisons, including their spellings as letters in other programs.
 fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {

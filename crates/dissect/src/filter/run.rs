@@ -11,6 +11,7 @@ use worldwire_core::value::Content;
 use worldwire_core::{Children, Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
+use super::class::ObjectClass;
 use super::expression::{Check, Comparison, Expression, Metadata, Path, Pattern, Start, Step};
 use super::literal::{Literal, Member, Needle, Set, Text};
 use super::moment::{date, seconds};
@@ -89,6 +90,7 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>, found: &Ambiguities
             any(&mut |value| value.text().is_some_and(|text| regular.is_in(&text)))
         }
         Check::In(set) => any(&mut |value| value.is_in(set)),
+        Check::Is(class) => any(&mut |value| value.is_of(class)),
     }
 }
 
@@ -450,6 +452,16 @@ impl<'s> PathValue<'s> {
             Literal::Bytes(bytes) => self.stored().is_some_and(|whole| is_part(&whole, bytes)),
             Literal::Null | Literal::Bool(_) | Literal::Number(_) => false,
         }
+    }
+
+    /// Whether it is an object of a class or of one derived from it, or the tag of one.
+    fn is_of(self, class: &ObjectClass) -> bool {
+        let Self::Node(node) = self else { return false };
+        let tag = match node.value() {
+            Value::Record => node.child("$class").map(|tag| tag.value()),
+            value => Some(value),
+        };
+        matches!(tag, Some(Value::Enum(tag, names)) if class.has(tag, names))
     }
 
     fn is_in(self, set: &Set) -> bool {

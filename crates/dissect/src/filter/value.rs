@@ -8,6 +8,7 @@ use winnow::stream::Location as _;
 use winnow::token::{literal as mark, take, take_till};
 use worldwire_core::value::parse_hex;
 
+use super::class::ObjectClass;
 use super::error::Problem;
 use super::input::{Input, MAX_REGEXES, Outcome, close, problem, rest, space, token};
 use super::literal::{Literal, Member, Needle, Regular, Set, Text};
@@ -73,6 +74,19 @@ pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
             let found = error.strip_prefix("found ").unwrap_or(&error);
             let problem = Problem::new(at, "a regular expression", found);
             Err(ErrMode::Cut(problem.regex()))
+        }
+    }
+}
+
+/// `ItemTemplate`, `"class ItemTemplate"`
+pub(super) fn class(input: &mut Input<'_>) -> Outcome<ObjectClass> {
+    space(input)?;
+    let at = input.current_token_start();
+    match piece(input)? {
+        Literal::Text(text) if !text.as_str().is_empty() => Ok(ObjectClass::new(text.as_str())),
+        other => {
+            let problem = Problem::new(at, "the name of a class", format!("`{other}`"));
+            Err(ErrMode::Cut(problem.hint("for values, use `==`")))
         }
     }
 }

@@ -64,6 +64,9 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
         if let Some(value) = known.check_operator(path, metadata, check, scope) {
             return found.push(value);
         }
+        if let Check::Is(class) = check {
+            found.extend(check_class(path, class.name(), definitions));
+        }
         let has = matches!(check, Check::Has(_));
         for literal in literals(check) {
             if let Some(value) = known.check_shape(path, literal, scope) {
@@ -97,6 +100,17 @@ pub(super) fn words(expression: &Expression) -> Vec<(Vec<&str>, &str)> {
     found
 }
 
+/// The classes after `is`.
+pub(super) fn classes(expression: &Expression) -> Vec<&str> {
+    let mut found = Vec::new();
+    fields::each_path(expression, &mut Vec::new(), &mut |_, check, _| {
+        if let Some(Check::Is(class)) = check {
+            found.push(class.name());
+        }
+    });
+    found
+}
+
 /// The values that a field is compared with.
 fn literals(check: &Check) -> Vec<&Literal> {
     match check {
@@ -108,9 +122,11 @@ fn literals(check: &Check) -> Vec<&Literal> {
             });
             members.collect()
         }
-        Check::Contains(_) | Check::StartsWith(_) | Check::EndsWith(_) | Check::Matches(_) => {
-            Vec::new()
-        }
+        Check::Contains(_)
+        | Check::StartsWith(_)
+        | Check::EndsWith(_)
+        | Check::Matches(_)
+        | Check::Is(_) => Vec::new(),
     }
 }
 
@@ -280,6 +296,8 @@ impl<'d> FilterVocabulary<'d> {
             ) => ("a number", "text and bytes"),
             (ValueKind::Number, Check::Matches(_)) => ("a number", "text"),
             (ValueKind::Text, Check::Has(_)) => ("text", "numbers and flags"),
+            (ValueKind::Number, Check::Is(_)) => ("a number", "objects"),
+            (ValueKind::Text, Check::Is(_)) => ("text", "objects"),
             _ => return None,
         };
         Some(UnknownValue {
@@ -368,6 +386,28 @@ impl<'d> FilterVocabulary<'d> {
         let (field, value) = (path.to_string(), value.to_owned());
         Some(UnknownValue { field, value, nearest, wanted: None, works_on: None, is_certain })
     }
+}
+
+/// Checks the class after `is`. Without any classes, none can be unknown.
+fn check_class(path: &Path, class: &str, definitions: &Definitions) -> Option<UnknownValue> {
+    let known = || definitions.families().iter().map(Family::vocabulary);
+    if known().any(|vocabulary| vocabulary.derived(class, definitions).is_some()) {
+        return None;
+    }
+    let names: Vec<&str> =
+        known().flat_map(|vocabulary| vocabulary.object_classes(definitions)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let bare = names.iter().map(|name| name.split_once(' ').map_or(*name, |(_, bare)| bare));
+    Some(UnknownValue {
+        field: path.to_string(),
+        value: class.to_owned(),
+        nearest: nearest(class, bare),
+        wanted: Some("an object of a class in the type list".to_owned()),
+        works_on: None,
+        is_certain: true,
+    })
 }
 
 /// Whether a number can only be the date of a packet, in seconds since 1970.

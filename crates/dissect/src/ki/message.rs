@@ -11,8 +11,9 @@ use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
 
+use super::offer_date::OfferDate;
 use super::opener::FieldOpener;
-use crate::item::Message;
+use crate::item::{Message, NumberNames};
 
 /// A control or DML message, with everything needed to decode it.
 #[derive(Clone, Debug)]
@@ -20,6 +21,7 @@ pub(super) struct KiMessage<'i> {
     pub(super) received: Received<'i>,
     pub(super) protocols: &'i Protocols,
     pub(super) opener: &'i FieldOpener<'i>,
+    pub(super) date: Option<&'i OfferDate>,
 }
 
 impl Message for KiMessage<'_> {
@@ -101,6 +103,10 @@ impl Message for KiMessage<'_> {
         let mut tree = reader.conclude(outcome).0;
         tree.set_base(range.start + message.start as u64);
         tree
+    }
+
+    fn number_names(&self) -> Option<&dyn NumberNames> {
+        self.date.map(|date| date as &dyn NumberNames)
     }
 
     /// The byte after a control message, which most frames have.

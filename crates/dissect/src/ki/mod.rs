@@ -11,6 +11,7 @@ mod names;
 #[expect(dead_code, reason = "only its tests run")]
 mod no_secrets;
 mod objects;
+mod offer_date;
 mod opener;
 #[cfg(feature = "keys")]
 mod secrets;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use worldwire_core::{Diagnostic, Result};
 use worldwire_ki::connection::{Connection, RelayConfig};
 use worldwire_ki::schema::Protocols;
+use worldwire_ki::schema::classes::Class;
 
 use crate::family::{Family, Start, by_modules, key_file};
 use crate::knowledge::Definitions;
@@ -32,6 +34,7 @@ use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueKind, ValueNames, Vocabulary};
 use definitions::protocols;
 pub use objects::KiObjects;
+use objects::objects;
 use secrets::KeyFile;
 use session::Reading;
 
@@ -99,6 +102,18 @@ impl Vocabulary for Ki {
 
     fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
         names::kinds(definitions)
+    }
+
+    fn derived(&self, class: &str, definitions: &Definitions) -> Option<Vec<i64>> {
+        let classes = objects(definitions).classes()?.derived(class);
+        let tags: Vec<i64> = classes.map(|class| class.hash.into()).collect();
+        (!tags.is_empty()).then_some(tags)
+    }
+
+    fn object_classes<'d>(&self, definitions: &'d Definitions) -> Vec<&'d str> {
+        let classes = objects(definitions).classes().into_iter().flat_map(|it| it.all());
+        let names = |class: &'d Class| [&class.name].into_iter().chain(&class.bases);
+        classes.flat_map(names).map(|name| &**name).collect()
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

@@ -11,6 +11,7 @@ use worldwire_ki::schema::Protocols;
 
 use super::message::KiMessage;
 use super::objects::{KiObjects, unreadable};
+use super::offer_date::OfferDate;
 use super::opener::FieldOpener;
 use super::secrets::{KeyFile, NO_KEY, Secrets, proves};
 use crate::family::{HeldPiece, Opening, Start, Verdict};
@@ -102,7 +103,9 @@ impl Interpreter<Connection> for Reading {
         }
         let secrets = Secrets { keys, salt: received.salt, proven: self.proven };
         let opener = FieldOpener { secrets, objects };
-        emit.message(&KiMessage { received, protocols, opener: &opener });
+        let date = OfferDate::of(&received);
+        let date = date.as_ref();
+        emit.message(&KiMessage { received, protocols, opener: &opener, date });
     }
 
     fn secrets(&self, connection: &Connection) -> Option<String> {

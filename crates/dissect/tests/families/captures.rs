@@ -311,6 +311,15 @@ fn filters_know_the_value_names_of_a_type_list() {
         assert!(!unknown(wrong)[0].is_certain);
         assert_eq!(unknown(right), []);
     }
+    // Classes after `is`, with their bases.
+    let filter = |text: &str| Filter::parse(text).unwrap();
+    let unknown = filter("CharacterInfo.object is MadeUpPett").unknown_values(&definitions);
+    assert_eq!(unknown[0].nearest.as_deref(), Some("MadeUpPet"));
+    assert!(unknown[0].is_certain);
+    for class in ["MadeUpPet", "PropertyClass", "\"class MadeUpPet\""] {
+        let filter = filter(&format!("CharacterInfo.object is {class}"));
+        assert_eq!(filter.unknown_values(&definitions), [], "{class}");
+    }
 }
 
 #[test]

@@ -124,6 +124,9 @@ pub struct ClientConfig {
     pub keep_alive_trailer: bool,
     /// The time the server may take to offer a session (`Timer::Setup`). Default 15 s.
     pub offer_time: Duration,
+    /// Whether to begin with a [`UdpHello`](crate::control::Opcode::UdpHello). Over UDP, the server
+    /// learns of a client only by its first datagram. Unverified: that it is empty. Default false.
+    pub says_hello: bool,
 }
 
 impl ClientConfig {
@@ -135,6 +138,7 @@ impl ClientConfig {
             accept_crypto_block: true,
             keep_alive_trailer: false,
             offer_time: Duration::from_secs(15),
+            says_hello: false,
         }
     }
 }

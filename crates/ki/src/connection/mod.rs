@@ -107,9 +107,12 @@ impl Connection {
     /// Acts as a client and waits for the server's offer.
     #[must_use]
     pub fn client(config: Arc<ClientConfig>, now: Duration) -> Self {
-        let offer_time = config.offer_time;
+        let (offer_time, says_hello) = (config.offer_time, config.says_hello);
         let mut connection = Self::new(Role::Client(config), now);
         connection.sender.half.timers.start(Timer::Setup, offer_time);
+        if says_hello && let Err(error) = connection.sender.hello() {
+            connection.parts_mut().refuse(Side::Server, error);
+        }
         connection
     }
 

@@ -305,7 +305,8 @@ impl Sender {
                 Ok(None)
             }
             (Control::Other { opcode, .. }, Role::Server(config))
-                if config.unknown_control == UnknownControl::Close =>
+                if config.unknown_control == UnknownControl::Close
+                    && *opcode != Opcode::UdpHello =>
             {
                 Err(Error::malformed("a known control message", opcode.to_string()))
             }
@@ -345,6 +346,11 @@ impl Sender {
             Role::Observer(_) | Role::Relay(_) => return Ok(()),
         };
         self.queue_control(Control::KeepAlive(alive), trailer)
+    }
+
+    /// Client: lets the server know of it, over UDP.
+    pub(super) fn hello(&mut self) -> Result<()> {
+        self.queue_control(Control::Other { opcode: Opcode::UdpHello, body: (&[]).into() }, true)
     }
 
     /// Server: offers a session.

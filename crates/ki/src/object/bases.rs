@@ -7,9 +7,9 @@ use crate::schema::classes::{Classes, Property};
 const MAX_REPORTED: usize = 200;
 
 impl Object {
-    /// The nested objects whose class is neither the one that their property names nor derived from
-    /// it, with the name of the property; at most 200. They can be encoded and decoded, but a game
-    /// may not expect them.
+    /// The nested objects whose class is neither the one that their property expects (the list's
+    /// `__BASECLASS`, or else the one that its type names) nor derived from it, with the name of the
+    /// property; at most 200. They can be encoded and decoded, but a game may not expect them.
     #[must_use]
     pub fn unrelated(&self, classes: &Classes) -> Vec<String> {
         let mut found = Vec::new();
@@ -21,7 +21,7 @@ impl Object {
                 continue;
             };
             let property = value.slot().property();
-            let wanted = property.and_then(Property::class).and_then(|index| classes.get(index));
+            let wanted = property.and_then(Property::base).and_then(|index| classes.get(index));
             if let (Some(class), Some(wanted), Some(property)) = (value.class(), wanted, property)
                 && !classes.is_a(class, wanted)
             {
@@ -43,6 +43,33 @@ impl Object {
 mod tests {
     use super::super::{Object, ObjectCodec, ObjectOptions};
     use crate::schema::classes::Classes;
+
+    #[test]
+    fn a_base_class_in_the_list_is_expected() {
+        let list = r#"{"class Any": {"hash": 7, "properties": {}},
+            "class Base": {"hash": 8, "bases": ["Any"], "properties": {}},
+            "class Good": {"hash": 9, "bases": ["Base", "Any"], "properties": {}},
+            "class Holder": {"hash": 10, "properties": {
+                "m_one": {"type": "class Any*", "id": 0, "flags": 24,
+                    "enum_options": {"__BASECLASS": "Base"}},
+                "m_new": {"type": "class NotInTheList*", "id": 1, "flags": 24,
+                    "enum_options": {"__BASECLASS": "Good"}}}}}"#;
+        let classes = Classes::of_json(list);
+        let unrelated = |json: &str| {
+            let object = Object::parse_json(&classes, json).unwrap();
+            let whole = object.complete(&classes).unwrap();
+            let codec = ObjectCodec::new(&classes, ObjectOptions::default());
+            let decoded =
+                codec.decode_all(&codec.encode(&whole, codec.header()).unwrap(), &mut ()).unwrap();
+            assert_eq!(decoded.notes.len(), object.unrelated(&classes).len());
+            object.unrelated(&classes)
+        };
+        let one = |name: &str| format!(r#"{{"$class":"Holder","m_one":{{"$class":"{name}"}}}}"#);
+        assert!(unrelated(&one("Good")).is_empty());
+        assert_eq!(unrelated(&one("Any")), ["m_one: class Any where class Base belongs"]);
+        // Without a class in the type, an object is of the base class unless it says otherwise.
+        assert!(unrelated(r#"{"$class":"Holder","m_new":{}}"#).is_empty());
+    }
 
     #[test]
     fn unrelated_classes_are_reported_when_decoding_and_encoding() {

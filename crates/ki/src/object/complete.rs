@@ -1,10 +1,12 @@
 //! Completing objects with default values.
 
-use worldwire_core::json::Json;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use worldwire_core::{Error, Limits, Result};
 
 use super::ObjectCodec;
-use super::parse::{self, Parsed};
+use super::defaults::{DefaultValue, given};
 use super::value::{Object, ValueRef};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Property, PropertyKind};
@@ -48,7 +50,8 @@ impl ObjectCodec<'_> {
 }
 
 fn fill(object: &Object, classes: &Classes, wants: &dyn Fn(&Property) -> bool) -> Result<Object> {
-    let mut filler = Filler { classes, object: object.like(), wants };
+    let mut filler =
+        Filler { classes, object: object.like(), wants, known: HashMap::new(), filled: 0 };
     filler.value(object.known_root(classes)?, MAX_DEPTH)?;
     Ok(filler.object)
 }
@@ -58,6 +61,10 @@ struct Filler<'f, 'c> {
     object: Object,
     /// Which properties to fill in.
     wants: &'f dyn Fn(&Property) -> bool,
+    /// The list's defaults that were needed so far.
+    known: HashMap<*const Property, Rc<Option<DefaultValue<'c>>>>,
+    /// How many values have been filled in.
+    filled: u64,
 }
 
 impl<'c> Filler<'_, 'c> {
@@ -95,7 +102,9 @@ impl<'c> Filler<'_, 'c> {
         self.object.end_object()
     }
 
+    /// Fills in an object of a class.
     fn defaults(&mut self, slot: Slot<'c>, class: &'c Class, depth: u32) -> Result<()> {
+        self.count(1)?;
         self.object.begin_object(slot, class, CoreId::default())?;
         for property in class.properties().iter().filter(|property| (self.wants)(property)) {
             self.default(property, depth.checked_sub(1).ok_or_else(too_deep)?)?;
@@ -103,21 +112,36 @@ impl<'c> Filler<'_, 'c> {
         self.object.end_object()
     }
 
+    /// Fills in a property: with the list's default if it fits, else with 0, empty or null.
     fn default(&mut self, property: &'c Property, depth: u32) -> Result<()> {
+        self.count(1)?;
         let slot = Slot::Property(property);
+        let (classes, known) = (self.classes, &mut self.known);
+        let given = known
+            .entry(core::ptr::from_ref(property))
+            .or_insert_with(|| Rc::new(given(classes, property).ok().flatten()));
+        match &*Rc::clone(given) {
+            Some(DefaultValue::Value(parsed)) => return self.object.value(slot, parsed.leaf()),
+            Some(DefaultValue::Values(list)) => {
+                self.object.begin_list(slot)?;
+                self.count(list.len() as u64)?;
+                for parsed in list {
+                    self.object.value(Slot::Element(property), parsed.leaf())?;
+                }
+                return self.object.end_list();
+            }
+            Some(DefaultValue::Null) => return self.object.value(slot, Leaf::Null),
+            Some(DefaultValue::Class(class)) => return self.defaults(slot, class, depth),
+            Some(DefaultValue::Built(object)) => {
+                self.count(object.len() as u64)?;
+                return self.value(object.as_value(classes, slot)?, depth);
+            }
+            None => {}
+        }
         if property.is_list() {
             self.object.begin_list(slot)?;
             return self.object.end_list();
         }
-        if let Some(given) = given(property) {
-            return self.object.value(slot, given.leaf());
-        }
-        // The list's default is used only if it is an option.
-        let choice = |kind| {
-            let choices = property.choices.as_ref();
-            let name = choices.and_then(|choices| choices.default.as_deref()).unwrap_or_default();
-            parse::choice(property, kind, name.as_bytes()).unwrap_or(0)
-        };
         let zeros;
         let leaf = match property.kind() {
             PropertyKind::Bool => Leaf::Bool(false),
@@ -135,8 +159,8 @@ impl<'c> Filler<'_, 'c> {
             PropertyKind::F64 => Leaf::F64(0.0),
             PropertyKind::String => Leaf::Text(&[]),
             PropertyKind::WideString => Leaf::WideText(&[]),
-            kind @ PropertyKind::Enum => Leaf::Enum(choice(kind)),
-            kind @ PropertyKind::Flags => Leaf::Flags(choice(kind)),
+            PropertyKind::Enum => Leaf::Enum(0),
+            PropertyKind::Flags => Leaf::Flags(0),
             PropertyKind::Tuple(tuple) => {
                 zeros = vec![0; tuple.size()];
                 Leaf::Tuple(tuple, &zeros)
@@ -151,25 +175,14 @@ impl<'c> Filler<'_, 'c> {
         };
         self.object.value(slot, leaf)
     }
-}
 
-/// The type list's default of a number, a Boolean or a text; `None` if there is none, or it does
-/// not fit the type.
-fn given(property: &Property) -> Option<Parsed> {
-    let choices = property.choices.as_ref()?;
-    let text = choices.default.as_deref()?;
-    match property.kind() {
-        PropertyKind::Bool => {
-            let is_true = text.trim() == "1" || text.trim().eq_ignore_ascii_case("true");
-            Some(Parsed::Leaf(Leaf::Bool(is_true)))
-        }
-        PropertyKind::String => Some(Parsed::Text(text.as_bytes().to_vec())),
-        PropertyKind::WideString => Some(Parsed::WideText(parse::wide_bytes(text))),
-        kind => {
-            let number =
-                |text: String| parse::number(kind, &Json::String(text.into())).ok().flatten();
-            let named = || number(choices.parse(text.trim())?.to_string());
-            number(text.trim().to_owned()).or_else(named).map(Parsed::Leaf)
+    /// Counts values that are filled in. Nested defaults can multiply without being deep.
+    fn count(&mut self, more: u64) -> Result<()> {
+        let limit = Limits::DEFAULT.nodes;
+        self.filled += more;
+        match self.filled <= limit {
+            true => Ok(()),
+            false => Err(Error::limit("nodes", limit, self.filled)),
         }
     }
 }
@@ -229,9 +242,131 @@ mod tests {
             let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
             assert_eq!(
                 object.complete(&classes).unwrap().to_json(&classes).unwrap(),
-                r#"{"$class":"class A","m_i":-5,"m_n":1000,"m_f":1.5,"m_b":true,"m_s":"x","m_w":0}"#
+                r#"{"$class":"class A","m_i":-5,"m_n":"big","m_f":1.5,"m_b":true,"m_s":"x","m_w":0}"#
             );
         }
+    }
+
+    #[test]
+    fn type_lists_have_defaults_for_tuples_objects_and_containers() {
+        let json = r#"{"class A": {"hash": 7, "properties": {
+            "m_v": {"type": "class Vector3D", "id": 0, "enum_options": {"__DEFAULT": "1,-2.5,0"}},
+            "m_c": {"type": "class Color", "id": 1, "enum_options": {"__DEFAULT": "FF010203"}},
+            "m_r": {"type": "class Rect<int>", "id": 2, "enum_options": {"__DEFAULT": "1,2,3,4"}},
+            "m_i": {"type": "int", "id": 3, "container": "List",
+                "enum_options": {"__DEFAULT": "5, 6"}},
+            "m_p": {"type": "class Point<int>", "id": 4, "container": "Vector",
+                "enum_options": {"__DEFAULT": "1,2,3,4"}},
+            "m_e": {"type": "enum E", "id": 5, "container": "List",
+                "enum_options": {"X": 1, "Y": 2, "__DEFAULT": "Y,X"}},
+            "m_o": {"type": "class B*", "id": 6, "enum_options": {"__DEFAULT": "D"}},
+            "m_n": {"type": "class B", "id": 7, "enum_options": {"__DEFAULT": "NULL"}}}},
+            "class B": {"hash": 8, "properties": {}},
+            "class D": {"hash": 9, "bases": ["B"], "properties": {
+                "m_s": {"type": "std::string", "id": 0, "enum_options": {"__DEFAULT": "d"}}}}}"#;
+        let xml = r#"<ClassList><Class Name="class A">
+            <Property Name="m_v" Type="class Vector3D" PropertyId="0" Default="1,-2.5,0"/>
+            <Property Name="m_c" Type="class Color" PropertyId="1" Default="FF010203"/>
+            <Property Name="m_r" Type="class Rect&amp;lt;int&amp;gt;" PropertyId="2">
+            <Enum><Option Name="__DEFAULT" Value="1,2,3,4"/></Enum></Property>
+            <Property Name="m_i" Type="int" PropertyId="3" Container="List" Default="5, 6"/>
+            <Property Name="m_p" Type="class Point&amp;lt;int&amp;gt;" PropertyId="4"
+                Container="Vector" Default="1,2,3,4"/>
+            <Property Name="m_e" Type="enum E" PropertyId="5" Container="List" Default="Y,X">
+            <Enum><Option Name="X" Value="1"/><Option Name="Y" Value="2"/></Enum></Property>
+            <Property Name="m_o" Type="class B*" PropertyId="6" Default="D"/>
+            <Property Name="m_n" Type="class B" PropertyId="7" Default="NULL"/></Class>
+            <Class Name="class B"/><Class Name="class D" Base="class B">
+            <Property Name="m_s" Type="std::string" PropertyId="0" Default="d"/></Class></ClassList>"#;
+        for list in [json, xml] {
+            let classes = Classes::of_json(list);
+            let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
+            assert_eq!(
+                object.complete(&classes).unwrap().to_json(&classes).unwrap(),
+                r#"{"$class":"class A","m_v":{"x":1.0,"y":-2.5,"z":0.0},"#.to_owned()
+                    + r#""m_c":{"b":3,"g":2,"r":1,"a":255},"#
+                    + r#""m_r":{"left":1,"top":2,"right":3,"bottom":4},"m_i":[5,6],"#
+                    + r#""m_p":[{"x":1,"y":2},{"x":3,"y":4}],"m_e":["Y","X"],"#
+                    + r#""m_o":{"$class":"class D","m_s":"d"},"m_n":null}"#
+            );
+        }
+    }
+
+    #[test]
+    fn defaults_can_be_json() {
+        let list = r#"{"class A": {"hash": 7, "properties": {
+            "m_v": {"type": "class Point<int>", "id": 0,
+                "enum_options": {"__DEFAULT": {"x": 1, "y": 2}}},
+            "m_l": {"type": "class B*", "id": 1, "container": "List",
+                "enum_options": {"__DEFAULT": [{"$class": "class B"}, null]}},
+            "m_b": {"type": "class B*", "id": 2,
+                "enum_options": {"__DEFAULT": "{\"m_n\": 6}"}},
+            "m_s": {"type": "std::string", "id": 3, "enum_options": {"__DEFAULT": "{}"}}}},
+            "class B": {"hash": 8, "properties": {
+                "m_n": {"type": "int", "id": 0, "enum_options": {"__DEFAULT": 5}}}}}"#;
+        let classes = Classes::of_json(list);
+        let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
+        assert_eq!(
+            object.complete(&classes).unwrap().to_json(&classes).unwrap(),
+            r#"{"$class":"class A","m_v":{"x":1,"y":2},"m_l":[{"$class":"class B","m_n":5},null],"#
+                .to_owned()
+                + r#""m_b":{"$class":"class B","m_n":6},"m_s":"{}"}"#
+        );
+    }
+
+    #[test]
+    fn defaults_that_do_not_fit_are_explained_and_left_out() {
+        let cases = [
+            ("int", "Static", "x", "wanted a whole number, found \"x\""),
+            ("unsigned char", "Static", "256", "wanted an unsigned 8-bit number, found \"256\""),
+            ("bool", "Static", "maybe", "wanted 0, 1, true or false, found maybe"),
+            ("class Vector3D", "Static", "1,2", "wanted 3 numbers separated by commas, found 1,2"),
+            ("class Color", "Static", "red", "wanted a colour AARRGGBB, found red"),
+            ("class A*", "Static", "B", "wanted class A or a class derived from it, found class B"),
+            ("class A*", "Static", "class AB", "wanted the name of a class, found \"class AB\""),
+            ("class A*", "Static", "{", "wanted JSON, found a mistake"),
+            ("class A*", "List", "A", "wanted a list of objects in JSON, found \"A\""),
+            ("int", "List", "1,x", "wanted a whole number, found \"x\""),
+            ("int", "List", "[1,true]", "[1]: wanted a whole number, found true"),
+            ("class Point<int>", "List", "1,2,3", "wanted 2 numbers separated by commas, found 3"),
+        ];
+        for (kind, container, text, wanted) in cases {
+            let list = |options: &str| {
+                Classes::of_json(format!(
+                    r#"{{"class A": {{"hash": 7, "properties": {{"m": {{"type": "{kind}", "id": 0,
+                    "container": "{container}", "enum_options": {{{options}}}}}}}}},
+                    "class B": {{"hash": 8, "properties": {{}}}}}}"#
+                ))
+            };
+            let [with, without] = [&*format!(r#""__DEFAULT": "{text}""#), ""].map(list);
+            let property = &with.find("A").unwrap().properties()[0];
+            let error = with.default_error(property).unwrap().to_string();
+            assert!(error.starts_with(wanted), "{kind} {text}: {error}");
+            let [with, without] = [with, without].map(|classes| {
+                let object = Object::parse_json(&classes, r#"{"$class":"A"}"#).unwrap();
+                object.complete(&classes).unwrap().to_json(&classes).unwrap()
+            });
+            assert_eq!(with, without);
+        }
+    }
+
+    #[test]
+    fn nested_defaults_cannot_multiply_without_bound() {
+        let mut list = String::from("{");
+        for level in 0..40 {
+            let next = level + 1;
+            list.push_str(&format!(
+                r#""class C{level}": {{"hash": {}, "properties": {{
+                "m_a": {{"type": "class C{next}", "id": 0}},
+                "m_b": {{"type": "class C{next}", "id": 1}}}}}},"#,
+                level + 10,
+            ));
+        }
+        list.push_str(r#""class C40": {"hash": 9, "properties": {}}}"#);
+        let classes = Classes::of_json(list);
+        let object = Object::parse_json(&classes, r#"{"$class":"C0"}"#).unwrap();
+        let error = object.complete(&classes).unwrap_err().to_string();
+        assert!(error.contains("(nodes)"), "{error}");
     }
 
     #[test]

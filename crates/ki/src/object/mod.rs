@@ -43,6 +43,7 @@ mod bases;
 mod complete;
 mod core_table;
 mod decode;
+mod defaults;
 mod edit;
 mod encode;
 pub mod hints;

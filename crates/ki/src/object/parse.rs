@@ -26,6 +26,22 @@ impl Parsed {
     }
 }
 
+/// Parses a number, or the name that a property's options give it; `None` if the property is not a
+/// number. For XML, `json` is a string.
+pub(super) fn number_of(property: &Property, json: &Json) -> Result<Option<Leaf<'static>>> {
+    let kind = property.kind();
+    let (Some(_), Some(choices), Json::String(text)) = (kind.whole(), &property.choices, json)
+    else {
+        return number(kind, json);
+    };
+    match choices.plain_number(text) {
+        Some(named) => number(kind, &Json::from(named)),
+        None => {
+            number(kind, json).map_err(|error| crate::suggest(error, choices.names().nearest(text)))
+        }
+    }
+}
+
 /// Parses a number of a kind; `None` if the kind is not a number. For XML, `json` is a string.
 pub(super) fn number(kind: PropertyKind, json: &Json) -> Result<Option<Leaf<'static>>> {
     let signed = |bits: u32| {
@@ -71,6 +87,65 @@ pub(super) fn push_part(part: Part, json: &Json, bytes: &mut Vec<u8>) -> Result<
         Part::F32 => bytes.extend(Flt::from_json(json.into())?.0.to_le_bytes()),
     }
     Ok(())
+}
+
+/// Parses a value that is neither an object nor a container from its text in XML.
+pub(super) fn text(property: &Property, text: &str) -> Result<Parsed> {
+    match property.kind() {
+        PropertyKind::String => return Ok(Parsed::Text(text.as_bytes().to_vec())),
+        PropertyKind::WideString => return Ok(Parsed::WideText(wide_bytes(text))),
+        _ => {}
+    }
+    let text = text.trim();
+    let json = Json::from(if text.is_empty() { "0" } else { text });
+    if let Some(leaf) = number_of(property, &json)? {
+        return Ok(Parsed::Leaf(leaf));
+    }
+    Ok(Parsed::Leaf(match property.kind() {
+        PropertyKind::Bool => match text {
+            "" | "0" => Leaf::Bool(false),
+            "1" => Leaf::Bool(true),
+            _ if text.eq_ignore_ascii_case("true") => Leaf::Bool(true),
+            _ if text.eq_ignore_ascii_case("false") => Leaf::Bool(false),
+            _ => return Err(Error::value("0, 1, true or false", text.to_owned())),
+        },
+        PropertyKind::Tuple(tuple) => {
+            return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b));
+        }
+        kind @ (PropertyKind::Enum | PropertyKind::Flags) => {
+            let number = match text {
+                "" => 0,
+                _ => choice(property, kind, text.as_bytes())
+                    .map_err(|UnknownOption(name)| unknown_option(property, &name))?,
+            };
+            if kind == PropertyKind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) }
+        }
+        _ => return Err(Error::value("a value", "an object")),
+    }))
+}
+
+/// Parses numbers separated by commas; a colour is one number.
+fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
+    if tuple == Tuple::Color {
+        let digits = if text.is_empty() { "0" } else { text };
+        let number = u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+        let number = number.ok_or_else(|| Error::value("a colour AARRGGBB", text.to_owned()))?;
+        return Ok(number.to_le_bytes().to_vec());
+    }
+    if text.is_empty() {
+        return Ok(vec![0; tuple.size()]);
+    }
+    let mut bytes = Vec::with_capacity(tuple.size());
+    let mut count = 0;
+    for word in text.split(',').take(tuple.count() + 1) {
+        let json = Json::from(word.trim());
+        push_part(tuple.part(), &json, &mut bytes)?;
+        count += 1;
+    }
+    if count == tuple.count() {
+        return Ok(bytes);
+    }
+    Err(Error::value(format!("{} numbers separated by commas", tuple.count()), text.to_owned()))
 }
 
 /// A name that no option of a property has.

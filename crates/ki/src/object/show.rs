@@ -3,7 +3,7 @@
 use worldwire_core::{Form, Place, Reader, Trace, Value};
 
 use super::visitor::{Bits, CoreId, Leaf};
-use crate::schema::classes::{Class, Classes, Part, Property, Tuple};
+use crate::schema::classes::{Choices, Class, Classes, Part, Property, Tuple};
 
 pub(super) fn show_tag<'c, T: Trace<'c>>(
     reader: &mut Reader<'_, T>,
@@ -31,6 +31,14 @@ pub(super) fn show_leaf<'c, T: Trace<'c>>(
 ) {
     let names = property.and_then(|property| property.choices.as_deref());
     let shown = match leaf {
+        Leaf::Signed(value) if let (Some(_), Some(choices)) = (plain_name(names, leaf), names) => {
+            Value::Enum(value, choices.names())
+        }
+        Leaf::Unsigned(value)
+            if let (Some(_), Some(choices)) = (plain_name(names, leaf), names) =>
+        {
+            Value::Enum(value.cast_signed(), choices.names())
+        }
         Leaf::Null => Value::Null,
         Leaf::Bool(value) => Value::Bool(value),
         Leaf::Signed(value) => Value::Signed(value),
@@ -56,6 +64,17 @@ pub(super) fn show_leaf<'c, T: Trace<'c>>(
         }
     };
     reader.leaf_from(name, start, shown);
+}
+
+/// The name that a property's options give a whole number.
+#[inline]
+pub(super) fn plain_name<'c>(choices: Option<&'c Choices>, leaf: Leaf<'_>) -> Option<&'c str> {
+    let choices = choices?;
+    match leaf {
+        Leaf::Signed(value) => choices.plain_name(value),
+        Leaf::Unsigned(value) => choices.plain_name(i64::try_from(value).ok()?),
+        _ => None,
+    }
 }
 
 /// Reports a tuple as a record with its parts.

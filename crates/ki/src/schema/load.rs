@@ -262,10 +262,14 @@ fn draft(
     };
     let mut fields: Vec<FieldDef> = Vec::new();
     for item in record {
+        let transfer = item.attribute("NOXFER").is_none_or(|no| !no.eq_ignore_ascii_case("TRUE"));
         if metadata(item, &mut draft, diagnostics)? {
+            if transfer {
+                let text = format!("{} lacks NOXFER=\"TRUE\", but is never sent", item.name);
+                diagnostics.strict_error(&item.span, text, "add NOXFER=\"TRUE\"");
+            }
             continue;
         }
-        let transfer = item.attribute("NOXFER").is_none_or(|no| !no.eq_ignore_ascii_case("TRUE"));
         if !transfer {
             continue;
         }

@@ -57,6 +57,28 @@ fn rules_are_kept() {
     assert_eq!(lines(&mut client), ["Closed(Timeout(Setup))"]);
 }
 
+/// Over UDP, a client speaks first. Its hello is not an unknown message, and carries nothing.
+#[test]
+fn clients_can_say_hello() {
+    let client = |says_hello| {
+        let config = ClientConfig { says_hello, ..ClientConfig::new(EPOCH) };
+        Connection::client(config.into(), Duration::ZERO)
+    };
+    assert_eq!(client(false).poll_transmit(Side::Server), None);
+    let hello = client(true).poll_transmit(Side::Server).unwrap();
+    assert_eq!(hello, [0x0d, 0xf0, 5, 0, 1, 1, 0, 0, 0]);
+    let config =
+        ServerConfig { unknown_control: UnknownControl::Close, ..ServerConfig::new(EPOCH) };
+    let mut server = Connection::server(config.clone().into(), 9, Duration::ZERO);
+    server.input(Duration::ZERO, Side::Client, Input::Datagram(&hello));
+    let reported = lines(&mut server);
+    assert!(matches!(&reported[..], [hello] if hello.contains("UdpHello")), "{reported:?}");
+    let greeter = ClientConfig { says_hello: true, ..ClientConfig::new(EPOCH) };
+    let mut talk = Talk::new(greeter, config);
+    talk.settle();
+    assert!(talk.pair.client.is_established() && talk.pair.server.is_established());
+}
+
 /// A client that has not accepted can make a server keep only a few bytes.
 #[test]
 fn a_long_frame_before_the_accept_is_refused_by_its_length() {

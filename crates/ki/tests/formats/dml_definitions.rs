@@ -36,6 +36,28 @@ fn irregularities_are_reported_at_their_position() {
 }
 
 #[test]
+fn names_with_an_underscore_need_noxfer() {
+    let field = |attributes: &str| {
+        reported(&format!(
+            "{HEAD}<M>\n<RECORD>\n<_Lead TYPE=\"INT\"{attributes}>1</_Lead>\n\
+             <_MsgHandler TYPE=\"STR\"{attributes}>h</_MsgHandler>\n</RECORD></M></A>"
+        ))
+    };
+    assert_eq!(field(" NOXFER=\"TRUE\""), [""; 0]);
+    for attributes in ["", " NOXFER=\"FALSE\""] {
+        assert_eq!(
+            field(attributes),
+            [
+                "Game.xml:5:2: warning: _Lead is sent although its name begins with _ (add \
+                 NOXFER=\"TRUE\" if it must not be sent)",
+                "Game.xml:6:2: warning: _MsgHandler lacks NOXFER=\"TRUE\", but is never sent (add \
+                 NOXFER=\"TRUE\")",
+            ]
+        );
+    }
+}
+
+#[test]
 fn errors_name_what_is_invalid() {
     assert_eq!(
         reported("<A><M/></A>"),
@@ -46,7 +68,7 @@ fn errors_name_what_is_invalid() {
     let two = |a: &str, b: &str| {
         format!("{HEAD}<X><RECORD>{a}</RECORD></X>\n<Y><RECORD>{b}</RECORD></Y></A>")
     };
-    let one = "<_MsgOrder>1</_MsgOrder>";
+    let one = "<_MsgOrder NOXFER=\"TRUE\">1</_MsgOrder>";
     assert_eq!(
         reported(&two(one, one)),
         ["Game.xml:4:2: error: Y and X both have order 1 (give one of them a different number)"]

@@ -68,6 +68,15 @@ pub enum Request {
         /// The account; `None` for all connections.
         name: Option<String>,
     },
+    /// Marks the sessions of a client as stale, because it has logged in at the server that asks.
+    /// Unknown accounts have no sessions.
+    DropSessions {
+        /// `UserID`.
+        user: u64,
+        /// The account's name, which identifies it if both servers number accounts themselves.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+    },
     /// Redeems the key that a client brings to a zone, on behalf of another program's zone server.
     Redeem {
         /// `LoginKey`.
@@ -105,6 +114,7 @@ impl Administered for Realm {
             Request::Token { .. }
                 | Request::Kick { .. }
                 | Request::Refresh { .. }
+                | Request::DropSessions { .. }
                 | Request::Redeem { .. }
         )
     }
@@ -173,6 +183,10 @@ impl Operated for Realm {
             }
             Request::Refresh { name } => {
                 Ok(vec![json!({ "connections": self.refresh(name.as_deref())? })])
+            }
+            Request::DropSessions { user, account } => {
+                let dropped = self.drop_sessions(user, account.as_deref());
+                Ok(vec![json!({ "connections": dropped })])
             }
             Request::Redeem { key, user, character } => {
                 self.redeem(&Secret::new(key), user, character).map_err(RequestError::Redeem)?;

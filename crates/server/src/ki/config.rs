@@ -34,6 +34,11 @@ pub struct KiConfig {
     pub trusted_proxies: Vec<IpAddr>,
     /// A second address with the same services; empty for none.
     pub patch_listen: String,
+    /// The address for clients that use UDP; empty for none.
+    pub udp_listen: String,
+    /// The directories of other servers, which drop a client's sessions when it logs in here.
+    #[serde(serialize_with = "path_texts")]
+    pub other_servers: Vec<PathBuf>,
     /// The address of the status page; empty for none.
     pub status: String,
     /// The host that clients are told to connect to; empty for the address in `listen`.
@@ -154,6 +159,8 @@ impl Default for KiConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             trusted_proxies: Vec::new(),
             patch_listen: String::new(),
+            udp_listen: String::new(),
+            other_servers: Vec::new(),
             status: "127.0.0.1:12080".to_owned(),
             public_address: String::new(),
             name: "worldwire".to_owned(),
@@ -235,6 +242,11 @@ impl KiConfig {
         address("patch_listen", &self.patch_listen)
     }
 
+    /// The address for clients that use UDP, if there is one.
+    pub fn udp_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        address("udp_listen", &self.udp_listen)
+    }
+
     /// The host that clients are told to connect to. If the server listens on every address of its
     /// machine, it cannot tell which one clients can reach, and uses the loopback address.
     #[must_use]
@@ -308,6 +320,7 @@ impl ServerConfig for KiConfig {
                 .map_err(|problem| problem.of("public_address"))?;
         }
         self.patch_address()?;
+        self.udp_address()?;
         self.status_address().map(drop)
     }
 
@@ -337,6 +350,12 @@ listen =
 trusted_proxies =
 # A second address with the same services, such as the official patch port, 12500. Empty for none.
 patch_listen =
+# The address for clients that use UDP, such as 127.0.0.1:12000. Empty for none. UDP is as reliable as the
+# network: lost datagrams are not repeated.
+udp_listen =
+# The folders of other servers on this machine, such as ["../zone"]. When a client logs in here, they are
+# told to drop its sessions: a client talks to one server at a time.
+other_servers =
 # The address of the status page (/status, /metrics and /health). Empty for none.
 status =
 # The IP address or host name that clients are told to connect to after choosing a character, unless
@@ -423,6 +442,8 @@ mod tests {
             listen: "[::]:9".parse().unwrap(),
             trusted_proxies: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
             patch_listen: "127.0.0.1:12500".to_owned(),
+            udp_listen: "127.0.0.1:12001".to_owned(),
+            other_servers: vec!["../zone".into()],
             status: String::new(),
             public_address: "ki.example.org".to_owned(),
             name: "\"Wu\"\n\\".to_owned(),
@@ -504,6 +525,7 @@ mod tests {
         for host in ["", "10.0.0.1", "2001:db8::1", "ki.example.org", "localhost"] {
             assert!(KiConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
         }
+        assert!(error("udp_listen = \"no\"").starts_with("udp_listen: must be an address"));
         assert!(error("status = \"yes\"").starts_with("status: must be an address with a port"));
         assert_eq!(
             error("[zone]\naddress = \"x\""),

@@ -10,12 +10,16 @@ use worldwire_core::connection::{Connection as _, Event, EventOf, Sender as _};
 use worldwire_ki::connection::{
     Connection, Ignored, Life, News, ObserverKeys, Received, Sender, ServerConfig, SessionIds, Unit,
 };
+use worldwire_ki::control::Opcode;
+use worldwire_ki::frame::control_opcode;
 use worldwire_ki::schema::Protocols;
+use worldwire_net::udp::AcceptDatagrams;
 use worldwire_net::{Accept, Application, Clock, End, Flow, Peer};
 
 use super::config::KiConfig;
 use super::figures::Figures;
 use super::login::{Login, LoginEvent, Output, Rules};
+use super::peers::Peers;
 use super::realm::{Number, Orders, Realm, Wakeup};
 use super::secrets::Secrets;
 use super::wire::{Decoded, Dialect, Reply};
@@ -37,6 +41,7 @@ pub struct Connections {
     clock: Clock,
     pub(super) figures: Arc<Figures>,
     secrets: Option<Arc<Secrets>>,
+    peers: Peers,
 }
 
 impl Connections {
@@ -69,6 +74,7 @@ impl Connections {
             clock,
             figures: Arc::default(),
             secrets: None,
+            peers: Peers::new(Vec::new()),
         }
     }
 
@@ -77,6 +83,12 @@ impl Connections {
     pub(super) fn with_secrets(mut self, secrets: Option<Secrets>) -> Self {
         self.secrets = secrets.map(Arc::new);
         self
+    }
+
+    /// Sets the servers that drop a client's sessions when it logs in.
+    #[must_use]
+    pub(super) fn with_peers(self, peers: Peers) -> Self {
+        Self { peers, ..self }
     }
 
     /// The accounts, characters and queue.
@@ -132,6 +144,17 @@ impl Accept for Acceptor {
         let login = Login::new(Arc::clone(&connections.rules), epoch);
         let (next, paused) = (None, None);
         (connection, Client { connections, peer, number, wakeup, login, id, next, paused })
+    }
+}
+
+impl AcceptDatagrams for Acceptor {
+    /// Answers nobody, and takes no session ID.
+    fn probe(&self, _: Peer, now: Duration) -> Connection {
+        Connection::server(Arc::clone(&self.0.server), 1, now)
+    }
+
+    fn begins_with(&self, datagram: &[u8]) -> bool {
+        control_opcode(datagram) == Some(Opcode::UdpHello)
     }
 }
 
@@ -278,6 +301,7 @@ impl Client {
             LoginEvent::LoggedIn(user) => {
                 tracing::debug!(%address, user, "logged in");
                 realm.logged_in(self.number, user);
+                self.connections.peers.drop_sessions(user, realm.account_name(user).as_deref());
             }
             LoginEvent::LoggedOut => realm.logged_out(self.number),
             LoginEvent::Creation { stage, parameter } => {

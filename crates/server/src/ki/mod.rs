@@ -25,6 +25,7 @@
 //! * [`connections`]: client connections;
 //! * [`patch`]: the list of files for patch clients;
 //! * [`admin`]: administration, whether the server is running or not;
+//! * `peers`: other servers, which drop the sessions of clients that log in here;
 //! * `figures`: metrics and the status page; `secrets`: a key file for captures.
 
 pub mod admin;
@@ -33,6 +34,7 @@ pub mod connections;
 mod figures;
 pub mod login;
 pub mod patch;
+mod peers;
 pub mod realm;
 mod refusal;
 mod secrets;
@@ -50,7 +52,7 @@ use tokio::task::spawn_blocking;
 use worldwire_ki::message::FileListAnswer;
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::schema::{Mode, Protocols};
-use worldwire_net::{Clock, Options, Signal, tcp};
+use worldwire_net::{Clock, Options, Signal, tcp, udp};
 
 pub use config::{CONFIG, KiConfig, SQLITE_FILE};
 pub use refusal::Refusal;
@@ -58,6 +60,7 @@ pub use refusal::Refusal;
 use connections::{Acceptor, Connections};
 use figures::{Figures, Page};
 use login::Rules;
+use peers::Peers;
 use realm::{Realm, RealmError};
 use secrets::Secrets;
 
@@ -65,7 +68,8 @@ use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
+    StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder,
+    open_store, save,
 };
 use crate::store::lock::FolderLock;
 
@@ -109,6 +113,7 @@ pub struct LoginServer {
     connections: Arc<Connections>,
     listener: tcp::Listener,
     patch: Option<tcp::Listener>,
+    udp: Option<udp::Listener>,
     status: Option<TcpListener>,
     operators: operators::Listener<Realm>,
     files: Option<Arc<FileListAnswer>>,
@@ -147,6 +152,10 @@ impl LoginServer {
             }
             None => None,
         };
+        let udp = match config.udp_address().map_err(in_config(folder))? {
+            Some(address) => Some(listen_udp(address, "--udp-listen", options).await?),
+            None => None,
+        };
         let status = listen_status(config.status_address().map_err(in_config(folder))?).await?;
         if is_new {
             // Only after the ports are known to be free.
@@ -155,15 +164,31 @@ impl LoginServer {
         let (store, key) = open_store(folder, &config).await?;
         let mut known = config.clone();
         if known.zone.address.is_empty() {
-            // The waiting room uses the same port.
+            // The waiting room uses the same ports.
             known.zone.tcp_port = listener.local_addr().map_err(at(folder))?.port();
+            if let Some(udp) = &udp {
+                known.zone.udp_port = udp.local_addr().map_err(at(folder))?.port();
+            }
         }
         let realm = Realm::open(store, key, known, clock).await?;
         let operators =
             operators::Listener::bind(folder, realm.clone()).await.map_err(at(folder))?;
         let connections = Connections::new(&config, rules, protocols.into(), realm, clock, epoch);
-        let connections = Arc::new(connections.with_secrets(secrets));
-        Ok(Self { config, connections, listener, patch, status, operators, files, is_new, lock })
+        let others = config.other_servers.iter().map(|other| folder.join(other)).collect();
+        let connections = connections.with_secrets(secrets).with_peers(Peers::new(others));
+        let connections = Arc::new(connections);
+        Ok(Self {
+            config,
+            connections,
+            listener,
+            patch,
+            udp,
+            status,
+            operators,
+            files,
+            is_new,
+            lock,
+        })
     }
 
     /// Whether this is the first start, without a `ki.toml`.
@@ -181,6 +206,12 @@ impl LoginServer {
     /// The address for clients.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// The address for clients that use UDP, if there is one.
+    #[must_use]
+    pub fn udp_address(&self) -> Option<SocketAddr> {
+        self.udp.as_ref()?.local_addr().ok()
     }
 
     /// The address of the status page, if there is one.
@@ -205,7 +236,7 @@ impl LoginServer {
     /// another process takes over the database. Connections and the database are closed even after
     /// an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self { config, connections, listener, patch, status, operators, lock, .. } = self;
+        let Self { config, connections, listener, patch, udp, status, operators, lock, .. } = self;
         let realm = connections.realm().clone();
         let (signal, _forwarder) = also_on(signal, realm.until_overtaken());
         let operators = tokio::spawn(operators.run());
@@ -219,7 +250,12 @@ impl LoginServer {
                 listener.serve(Arc::clone(&acceptor), signal.clone()).await;
             }
         };
-        tokio::join!(patch, listener.serve(Arc::clone(&acceptor), signal.clone()));
+        let udp = async {
+            if let Some(listener) = udp {
+                listener.serve(Arc::clone(&acceptor), signal.clone()).await;
+            }
+        };
+        tokio::join!(patch, udp, listener.serve(Arc::clone(&acceptor), signal.clone()));
         operators.abort();
         realm.close().await;
         drop(lock);

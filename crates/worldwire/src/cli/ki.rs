@@ -143,11 +143,13 @@ pub(crate) enum KiDml {
     /// List protocols and their messages
     #[command(after_help = "Examples:
   worldwire ki dml list
-  worldwire ki dml list LOGIN --data Messages/")]
+  worldwire ki dml list Root.wad
+  worldwire ki dml list LOGIN Messages/")]
     List {
-        /// List only the messages of this service, by name or number
-        service: Option<String>,
-        /// Message XML: files or directories
+        /// List only the messages of this service, by name or number; a path is like --data
+        #[arg(value_name = "SERVICE|PATH")]
+        named: Vec<String>,
+        /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON lines
@@ -157,11 +159,14 @@ pub(crate) enum KiDml {
     /// Show the fields of a message
     #[command(after_help = "Examples:
   worldwire ki dml show LOGIN.MSG_USER_AUTHEN_V3
-  worldwire ki dml show 5.36 --data GameMessages.xml")]
+  worldwire ki dml show 5.36 GameMessages.xml
+  worldwire ki dml show 5.36 Root.wad")]
     Show {
         /// SERVICE.MESSAGE, by names or numbers
         message: String,
-        /// Message XML: files or directories
+        /// Message XML, like --data
+        paths: Vec<PathBuf>,
+        /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON
@@ -171,9 +176,11 @@ pub(crate) enum KiDml {
     /// Check message XML and report every problem
     #[command(after_help = "Examples:
   worldwire ki dml check Messages/
+  worldwire ki dml check Root.wad
   worldwire ki dml check GameMessages.xml --strict")]
     Check {
-        /// Files or directories
+        /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
+        /// archive; - is standard input
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Report as errors the quirks that a client's loader accepts
@@ -186,23 +193,26 @@ pub(crate) enum KiDml {
     Fit {
         /// SERVICE.MESSAGE, by names or numbers
         message: String,
-        /// File with the payload, without the header; - is standard input [default: -]
+        /// Payloads, without the header: files, directories, archives, patterns with * and **;
+        /// ARCHIVE/NAME is one file in an archive; - is standard input [default: -]
         #[arg(conflicts_with = "hex")]
-        file: Option<PathBuf>,
+        files: Vec<PathBuf>,
         /// Payload as hexadecimal digits
         #[arg(long, value_name = "STRING")]
         hex: Option<String>,
-        /// Message XML: files or directories
+        /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
     },
     /// Convert tables such as LatestFileList.bin
     #[command(after_help = "Examples:
   worldwire ki dml table LatestFileList.bin
+  worldwire ki dml table Wizard101/
   worldwire ki dml table LatestFileList.bin --to csv --table Base -o base.csv
   worldwire ki dml table files.json --to bin -o LatestFileList.bin")]
     Table {
-        /// Tables as binary, XML or JSON; - is standard input
+        /// Tables as binary, XML, JSON or CSV; an archive or a directory with such a file;
+        /// ARCHIVE/NAME is one file in an archive; - is standard input
         file: PathBuf,
         /// Output format
         #[arg(long, value_name = "FORM", default_value = "json")]

@@ -119,6 +119,13 @@ pub(crate) struct ServeKi {
     /// Address to listen on [default: 127.0.0.1:12000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// Address for clients that use UDP [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) udp_listen: Option<SocketAddr>,
+    /// Directory of another server on this machine, which drops a client's sessions when the client
+    /// logs in here; can be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) other_server: Vec<PathBuf>,
     /// Address that clients are told to connect to: a name or an IP address [default: that of
     /// --listen]
     #[arg(long, value_name = "HOST", value_parser = ki_host)]
@@ -181,6 +188,9 @@ pub(crate) struct ClientKi {
     /// Read the password from the first line of a file; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
+    /// Use UDP, also to zones; lost datagrams are not repeated
+    #[arg(long)]
+    pub(crate) udp: bool,
     /// MachineID to send
     #[arg(long, value_name = "ID", default_value_t = 0)]
     pub(crate) machine: u64,

@@ -62,13 +62,21 @@ objects.")]
         target: Target,
     },
     /// Create an archive from the files of a directory
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
   worldwire ki wad create root/ -o Root.wad --flags 1 --store '**/*.bik'
+  worldwire ki wad create root/ -o Root.wad --types types.json
 
-Symbolic links are followed.")]
+Symbolic links are followed. Objects in JSON or XML, as `ki wad extract --decode` and `ki op decode` write
+them, are encoded, as `ki wad update` does with new files.")]
     Create {
         /// Directory to pack
         folder: PathBuf,
+        /// Type list for decoded objects; can be repeated, later ones override earlier ones
+        #[arg(short, long, value_name = "LIST")]
+        types: Vec<PathBuf>,
+        /// TOML file with the block and type of classes in the CoreObject form
+        #[arg(long, value_name = "FILE", requires = "types")]
+        hints: Vec<PathBuf>,
         /// Archive version; version 1 has no flags
         #[arg(long, value_name = "NUMBER", default_value_t = 2)]
         archive_version: u32,
@@ -86,8 +94,8 @@ Symbolic links are followed.")]
   worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad
 
 Unchanged files are copied as stored; bytes that belong to no file are dropped. Objects that `ki wad
-extract --decode` wrote as JSON or XML are encoded if they were changed. Every change is listed: + added,
-- removed, ~ changed.")]
+extract --decode` wrote as JSON or XML are encoded if they were changed; files that are text in the archive
+stay text. Every change is listed: + added, - removed, ~ changed.")]
     Update {
         /// Archive; - is standard input
         archive: PathBuf,
@@ -222,6 +230,9 @@ pub(crate) struct KiWadPacking {
         Do not compress files that match; .mp3, .ogg and files larger than {MAX_COMPRESSED} bytes \
         are never compressed"))]
     pub(crate) store: Vec<String>,
+    /// Keep files that match as text, even if they contain objects in JSON or XML
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) text: Vec<String>,
     /// Refuse names that Windows does not allow, instead of reporting them
     #[arg(long)]
     pub(crate) portable: bool,

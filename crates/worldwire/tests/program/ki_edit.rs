@@ -226,6 +226,121 @@ fn an_archive_round_trips_through_a_folder() {
 }
 
 #[test]
+fn creating_and_updating_treat_new_files_alike() {
+    for form in ["json", "xml"] {
+        let home = Home::new();
+        mixed(&home);
+        ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", form]), 0);
+        home.archive("empty.wad", &[]);
+        // Objects in text form need a type list, unless they are kept as text.
+        for command in [&["create", "out"][..], &["update", "empty.wad", "--from", "out"]] {
+            let command = [&["wad"], command, &["-o", "b.wad"]].concat();
+            let (_, err) = ends(&home.run(&command), 1);
+            assert!(err.contains("supply the type list with --types; --text keeps"), "{err}");
+            assert!(err.contains("2 more objects") && !home.at("b.wad").exists(), "{err}");
+        }
+        for more in [&["--types", "ki-types.json"][..], &["--text", "**"]] {
+            let create = [&["wad", "create", "out", "-o", "b.wad", "--force"], more].concat();
+            ends(&home.run(&create), 0);
+            let update = ["wad", "update", "empty.wad", "--from", "out", "-o", "c.wad", "--force"];
+            ends(&home.run(&[&update, more].concat()), 0);
+            assert_eq!(home.bytes("b.wad"), home.bytes("c.wad"), "{more:?}");
+        }
+        let name = if form == "json" { "Pet.json" } else { "Pet.xml" };
+        let kept = home.run(&["wad", "cat", "b.wad", name]);
+        assert_eq!(ends(&kept, 0).0, home.text(&format!("out/{name}")));
+        // With the type list, extracting and creating return the same archive, except that XML adds
+        // an extension to names.
+        ends(&home.typed(&["wad", "create", "out", "-o", "d.wad"]), 0);
+        let (renamed, code) = match form {
+            "json" => ("", 0),
+            _ => ("- Pet\n+ Pet.xml\n- old\n+ old.xml\n", 1),
+        };
+        assert_eq!(ends(&home.run(&["wad", "diff", "a.wad", "d.wad"]), code).0, renamed);
+    }
+    let home = Home::new();
+    home.archive("a.wad", &[("a", b"")]);
+    let update =
+        |more: &[&str]| home.run(&[&["wad", "update", "a.wad", "-o", "b.wad"], more].concat());
+    assert!(ends(&update(&["--text", "a"]), 2).1.contains("--text needs --from"));
+    home.put("out/x", "");
+    let (_, err) = ends(&update(&["--from", "out", "--text", "y"]), 2);
+    assert!(err.contains("y: matches no file of the directory"), "{err}");
+}
+
+#[test]
+fn objects_in_xml_are_decoded_if_they_are_named() {
+    let home = Home::new();
+    mixed(&home);
+    let text =
+        "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
+    home.put("Text.xml", text);
+    let object = "{\"$class\":\"class MadeUpSnack\",\"m_points\":3}";
+    for input in ["Text.xml", "a.wad/Data/Text.xml"] {
+        let (out, _) = ends(&home.typed(&["op", "decode", input]), 0);
+        assert!(out.starts_with(&format!("{{\"object\":{object},\"stream\":")), "{out}");
+    }
+    let (out, _) = ends(&home.typed(&["op", "decode", "Text.xml", "--to", "text"]), 0);
+    assert!(out.contains("m_points: 3"), "{out}");
+    // The comment says how the object is stored.
+    for stream in [&["--form", "bind"][..], &["--form", "bare", "--deep"]] {
+        home.put("s.json", object);
+        let encode = [&["op", "encode", "s.json", "-o", "s.bin", "--force"], stream].concat();
+        ends(&home.typed(&encode), 0);
+        let form = if stream.contains(&"--deep") { &["--deep"][..] } else { &[] };
+        let decode = |input: &str, to: &str, form: &[&str]| {
+            ends(&home.typed(&[&["op", "decode", input, "--to", to], form].concat()), 0).0
+        };
+        home.put("s.xml", decode("s.bin", "xml", form));
+        assert_eq!(decode("s.xml", "json", &[]), decode("s.bin", "json", form));
+        assert_eq!(decode("s.xml", "xml", &[]), home.text("s.xml"));
+    }
+    // Files that were found stay as they are.
+    let (out, err) = ends(&home.typed(&["op", "decode", "a.wad"]), 0);
+    assert!(!out.contains("Text.xml") && err.contains("3 decoded, 4 skipped"), "{err}");
+    for (text, wanted) in [
+        ("<Objects/>", "contains 0 objects, not one"),
+        ("<Objects><Class Name=\"class Nobody\"/></Objects>", "no type list has \"class Nobody\""),
+        ("<Objects", "Text.xml:1:1"),
+    ] {
+        home.put("Text.xml", text);
+        let (_, err) = ends(&home.typed(&["op", "decode", "Text.xml"]), 1);
+        assert!(err.contains(wanted), "{err}");
+    }
+}
+
+#[test]
+fn numbers_with_names_round_trip_and_are_found() {
+    let home = Home::new();
+    let list = r#"{"class A": {"hash": 7, "properties": {
+        "m_n": {"type": "unsigned int", "id": 0, "flags": 1, "hash": 70,
+            "enum_options": {"big": 1000}},
+        "m_i": {"type": "int", "id": 1, "flags": 1, "hash": 71, "enum_options": {"none": -1}}}}}"#;
+    home.put("list.json", list);
+    let types = ["--types", "list.json"];
+    let run = |arguments: &[&str], code| ends(&home.run(&[arguments, &types].concat()), code);
+    home.put("d/a.json", r#"{"$class":"class A","m_n":"big","m_i":-1}"#);
+    run(&["op", "encode", "d/a.json", "-o", "d/a.bin"], 0);
+    let (json, _) = run(&["op", "decode", "d/a.bin"], 0);
+    assert!(json.contains(r#""m_n":"big","m_i":"none""#), "{json}");
+    let (xml, _) = run(&["op", "decode", "d/a.bin", "--to", "xml"], 0);
+    assert!(xml.contains("<m_n>big</m_n>") && xml.contains("<m_i>none</m_i>"), "{xml}");
+    let (text, _) = run(&["op", "decode", "d/a.bin", "--to", "text"], 0);
+    assert!(text.contains("m_n: big (1000)") && text.contains("m_i: none (-1)"), "{text}");
+    for (form, decoded) in [("json", &json), ("xml", &xml)] {
+        let name = format!("again.{form}");
+        home.put(&name, decoded);
+        run(&["op", "encode", &name, "-o", "again.bin", "--force"], 0);
+        assert_eq!(home.bytes("again.bin"), home.bytes("d/a.bin"), "{form}");
+    }
+    for filter in ["m_n == big", "m_n > 999", "m_n == 1000", "m_i == none", "m_i < 0"] {
+        assert_eq!(run(&["find", "--where", filter, "d"], 0).0.lines().count(), 1, "{filter}");
+    }
+    let (_, err) = run(&["find", "--where", "m_n == bigg", "d"], 2);
+    assert!(err.contains("no value of m_n is named bigg; did you mean big?"), "{err}");
+}
+
+#[test]
 fn a_reformatted_object_is_unchanged() {
     let home = Home::new();
     mixed(&home);
@@ -543,6 +658,58 @@ fn message_xml_is_read_from_an_archive() {
 }
 
 #[test]
+fn messages_are_read_from_files_directories_and_archives_alike() {
+    let home = Home::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let xml = fs::read(samples.join("ki-messages/MadeUpMessages.xml")).unwrap();
+    let list = fs::read(samples.join("ki-files.bin")).unwrap();
+    home.put("f/MadeUpMessages.xml", &xml);
+    home.put("f/LatestFileList.bin", &list);
+    home.put("game/readme.txt", "no messages");
+    let files: [(&str, &[u8]); 4] = [
+        ("Data/Other.xml", b"<Objects></Objects>"),
+        ("Messages/MadeUpMessages.xml", &xml),
+        ("LatestFileList.bin", &list),
+        ("payload", &[1, 0, 0, 0]),
+    ];
+    home.archive("m.wad", &files);
+    // An archive in a directory is used if the directory has no messages itself.
+    home.put("game/Data/Root.wad", home.bytes("m.wad"));
+    let run = |arguments: &[&str], code| ends(&home.run(&[&["dml"], arguments].concat()), code);
+    for path in ["f", "f/MadeUpMessages.xml", "m.wad", "m.wad/Messages/MadeUpMessages.xml", "game"]
+    {
+        let list = ["list", "MADEUP"];
+        let given = run(&[&list[..], &["--data", path]].concat(), 0).0;
+        assert!(given.contains("MSG_WEATHER"), "{path}: {given}");
+        assert_eq!(run(&[&list[..], &[path]].concat(), 0).0, given);
+        assert!(run(&["show", "200.1", path], 0).0.contains("MADEUP.MSG_WEATHER"), "{path}");
+        let (out, err) = run(&["check", path], 0);
+        assert_eq!(out, "1 file: 1 service, 1 message, 0 warnings, 0 errors\n", "{path}: {err}");
+        let fit = ["fit", "MADEUP.MSG_WEATHER", "--hex", "00", "--data", path];
+        assert!(run(&fit, 1).0.starts_with("MADEUP.MSG_WEATHER: "), "{path}");
+    }
+    let (_, err) = run(&["list", "LOGIN", "MADEUP"], 2);
+    assert!(err.contains("neither is a path; name one service"), "{err}");
+    let (_, err) = run(&["list", "--data", "m.wad/payload"], 2);
+    assert!(err.contains("m.wad/payload: contains no definitions of messages"), "{err}");
+
+    let fit = |path: &str, code| run(&["fit", "LOGIN.MSG_USER_ADMIT_IND", path], code).0;
+    assert!(fit("m.wad/payload", 1).starts_with("LOGIN.MSG_USER_ADMIT_IND: the last fields"));
+    assert!(fit("m.wad", 1).contains("m.wad/payload: LOGIN.MSG_USER_ADMIT_IND: the last fields"));
+    home.put("p/one", [1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(fit("p", 0), "p/one: LOGIN.MSG_USER_ADMIT_IND: fits exactly\n");
+
+    let table = |path: &str, code| run(&["table", path, "--to", "csv", "--table", "Base"], code);
+    let csv = table("f/LatestFileList.bin", 0).0;
+    assert!(csv.contains("Bin/game.exe"), "{csv}");
+    for path in ["f", "m.wad", "m.wad/LatestFileList.bin", "game"] {
+        assert_eq!(table(path, 0).0, csv, "{path}");
+    }
+    let (_, err) = table("p", 1);
+    assert!(err.contains("p: no file of DML tables in it"), "{err}");
+}
+
+#[test]
 fn a_truncated_file_list_is_refused() {
     let home = Home::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
@@ -622,7 +789,7 @@ fn large_stored_files_are_copied() {
 fn a_lost_order_is_reported() {
     let home = Home::new();
     let message = |order: &str| format!("<MSG_A><RECORD>{order}<X TYPE=\"INT\"/></RECORD></MSG_A>");
-    let order = |number: u8| format!("<_MsgOrder>{number}</_MsgOrder>");
+    let order = |number: u8| format!("<_MsgOrder NOXFER=\"TRUE\">{number}</_MsgOrder>");
     let check = |first: &str, second: &str| {
         let info = "<_ProtocolInfo><RECORD><ServiceID>200</ServiceID><ProtocolType>T</ProtocolType>\
                     <ProtocolVersion>1</ProtocolVersion><ProtocolDescription>d\
@@ -667,8 +834,15 @@ fn objects_are_found_by_their_values() {
     let (out, _) = find("*Character and exists(m_zoneId)", &["--json-safe"]);
     assert!(out.contains(&format!("\"m_zoneId\":\"{ZONE}\"")), "{out}");
     assert_eq!(find("m_name == \"nobody\"", &[]).0, "");
+    // Every class is derived from this one, which the type list does not have.
+    let (out, err) = find("class is PropertyClass and m_points == 3", &[]);
+    assert_eq!(out, "a.wad/Data/Text.xml  class MadeUpSnack  m_points: 3\n");
+    assert!(err.starts_with("1 of 5 objects; "), "{err}");
+    assert_eq!(find("class is MadeUpPet", &[]).0.lines().count(), 3);
+    assert_eq!(find("m_snacks is MadeUpSnack", &[]).0.lines().count(), 3);
     for (filter, wanted) in [
         ("class MadeUpPett", "no class is named MadeUpPett; did you mean MadeUpPet?"),
+        ("class is PropertyClas", "no class is named PropertyClas"),
         ("m_points", "no class is named m_points; to test a property, use exists(m_points)"),
         ("m_sped > 1", "no class has a property m_sped; did you mean m_speed?"),
         ("m_speed >", "wanted"),

@@ -59,6 +59,34 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
+fn a_player_enters_a_zone_over_udp() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, password) = (folder.path().join("login"), folder.path().join("password"));
+    std::fs::write(&password, "hunter2\n").unwrap();
+    let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
+    let options = ["--listen", "127.0.0.1:0", "--udp-listen", "127.0.0.1:0", "--no-status"];
+    let options = [&options[..], &["--other-server", "elsewhere"]].concat();
+    let running = Running::start(server.as_ref(), &options);
+    let at = running.said.split("clients that use UDP connect to ").nth(1).unwrap();
+    let address = at.lines().next().unwrap().to_owned();
+    let config = std::fs::read_to_string(folder.path().join("login/ki.toml")).unwrap();
+    assert!(config.contains("udp_listen = \"127.0.0.1:0\"") && config.contains("elsewhere\"]"));
+    let account =
+        ["ki", "account", "add", "merle", "--password-file", password, "--server", server];
+    printed(&worldwire(&account));
+    let client = ["client", "ki", &address, "--udp", "--account", "merle"];
+    let steps = "login + validate + create Merle Fire + select Merle + enter + ping";
+    let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
+    let said = printed(&worldwire(&words));
+    assert!(said.ends_with("ping: ok\n"), "{said}");
+    // Nobody speaks UDP at the address for TCP.
+    let (host, _) = address.split_once(':').unwrap();
+    let closed = format!("{host}:9");
+    let refused = worldwire(&["client", "ki", &closed, "--udp", "--patience", "1", "ping"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
+#[test]
 fn from_nothing_to_a_player_in_a_zone() {
     let folder = tempfile::tempdir().unwrap();
     let (server, secrets) = (folder.path().join("login"), folder.path().join("keys.toml"));

@@ -1,6 +1,6 @@
 //! Shortened paths, names with dots, messages inside others, and `any`.
 
-use worldwire_core::{Form, Reader, Tree, Value};
+use worldwire_core::{Form, Names, Reader, Tree, Value};
 
 use super::super::{Filter, Subject};
 use super::check;
@@ -11,6 +11,81 @@ use crate::item::Time;
 fn tails(text: &str) -> Filter {
     let filter = Filter::parse(text).unwrap();
     Filter::of(filter.expression.map_paths(&|path| path.tail()))
+}
+
+static CLASSES: Names = Names::fixed(&[(5, "class Pet"), (6, "class FastPet"), (7, "struct Hat")]);
+
+/// Calls `show` with a message that contains objects.
+fn with_objects(show: impl FnOnce(&Subject<'_>)) {
+    let mut r = Reader::traced("message", b"", Tree::new());
+    let object = |r: &mut Reader<'_, _>, tag: i64| {
+        let place = r.place();
+        r.leaf_from("$class", place, Value::Enum(tag, &CLASSES));
+        Ok(())
+    };
+    r.record("fields", |r| {
+        r.record("object", |r| object(r, 6))?;
+        r.list("hats", |r| {
+            (7..9).try_for_each(|tag| {
+                r.item(tag, |r| r.record("", |r| object(r, tag.try_into().unwrap())))
+            })
+        })?;
+        let place = r.place();
+        r.leaf_from("number", place, Value::Unsigned(6));
+        Ok(())
+    })
+    .unwrap();
+    let tree = r.finish();
+    show(&Subject {
+        name: "GAME.MSG_OBJECT",
+        family: "ki",
+        from: "client",
+        stream: 0,
+        packet: 12,
+        time: 0.0,
+        date: Time(0),
+        ends: None,
+        length: 8,
+        tree: &tree,
+        item: None,
+    });
+}
+
+#[test]
+fn objects_match_by_their_class_and_its_bases() {
+    let derived = |name: &str| match name {
+        "Pet" => Some(vec![6, 5]),
+        _ => None,
+    };
+    with_objects(|subject| {
+        let matches = |text: &str| {
+            let filter = Filter::parse(text).unwrap();
+            (filter.matches(subject), filter.derive_classes(derived).matches(subject))
+        };
+        // Without definitions, a class is only itself.
+        assert_eq!(matches("object is Pet"), (false, true));
+        assert_eq!(matches("object.$class is Pet"), (false, true));
+        assert_eq!(matches("object is FastPet"), (true, true));
+        assert_eq!(matches("object is \"class FastPet\""), (true, true));
+        assert_eq!(matches("hats is Hat"), (true, true));
+        assert_eq!(matches("hats is Pet"), (false, false));
+        assert_eq!(matches("not object is Pet"), (true, false));
+        assert_eq!(matches("hats[1] is Hat or number is Pet or none is Pet"), (false, false));
+    });
+}
+
+#[test]
+fn classes_are_named() {
+    let error = |text: &str| Filter::parse(text).unwrap_err().to_string();
+    assert!(
+        error("object is 00:ff").contains("wanted the name of a class"),
+        "{}",
+        error("object is 00:ff")
+    );
+    assert!(error("object is \"\"").contains("wanted the name of a class"));
+    assert!(error("object is").contains("wanted a value"));
+    let filter = Filter::parse("a is Pet and not (b is Hat or c == 1)").unwrap();
+    assert_eq!(filter.class_names(), ["Pet", "Hat"]);
 }
 
 /// Calls `show` with a message whose fields are nested.

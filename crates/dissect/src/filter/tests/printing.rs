@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use regex_lite::Regex;
 
 use super::super::Filter;
+use super::super::class::ObjectClass;
 use super::super::expression::{Check, Comparison, Expression, Path, Pattern, RESERVED, Step};
 use super::super::literal::{Literal, Member, Needle, Regular, Set, Text};
 use super::super::number::Number;
@@ -70,6 +71,9 @@ fn a_check() -> impl Strategy<Value = Check> {
         (order, ordered).prop_map(|(sign, literal)| Check::Compare(sign, literal)),
         prop_oneof![bits, a_text()].prop_map(Check::Has),
         piece().prop_map(|literal| Check::Contains(Box::new(Needle::new(literal)))),
+        any::<String>()
+            .prop_filter("a name", |name| !name.is_empty())
+            .prop_map(|name| Check::Is(ObjectClass::new(&name))),
         piece().prop_map(Check::StartsWith),
         piece().prop_map(Check::EndsWith),
         regular.prop_map(|text| Check::Matches(Regular::new(text, Regex::new(text).unwrap()))),

@@ -186,7 +186,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             },
         };
         self.last = Some(class);
-        if let Some(wanted) = slot.property().and_then(Property::class)
+        if let Some(wanted) = slot.property().and_then(Property::base)
             && wanted != class.index()
             && self.related != Some((wanted, class.index()))
         {

@@ -7,6 +7,7 @@
 //! | container | an array, always |
 //! | tuple of numbers | an object with its parts: `{"x": 1.0, "y": 2.0}` |
 //! | enumeration | its name, or its number if that is unknown; an unknown name as `{"$name": "..."}` |
+//! | whole number | its name among the property's options if it has one, or its digits |
 //! | flags | a list of names, with unknown bits as one `"0x..."` |
 //! | string | a string; invalid Unicode as `{"$hex": "00ff"}` |
 //! | unknown property | under its hash, `"0x0000002a"`: `{"$bits": 40, "$hex": "..."}` |

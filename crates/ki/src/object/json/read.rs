@@ -191,7 +191,8 @@ impl<'c, 'r> Builder<'c, 'r> {
             });
         }
         if property.kind() == PropertyKind::Object {
-            let usual = property.class().and_then(|class| self.classes.get(class));
+            let usual = property.class().or_else(|| property.base());
+            let usual = usual.and_then(|class| self.classes.get(class));
             return self.object(slot, usual, item);
         }
         self.leaf(slot, property, item)
@@ -208,7 +209,7 @@ impl<'c, 'r> Builder<'c, 'r> {
                 (self.rounded)(&property.name, number);
             }
         }
-        if let Some(leaf) = parse::number(property.kind(), &json)? {
+        if let Some(leaf) = parse::number_of(property, &json)? {
             return self.object.value(slot, leaf);
         }
         let bytes;
@@ -367,6 +368,8 @@ mod tests {
         "m_w": {"type": "std::wstring", "id": 4},
         "m_m": {"type": "class Matrix3x3", "id": 5},
         "m_u": {"type": "bui5", "id": 6},
+        "m_n": {"type": "unsigned char", "id": 8, "enum_options": {"big": 200, "huge": 1000}},
+        "m_i": {"type": "int", "id": 9, "enum_options": {"none": -1, "5": 6}},
         "m_a": {"type": "class A*", "id": 7}}}}"#;
 
     fn classes() -> Classes {
@@ -380,6 +383,7 @@ mod tests {
             .to_owned()
             + r#""m_s":{"$hex":"ff"},"m_w":{"$hex":"00d8"},"m_e":9,"m_e":{"$name":"PINK"},"#
             + r#""m_m":{"i":[1.0,0.0,0.0],"j":[0.0,1e30,0.0],"k":[0.0,0.0,-0.0]},"m_u":31,"#
+            + r#""m_n":"big","m_n":7,"m_i":"none","m_i":6,"m_i":-2,"#
             + r#""m_a":{"$class":"class A","$block":2,"$type":3,"$template":4}}"#;
         let object = Object::parse_json(&classes, &json).unwrap();
         assert_eq!(object.to_json(&classes).unwrap(), json);
@@ -409,6 +413,14 @@ mod tests {
             (
                 "{\"$class\":\"A\",\"m_e\":\"BLU\"}",
                 "m_e: wanted an option of enum E, found \"BLU\"; did you mean \"BLUE\"?",
+            ),
+            (
+                "{\"$class\":\"A\",\"m_n\":\"bigg\"}",
+                "m_n: wanted a whole number of at least 0, found \"bigg\"; did you mean \"big\"?",
+            ),
+            (
+                "{\"$class\":\"A\",\"m_n\":\"huge\"}",
+                "m_n: wanted an unsigned 8-bit number, found 1000",
             ),
             (
                 "{\"$class\":\"A\",\"m_b\":[\"READ\",\"NO\"]}",
@@ -442,6 +454,7 @@ mod tests {
         let classes = classes();
         let texts = [
             r#"{"$class":"class A","m_e":"RED","m_u":31}"#,
+            r#"{"$class":"class A","m_n":"big","m_i":"none"}"#,
             r#"{"$class":"class A","m_a":{"$class":"A","m_s":"a"},"m_s":"\u00fc\n"}"#,
             r#"{"$class":"class A","m_a":null,"m_b":["READ"],"m_f":-2}"#,
             r#"{"$class":"class A","m_e":{"$name":"PINK"},"m_u":{"$bits":5,"$hex":"1f"}}"#,

@@ -7,7 +7,7 @@ use worldwire_core::json::{Style, float32, float64, hex, string, whole};
 use worldwire_core::value::push_hex;
 use worldwire_core::{Error, Result, Value};
 
-use crate::object::show::numbers;
+use crate::object::show::{numbers, plain_name};
 use crate::object::value::{Object, wide_text};
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Choices, Class, Classes, PropertyKind, Tuple};
@@ -204,6 +204,9 @@ impl<'c, W: Write> Visitor<'c> for JsonWriter<W> {
         match value {
             Leaf::Null => self.out.push_str("null"),
             Leaf::Bool(value) => self.out.push_str(if value { "true" } else { "false" }),
+            Leaf::Signed(_) | Leaf::Unsigned(_) if let Some(name) = plain_name(choices, value) => {
+                string(name, &mut self.out);
+            }
             Leaf::Signed(value) => self.signed(value),
             Leaf::Unsigned(value) => self.unsigned(value),
             Leaf::F32(value) => float32(value, &mut self.out),

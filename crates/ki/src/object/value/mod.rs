@@ -145,6 +145,15 @@ impl Object {
         ValueRef::new(self, classes, 0, Slot::Root)
     }
 
+    /// The outermost value, as the value of a property.
+    pub(in crate::object) fn as_value<'a, 'c>(
+        &'a self,
+        classes: &'c Classes,
+        slot: Slot<'c>,
+    ) -> Result<ValueRef<'a, 'c>> {
+        ValueRef::new(self, classes, 0, slot).ok_or_else(foreign)
+    }
+
     /// Like [`Self::root`], with an error if there is none.
     pub(in crate::object) fn known_root<'a, 'c>(
         &'a self,

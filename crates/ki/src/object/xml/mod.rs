@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A container repeats its element, with an optional `key` that gives the order. An empty element
-//! is null, the empty string, or 0. An empty container is therefore written as one element with a
+//! is null, the empty string, or 0. A number that has a name among its property's options is
+//! written as that name. An empty container is therefore written as one element with a
 //! count, which other programs read as an empty element: `<m_names count="0"/>`. Colours are
 //! hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
 
@@ -23,16 +24,15 @@ mod write;
 
 use std::collections::HashMap;
 
-use worldwire_core::json::Json;
-use worldwire_core::{Diagnostic, Error, Limits, Result, Source};
+use worldwire_core::{Diagnostic, Limits, Result, Source};
 
 use document::{Element, document};
 use write::Writer;
 
-use super::parse::{self, Parsed, UnknownOption, push_part, unknown_option, wide_bytes};
+use super::parse;
 use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Classes, Property, PropertyKind, Tuple};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 use crate::xml::{Diagnostics, decode};
 
 /// The outcome of reading objects from XML.
@@ -191,7 +191,7 @@ impl<'c> Builder<'_, 'c, '_> {
         if class.is_none() {
             let near = self.diagnostics.has_room().then(|| self.classes.nearest(name)).flatten();
             let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-            let text = format!("no type list has class {name:?}; ignored");
+            let text = format!("no type list has {name:?}; ignored");
             self.diagnostics.warning(&element.span(), text, &help);
         }
         class
@@ -227,7 +227,7 @@ impl<'c> Builder<'_, 'c, '_> {
                 "",
             );
         }
-        match leaf(property, element.text()) {
+        match parse::text(property, element.text()) {
             Ok(parsed) => self.object.value(slot, parsed.leaf()),
             Err(error) => {
                 let help = format!("its type is {}", property.type_name);
@@ -237,64 +237,6 @@ impl<'c> Builder<'_, 'c, '_> {
             }
         }
     }
-}
-
-fn leaf(property: &Property, text: &str) -> Result<Parsed> {
-    match property.kind() {
-        PropertyKind::String => return Ok(Parsed::Text(text.as_bytes().to_vec())),
-        PropertyKind::WideString => return Ok(Parsed::WideText(wide_bytes(text))),
-        _ => {}
-    }
-    let text = text.trim();
-    let json = Json::from(if text.is_empty() { "0" } else { text });
-    if let Some(leaf) = parse::number(property.kind(), &json)? {
-        return Ok(Parsed::Leaf(leaf));
-    }
-    Ok(Parsed::Leaf(match property.kind() {
-        PropertyKind::Bool => match text {
-            "" | "0" => Leaf::Bool(false),
-            "1" => Leaf::Bool(true),
-            _ if text.eq_ignore_ascii_case("true") => Leaf::Bool(true),
-            _ if text.eq_ignore_ascii_case("false") => Leaf::Bool(false),
-            _ => return Err(Error::value("0, 1, true or false", text.to_owned())),
-        },
-        PropertyKind::Tuple(tuple) => {
-            return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b));
-        }
-        kind @ (PropertyKind::Enum | PropertyKind::Flags) => {
-            let number = match text {
-                "" => 0,
-                _ => parse::choice(property, kind, text.as_bytes())
-                    .map_err(|UnknownOption(name)| unknown_option(property, &name))?,
-            };
-            if kind == PropertyKind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) }
-        }
-        _ => return Err(Error::value("a value", "an object")),
-    }))
-}
-
-/// Parses numbers separated by commas; a colour is one number.
-fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
-    if tuple == Tuple::Color {
-        let digits = if text.is_empty() { "0" } else { text };
-        let number = u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
-        let number = number.ok_or_else(|| Error::value("a colour AARRGGBB", text.to_owned()))?;
-        return Ok(number.to_le_bytes().to_vec());
-    }
-    if text.is_empty() {
-        return Ok(vec![0; tuple.size()]);
-    }
-    let mut bytes = Vec::with_capacity(tuple.size());
-    let mut count = 0;
-    for word in text.split(',').take(tuple.count() + 1) {
-        let json = Json::from(word.trim());
-        push_part(tuple.part(), &json, &mut bytes)?;
-        count += 1;
-    }
-    if count == tuple.count() {
-        return Ok(bytes);
-    }
-    Err(Error::value(format!("{} numbers separated by commas", tuple.count()), text.to_owned()))
 }
 
 #[cfg(test)]
@@ -337,8 +279,7 @@ mod tests {
                  Color)",
                 "a.xml:6:2: warning: m_p: wanted 2 numbers separated by commas, found 1 (its type \
                  is class Point<float>)",
-                "a.xml:7:7: warning: no type list has class \"class B\"; ignored (did you mean class \
-                 A?)",
+                "a.xml:7:7: warning: no type list has \"class B\"; ignored (did you mean class A?)",
                 "a.xml:8:2: warning: m_e: wanted an option of enum E, found \"PINK\" (its type is enum E)",
                 "a.xml:9:2: warning: m_b: wanted 0, 1, true or false, found 2 (its type is bool)",
                 "a.xml:10:14: warning: duplicate m_s is ignored",
@@ -374,10 +315,11 @@ mod tests {
     #[test]
     fn options_with_unusual_names_round_trip() {
         let list = r#"{"class A": {"hash": 7, "properties": {"m_e": {"type": "enum E", "id": 0,
-            "enum_options": {"5": 9, "": 3, "RED": 1}}}}}"#;
+            "enum_options": {"5": 9, "": 3, "RED": 1}}, "m_n": {"type": "int", "id": 1,
+            "enum_options": {"5": 9, "": 3, "RED": 1, " x": 10}}}}}"#;
         let classes = Classes::of_json(list);
         for number in [0, 1, 3, 5, 9, 10] {
-            let json = json!({"$class": "class A", "m_e": number});
+            let json = json!({"$class": "class A", "m_e": number, "m_n": number});
             let object = Object::from_json(&classes, &json).unwrap();
             let text = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
             let loaded = load(&classes, "a.xml", text.as_bytes());

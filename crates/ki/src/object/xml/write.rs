@@ -6,7 +6,7 @@ use quick_xml::escape::escape;
 use worldwire_core::{Error, Result, Value};
 
 use crate::object::encode::push_choice;
-use crate::object::show::numbers;
+use crate::object::show::{numbers, plain_name};
 use crate::object::value::wide_text;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Property, Tuple};
@@ -140,6 +140,11 @@ fn written(property: &Property, value: Leaf<'_>) -> Result<String> {
     match value {
         Leaf::Null => {}
         Leaf::Bool(value) => out.push(if value { '1' } else { '0' }),
+        Leaf::Signed(_) | Leaf::Unsigned(_)
+            if let Some(name) = plain_name(property.choices.as_deref(), value) =>
+        {
+            return escaped(name);
+        }
         Leaf::Signed(value) => out.push_str(&value.to_string()),
         Leaf::Unsigned(value) => out.push_str(&value.to_string()),
         Leaf::F32(value) => push_float32(value, &mut out),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | head | `WWclass\0`, `u32` version, 32 bytes [`ContentHash`], 32 bytes SHA-256 of what follows |
 //! | texts | `u32` count, each `u32` length and UTF-8 |
-//! | choices | `u32` count, each: default and base class (text + 1, 0 for none), `u32` count, each text and `u32` number, `u32` count, each two texts |
+//! | choices | `u32` count, each: default and base class (text + 1, 0 for none), `u8` signed, `u32` count, each text and `u32` number, `u32` count, each two texts |
 //! | classes | `u32` count, each: name, hash, `u8` singleton, bases (`u32` count, texts), properties |
 //! | notes | `u32` count, each list, class and text |
 //!
@@ -20,7 +20,7 @@ use worldwire_core::{Error, Reader, Result, Writer};
 use super::{Choices, Class, ClassNote, Classes, Container, Property, PropertyKind};
 
 const MAGIC: &[u8; 8] = b"WWclass\0";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// A limit on the bytes of all option names: lists repeat them for every property.
 const MAX_NAME_BYTES: u64 = 64 << 20;
 
@@ -94,10 +94,11 @@ impl Classes {
             for special in [&table.default, &table.base_class] {
                 choices.u32(special.as_ref().map_or(0, |text| texts.of(text) + 1));
             }
+            choices.u8(u8::from(table.is_signed));
             choices.u32(count(table.names().iter().count()));
-            for (number, name) in table.names().iter() {
+            for (_, name) in table.names().iter() {
                 choices.u32(texts.of(name));
-                choices.u32(u32::try_from(number).unwrap_or(0));
+                choices.u32(table.number(name).unwrap_or(0));
             }
             choices.u32(count(table.texts().len()));
             for (name, text) in table.texts() {
@@ -172,12 +173,13 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         }
         Ok(Box::from(&*text))
     };
-    let tables = list(reader, "choices", 16, |reader| {
+    let tables = list(reader, "choices", 17, |reader| {
         let mut optional = |reader: &mut Reader<'_>| {
             let index = reader.u32("text")?.checked_sub(1);
             index.map(&mut name).transpose()
         };
         let (default, base_class) = (optional(reader)?, optional(reader)?);
+        let is_signed = reader.u8("signed")? != 0;
         let options = list(reader, "options", 8, |reader| {
             Ok((name(reader.u32("text")?)?, reader.u32("number")?))
         })?;
@@ -186,6 +188,9 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         })?;
         let options = options.into_iter().map(|(name, number)| (name, Ok(number)));
         let mut choices = Choices::resolved(options.chain(texts));
+        if is_signed {
+            choices = choices.signed();
+        }
         choices.default = default;
         choices.base_class = base_class;
         Ok(Arc::new(choices))
@@ -211,6 +216,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
                 index: 0,
                 kind: PropertyKind::of(&type_name, flags),
                 class: None,
+                base: None,
                 name,
                 type_name,
                 id,
@@ -288,6 +294,7 @@ mod tests {
         let json = br#"{"class A": {"bases": ["B"], "hash": 7, "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": 31, "container": "Heap", "dynamic": true,
                 "hash": 2, "enum_options": {"B": 1, "A": 1, "C": "5", "T": "text", "__DEFAULT": "C"}},
+            "m_i": {"type": "int", "id": 2, "hash": 3, "enum_options": {"N": -1, "O": 1}},
             "m_a": {"type": "class A*", "id": 0, "offset": 9, "pointer": true, "hash": 1}}}}"#;
         let classes = Classes::of_json(json);
         let content = ContentHash::of([&json[..]]);
@@ -313,7 +320,7 @@ mod tests {
         rest.u32(1 << 20);
         rest.bytes(&vec![b'n'; 1 << 20]);
         rest.u32(1);
-        rest.bytes(&[0; 8]);
+        rest.bytes(&[0; 9]);
         rest.u32(100);
         rest.bytes(&[0; 8 * 100]);
         rest.bytes(&[0; 8]);

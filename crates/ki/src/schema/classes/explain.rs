@@ -51,10 +51,15 @@ impl fmt::Display for Explanation<'_> {
                     writeln!(f, "      {name} = {text:?}")?;
                 }
                 if let Some(default) = &choices.default {
-                    writeln!(f, "      default: {default}")?;
+                    match classes.default_error(property) {
+                        None => writeln!(f, "      default: {default}")?,
+                        Some(error) => writeln!(f, "      default: {default} (unusable: {error})")?,
+                    }
                 }
                 if let Some(base) = &choices.base_class {
-                    writeln!(f, "      base class: {base}")?;
+                    let is_known = classes.find(base).is_some();
+                    let note = if is_known { "" } else { " (in no type list)" };
+                    writeln!(f, "      base class: {base}{note}")?;
                 }
             }
         }
@@ -71,12 +76,17 @@ mod tests {
         let json = br#"{"class A": {"bases": ["B", "C"], "hash": 7, "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": 2147483649, "container": "List",
                 "hash": 2, "enum_options": {"X": 1, "__DEFAULT": "X"}},
-            "m_a": {"type": "class A*", "id": 0, "hash": 1}}}}"#;
+            "m_c": {"type": "int", "id": 2, "hash": 3, "enum_options": {"__DEFAULT": "c"}},
+            "m_a": {"type": "class A*", "id": 0, "hash": 1,
+                "enum_options": {"__DEFAULT": "A", "__BASECLASS": "B"}}}}}"#;
         let classes = Classes::of_json(json);
         let text = classes.explain(classes.find("7").unwrap()).to_string();
         let wanted = "class A  7 (0x00000007)\n  is a B, C\n    0 m_a: class A*  1 (0x00000001)\n      \
-                      class 7 (0x00000007)\n    1 m_b: enum E (List)  2 (0x00000002)\n      \
-                      Save 0x80000000\n      X = 1\n      default: X\n";
+                      class 7 (0x00000007)\n      default: A\n      base class: B (in no type \
+                      list)\n    1 m_b: enum E (List)  2 (0x00000002)\n      \
+                      Save 0x80000000\n      X = 1\n      default: X\n    \
+                      2 m_c: int  3 (0x00000003)\n      default: c (unusable: wanted a whole \
+                      number, found \"c\")\n";
         assert_eq!(text, wanted);
     }
 }

@@ -231,6 +231,16 @@ impl PropertyKind {
         }
     }
 
+    /// Whether it is a whole number, whose values can have names although they are encoded as
+    /// numbers; and whether it is signed.
+    pub(crate) const fn whole(self) -> Option<bool> {
+        Some(match self {
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::SignedBits(_) => true,
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 | Self::UnsignedBits(_) => false,
+            _ => return None,
+        })
+    }
+
     /// Its size in bits, if that is fixed; `None` for choices, as they can be human-readable.
     #[must_use]
     pub const fn bits(self) -> Option<u64> {
@@ -257,9 +267,11 @@ pub struct Choices {
     numbers: Box<[(Box<str>, u32)]>,
     /// Options whose value is not a number, in list order.
     texts: Box<[(Box<str>, Box<str>)]>,
-    /// The list's `__DEFAULT`: the option that new objects have.
+    /// Whether the numbers are those of a signed property.
+    pub(super) is_signed: bool,
+    /// The list's `__DEFAULT`: the value that new objects have, such as the name of an option.
     pub default: Option<Box<str>>,
-    /// The list's `__BASECLASS`.
+    /// The list's `__BASECLASS`: the class that objects of the property are of or derived from.
     pub base_class: Option<Box<str>>,
 }
 
@@ -274,7 +286,17 @@ impl Choices {
         let names = Names::from_pairs(names);
         numbers.sort_by(|a, b| a.0.cmp(&b.0));
         let (numbers, texts) = (numbers.into(), Box::default());
-        Self { names, numbers, texts, default: None, base_class: None }
+        Self { names, numbers, texts, is_signed: false, default: None, base_class: None }
+    }
+
+    /// The same options, of a signed property: numbers with bit 31 are negative.
+    #[must_use]
+    pub(super) fn signed(self) -> Self {
+        let signed =
+            |number: i64| u32::try_from(number).map_or(number, |it| it.cast_signed().into());
+        let names = self.names.iter().map(|(number, name)| (signed(number), Box::from(name)));
+        let names = Names::from_pairs(names.collect::<Vec<_>>());
+        Self { names, is_signed: true, ..self }
     }
 
     /// Builds a table of options, whose values can be text. If the text is the name of another
@@ -334,6 +356,18 @@ impl Choices {
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// The name of a plain number, if it has one that cannot be mistaken for a number.
+    pub(crate) fn plain_name(&self, number: i64) -> Option<&str> {
+        let name = self.names.name(number).filter(|name| is_plain_name(name))?;
+        (self.plain_number(name) == Some(number)).then_some(name)
+    }
+
+    /// The plain number with exactly this name.
+    pub(crate) fn plain_number(&self, name: &str) -> Option<i64> {
+        let number = self.number(name).filter(|_| is_plain_name(name))?;
+        Some(if self.is_signed { number.cast_signed().into() } else { number.into() })
     }
 
     /// The number of the option with exactly this name.
@@ -400,6 +434,13 @@ impl Choices {
     }
 }
 
+/// Whether a name can stand for a plain number. Text that starts like a number is one, and blanks
+/// around a name do not survive XML.
+fn is_plain_name(name: &str) -> bool {
+    let starts_like_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    !name.is_empty() && !name.starts_with(starts_like_number) && name.trim() == name
+}
+
 /// Parses `12`, `-1` (all bits) or `0x1f`.
 pub(crate) fn parse_number(text: &str) -> Option<u32> {
     if let Some(digits) = text.strip_prefix("0x") {
@@ -450,6 +491,23 @@ mod tests {
         let texts: Vec<_> = choices.texts().iter().map(|(name, _)| &**name).collect();
         assert_eq!(texts, ["Fire", "A", "B", "C", "D"]);
         assert_eq!(choices.parse("Fire"), None);
+    }
+
+    #[test]
+    fn plain_numbers_have_names_unless_those_look_like_numbers() {
+        let options = [("big", 1000), ("none", u32::MAX), ("5", 9), (" x", 3), ("", 4), ("-2", 6)];
+        let choices = || Choices::new(options.map(|(name, number)| (name.into(), number)));
+        assert_eq!(choices().plain_name(1000), Some("big"));
+        assert_eq!(choices().plain_name(u32::MAX.into()), Some("none"));
+        assert_eq!(choices().plain_name(-1), None);
+        assert_eq!(choices().signed().plain_name(-1), Some("none"));
+        assert_eq!(choices().signed().plain_number("none"), Some(-1));
+        for number in [9, 3, 4, 6, 7] {
+            assert_eq!(choices().plain_name(number), None, "{number}");
+        }
+        // Of two names of a number, the first one is shown; both are accepted.
+        let twins = Choices::new([("a".into(), 1), ("b".into(), 1)]);
+        assert_eq!((twins.plain_name(1), twins.plain_number("b")), (Some("a"), Some(1)));
     }
 
     #[test]

@@ -81,6 +81,7 @@ pub struct Property {
     index: u32,
     kind: PropertyKind,
     class: Option<u32>,
+    base: Option<u32>,
     /// Its name, which may be a path, such as `m_id.m_full`.
     pub name: Arc<str>,
     /// Its type, such as `class SharedPointer<class Leaf>`. For a container, the type of an
@@ -180,10 +181,12 @@ impl Classes {
         let mut all = Self { classes, by_hash, by_name, names, notes };
         let mut classes = core::mem::take(&mut all.classes);
         for property in classes.iter_mut().flat_map(|class| &mut class.properties) {
-            property.class = match property.kind {
-                PropertyKind::Object => all.by_name.get(pointed_at(&property.type_name)).copied(),
-                _ => None,
-            };
+            if property.kind != PropertyKind::Object {
+                continue;
+            }
+            property.class = all.by_name.get(pointed_at(&property.type_name)).copied();
+            let base = property.choices.as_ref().and_then(|choices| choices.base_class.as_deref());
+            property.base = base.and_then(|name| all.index_of(name)).or(property.class);
         }
         all.classes = classes;
         all
@@ -208,6 +211,13 @@ impl Classes {
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&Class> {
         self.get(*self.by_name.get(name)?)
+    }
+
+    /// The index of the class with this name, with or without `class`.
+    fn index_of(&self, name: &str) -> Option<u32> {
+        let known = |name: &str| self.by_name.get(name).copied();
+        let prefixed = |kind| known(&format!("{kind} {name}"));
+        known(name).or_else(|| ["class", "struct"].into_iter().find_map(prefixed))
     }
 
     /// Finds a class by its name, with or without `class`, or by its hash in decimal digits or,
@@ -259,6 +269,16 @@ impl Classes {
     #[must_use]
     pub fn notes(&self) -> &[ClassNote] {
         &self.notes
+    }
+
+    /// The class with this name, with or without `class`, and all that are derived from it. Lists
+    /// can name a base class that they do not have.
+    pub fn derived<'c>(&'c self, base: &str) -> impl Iterator<Item = &'c Class> {
+        let found = self.find(base).map_or(base, |class| &class.name);
+        let name = bare(found).to_owned();
+        self.classes.iter().filter(move |class| {
+            bare(&class.name) == name || class.bases.iter().any(|base| **base == *name)
+        })
     }
 
     /// Whether a class is the same as another or derived from it.
@@ -362,6 +382,14 @@ impl Property {
         self.class
     }
 
+    /// The index of the class that its objects are of or derived from, if known: that of the list's
+    /// `__BASECLASS`, or else the one that its type names.
+    #[inline]
+    #[must_use]
+    pub fn base(&self) -> Option<u32> {
+        self.base
+    }
+
     /// Whether it has all of these flags.
     #[inline]
     #[must_use]
@@ -415,6 +443,22 @@ fn bare(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn derived_classes_are_found_by_any_base() {
+        let list = r#"{"class A": {"hash": 1, "bases": ["Root"], "properties": {}},
+            "class B": {"hash": 2, "bases": ["A", "Root"], "properties": {}},
+            "class C": {"hash": 3, "bases": [], "properties": {}},
+            "enum A": {"hash": 4, "bases": [], "properties": {}}}"#;
+        let classes = Classes::of_json(list);
+        let derived = |name: &str| classes.derived(name).map(|it| it.hash).collect::<Vec<_>>();
+        assert_eq!(derived("A"), [1, 2]);
+        assert_eq!(derived("class A"), [1, 2]);
+        assert_eq!(derived("2"), [2]);
+        // The list does not have this class itself.
+        assert_eq!(derived("Root"), [1, 2]);
+        assert_eq!(derived("Roo"), [0; 0]);
+    }
 
     #[test]
     fn pointer_types_name_classes() {

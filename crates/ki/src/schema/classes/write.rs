@@ -119,7 +119,9 @@ fn push_property(property: &Property, version: ListVersion, out: &mut String) {
             string(name, out);
             out.push_str(": ");
         };
-        for (number, name) in choices.names().iter() {
+        for (_, name) in choices.names().iter() {
+            // Readers expect numbers of at least 0, also for negative ones.
+            let number = choices.number(name).unwrap_or(0);
             key(name, out);
             let quote = if version == ListVersion::One { "\"" } else { "" };
             let _ = write!(out, "{quote}{number}{quote}");
@@ -147,7 +149,8 @@ mod tests {
             "m_b": {"type": "enum E", "id": 1, "flags": -2147483647, "container": "Heap",
                 "dynamic": true, "hash": 2, "enum_options": {"X": -1, "Y": 1, "Z": "Y", "T": "t",
                 "__DEFAULT": "X", "__BASECLASS": "B"}},
-            "m_a": {"type": "class A*", "id": 0, "hash": 1, "pointer": true, "offset": 8}}},
+            "m_a": {"type": "class A*", "id": 0, "hash": 1, "pointer": true, "offset": 8},
+            "m_i": {"type": "int", "id": 2, "hash": 3, "enum_options": {"NONE": -1, "ONE": 1}}}},
             "class B": {"bases": [], "hash": 5, "properties": {}}}"#;
         let compile = |json: &[u8]| Classes::of_json(json);
         let classes = compile(json);
@@ -158,7 +161,8 @@ mod tests {
         "5": {"name": "class B", "bases": [], "hash": 5, "properties": {}},
         "173502657": {"name": "class A", "bases": ["B", "C"], "hash": 173502657, "singleton": true, "properties": {
           "m_a": {"type": "class A*", "id": 0, "offset": 8, "flags": 0, "container": "Static", "dynamic": false, "singleton": false, "pointer": true, "hash": 1},
-          "m_b": {"type": "enum E", "id": 1, "offset": 0, "flags": 2147483649, "container": "Heap", "dynamic": true, "singleton": false, "pointer": false, "hash": 2, "enum_options": {"Y": 1, "Z": 1, "X": 4294967295, "T": "t", "__DEFAULT": "X", "__BASECLASS": "B"}}}}
+          "m_b": {"type": "enum E", "id": 1, "offset": 0, "flags": 2147483649, "container": "Heap", "dynamic": true, "singleton": false, "pointer": false, "hash": 2, "enum_options": {"Y": 1, "Z": 1, "X": 4294967295, "T": "t", "__DEFAULT": "X", "__BASECLASS": "B"}},
+          "m_i": {"type": "int", "id": 2, "offset": 0, "flags": 0, "container": "Static", "dynamic": false, "singleton": false, "pointer": false, "hash": 3, "enum_options": {"NONE": 4294967295, "ONE": 1}}}}
         }}
         "#);
         assert!(one.contains("\"Z\": \"1\""), "{one}");

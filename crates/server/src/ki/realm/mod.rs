@@ -231,6 +231,25 @@ impl Realm {
         self.order(name, |orders| orders.refresh = true)
     }
 
+    /// Marks the sessions of a client that logged in elsewhere as stale. Returns how many there
+    /// were; none if the account is unknown here. `account` takes precedence over `user`, because
+    /// servers with separate databases number their accounts separately.
+    pub fn drop_sessions(&self, user: u64, account: Option<&str>) -> usize {
+        let state = self.state();
+        let user = match account {
+            Some(name) => state.user_named(name),
+            None => Some(user),
+        };
+        let connections = state.connections.values();
+        let of_user = connections.filter(|entry| user.is_some() && entry.user == user);
+        of_user.map(|entry| entry.wakeup.order(|orders| orders.refresh = true)).count()
+    }
+
+    /// The name of an account.
+    pub(super) fn account_name(&self, user: u64) -> Option<String> {
+        self.state().accounts.get(&user).map(|entry| entry.name.clone())
+    }
+
     /// Disconnects an account's clients, with a message. Returns how many there were.
     pub fn kick(&self, name: &str, message: &str) -> Result<usize, AccountError> {
         self.order(Some(name), |orders| orders.leave = Some(message.to_owned()))

@@ -4,35 +4,57 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use worldwire_core::Severity;
-use worldwire_core::json::Style;
+use worldwire_core::{Limits, Severity};
 use worldwire_ki::message::Fit;
 use worldwire_ki::schema::{Message, Mode, Protocol, Protocols};
 
+use super::inside;
+use super::loader::Loader;
+use super::op::inputs::{self, Input};
 use super::table;
 use crate::cli::{Common, KiDml};
-use crate::output::{Failure, counted, print};
+use crate::output::{Failure, complain, counted, print, printable};
 use crate::{definitions, input, report};
 
 pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
     match arguments {
-        KiDml::List { service, data, json } => {
-            let definitions = definitions::load_from(data, common)?;
-            list(&definitions.part(), service.as_deref(), *json)
+        KiDml::List { named, data, json } => {
+            let (mut data, mut services) = (data.clone(), Vec::new());
+            for name in named {
+                match is_path(name) {
+                    true => data.push(PathBuf::from(name)),
+                    false => services.push(name.as_str()),
+                }
+            }
+            if let [one, other, ..] = services[..] {
+                let message =
+                    format!("\"{one}\" and \"{other}\": neither is a path; name one service");
+                return Err(Failure::Run(message));
+            }
+            let definitions = definitions::load_from(&data, common)?;
+            list(&definitions.part(), services.first().copied(), *json)
         }
-        KiDml::Show { message, data, json } => {
-            let definitions = definitions::load_from(data, common)?;
+        KiDml::Show { message, paths, data, json } => {
+            let definitions = definitions::load_from(&[&paths[..], data].concat(), common)?;
             show(&definitions.part(), message, *json)
         }
         KiDml::Check { paths, strict } => check(paths, *strict, common),
-        KiDml::Fit { message, file, hex, data } => {
+        KiDml::Fit { message, files, hex, data } => {
             let definitions = definitions::load_from(data, common)?;
-            fit(&definitions.part(), message, file.as_deref(), hex.as_deref())
+            fit(&definitions.part(), message, files, hex.as_deref())
         }
         KiDml::Table { file, to, table, json_safe, target } => {
-            table::run(file, *to, table.as_deref(), Style { safe: *json_safe }, target)
+            let how = table::How { to: *to, only: table.as_deref(), safe: *json_safe };
+            table::run(file, &how, target, common)
         }
     }
+}
+
+/// Whether an argument is a path rather than a service. Built-in services take precedence.
+fn is_path(name: &str) -> bool {
+    let path = Path::new(name);
+    let is_there = path.exists() || inputs::is_pattern(path) || inside::split(path).is_some();
+    is_there && Protocols::built_in().services_named(name).next().is_none()
 }
 
 fn list(protocols: &Protocols, service: Option<&str>, json: bool) -> Result<(), Failure> {
@@ -142,24 +164,20 @@ fn described(protocols: &Protocols, message: &Message) -> serde_json::Value {
 }
 
 fn check(paths: &[PathBuf], strict: bool, common: &Common) -> Result<(), Failure> {
-    let mode = if strict { Mode::Strict } else { Mode::Lenient };
-    let mut protocols = Protocols::new();
-    let (mut files, mut warnings, mut errors) = (0, 0, 0);
-    for path in paths {
-        for file in input::files(path, &|subject, text| common.note(subject, text))? {
-            let xml = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
-            if !xml && *path != file {
-                continue;
-            }
-            files += 1;
-            let said = protocols.add(&file.display().to_string(), &input::read(&file)?, mode);
-            let faults = said.iter().filter(|one| one.severity() == Severity::Error).count();
-            errors += faults;
-            warnings += said.len() - faults;
-            report::diagnostics(&said);
-        }
+    let mut check = Check { strict, ..Check::default() };
+    inputs::with(paths, &Limits::DEFAULT, |inputs| {
+        inputs.iter().for_each(|input| check.input(input));
+        Ok(())
+    })?;
+    if check.files == 0 {
+        let archives = definitions::archives_in(paths, common)?;
+        inputs::with(&archives, &Limits::DEFAULT, |inputs| {
+            inputs.iter().for_each(|input| check.input(input));
+            Ok(())
+        })?;
     }
-    if files == 0 {
+    let Check { protocols, files, warnings, errors, .. } = check;
+    if files == 0 && errors == 0 {
         return Err(Failure::Run("no message XML found".into()));
     }
     let messages: usize = protocols.iter().map(|protocol| protocol.messages().len()).sum();
@@ -174,20 +192,91 @@ fn check(paths: &[PathBuf], strict: bool, common: &Common) -> Result<(), Failure
     if errors == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
+/// The state of checking message XML.
+#[derive(Default)]
+struct Check {
+    strict: bool,
+    protocols: Protocols,
+    files: usize,
+    warnings: usize,
+    errors: usize,
+}
+
+impl Check {
+    /// Checks a file. Those that were found are skipped if they are something else: in a directory
+    /// by their extension, in an archive, which has thousands of XML files, by their content.
+    fn input(&mut self, input: &Input<'_>) {
+        let subject = input.subject();
+        let is_xml =
+            || Path::new(&subject).extension().is_some_and(|it| it.eq_ignore_ascii_case("xml"));
+        if input.is_found && !is_xml() {
+            return;
+        }
+        let mut loader = Loader::alone();
+        let bytes = match input.read(&mut loader) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return,
+            Err(fault) => {
+                complain(&subject, &fault);
+                self.errors += 1;
+                return;
+            }
+        };
+        if input.entry_name().is_some() && !definitions::has_messages(&bytes) {
+            return;
+        }
+        self.files += 1;
+        let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
+        let said = self.protocols.add(&subject, &bytes, mode);
+        let faults = said.iter().filter(|one| one.severity() == Severity::Error).count();
+        self.errors += faults;
+        self.warnings += said.len() - faults;
+        report::diagnostics(&said);
+    }
+}
+
 fn fit(
     protocols: &Protocols,
     name: &str,
-    file: Option<&Path>,
+    files: &[PathBuf],
     hex: Option<&str>,
 ) -> Result<(), Failure> {
     let message = named(protocols, name)?;
-    let payload = match hex {
-        Some(digits) => input::hex(digits)?,
-        None => input::read(file.unwrap_or_else(|| Path::new("-")))?,
-    };
-    let fit = message.fit(&payload);
-    print(&format!("{}: {fit}\n", protocols.name(message)))?;
-    if fit == Fit::Exact { Ok(()) } else { Err(Failure::Input) }
+    let name = protocols.name(message);
+    if let Some(digits) = hex {
+        let fit = message.fit(&input::hex(digits)?);
+        print(&format!("{name}: {fit}\n"))?;
+        return if fit == Fit::Exact { Ok(()) } else { Err(Failure::Input) };
+    }
+    let standard_input = [PathBuf::from("-")];
+    let files = if files.is_empty() { &standard_input[..] } else { files };
+    inputs::with(files, &Limits::DEFAULT, |inputs| {
+        let is_one = matches!(inputs, [only] if !only.is_found);
+        let (mut out, mut all_fit) = (String::new(), true);
+        for input in inputs {
+            let mut loader = Loader::alone();
+            let payload = match input.open(&mut loader) {
+                Ok(payload) => payload,
+                Err(failure) if is_one => return Err(failure),
+                Err(Failure::Run(message)) => {
+                    complain("ki dml fit", &message);
+                    all_fit = false;
+                    continue;
+                }
+                Err(_) => {
+                    all_fit = false;
+                    continue;
+                }
+            };
+            let fit = message.fit(&payload);
+            all_fit &= fit == Fit::Exact;
+            let subject =
+                if is_one { String::new() } else { format!("{}: ", printable(&input.subject())) };
+            let _ = writeln!(out, "{subject}{name}: {fit}");
+        }
+        print(&out)?;
+        if all_fit { Ok(()) } else { Err(Failure::Input) }
+    })
 }
 
 fn named<'p>(protocols: &'p Protocols, name: &str) -> Result<&'p Message, Failure> {

@@ -8,28 +8,52 @@ use worldwire_ki::file::table::TableFile;
 use worldwire_ki::file::xml;
 use worldwire_ki::object::looks_rounded;
 
+use super::found::{self, Found, Kind};
 use super::{complain_first, warning};
-use crate::cli::{KiTableForm, Target};
+use crate::cli::{Common, KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
-use crate::{input, report};
+use crate::report;
 
 /// The maximum number of warnings listed individually: every record can have one.
 const MAX_WARNINGS: usize = 20;
 
+/// Files of DML tables in archives and directories.
+static TABLES: Kind = Kind {
+    what: "file of DML tables",
+    is_named: |name| {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        name.eq_ignore_ascii_case("LatestFileList.bin")
+    },
+    is: |bytes| {
+        let mut reader = Reader::new(bytes);
+        let file = TableFile::decode(&mut reader);
+        file.is_ok_and(|file| !file.tables.is_empty() && file.warnings().next().is_none())
+    },
+};
+
+/// The output of `dml table`.
+pub(crate) struct How<'h> {
+    pub(crate) to: KiTableForm,
+    /// The only table to write.
+    pub(crate) only: Option<&'h str>,
+    /// Write integers of more than 53 bits as strings.
+    pub(crate) safe: bool,
+}
+
 pub(crate) fn run(
     path: &Path,
-    to: KiTableForm,
-    only: Option<&str>,
-    style: Style,
+    &How { to, only, safe }: &How<'_>,
     target: &Target,
+    common: &Common,
 ) -> Result<(), Failure> {
-    let subject = path.display().to_string();
+    let source = found::only(path, &TABLES, common)?;
+    let Found { title: subject, bytes, .. } = source.found();
+    let path = Path::new(&subject);
     let bad = |error: &Error| {
         complain(&subject, &error.to_string());
         Failure::Input
     };
-    let bytes = input::read(path)?;
-    let (mut file, mut is_lossy) = tables(path, &bytes, only)?;
+    let (mut file, mut is_lossy) = tables(path, bytes, only)?;
     complain_first(&subject, MAX_WARNINGS, file.warnings().map(warning));
     let missing = file.missing();
     for name in missing.iter().take(MAX_WARNINGS) {
@@ -54,7 +78,7 @@ pub(crate) fn run(
         (KiTableForm::Xml, _) => file.to_xml().map(String::into_bytes),
         (KiTableForm::Csv, [table]) if single => table.to_csv().map(String::into_bytes),
         (KiTableForm::Csv, _) => file.to_csv().map(String::into_bytes),
-        (KiTableForm::Json, _) => json(&file, style),
+        (KiTableForm::Json, _) => json(&file, Style { safe }),
     };
     write_all(target, &written.map_err(|error| bad(&error))?)?;
     if missing.is_empty() && !is_lossy { Ok(()) } else { Err(Failure::Input) }

@@ -1,6 +1,6 @@
 //! `worldwire serve ki`.
 
-use std::path::absolute;
+use std::path::{PathBuf, absolute};
 
 use worldwire_net::Stop;
 use worldwire_server::ki::realm::Realm;
@@ -16,7 +16,12 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
         Some(file) => Some(absolute(file).map_err(|error| Failure::io(file, &error))?),
         None => None,
     };
-    let start = Start { change: Some(Box::new(changes(arguments))), secrets };
+    let others = arguments
+        .other_server
+        .iter()
+        .map(|folder| absolute(folder).map_err(|error| Failure::io(folder, &error)));
+    let others: Vec<PathBuf> = others.collect::<Result<_, _>>()?;
+    let start = Start { change: Some(Box::new(changes(arguments, others))), secrets };
     let server = LoginServer::open(&arguments.folder, start).await;
     let server = server.map_err(|error| failed(&error))?;
     let stop = Stop::new();
@@ -35,9 +40,9 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
 }
 
 /// The configuration given by the options.
-fn changes(arguments: &ServeKi) -> impl FnOnce(&mut KiConfig) + Send + use<> {
+fn changes(arguments: &ServeKi, others: Vec<PathBuf>) -> impl FnOnce(&mut KiConfig) + Send + use<> {
     let ServeKi { listen, status, players, per_address, accept_time, keep_alive, .. } = *arguments;
-    let ServeKi { afk, ck2_life, no_status, .. } = *arguments;
+    let ServeKi { afk, ck2_life, no_status, udp_listen, .. } = *arguments;
     let public_address = arguments.public_address.clone();
     let machines = arguments.ban_machine.clone();
     move |config| {
@@ -46,6 +51,14 @@ fn changes(arguments: &ServeKi) -> impl FnOnce(&mut KiConfig) + Send + use<> {
         }
         if no_status {
             config.status.clear();
+        }
+        if let Some(udp_listen) = udp_listen {
+            config.udp_listen = udp_listen.to_string();
+        }
+        for other in others {
+            if !config.other_servers.contains(&other) {
+                config.other_servers.push(other);
+            }
         }
         config.login.banned_machines.extend(machines);
         set(&mut config.listen, listen);
@@ -92,6 +105,9 @@ fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
         say(format_args!(
             "worldwire: clients connect to {address}; start them with -L {host} {port}"
         ));
+    }
+    if let Some(address) = server.udp_address() {
+        say(format_args!("worldwire: clients that use UDP connect to {address}"));
     }
     if server.config().misleads_others() {
         say(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Limits, Result};
 
-use super::{Class, ClassNote, Classes, Container, Property, PropertyKind};
+use super::{Choices, Class, ClassNote, Classes, Container, Property, PropertyKind};
 use crate::{djb2_31, property_hash, string_id};
 
 /// Notes beyond this number are dropped.
@@ -107,6 +107,7 @@ fn blank(name: Arc<str>, position: usize) -> Property {
         index: 0,
         kind: PropertyKind::Object,
         class: None,
+        base: None,
         name,
         type_name: Arc::default(),
         id: u32::try_from(position).unwrap_or(u32::MAX),
@@ -128,6 +129,15 @@ fn finish(property: &mut Property, hash: Option<u32>, dynamic: Option<bool>) {
     let dynamic = dynamic.unwrap_or(*container != Container::Static);
     let kind = PropertyKind::of(type_name, *flags);
     (property.hash, property.dynamic, property.kind) = (hash, dynamic, kind);
+    property.choices = property.choices.take().map(|choices| fitting(choices, kind));
+}
+
+/// The options of a property of this kind.
+fn fitting(choices: Arc<Choices>, kind: PropertyKind) -> Arc<Choices> {
+    match kind.whole() {
+        Some(true) => Arc::new(Arc::unwrap_or_clone(choices).signed()),
+        _ => choices,
+    }
 }
 
 /// Verifies the hashes. Pirate101 uses a different hash function for its classes.

@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | `ClassList` | |
 //! | `Class` | `Name`, `Base` |
-//! | `Property` | `Name`, `Type`, `PropertyId`, `Offset`, `Flags`, `Container`, `Pointer` |
+//! | `Property` | `Name`, `Type`, `PropertyId`, `Offset`, `Flags`, `Container`, `Pointer`, `Default` |
 //! | `Enum` | `Name` |
-//! | `Option` | `Name`, `Value`: a number, or the name of another option |
+//! | `Option` | `Name`, `Value`: a number, or the name of another option; the names `__DEFAULT` and `__BASECLASS` have the meaning that they have in JSON |
 //!
 //! Lists have no hashes; they are computed. Text that is not UTF-8 is read as Latin-1, whatever the
 //! file declares.
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use worldwire_core::{Error, Form, Result};
 
 use super::read::{MAX_PROPERTIES, intern};
-use super::{blank, finish};
+use super::{blank, finish, fitting};
 use crate::schema::classes::{Choices, Class, Container, Property, bare, parse_number};
 use crate::string_id;
 use crate::xml::{ScanError, Scanner, Tag, Token, unescaped};
@@ -49,6 +49,7 @@ struct DraftProperty {
     /// The names of the options, each with its number or text.
     options: Vec<Choice>,
     default: Option<Box<str>>,
+    base_class: Option<Box<str>>,
 }
 
 /// The name of an option, with its number or text.
@@ -74,10 +75,11 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
     let mut drafts = drafts(&text, texts)?;
     for draft in drafts.iter_mut().flat_map(|class| &mut class.properties) {
         let options = core::mem::take(&mut draft.options);
-        if !options.is_empty() || draft.default.is_some() {
+        let (default, base_class) = (draft.default.take(), draft.base_class.take());
+        if !options.is_empty() || default.is_some() || base_class.is_some() {
             let mut choices = Choices::resolved(options);
-            choices.default = draft.default.take();
-            draft.property.choices = Some(Arc::new(choices));
+            (choices.default, choices.base_class) = (default, base_class);
+            draft.property.choices = Some(fitting(Arc::new(choices), draft.property.kind));
         }
     }
     classes(&drafts, MAX_INHERITED, texts)
@@ -146,9 +148,17 @@ fn element(
         }
         ("Enum", "Option") => {
             let value = attribute("Value").unwrap_or_default();
-            let value = parse_number(value.trim()).ok_or_else(|| value.into());
-            if let Some(property) = classes.last_mut().and_then(|it| it.properties.last_mut()) {
-                property.options.push((attribute("Name").unwrap_or_default().into(), value));
+            let Some(property) = classes.last_mut().and_then(|it| it.properties.last_mut()) else {
+                return Ok(());
+            };
+            let name = attribute("Name").unwrap_or_default();
+            match &*name {
+                "__DEFAULT" => property.default = Some(value.into()),
+                "__BASECLASS" => property.base_class = Some(value.into()),
+                _ => {
+                    let value = parse_number(value.trim()).ok_or_else(|| value.into());
+                    property.options.push((name.into(), value));
+                }
             }
         }
         _ => {}
@@ -180,7 +190,8 @@ fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftPropert
     }
     finish(&mut property, None, None);
     let is_whole = !property.name.is_empty() && !property.type_name.is_empty();
-    is_whole.then_some(DraftProperty { property, id, options: Vec::new(), default })
+    let (options, base_class) = (Vec::new(), None);
+    is_whole.then_some(DraftProperty { property, id, options, default, base_class })
 }
 
 /// Builds the classes, with inherited properties.
@@ -326,6 +337,7 @@ mod tests {
             id: None,
             options: Vec::new(),
             default: None,
+            base_class: None,
         };
         let mut drafts = vec![draft("C", "", (0..20).map(property).collect())];
         drafts.extend((0..6).map(|heir| draft(&format!("C{heir}"), "C", Vec::new())));

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     if logs_in && arguments.account.is_none() {
         return Err(Failure::Run("step `login` needs --account NAME".into()));
     }
-    let (host, port) = place(&arguments.server)?;
+    let (host, port) = place(&arguments.server, arguments.udp)?;
     let account = match &arguments.account {
         Some(account) if logs_in => {
             let password = password::known(arguments.password_file.as_deref())?;
@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     let settings = Settings {
         machine: arguments.machine,
         patience: Duration::from_secs(arguments.patience.max(1)),
+        udp: arguments.udp,
         ..Settings::default()
     };
     let setup = Setup { host, port, settings, account, quiet };
@@ -105,14 +106,25 @@ fn wrong(problem: String) -> Failure {
 }
 
 /// The server's address, as given or from the configuration in its directory.
-fn place(server: &str) -> Result<(String, u16), Failure> {
+fn place(server: &str, udp: bool) -> Result<(String, u16), Failure> {
     let folder = Path::new(server);
     if folder.is_dir() {
         let file = folder.join(CONFIG);
         let text = input::read_text(&file)?;
-        let config = KiConfig::parse(&text)
-            .map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
-        return Ok((config.host().to_owned(), config.listen.port()));
+        let wrong =
+            |problem: &dyn std::fmt::Display| Failure::Run(format!("{}: {problem}", shown(&file)));
+        let config = KiConfig::parse(&text).map_err(|error| wrong(&error))?;
+        if !udp {
+            return Ok((config.host(), config.listen.port()));
+        }
+        let address = config.udp_address().map_err(|error| wrong(&error))?;
+        let address =
+            address.ok_or_else(|| wrong(&"udp_listen is empty, so --udp cannot be used"))?;
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => config.host(),
+            ip => ip.to_string(),
+        };
+        return Ok((host, address.port()));
     }
     host_and_port(server, PORT)
 }

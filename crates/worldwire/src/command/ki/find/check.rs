@@ -38,6 +38,14 @@ fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Resul
             None => &*class.name,
         })
     };
+    for name in filter.class_names() {
+        if classes.derived(name).next().is_none() {
+            // Lists can name base classes that they do not have.
+            let bases = classes.all().iter().flat_map(|class| &class.bases).map(|base| &**base);
+            let hint = did_you_mean(nearest(name, names().chain(bases)));
+            return Err(refuse(&format!("no class is named {name}"), &hint));
+        }
+    }
     for name in filter.message_names() {
         let bare = name.strip_prefix("class.").unwrap_or(name);
         let is_pattern = bare.contains('*') || bare == "ki";
@@ -104,9 +112,12 @@ fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The options of a property that can have no other values.
+/// The options of a property that can have no other values, or whose numbers have names.
 fn choices(property: &Property) -> Option<&Choices> {
-    let has_options = matches!(property.kind(), PropertyKind::Enum | PropertyKind::Flags);
+    let has_options = !matches!(
+        property.kind(),
+        PropertyKind::String | PropertyKind::WideString | PropertyKind::Object
+    );
     property
         .choices
         .as_deref()

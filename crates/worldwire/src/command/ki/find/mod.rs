@@ -25,6 +25,8 @@ use crate::types;
 const FIELDS: &str = "fields";
 /// The kind of name that a class has in a filter.
 const KIND: &str = "class";
+/// The field with the class of an object.
+const TAG: &str = "$class";
 /// How many bytes of a file are examined to tell whether it is object XML.
 const LOOK: usize = 4096;
 /// The maximum number of characters of a value in text output.
@@ -37,7 +39,10 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     let filter = Filter::parse(&filter).map_err(|error| Failure::Run(error.to_string()))?;
     let properties = classes.all().iter().flat_map(|class| class.properties());
     let properties: HashSet<&str> = properties.map(|property| &*property.name).collect();
-    let filter = filter.join_names(|name| properties.contains(name));
+    let filter = filter.join_names(|name| properties.contains(name)).derive_classes(|class| {
+        let tags: Vec<i64> = classes.derived(class).map(|class| class.hash.into()).collect();
+        (!tags.is_empty()).then_some(tags)
+    });
     check::check(&filter, &classes)?;
     let paths = filter.field_names();
     let search = Search {
@@ -46,7 +51,12 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
             &classes,
             ObjectOptions { lenient: true, ..ObjectOptions::file() },
         ),
-        shown: paths.iter().filter_map(|path| path.first().copied()).collect(),
+        shown: paths
+            .iter()
+            .filter_map(|path| path.first().copied())
+            // The class is shown anyway.
+            .filter(|name| *name != TAG)
+            .collect(),
         filter: &filter,
         is_json: arguments.json || arguments.json_safe,
         style: Style { safe: arguments.json_safe },
@@ -140,7 +150,7 @@ impl Search<'_> {
     /// The output line of an object, if it matches the filter.
     fn matched(&self, input: &Input<'_>, length: u64, tree: &Tree<'_>) -> Option<String> {
         let fields = tree.roots().find(|node| node.name() == FIELDS)?;
-        let class = fields.child("$class").and_then(|tag| match tag.value() {
+        let class = fields.child(TAG).and_then(|tag| match tag.value() {
             worldwire_core::Value::Enum(number, names) => names.name(number),
             _ => None,
         });
@@ -232,7 +242,8 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
 }
 
 /// The filter with each `class Name`, as classes are called, as the single word `class.Name`, which
-/// filters treat as a message name.
+/// filters treat as a message name, and with each `class is Name` as a test of the object's own
+/// class.
 fn with_classes(filter: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '$' | '.' | ':');
     let mut out = String::with_capacity(filter.len());
@@ -246,10 +257,10 @@ fn with_classes(filter: &str) -> String {
         } else if is_word(first) {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let (word, behind) = rest.split_at(end);
-            out.push_str(word);
             rest = behind;
             let next = behind.trim_start();
             let name = next.split(|c| !is_word(c)).next().unwrap_or_default();
+            out.push_str(if word == KIND && name == "is" { TAG } else { word });
             let is_name = !name.is_empty() && !Filter::is_keyword(name);
             if word == KIND && is_name && next.len() < behind.len() {
                 out.push('.');
@@ -290,6 +301,7 @@ mod tests {
             ("m_x == \"\\\"class A\" and class B", "m_x == \"\\\"class A\" and class.B"),
             ("m_x ~ r\"class \\\" and class C", "m_x ~ r\"class \\\" and class.C"),
             ("subclass A", "subclass A"),
+            ("class is A and not class B", "$class is A and not class.B"),
             ("m_x == \"class A", "m_x == \"class A"),
         ];
         for (filter, wanted) in cases {

@@ -1,5 +1,6 @@
 //! `worldwire ki op decode`.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -7,13 +8,15 @@ use std::time::Instant;
 use rayon::prelude::*;
 use worldwire_core::Limits;
 use worldwire_core::json::Style;
-use worldwire_ki::object::MAGIC;
+use worldwire_ki::object::{MAGIC, ObjectOptions};
 
 use super::batch::{Batch, Converted, Counts, tell};
+use super::encoder::Encoder;
 use super::inputs::{self, Input};
 use super::show::Show;
 use super::stream::Choices;
 use crate::cli::{Common, KiObjectForm, KiOpDecode, Target};
+use crate::command::ki::find::is_xml;
 use crate::command::ki::lang;
 use crate::command::ki::loader::Loader;
 use crate::command::ki::wad::taken;
@@ -79,6 +82,13 @@ impl Work<'_> {
         let mut loader = Loader::alone();
         let bytes = input.open(&mut loader)?;
         let subject = input.subject();
+        let (bytes, options) = match self.stored(input, bytes) {
+            Ok(stored) => stored,
+            Err(fault) => {
+                tell(input, &[fault]);
+                return Err(Failure::Input);
+            }
+        };
         let target = self.arguments.target.of_file(|| self.show.name(&input.name))?;
         let there = target.output.as_deref().filter(|_| !target.is_stdout());
         if self.arguments.skip_existing && there.is_some_and(|path| path.is_file()) {
@@ -90,13 +100,13 @@ impl Work<'_> {
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
             // Standard output cannot be undone, so an object with an error writes nothing there.
             if target.is_stdout() {
-                self.show.check(&bytes).map_err(|message| {
+                self.show.check(&bytes, options.clone()).map_err(|message| {
                     complain(&subject, &message);
                     Failure::Input
                 })?;
             }
             let mut sink = Sink { output: Output::open(&target)?, failure: None };
-            let shown = self.show.json(&bytes, None, &subject, &mut sink);
+            let shown = self.show.json(&bytes, options, None, &subject, &mut sink);
             return match (sink.failure, shown) {
                 (Some(failure), _) => Err(failure),
                 (None, Ok(())) => sink.output.finish(),
@@ -106,7 +116,7 @@ impl Work<'_> {
                 }
             };
         }
-        let (text, clean) = match self.show.form(&bytes, None, &subject) {
+        let (text, clean) = match self.show.form_of(&bytes, options, None, &subject) {
             Ok(done) => done,
             Err(lines) => {
                 tell(input, &lines);
@@ -180,10 +190,31 @@ impl Work<'_> {
             Err(fault) => return Converted::Failed(vec![fault]),
         };
         let subject = input.subject();
-        match self.show.form(&bytes, is_line.then_some(&*subject), &subject) {
+        let (bytes, options) = match self.stored(input, bytes) {
+            Ok(stored) => stored,
+            Err(fault) => return Converted::Failed(vec![fault]),
+        };
+        match self.show.form_of(&bytes, options, is_line.then_some(&*subject), &subject) {
             Ok((text, is_whole)) => Converted::Done(text, is_whole),
             Err(lines) => Converted::Failed(lines),
         }
+    }
+
+    /// The stream of an input, and its format. Objects in XML are encoded first if the user named
+    /// the file; those that were found stay text, so that a directory can be encoded back to the
+    /// same files.
+    fn stored<'b>(
+        &self,
+        input: &Input<'_>,
+        bytes: Cow<'b, [u8]>,
+    ) -> Result<(Cow<'b, [u8]>, ObjectOptions), String> {
+        if input.is_found || !is_xml(&bytes) {
+            let options = self.show.choices.of(&bytes);
+            return Ok((bytes, options));
+        }
+        let encoder = Encoder::new(Some(self.show.classes), self.show.choices, false, true);
+        let (bytes, options) = encoder.of_xml(&input.subject(), &bytes)?;
+        Ok((Cow::Owned(bytes), options))
     }
 
     /// Whether a found file is skipped because it is not an object. Streams without a magic number

@@ -224,32 +224,51 @@ impl<'e> Encoder<'e> {
             });
             complain_first(subject, MAX_TOLD, told);
         }
-        self.write(subject, classes, object, stream)
+        self.write(subject, classes, object, stream).map(|(bytes, _)| bytes)
     }
 
     fn xml(&self, subject: &str, text: &[u8], stream: Option<Stream>) -> Result<Vec<u8>, String> {
+        let object = self.xml_object(subject, text)?;
+        self.write(subject, self.classes()?, object, stream).map(|(bytes, _)| bytes)
+    }
+
+    /// The bytes of an object in XML, and their format.
+    ///
+    /// # Errors
+    /// Those of [`Self::named`].
+    pub(super) fn of_xml(
+        &self,
+        subject: &str,
+        text: &[u8],
+    ) -> Result<(Vec<u8>, ObjectOptions), String> {
+        let mark = str::from_utf8(text).ok().and_then(Stream::of_mark);
+        let stream = mark.map(|(stream, _)| stream).transpose()?;
+        let object = self.xml_object(subject, text)?;
+        self.write(subject, self.classes()?, object, stream)
+    }
+
+    fn xml_object(&self, subject: &str, text: &[u8]) -> Result<Object, String> {
         let classes = self.classes()?;
         let loaded = xml::load(classes, subject, text);
         report::diagnostics(&loaded.diagnostics);
         let mut objects = loaded.objects.ok_or_else(String::new)?;
         if !loaded.diagnostics.is_empty() {
-            return Err("not encoded: ignored data would be lost".to_owned());
+            return Err("refused: ignored data would be lost".to_owned());
         }
         let count = objects.len();
-        let Some(object) = objects.pop().filter(|_| count == 1) else {
-            return Err(format!("contains {count} objects, not one"));
-        };
-        self.write(subject, classes, object, stream)
+        let object = objects.pop().filter(|_| count == 1);
+        object.ok_or_else(|| format!("contains {count} objects, not one"))
     }
 
-    /// A bare object is written as the command line specifies; by default, as a file.
+    /// Encodes an object; returns the format, too. A bare object is written as the command line
+    /// specifies; by default, as a file.
     fn write(
         &self,
         subject: &str,
         classes: &Classes,
         object: Object,
         stream: Option<Stream>,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<(Vec<u8>, ObjectOptions), String> {
         let unrelated = object.unrelated(classes).into_iter().map(warning);
         complain_first(subject, MAX_TOLD, unrelated);
         let (options, header) = match stream {
@@ -263,7 +282,8 @@ impl<'e> Encoder<'e> {
         let header: Header = header.unwrap_or_else(|| codec.header());
         let whole = if self.complete { codec.complete(&object) } else { Ok(object) };
         let bytes = whole.and_then(|object| codec.encode(&object, header));
-        bytes.map_err(|error| error.to_string())
+        let bytes = bytes.map_err(|error| error.to_string())?;
+        Ok((bytes, codec.options().clone()))
     }
 }
 

@@ -7,7 +7,7 @@ use worldwire_core::json::{Style, string};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Error, ErrorKind, Limits, Reader, Tree};
 use worldwire_ki::file::lang::Locale;
-use worldwire_ki::object::{Decoded, JsonWriter, Object, ObjectCodec, xml};
+use worldwire_ki::object::{Decoded, JsonWriter, Object, ObjectCodec, ObjectOptions, xml};
 use worldwire_ki::schema::classes::Classes;
 
 use super::stream::{Choices, Stream};
@@ -57,15 +57,26 @@ impl Show<'_> {
         name: Option<&str>,
         subject: &str,
     ) -> Result<(Vec<u8>, bool), Vec<String>> {
+        self.form_of(bytes, self.choices.of(bytes), name, subject)
+    }
+
+    /// Like [`Self::form`], of a stream in a known format.
+    pub(super) fn form_of(
+        &self,
+        bytes: &[u8],
+        options: ObjectOptions,
+        name: Option<&str>,
+        subject: &str,
+    ) -> Result<(Vec<u8>, bool), Vec<String>> {
         match self.form {
             KiObjectForm::Json => {
                 let mut out = Vec::new();
-                let shown = self.json(bytes, name, subject, &mut out);
+                let shown = self.json(bytes, options, name, subject, &mut out);
                 shown.map(|()| (out, true)).map_err(|message| vec![message])
             }
             KiObjectForm::Xml => {
                 let mut object = Object::within(&self.limits);
-                let codec = ObjectCodec::new(self.classes, self.choices.of(bytes));
+                let codec = ObjectCodec::new(self.classes, options);
                 let decoded = codec.decode_all_within(bytes, &self.limits, &mut object);
                 let text = decoded.and_then(|decoded| {
                     self.notes(&decoded, subject);
@@ -80,7 +91,7 @@ impl Show<'_> {
                     .map_err(|error| vec![explained(error).to_string()])
             }
             KiObjectForm::Text => {
-                let codec = ObjectCodec::new(self.classes, self.choices.of(bytes));
+                let codec = ObjectCodec::new(self.classes, options);
                 let mut reader = Reader::traced_within("input", bytes, Tree::new(), &self.limits);
                 let outcome = codec.decode(&mut reader, &mut ()).and_then(|decoded| {
                     self.notes(&decoded, subject);
@@ -111,12 +122,12 @@ impl Show<'_> {
     pub(super) fn json(
         &self,
         bytes: &[u8],
+        options: ObjectOptions,
         name: Option<&str>,
         subject: &str,
         out: &mut impl std::io::Write,
     ) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("output: {error}");
-        let options = self.choices.of(bytes);
         let codec = ObjectCodec::new(self.classes, options);
         let mut head = String::from("{");
         if let Some(name) = name {
@@ -146,8 +157,8 @@ impl Show<'_> {
     }
 
     /// Whether all of an object can be read.
-    pub(super) fn check(&self, bytes: &[u8]) -> Result<(), String> {
-        let codec = ObjectCodec::new(self.classes, self.choices.of(bytes));
+    pub(super) fn check(&self, bytes: &[u8], options: ObjectOptions) -> Result<(), String> {
+        let codec = ObjectCodec::new(self.classes, options);
         let decoded = codec.decode_all_within(bytes, &self.limits, &mut ());
         decoded.map(drop).map_err(|error| explained(error).to_string())
     }

@@ -182,13 +182,17 @@ fn described(classes: &Classes, class: &Class) -> Value {
                 pairs.collect::<std::collections::BTreeMap<String, i64>>()
             });
             let target = property.class().and_then(|index| classes.get(index));
-            json!({
+            let mut described = json!({
                 "name": *property.name, "id": property.id, "type": *property.type_name,
                 "container": property.container.name(), "flags": flags, "hash": property.hash,
                 "class": target.map(|class| &*class.name), "options": options,
                 "default": property.choices.as_ref().and_then(|it| it.default.as_deref()),
                 "base_class": property.choices.as_ref().and_then(|it| it.base_class.as_deref()),
-            })
+            });
+            if let Some(error) = classes.default_error(property) {
+                described["default_error"] = error.to_string().into();
+            }
+            described
         })
         .collect();
     let bases: Vec<&str> = class.bases.iter().map(|base| &**base).collect();

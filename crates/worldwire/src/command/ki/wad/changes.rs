@@ -1,5 +1,7 @@
-//! Determines which files of a directory are new or changed compared with an archive.
+//! Determines which files of a directory are new or changed compared with an archive. Creating an
+//! archive compares with an empty one, so `create` and `update` treat new files alike.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -7,17 +9,18 @@ use rayon::ThreadPool;
 use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::object::MAGIC;
 
-use super::contents::Content;
-use crate::cli::Common;
+use super::contents::{self, Content};
+use super::patterns::Patterns;
+use crate::cli::{Common, KiStream, KiWadPacking};
 use crate::command::ki::find::is_xml;
 use crate::command::ki::loader::Loader;
 use crate::command::ki::op::encoded_name;
 use crate::command::ki::op::encoder::{Encoder, Found, NO_TYPES};
-use crate::command::ki::op::stream::hash;
+use crate::command::ki::op::stream::{Choices, hash};
 use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::map;
-use crate::output::{Failure, complain, counted, printable, shown};
+use crate::output::{Failure, FilePlace, complain, counted, printable, shown};
 
 /// The change to a file of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,12 +53,39 @@ enum Verdict {
     Failed(String),
 }
 
-/// The files of a directory that the archive lacks or has with different content. Objects in text
-/// form are converted back to binary.
-pub(super) fn new(
+/// A directory of new and changed files, and how to encode the objects in it.
+pub(super) struct NewFiles<'f> {
+    pub(super) folder: &'f Path,
+    pub(super) types: &'f [PathBuf],
+    pub(super) hints: &'f [PathBuf],
+}
+
+impl NewFiles<'_> {
+    /// The files that the archive lacks or has with different content. Objects in text form are
+    /// converted back to binary.
+    pub(super) fn read(
+        &self,
+        archive: &Archive<'_>,
+        target: &FilePlace,
+        packing: &KiWadPacking,
+        common: &Common,
+    ) -> Result<BTreeMap<String, Content<'static>>, Failure> {
+        let files = contents::files(self.folder, target, packing.portable, common)?;
+        let stream = KiStream { hints: self.hints.to_vec(), ..KiStream::default() };
+        let choices = Choices::new(&stream)?;
+        let classes = super::classes(self.types, common)?;
+        let encoder = Encoder::new(classes.as_deref(), &choices, false, false);
+        let texts = Patterns::new(&packing.text, files.keys().map(Cow::from))?;
+        texts.choose(files.keys(), |name| Cow::from(&**name), "of the directory")?;
+        let pool = work::pool(packing.threads)?;
+        changed(archive, files, (&encoder, &texts), &pool, common)
+    }
+}
+
+fn changed(
     archive: &Archive<'_>,
     files: BTreeMap<String, (PathBuf, u64)>,
-    encoder: &Encoder<'_>,
+    (encoder, texts): (&Encoder<'_>, &Patterns<'_>),
     pool: &ThreadPool,
     common: &Common,
 ) -> Result<BTreeMap<String, Content<'static>>, Failure> {
@@ -63,7 +93,7 @@ pub(super) fn new(
     for entry in archive.entries() {
         entries.entry(&*entry.name).or_insert(entry);
     }
-    let look = Look { archive, entries, encoder };
+    let look = Look { archive, entries, encoder, texts };
     let files: Vec<(String, PathBuf, u64)> =
         files.into_iter().map(|(name, (path, size))| (name, path, size)).collect();
     let bar = work::progress(files.len(), common);
@@ -87,7 +117,9 @@ pub(super) fn new(
                 let is_untyped = text == NO_TYPES;
                 untyped += usize::from(is_untyped);
                 // One line for all objects: they lack the same thing.
-                if !text.is_empty() && (!is_untyped || untyped == 1) {
+                if is_untyped && untyped == 1 {
+                    complain(&path.to_string_lossy(), &format!("{text}; --text keeps it as text"));
+                } else if !text.is_empty() && !is_untyped {
                     complain(&path.to_string_lossy(), &text);
                 }
             }
@@ -103,7 +135,7 @@ pub(super) fn new(
     }
     if untyped > 1 {
         let more = counted(untyped - 1, "more object");
-        complain("wad update", &format!("{more} cannot be encoded either"));
+        complain("ki wad", &format!("{more} cannot be encoded either"));
     }
     // An archive that lacks a user's change is worse than none.
     if failed { Err(Failure::Input) } else { Ok(new) }
@@ -113,6 +145,8 @@ struct Look<'l, 'd> {
     archive: &'l Archive<'d>,
     entries: HashMap<&'l [u8], &'l Entry<'d>>,
     encoder: &'l Encoder<'l>,
+    /// Which files are text, whatever they contain.
+    texts: &'l Patterns<'l>,
 }
 
 impl Look<'_, '_> {
@@ -127,6 +161,7 @@ impl Look<'_, '_> {
         let may_be_text = |end: &str| name.len() > end.len() && name.ends_with(end);
         // JSON files of the archive itself are ordinary files.
         let may_be_object = match entry {
+            _ if self.texts.is_match(name) => false,
             None => may_be_text(".json") || may_be_text(".xml"),
             Some(entry) => may_be_text(".xml") && !self.is_text(entry, loader),
         };

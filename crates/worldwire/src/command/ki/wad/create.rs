@@ -12,9 +12,10 @@ use indicatif::ProgressBar;
 use rayon::ThreadPool;
 use worldwire_core::Error;
 use worldwire_ki::file::wad::{
-    BuildOptions, Crc, MAX_COMPRESSED, Packed, Packer, Plan, is_stored_kind,
+    Archive, BuildOptions, Crc, MAX_COMPRESSED, Packed, Packer, Plan, is_stored_kind,
 };
 
+use super::changes::NewFiles;
 use super::contents::{self, Content, Contents};
 use super::patterns::Patterns;
 use crate::cli::{Common, KiWadPacking, KiWadTarget};
@@ -30,8 +31,11 @@ const COPIED: u64 = 8 << 20;
 /// single one.
 const WINDOW_BYTES: u64 = 64 << 20;
 
+/// An archive without files. A new archive is an update of this one.
+const EMPTY: &[u8] = b"KIWAD\x01\0\0\0\0\0\0\0";
+
 pub(super) fn create(
-    folder: &Path,
+    from: &NewFiles<'_>,
     version: u32,
     flags: u8,
     packing: &KiWadPacking,
@@ -40,10 +44,9 @@ pub(super) fn create(
 ) -> Result<(), Failure> {
     let start = Instant::now();
     let target = place(target)?;
-    let files = contents::files(folder, &target, packing.portable, common)?.into_iter();
-    let files = files.map(|(name, (path, size))| (name, Content::File(path, size)));
+    let nothing: Archive<'_> = super::parse(Path::new("nothing"), EMPTY, &super::LIMITS)?;
     let mut contents = Contents::new();
-    contents::add(files.collect(), &mut contents)?;
+    contents::add(from.read(&nothing, &target, packing, common)?, &mut contents)?;
     let count = contents.len();
     let options = BuildOptions { version, flags, level: packing.level };
     let size = write(&options, contents, packing, target, common)?;

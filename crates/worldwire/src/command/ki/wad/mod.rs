@@ -75,11 +75,12 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
                 cat::run(archive, &parsed, names, show, target)
             })
         }
-        KiWad::Create { folder, archive_version, flags, packing, target } => {
-            create::create(folder, *archive_version, *flags, packing, target, common)
+        KiWad::Create { folder, types, hints, archive_version, flags, packing, target } => {
+            let from = changes::NewFiles { folder, types, hints };
+            create::create(&from, *archive_version, *flags, packing, target, common)
         }
         KiWad::Update { archive, from, types, hints, remove, allow_overlaps, packing, target } => {
-            let from = from.as_deref().map(|folder| update::ChangedFiles { folder, types, hints });
+            let from = from.as_deref().map(|folder| changes::NewFiles { folder, types, hints });
             let how = update::How { remove, allow_overlaps: *allow_overlaps, packing, target };
             update::run(archive, from.as_ref(), &how, common)
         }

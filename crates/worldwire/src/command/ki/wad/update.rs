@@ -1,27 +1,17 @@
 //! `worldwire ki wad update`.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use worldwire_ki::file::wad::{Archive, BuildOptions};
 
-use super::changes::{self, Change};
+use super::changes::{Change, NewFiles};
 use super::contents::{self, Contents, keep};
 use super::create::{place, write};
-use crate::cli::{Common, KiStream, KiWadPacking, KiWadTarget};
-use crate::command::ki::op::encoder::Encoder;
-use crate::command::ki::op::stream::Choices;
-use crate::command::work;
+use crate::cli::{Common, KiWadPacking, KiWadTarget};
 use crate::input::{map, title};
 use crate::output::{Failure, counted, print, printable, say, spent};
-
-/// The source of changed files, and the settings for encoding objects.
-pub(super) struct ChangedFiles<'f> {
-    pub(super) folder: &'f Path,
-    pub(super) types: &'f [PathBuf],
-    pub(super) hints: &'f [PathBuf],
-}
 
 /// The changes to the archive.
 pub(super) struct How<'h> {
@@ -34,11 +24,14 @@ pub(super) struct How<'h> {
 
 pub(super) fn run(
     path: &Path,
-    from: Option<&ChangedFiles<'_>>,
+    from: Option<&NewFiles<'_>>,
     &How { remove, allow_overlaps, packing, target }: &How<'_>,
     common: &Common,
 ) -> Result<(), Failure> {
     let start = Instant::now();
+    if from.is_none() && !packing.text.is_empty() {
+        return Err(Failure::Run("--text needs --from".to_owned()));
+    }
     let target = place(target)?;
     let bytes = map::open(path)?;
     let archive: Archive<'_> = super::parse(path, &bytes, &super::LIMITS)?;
@@ -57,13 +50,7 @@ pub(super) fn run(
         removed.into_iter().map(|name| (name, Change::Removed)).collect();
     let kept = contents.len();
     if let Some(from) = from {
-        let files = contents::files(from.folder, &target, packing.portable, common)?;
-        let stream = KiStream { hints: from.hints.to_vec(), ..KiStream::default() };
-        let choices = Choices::new(&stream)?;
-        let classes = super::classes(from.types, common)?;
-        let encoder = Encoder::new(classes.as_deref(), &choices, false, false);
-        let pool = work::pool(packing.threads)?;
-        let new = changes::new(&archive, files, &encoder, &pool, common)?;
+        let new = from.read(&archive, &target, packing, common)?;
         for name in new.keys() {
             let was_there = archive.entries().iter().any(|entry| *entry.name == *name.as_bytes());
             // A file that is removed and added again counts as changed.

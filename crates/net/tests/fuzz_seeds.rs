@@ -1,0 +1,21 @@
+//! Runs every fuzz target over its seeds and some thousand mutations, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of runs.
+
+use std::alloc::System;
+
+use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
+use worldwire_net::fuzzing::TARGETS;
+
+/// The program aborts above this; headers are far smaller.
+const MAX_BYTES: usize = 64 << 20;
+
+#[global_allocator]
+static MEMORY: cap::Cap<System> = cap::Cap::new(System, MAX_BYTES);
+
+#[test]
+fn every_target_keeps_its_promises() {
+    each_alone("every_target_keeps_its_promises", TARGETS, |target| {
+        fuzz(target, fuzz_runs());
+        assert!(MEMORY.allocated() < MAX_BYTES);
+    });
+}
