@@ -46,6 +46,7 @@ pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod games;
 pub mod inflate;
 pub mod message;
 pub mod net_message;

@@ -275,7 +275,12 @@ mod tests {
         json["stream"]["sdl"]["bytes"] = came;
         let request = json!({"bytes": {"$hex": "ad0200000000"}, "message": json});
         let site = Site {
-            message: Subject { connection: "game", number: 2, name: "PropagateBuffer" },
+            message: Subject {
+                connection: "game",
+                number: 2,
+                name: "PropagateBuffer",
+                sender: None,
+            },
             field: "buffer",
         };
         let error = uru.close(site, &request).unwrap_err().to_string();

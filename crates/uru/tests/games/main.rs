@@ -1,0 +1,5 @@
+//! Tests of the game manager and its games.
+
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod messages;
