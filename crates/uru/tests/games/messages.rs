@@ -240,7 +240,8 @@ proptest! {
                         .record("message", |reader| GameMessage::decode(game, side, reader))
                         .unwrap();
                     let mut text = String::new();
-                    write_node(reader.finish().find("message").unwrap(), Style::default(), &mut text);
+                    let tree = reader.finish();
+                    write_node(tree.find("message").unwrap(), Style::default(), &mut text);
                     let json: Json = serde_json::from_str(&text).unwrap();
                     let again = GameMessage::from_json(side, &json).unwrap().to_bytes().unwrap();
                     prop_assert_eq!(again, bytes);

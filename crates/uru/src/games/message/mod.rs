@@ -261,6 +261,17 @@ pub fn tables(scope: GameScope, sender: Side) -> Vec<&'static [MessageInfo]> {
     }
 }
 
+/// The names of the message numbers that [`tables`] lists last.
+#[must_use]
+pub fn names(scope: GameScope, sender: Side) -> &'static Names {
+    let table = match scope {
+        GameScope::Manager => Table::Manager,
+        GameScope::Unknown => Table::Any,
+        GameScope::Game(game) => Table::of(game),
+    };
+    table.names(sender)
+}
+
 /// The name of a message number.
 #[must_use]
 pub fn message_name(scope: GameScope, sender: Side, number: u32) -> Option<&'static str> {
