@@ -2,4 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod decisions;
 mod messages;
+mod model;
+mod negative;
+mod scenarios;
+mod world;

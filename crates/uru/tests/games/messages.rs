@@ -233,7 +233,8 @@ proptest! {
                     let message = message.unwrap();
                     let bytes = message.to_bytes().unwrap();
                     let decode = |bytes| GameMessage::decode(game, side, &mut Reader::new(bytes));
-                    prop_assert_eq!(decode(&bytes).as_ref(), Ok(&message));
+                    let decoded = decode(&bytes);
+                    prop_assert_eq!(decoded.as_ref(), Ok(&message));
                     prop_assert!(decode(&bytes[..bytes.len() - 1]).is_err());
                     let mut reader = Reader::traced("message", &bytes, Tree::new());
                     reader
