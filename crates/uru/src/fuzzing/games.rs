@@ -12,7 +12,7 @@ use worldwire_core::{Limits, Reader, Sampler, Side};
 use crate::games::message::manager::GameResult;
 use crate::games::message::manager::client::ClientMessage;
 use crate::games::message::manager::server::ServerMessage;
-use crate::games::message::tables;
+use crate::games::message::{CreateData, tables};
 use crate::games::{
     GameBody, GameBounds, GameDelivery, GameEvent, GameHeader, GameIds, GameManager, GameMessage,
     GamePlayer, GameScope, GameType, GamesConfig, MarkerAnswer, MarkerBounds, MarkerLibrary,
@@ -276,13 +276,28 @@ impl Age {
     }
 }
 
-/// Makes requests that are likely to meet.
+/// Makes requests that are likely to be possible, and to meet.
 fn tame(body: &mut GameBody<'_>, sampler: &mut Sampler) {
-    if let GameBody::ManagerClient(ClientMessage::JoinGame(join)) = body {
-        join.request.game_id = u32::try_from(sampler.below(5)).unwrap_or(0);
-        if join.request.new_game.is_some() {
+    let data = match body {
+        GameBody::ManagerClient(ClientMessage::JoinGame(join)) => {
+            join.request.game_id = u32::try_from(sampler.below(3)).unwrap_or(0);
+            let Some(new_game) = &mut join.request.new_game else { return };
             join.request.options.0 |= 4;
+            &mut new_game.data
         }
+        GameBody::ManagerClient(ClientMessage::CreateGame(create)) => &mut create.request.data,
+        _ => return,
+    };
+    match data {
+        CreateData::TicTacToe(params) => params.players = 1 + params.players % 2,
+        CreateData::Marker(params) => {
+            params.marker_type.0 %= 2;
+            params.template = match sampler.below(3) {
+                0 => "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0".into(),
+                _ => "".into(),
+            };
+        }
+        CreateData::Nothing { .. } | CreateData::Other(_) => {}
     }
 }
 

@@ -53,6 +53,7 @@ mod config;
 mod game_type;
 mod heek;
 mod library;
+mod lint;
 mod manager;
 mod marker;
 pub mod message;
@@ -68,6 +69,7 @@ pub use game_type::{GameScope, GameType};
 pub use library::{
     Marker, MarkerAnswer, MarkerBounds, MarkerLibrary, MarkerRequest, MarkerTemplate,
 };
+pub use lint::lint;
 pub use manager::{GameEvent, GameManager, GamePlayer};
 pub use marker::Ticket;
 pub use message::{GameBody, GameHeader, GameMessage};

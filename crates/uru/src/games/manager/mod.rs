@@ -533,6 +533,12 @@ fn decode(game: Option<GameType>, buffer: &[u8]) -> Result<GameMessage<'_>, Refu
     })
 }
 
+/// Checks the values of a client's message, as the manager and the rules do.
+pub(super) fn check_client(body: &GameBody<'_>) -> Result<(), Refused> {
+    let GameBody::ManagerClient(message) = body else { return check(body) };
+    request::check(message)
+}
+
 /// Checks the values of a message for a game.
 fn check(body: &GameBody<'_>) -> Result<(), Refused> {
     match body {

@@ -317,6 +317,27 @@ impl GameManager {
     }
 }
 
+/// Checks the values of a request.
+pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
+    let (game_type, data) = match message {
+        ClientMessage::CreateGame(create) => (create.request.game_type, &create.request.data),
+        ClientMessage::JoinGame(join) => match &join.request.new_game {
+            Some(new_game) => (new_game.game_type, &new_game.data),
+            None => return Ok(()),
+        },
+    };
+    match (GameType::of(game_type), data, message) {
+        (Some(GameType::Marker), CreateData::Marker(params), ClientMessage::CreateGame(_)) => {
+            check_params(params).map(drop)
+        }
+        (Some(game_type), ..) => new_rules(game_type, data).map(drop),
+        (None, ..) => {
+            let error = Error::malformed("a known type of game", game_type.to_string());
+            Err(Refused::new(RefusedClass::UnknownGameType, error.inside("gameType")))
+        }
+    }
+}
+
 /// A request that fails because of its data.
 fn failed(why: Refused) -> Refused {
     why.answered(GameResult::InitFailed)
