@@ -125,7 +125,7 @@ impl TicTacToe {
     }
 
     /// A member left, while another one stays.
-    pub(super) fn left(&mut self, table: &mut Table<'_>) -> Course {
+    pub(super) fn left(&self, table: &mut Table<'_>) -> Course {
         let Some(winner) = table.members.first().copied().filter(|_| self.has_started()) else {
             return Course::GoesOn;
         };

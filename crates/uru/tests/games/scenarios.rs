@@ -132,7 +132,7 @@ impl Scene {
                 Json::Object(_) => self.fields(value)?,
                 value => self.value(value)?,
             };
-            object.insert(&*camel(key), value);
+            object.insert(&camel(key), value);
         }
         Ok(fields)
     }
@@ -148,9 +148,11 @@ impl Scene {
         };
         let value = self.bound.get(name).ok_or_else(|| format!("{name} has no value"))?;
         match item {
-            Some(item) => {
-                value.as_array().and_then(|it| it.get(item)).cloned().ok_or("no item".into())
-            }
+            Some(item) => value
+                .as_array()
+                .and_then(|it| it.get(item))
+                .cloned()
+                .ok_or_else(|| "no item".into()),
             None => Ok(value.clone()),
         }
     }
