@@ -220,7 +220,7 @@ impl<'m> UruMessage<'m> {
         let message = self.contents.games.decode(self.received.side, buffer).ok()?;
         matches!(message.body, GameBody::Unknown { .. }).then(|| {
             let advice = "of a game whose fields are shown as bytes: the capture lacks the \
-                          GameInstance that tells its type";
+                          GameInstance that reveals its type";
             Cow::Borrowed(advice)
         })
     }

@@ -298,8 +298,8 @@ fn joined(player: u32) -> [GameBody<'static>; 3] {
     ]
 }
 
-/// What follows `GameInstance` when a player has made a game. The player must not be told of having
-/// joined before the template and the type, because the scripts start playing then.
+/// What follows `GameInstance` when a player has made a game. `PlayerJoined` must come after the
+/// template and the type, because scripts start to play when they have all three.
 pub(super) fn opened_new(
     player: u32,
     template: Uuid,

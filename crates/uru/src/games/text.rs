@@ -1,4 +1,4 @@
-//! Text in a fixed number of units, of which senders fill the rest with uninitialised memory.
+//! Text in a fixed number of units, padded with uninitialised memory by its senders.
 
 use std::borrow::Cow;
 

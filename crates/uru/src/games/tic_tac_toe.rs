@@ -23,7 +23,7 @@ pub(super) struct TicTacToe {
     moves: usize,
 }
 
-/// Whether a game goes on.
+/// Whether a game continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Course {
     GoesOn,

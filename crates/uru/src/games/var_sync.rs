@@ -93,7 +93,7 @@ impl VarSync {
         Ok(())
     }
 
-    /// Creates a variable. If there is one of this name, only the sender is told its value.
+    /// Creates a variable. If one of this name exists, its value is sent to the sender only.
     fn create(
         &mut self,
         table: &mut Table<'_>,

@@ -1,4 +1,4 @@
-//! Rounds of Heek: who wins them, and who wins the game.
+//! Rounds of Heek: the winners of rounds and games.
 
 use super::{ANIMATION, Heek, Phase, WIN};
 use crate::games::message::heek::server::{
@@ -102,7 +102,7 @@ impl Heek {
         self.enter(Phase::WinAnim, Some(table.now + ANIMATION));
     }
 
-    /// The owner plays the animation, and everybody who paid for the game is told the points.
+    /// The owner plays the animation. Everybody who paid for the game gets the new points.
     pub(super) fn show_winner(&mut self, table: &mut Table<'_>) {
         if let Some(choice) = self.won_with.take() {
             table.send_owner(ServerMessage::from(GameWin { choice }));

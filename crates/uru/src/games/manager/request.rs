@@ -194,7 +194,7 @@ impl GameManager {
         Ok(self.add(rules, Some(table)))
     }
 
-    /// Joins a game that exists. A member who joins again is told everything again.
+    /// Joins a game that exists. A member who joins again gets the same messages again.
     fn enter(
         &mut self,
         now: Duration,

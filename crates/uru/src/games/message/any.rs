@@ -55,8 +55,8 @@ pub mod server {
         /// Messages from the server, whatever the game.
         pub enum ServerMessage: "AnyGame", Server;
 
-        /// A player joined. Sent to every member, the new one included, who takes it as the proof
-        /// of membership.
+        /// A player joined. Sent to every member, including the new one: its client acts as a
+        /// member only after this message.
         0 PlayerJoined {
             /// The new member.
             player "player": u32,

@@ -39,7 +39,7 @@ pub mod server {
         /// The right cloth was touched. Sent to the owner.
         5 SuccessfulHit {}
 
-        /// The last cloth was touched. Sent to the owner, who opens the door.
+        /// The last cloth was touched. Sent to the owner, whose client opens the door.
         6 GameWon {}
 
         /// The game is over: a wrong cloth, the end of the time, a new start, or the end of a game

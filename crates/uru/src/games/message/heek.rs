@@ -126,7 +126,7 @@ pub mod server {
             name "name": GameText<'a, NAME_UNITS>,
         }
 
-        /// The player in a seat is gone. Sent to the owner, who cleans up the seat.
+        /// The player in a seat is gone. Sent to the owner, whose client cleans up the seat.
         7 Drop {
             /// The seat.
             position "position": u8,
@@ -156,7 +156,7 @@ pub mod server {
             enabled "enabled": Bool8,
         }
 
-        /// What the countdown does. Sent to the owner, who shows it.
+        /// What the countdown does. Sent to the owner, whose client shows it.
         11 CountdownState {
             /// What it does.
             state "state": HeekCountdown,
@@ -170,7 +170,7 @@ pub mod server {
             choice "choice": HeekChoice,
         }
 
-        /// A player won the game. Sent to the owner, who plays the animation.
+        /// A player won the game. Sent to the owner, whose client plays the animation.
         13 GameWin {
             /// The colour that reached three.
             choice "choice": HeekChoice,

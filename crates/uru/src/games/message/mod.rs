@@ -304,8 +304,8 @@ impl GameHeader {
 }
 
 impl<'d> GameMessage<'d> {
-    /// Decodes the message that the reader holds, all of it. The type of the game cannot be told
-    /// from the bytes: `game` is the one that its `GameInstance` gave it.
+    /// Decodes the message that the reader holds, all of it. The bytes do not reveal the type of the
+    /// game: `game` is the one in its `GameInstance`.
     ///
     /// A trace sees `game`, `messageId`, `transId`, `gameId`, `size` and `fields`; if the type is
     /// needed and not known, `body` instead of the fields.

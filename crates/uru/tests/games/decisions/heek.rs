@@ -314,7 +314,7 @@ fn a_candidate_who_stands_up_does_not_win() {
     }
     stand_up(&mut world, B, game);
     world.take(A);
-    // One candidate is left, and wins after the next round, whoever wins that.
+    // The remaining candidate wins after the next round, even if another player wins that.
     round(&mut world, game, &[(A, 0), (D, 1)]);
     finish(&mut world, A, game, 1);
     assert!(world.names(A).contains(&"GameWin"));

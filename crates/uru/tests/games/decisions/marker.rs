@@ -141,7 +141,7 @@ fn g_54_only_the_creator_and_administrators_edit() {
     assert!(world.is_quiet());
 }
 
-/// A mission that another player has made anew does not belong to the one who deleted it.
+/// A player cannot edit a mission that another player has made again after its deletion.
 #[test]
 fn g_54_a_deleted_mission_has_a_new_creator() {
     let mut world = World::new();
@@ -250,7 +250,7 @@ fn g_59_the_name_precedes_the_captures() {
     ];
     world.open(A, &template, 0);
     assert_eq!(world.names(A), wanted);
-    // The member who joins again is told the same.
+    // A member who joins again gets the same messages.
     world.send_in(A, 8, 0, "Manager.JoinGame", json!({"gameId": game, "options": []}));
     let got = world.take(A);
     assert_eq!(got.iter().map(Got::name).collect::<Vec<_>>(), wanted);

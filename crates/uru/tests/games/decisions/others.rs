@@ -167,7 +167,7 @@ fn g_30_g_31_g_35_variables_of_both_kinds_count_from_1_whoever_makes_them() {
     world.send(B, game, "VarSync.CreateStringVar", json!({"name": "b", "value": "x"}));
     world.send(B, game, "VarSync.CreateNumericVar", json!({"name": "c", "value": 2.0}));
     assert_eq!((created(&mut world, A), created(&mut world, B)), (vec![1, 2, 3], vec![1, 2, 3]));
-    // A known name, even of the other kind: what is stored, to the sender only.
+    // For a known name, even of the other kind, the sender gets the stored variable.
     world.send(B, game, "VarSync.CreateStringVar", json!({"name": "a", "value": "other"}));
     assert_eq!((world.names(A), world.names(B)), (vec![], vec!["NumericVarCreated"]));
     world.send(A, game, "VarSync.SetStringVar", json!({"var": 2, "value": "y"}));
@@ -240,6 +240,38 @@ fn variables_are_bounded() {
     }
     assert_eq!(created(&mut world, B).len(), 256);
     assert_eq!(world.refused(), RefusedClass::Limit);
+}
+
+/// Two hundred clients receive every change, ten in a second.
+#[test]
+fn many_clients_receive_every_change() {
+    let mut world = World::with(serving_all());
+    let players: Vec<u32> = (1..=200).collect();
+    let game = players.iter().map(|player| world.join(*player, GameType::VarSync, 255)).last();
+    let game = game.unwrap();
+    for number in 0..20 {
+        let name = format!("Quab{number}");
+        world.send(1, game, "VarSync.CreateNumericVar", json!({"name": name, "value": 0.0}));
+    }
+    for player in &players {
+        world.take(*player);
+    }
+    for change in 0..60 {
+        let set = json!({"var": change % 20 + 1, "value": f64::from(change)});
+        world.send(1, game, "VarSync.SetNumericVar", set);
+        world.advance(100);
+    }
+    for player in &players {
+        let got = world.take(*player).into_iter();
+        let values: Vec<f64> = got
+            .filter_map(|got| match got.body {
+                GameBody::VarSyncServer(VarSync::NumericVarChanged(it)) => Some(it.value.0),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(values, (0..60).map(f64::from).collect::<Vec<_>>());
+    }
+    assert_eq!(world.dropped, []);
 }
 
 fn wall(world: &mut World, player: u32, game: u32, name: &str, fields: Json) {
