@@ -13,7 +13,7 @@
 use core::fmt;
 
 use crate::json::Json;
-use crate::{Reader, Result, TreeBuilder};
+use crate::{Reader, Result, Side, TreeBuilder};
 
 /// The message that a field belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Subject<'s> {
     pub number: u32,
     /// The message's name in the protocol's own spelling; empty outside messages.
     pub name: &'s str,
+    /// Who sends the message, if its table lists the messages of one side.
+    pub sender: Option<Side>,
 }
 
 /// A field whose bytes may be another format.

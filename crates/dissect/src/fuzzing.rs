@@ -89,6 +89,14 @@ pub fn codec(data: &[u8]) {
         assert_eq!(plain, text);
         return;
     }
+    // Messages of games lose uninitialised memory, so only the content can be compared.
+    if codec.name.starts_with("uru.game-") {
+        assert_eq!(again.len(), data.len(), "{}", codec.name);
+        let mut plain = String::new();
+        codec.write_json(&codec.decode(&again, &options), from, Style::default(), &mut plain);
+        assert_eq!(plain, text);
+        return;
+    }
     // Empty lists have several encodings; everything else has one.
     let lists = matches!(codec.name, "uru.manifest" | "uru.file-list");
     assert!(again == data || (lists && data.len() <= 4), "{}: {text}", codec.name);

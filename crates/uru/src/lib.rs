@@ -28,6 +28,7 @@
 //! | [`schema`] | SDL descriptors |
 //! | [`sdl`] | SDL states: encoding, and how updates change them |
 //! | [`age`] | the state machine of an age on a game server |
+//! | [`games`] | the game manager: messages of its games, and the state machine that runs them |
 //! | [`connection`] | the connection state machine: client, server, observer, relay |
 //! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
 //!
@@ -46,6 +47,7 @@ pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod games;
 pub mod inflate;
 pub mod message;
 pub mod net_message;

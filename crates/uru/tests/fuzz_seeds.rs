@@ -30,7 +30,7 @@ fn every_target_holds() {
 fn cost(target: &str) -> u64 {
     match target {
         "uru_connection_encrypted" => 10,
-        "uru_age" => 10,
+        "uru_age" | "uru_games" => 10,
         _ if target.starts_with("uru_connection_") => 4,
         _ => 1,
     }

@@ -166,7 +166,7 @@ macro_rules! classes {
             ) -> $crate::Result<Self> {
                 match class {
                     $($class => {
-                        let subject = $crate::__subject!(stringify!($enum), $class, $wire);
+                        let subject = $crate::__subject!(stringify!($enum), $class, $wire, None);
                         let read = <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields;
                         reader.message(subject, read).map(Self::$name)
                     })*
@@ -247,7 +247,7 @@ macro_rules! classes {
                 .map_err(|error| error.inside("class"))?;
                 let object = match class {
                     $($class => {
-                        fields.of($crate::__subject!(stringify!($enum), $class, $wire));
+                        fields.of($crate::__subject!(stringify!($enum), $class, $wire, None));
                         <$name $(<$lt>)? as $crate::Record<$a>>::from_fields(&mut fields)
                             .map(Self::$name)?
                     })*
@@ -296,7 +296,12 @@ macro_rules! classes {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __subject {
-    ($connection:expr, $number:expr, $name:expr) => {
-        $crate::opener::Subject { connection: $connection, number: $number, name: $name }
+    ($connection:expr, $number:expr, $name:expr, $sender:expr) => {
+        $crate::opener::Subject {
+            connection: $connection,
+            number: $number,
+            name: $name,
+            sender: $sender,
+        }
     };
 }

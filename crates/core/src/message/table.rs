@@ -115,7 +115,12 @@ macro_rules! __messages {
             ) -> $crate::Result<Self> {
                 match number {
                     $($number => {
-                        let subject = $crate::__subject!($connection, $number, stringify!($name));
+                        let subject = $crate::__subject!(
+                            $connection,
+                            $number,
+                            stringify!($name),
+                            Some($crate::Side::$sender)
+                        );
                         let read = <$name $(<$lt>)? as $crate::Record<$a>>::decode_fields;
                         reader.message(subject, read).map(Self::$name)
                     })*
@@ -137,7 +142,12 @@ macro_rules! __messages {
                 let fields = fields.into();
                 match name {
                     $(stringify!($name) => {
-                        let subject = $crate::__subject!($connection, $number, stringify!($name));
+                        let subject = $crate::__subject!(
+                            $connection,
+                            $number,
+                            stringify!($name),
+                            Some($crate::Side::$sender)
+                        );
                         <$name $(<$lt>)? as $crate::Field<$a>>::from_json(fields.of(subject))
                             .map(Self::$name)
                     })*

@@ -42,7 +42,7 @@ impl<'n> TreeBuilder<'n> {
     }
 
     const fn of(tree: Tree<'n>, max_nodes: usize) -> Self {
-        let message = Subject { connection: "", number: 0, name: "" };
+        let message = Subject { connection: "", number: 0, name: "", sender: None };
         let opener = Carried(None);
         Self { tree, open: NONE, layer: 0, lost: 0, max_nodes, full: false, opener, message }
     }

@@ -101,7 +101,7 @@ pub(crate) fn proves(received: &Received<'_>, keys: &KeyFile, protocols: &Protoc
     }
     let secrets = Secrets { keys, salt: received.salt, proven: None };
     let number = u32::from(LOGIN) << 8 | u32::from(USER_AUTHEN_V3);
-    let subject = Subject { connection: "ki", number, name: &message.tag };
+    let subject = Subject { connection: "ki", number, name: &message.tag, sender: None };
     message.fields().iter().zip(values.fields()).any(|(field, value)| {
         let FieldValue::Str(text) = value else { return false };
         secrets.opens(Site { message: subject, field: &field.name }, text.as_bytes())

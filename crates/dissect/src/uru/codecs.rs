@@ -7,6 +7,8 @@ use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::file::manifest::{FileList, Manifest};
 use worldwire_uru::file::secure;
 use worldwire_uru::frame::{Message, Service, table};
+use worldwire_uru::games::message::tables as game_tables;
+use worldwire_uru::games::{GameMessage, GameScope, GameType};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::safety::check_whole;
@@ -72,6 +74,31 @@ macro_rules! message_codec {
     };
 }
 
+/// The codec for messages of the game manager or of a type of game. Encoding writes zeros where
+/// senders leave uninitialised memory.
+macro_rules! game_codec {
+    ($name:literal, $scope:expr, $about:literal) => {
+        Codec {
+            sided: true,
+            tables: || Side::BOTH.into_iter().flat_map(|side| game_tables($scope, side)).collect(),
+            ..Codec::new(
+                $name,
+                $about,
+                |data, options, tree| {
+                    let game = match $scope {
+                        GameScope::Game(game) => Some(game),
+                        _ => None,
+                    };
+                    read($name, data, options, tree, |reader| {
+                        GameMessage::decode(game, options.from, reader).map(drop)
+                    })
+                },
+                |json, options| GameMessage::from_json(options.from, json)?.to_bytes(),
+            )
+        }
+    };
+}
+
 /// The codec for a message, a connect packet or a setup packet.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let (service, name) = line.name.split_once('.').ok_or_else(|| line.no_message())?;
@@ -104,6 +131,27 @@ pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.file", File, "a message of a file connection, with its byte count" },
     list_codec! { "uru.file-list", FileList, "the secure files of an auth server" },
     message_codec! { "uru.game", Game, "a message of a game connection" },
+    game_codec! {
+        "uru.game-heek", GameScope::Game(GameType::Heek), "a message of Heek, as GameMgrMsg holds it"
+    },
+    game_codec! {
+        "uru.game-manager", GameScope::Manager, "a message of the game manager itself"
+    },
+    game_codec! {
+        "uru.game-marker", GameScope::Game(GameType::Marker), "a message of a marker game"
+    },
+    game_codec! {
+        "uru.game-spiral", GameScope::Game(GameType::BlueSpiral), "a message of the blue spiral"
+    },
+    game_codec! {
+        "uru.game-tictactoe", GameScope::Game(GameType::TicTacToe), "a message of tic-tac-toe"
+    },
+    game_codec! {
+        "uru.game-var-sync", GameScope::Game(GameType::VarSync), "a message of VarSync"
+    },
+    game_codec! {
+        "uru.game-wall", GameScope::Game(GameType::ClimbingWall), "a message of the climbing wall"
+    },
     message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
     field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
     list_codec! { "uru.manifest", Manifest, "a manifest in wire format" },

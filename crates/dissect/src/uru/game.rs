@@ -9,6 +9,7 @@ use worldwire_uru::sdl::{Blob, BlobHeader};
 use worldwire_uru::types::ClassIndex;
 
 use super::definitions::UruDefinitions;
+use super::game_manager::{self, GameTypes, is_game};
 
 /// The name of the message decoded from a buffer.
 const MESSAGE: &str = "message";
@@ -27,6 +28,7 @@ impl<'n> Opener<'n> for UruDefinitions {
     fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
         let has_descriptors = || !self.descriptors().is_empty();
         is_buffer(site)
+            || is_game(site)
             || is_payload(site)
             || is_state(site) && !bytes.is_empty() && has_descriptors()
     }
@@ -34,6 +36,10 @@ impl<'n> Opener<'n> for UruDefinitions {
     fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
         if is_state(site) {
             return self.open_state(site, reader);
+        }
+        if is_game(site) {
+            // Outside a conversation, only the manager's own messages have a known type.
+            return game_manager::open(&GameTypes::default(), site, reader);
         }
         if is_payload(site) {
             return PlasmaMessage::decode(reader, MESSAGE).map(drop);
@@ -48,6 +54,9 @@ impl<'n> Opener<'n> for UruDefinitions {
 
 impl Closer for UruDefinitions {
     fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        if is_game(site) {
+            return game_manager::close(site, json);
+        }
         let mut parts = FieldsOf::new(json)?;
         let beside = parts.take_optional("bytes");
         let name = if is_state(site) { STATE } else { MESSAGE };
@@ -275,7 +284,12 @@ mod tests {
         json["stream"]["sdl"]["bytes"] = came;
         let request = json!({"bytes": {"$hex": "ad0200000000"}, "message": json});
         let site = Site {
-            message: Subject { connection: "game", number: 2, name: "PropagateBuffer" },
+            message: Subject {
+                connection: "game",
+                number: 2,
+                name: "PropagateBuffer",
+                sender: None,
+            },
             field: "buffer",
         };
         let error = uru.close(site, &request).unwrap_err().to_string();

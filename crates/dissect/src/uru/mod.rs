@@ -3,6 +3,7 @@
 mod codecs;
 mod definitions;
 mod game;
+mod game_manager;
 mod names;
 mod players;
 mod session;

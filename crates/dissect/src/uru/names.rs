@@ -7,6 +7,14 @@ use worldwire_core::{ClassInfo, Classes, FieldInfo, Names, Record, Side};
 use worldwire_uru::connect::{BuildType, ConnectionType, SetupType, SimpleNetChannel};
 use worldwire_uru::file::manifest::{FileListEntry, ManifestEntry, ManifestFlags};
 use worldwire_uru::frame::{Service, table};
+use worldwire_uru::games::GameScope;
+use worldwire_uru::games::message::any::server::InviteError;
+use worldwire_uru::games::message::climbing_wall::WallReady;
+use worldwire_uru::games::message::heek::{HeekChoice, HeekCountdown, HeekLight, HeekSequence};
+use worldwire_uru::games::message::manager::{GameOptions, GameResult};
+use worldwire_uru::games::message::marker::MarkerGameType;
+use worldwire_uru::games::message::tic_tac_toe::server::TicTacToeResult;
+use worldwire_uru::games::message::{MarkerParams, TicTacToeParams, tables as game_tables};
 use worldwire_uru::message::{AccountFlags, Caps, NetAgeInfo, NodeRef, Rank, Score};
 use worldwire_uru::net_message::{
     CLASSES, Compression, GroupOwnership, MemberFlags, MemberInfo, NetClassInfo, NetClassLayout,
@@ -24,6 +32,7 @@ use worldwire_uru::types::{
 use worldwire_uru::vault::{FIELD_NAMES, NodeType, StandardFolder, VaultNode};
 
 use super::definitions::UruDefinitions;
+use super::game_manager;
 use super::players::FIELDS;
 use crate::vocabulary::{ClassRow, MessageNames, ValueKind, ValueNames, common_kinds};
 
@@ -88,9 +97,20 @@ pub(super) const NAMED: &[(&str, &Names)] = &[
     ("ReplyType", ReplyType::NAMES),
     ("VariableKind", VariableKind::NAMES),
     ("VoiceFlags", VoiceFlags::NAMES),
+    ("GameOptions", GameOptions::NAMES),
+    ("GameResult", GameResult::NAMES),
+    ("HeekChoice", HeekChoice::NAMES),
+    ("HeekCountdown", HeekCountdown::NAMES),
+    ("HeekLight", HeekLight::NAMES),
+    ("HeekSequence", HeekSequence::NAMES),
+    ("InviteError", InviteError::NAMES),
+    ("MarkerGameType", MarkerGameType::NAMES),
+    ("TicTacToeResult", TicTacToeResult::NAMES),
+    ("WallReady", WallReady::NAMES),
 ];
-/// Fields of net messages that no table lists and whose values have names.
-const NAMED_GAME: [(&str, &Names); 6] = [
+/// Fields of messages inside others that no table lists and whose values have names.
+const NAMED_GAME: [(&str, &Names); 7] = [
+    ("game", GameScope::NAMES),
     ("class", NetMessage::NAMES),
     ("class", PlasmaMessage::NAMES),
     ("class", AvatarObject::NAMES),
@@ -98,7 +118,7 @@ const NAMED_GAME: [(&str, &Names); 6] = [
     ("compression", Compression::NAMES),
     ("type", GenericType::NAMES),
 ];
-/// Fields of net messages that no table lists and whose values have no names.
+/// Fields of messages inside others that no table lists and whose values have no names.
 const GAME: &[&str] = &[
     "message",
     "bytes",
@@ -133,6 +153,12 @@ const GAME: &[&str] = &[
     "form",
     "extra",
     "inverted",
+    "transId",
+    "gameId",
+    "size",
+    "fields",
+    "body",
+    "filler",
 ];
 /// The parts of an object state other than its variables.
 const STATE: &[&str] = &[
@@ -196,13 +222,11 @@ pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
     own.map(|name| (name, "value")).collect()
 }
 
-/// The names of net messages and Plasma messages, which are inside others.
+/// The names of net messages, Plasma messages and messages of games, which are inside others.
 pub(super) fn inside() -> Vec<&'static str> {
-    [NetMessage::NAMES, PlasmaMessage::NAMES]
-        .into_iter()
-        .flat_map(Names::iter)
-        .map(|it| it.1)
-        .collect()
+    let classes = [NetMessage::NAMES, PlasmaMessage::NAMES];
+    let classes = classes.into_iter().flat_map(Names::iter).map(|it| it.1);
+    classes.chain(game_manager::names()).collect()
 }
 
 /// Fields that are always plain numbers, or always text.
@@ -212,6 +236,7 @@ pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
             Some(ValueKind::Number)
         }
         "SafeString" | "SafeWString" | "u16 byte count, text" => Some(ValueKind::Text),
+        layout if layout.ends_with(", terminated") => Some(ValueKind::Text),
         _ => None,
     };
     let fields = tables().chain(parts()).flatten().map(|field| (field.name, kind(&field)));
@@ -304,6 +329,8 @@ pub(super) fn records() -> Vec<(&'static str, Vec<FieldInfo>)> {
         named::<AgeInfo<'_>>(),
         named::<SpawnPointInfo<'_>>(),
         named::<StageState<'_>>(),
+        named::<MarkerParams<'_>>(),
+        named::<TicTacToeParams>(),
     ]
 }
 
@@ -362,6 +389,9 @@ fn parts() -> Vec<Vec<FieldInfo>> {
         [NetMessage::INFO, PlasmaMessage::INFO, AvatarObject::INFO, NotifyEvent::INFO];
     let classes = classes.into_iter().flatten().filter_map(|class| class.fields);
     parts.extend(classes.map(|fields| fields()));
+    let scopes = game_manager::scopes().flat_map(|scope| Side::BOTH.map(|side| (scope, side)));
+    let messages = scopes.flat_map(|(scope, side)| game_tables(scope, side)).flatten();
+    parts.extend(messages.map(|message| (message.fields)()));
     parts
 }
 
@@ -377,6 +407,12 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
                 others.insert(field.name);
             }
         }
+    }
+    // The numbers of messages in every table of games.
+    let scopes = game_manager::scopes().flat_map(|scope| Side::BOTH.map(|side| (scope, side)));
+    for (scope, side) in scopes {
+        let names = worldwire_uru::games::message::names(scope, side);
+        named.entry("messageId").or_default().push(names);
     }
     // The layout does not mention their type.
     named.entry("flags").or_default().push(ManifestFlags::NAMES);

@@ -44,10 +44,15 @@ pub(super) const FIELDS: &[&str] = &[
     "clonerId",
     "initiator",
     "initiatorId",
+    "invitee",
+    "inviter",
     "offeree",
     "originatingPlayerId",
+    "owner",
+    "player",
     "playerId",
     "receivers",
+    "winner",
 ];
 
 impl Players {

@@ -13,6 +13,7 @@ use worldwire_uru::connection::{Connection, News, Received, Unit};
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::{self, Service};
+use worldwire_uru::games::GameBody;
 use worldwire_uru::net_message::patch::HeaderLayout;
 use worldwire_uru::net_message::{Compression, NetMessage, Payload, SdlState, Stream};
 use worldwire_uru::plasma_message::PlasmaMessage;
@@ -20,6 +21,7 @@ use worldwire_uru::sdl::BlobHeader;
 use worldwire_uru::types::ClassIndex;
 
 use super::definitions::UruDefinitions;
+use super::game_manager::{Contents, GameTypes, buffer_of};
 use super::players::Players;
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::{Message, Note, NumberNames};
@@ -112,6 +114,7 @@ pub(super) struct Reading {
     /// Opens object states in game messages.
     states: Arc<UruDefinitions>,
     players: Players,
+    games: GameTypes,
     /// Whether it waits for player names, which a game connection does when it begins.
     waits: bool,
 }
@@ -122,6 +125,7 @@ impl Reading {
             keys: start.keys.part(),
             states: start.definitions.part(),
             players: Players::default(),
+            games: GameTypes::default(),
             waits: false,
         }
     }
@@ -131,7 +135,7 @@ impl Reading {
 #[derive(Debug)]
 struct UruMessage<'m> {
     received: &'m Received<'m>,
-    states: &'m UruDefinitions,
+    contents: Contents<'m>,
     players: &'m Players,
 }
 
@@ -159,8 +163,10 @@ impl Interpreter<Connection> for Reading {
             Unit::Message(_) => self.waits = false,
         }
         self.players.learn_from(&received);
-        let Self { states, players, .. } = self;
-        emit.message(&UruMessage { received: &received, states, players });
+        self.games.learn_from(&received);
+        let Self { states, players, games, .. } = self;
+        let contents = Contents { states, games };
+        emit.message(&UruMessage { received: &received, contents, players });
     }
 
     fn facts(&mut self) -> Vec<Fact> {
@@ -207,6 +213,16 @@ impl<'m> UruMessage<'m> {
         let is_game = received.unit == Unit::Message(Service::Game);
         let holds = is_game && received.name().1 == "PropagateBuffer";
         holds.then(|| received.bytes.get(HEAD..)).flatten()
+    }
+
+    /// What to do about a message of a game whose type is not known.
+    fn games_advice(&self, buffer: &[u8]) -> Option<Cow<'static, str>> {
+        let message = self.contents.games.decode(self.received.side, buffer).ok()?;
+        matches!(message.body, GameBody::Unknown { .. }).then(|| {
+            let advice = "of a game whose fields are shown as bytes: the capture lacks the \
+                          GameInstance that reveals its type";
+            Cow::Borrowed(advice)
+        })
     }
 }
 
@@ -282,11 +298,16 @@ impl Message for UruMessage<'_> {
         true
     }
 
-    /// A net message, unless decoding it without a trace already shows that all of it can be read.
+    /// A message inside, unless decoding it without a trace already shows that all of it can be read.
     fn has_contents(&self) -> bool {
+        if let Some(buffer) = buffer_of(self.received) {
+            return self.contents.games.decode(self.received.side, buffer).is_err();
+        }
         let Some(buffer) = self.buffer() else { return false };
         let class = buffer.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
-        if STATES.contains(&ClassIndex(class.into())) && !self.states.descriptors().is_empty() {
+        if STATES.contains(&ClassIndex(class.into()))
+            && !self.contents.states.descriptors().is_empty()
+        {
             return true;
         }
         match NetMessage::decode(&mut Reader::new(buffer), "") {
@@ -301,7 +322,7 @@ impl Message for UruMessage<'_> {
     fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let received: Received<'t> = Received { bytes: body, ..*self.received };
         match received.unit {
-            Unit::Message(Service::Game) => received.tree_opening(tree, limits, self.states),
+            Unit::Message(Service::Game) => received.tree_opening(tree, limits, &self.contents),
             _ => received.tree(tree, limits),
         }
     }
@@ -311,6 +332,12 @@ impl Message for UruMessage<'_> {
     }
 
     fn push_inside(&self, inside: &mut String) {
+        if let Some(buffer) = buffer_of(self.received) {
+            if let Some((scope, name)) = self.contents.games.name(self.received.side, buffer) {
+                inside.extend([" ", scope, ".", name]);
+            }
+            return;
+        }
         let Some(buffer) = self.buffer() else { return };
         let Some(class) = class_name(buffer) else { return };
         inside.push(' ');
@@ -322,8 +349,11 @@ impl Message for UruMessage<'_> {
     }
 
     fn advice(&self) -> Option<Cow<'static, str>> {
+        if let Some(buffer) = buffer_of(self.received) {
+            return self.games_advice(buffer);
+        }
         let state = self.buffer().and_then(state)?;
-        if self.states.descriptors().is_empty() {
+        if self.contents.states.descriptors().is_empty() {
             let advice = "with an object state (SDL) shown as bytes: give descriptors (.sdl files) \
                           with --data";
             return Some(Cow::Borrowed(advice));
@@ -331,7 +361,7 @@ impl Message for UruMessage<'_> {
         let start = state.stream.beginning(MAX_HEAD).ok()?;
         let head = BlobHeader::decode_fields(&mut Reader::new(&start)).ok()?;
         let name = head.name.to_text();
-        if self.states.descriptors().find(name.as_bytes(), head.version).is_ok() {
+        if self.contents.states.descriptors().find(name.as_bytes(), head.version).is_ok() {
             return None;
         }
         let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
@@ -348,7 +378,7 @@ impl Message for UruMessage<'_> {
                 let (_, name) = self.received.name();
                 let members = [("name", name.into()), ("fields", fields.clone())];
                 let json: Json = members.into_iter().collect();
-                let given = Given::closing(&json, self.states);
+                let given = Given::closing(&json, &self.contents);
                 frame::Message::from_json(service, self.received.side, given)?.to_bytes()
             }
             Unit::Connect => {

@@ -7,4 +7,5 @@ mod captures;
 mod lines;
 mod mxo;
 mod tera_builds;
+mod uru_games;
 mod uru_names;

@@ -119,7 +119,7 @@ impl Message {
     /// Describes the message to an [opener](worldwire_core::opener).
     fn subject(&self) -> Subject<'_> {
         let number = u32::from(self.service) << 8 | u32::from(self.order);
-        Subject { connection: "ki", number, name: &self.tag }
+        Subject { connection: "ki", number, name: &self.tag, sender: None }
     }
 
     #[cold]

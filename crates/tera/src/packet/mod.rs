@@ -303,7 +303,7 @@ impl Packets {
 
 /// Identifies a message for openers of its fields.
 fn subject(opcode: u16, name: &str) -> Subject<'_> {
-    Subject { connection: "tera", number: opcode.into(), name }
+    Subject { connection: "tera", number: opcode.into(), name, sender: None }
 }
 
 /// The definitions of the two messages that are the same in every build, unless the set has them.

@@ -195,8 +195,8 @@ impl Instance {
         }
     }
 
-    /// Counts a message for the game manager, which current servers do not have. It is otherwise
-    /// ignored.
+    /// Counts a message for the game manager, which is not part of the age; see
+    /// [`GameManager`](crate::games::GameManager). It is otherwise ignored.
     pub fn skip_game_manager(&mut self, now: Duration, player_id: u32) {
         self.mark_active(now, player_id);
         self.counts.game_manager += 1;

@@ -3,6 +3,7 @@
 mod age;
 mod connection;
 mod game;
+mod games;
 mod sdl;
 
 use std::sync::{Arc, LazyLock};
@@ -30,7 +31,13 @@ use crate::vault::VaultNode;
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let states = sdl::TARGETS.iter().chain(age::TARGETS);
     let connections = connection::TARGETS.iter().chain(connection::ENCRYPTED);
-    TARGETS.iter().chain(FIELDS).chain(game::TARGETS).chain(states).chain(connections)
+    TARGETS
+        .iter()
+        .chain(FIELDS)
+        .chain(game::TARGETS)
+        .chain(games::TARGETS)
+        .chain(states)
+        .chain(connections)
 }
 
 /// SDL files of the project, and their descriptors.

@@ -35,9 +35,9 @@ messages! {
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 
-    /// A message for the game manager, which current servers lack.
+    /// A message to the game manager or to one of its games.
     3 GameMgrMsg<'a> {
-        /// The net message.
+        /// The message. Servers drop those of more than 2048 bytes.
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 }

@@ -30,9 +30,9 @@ messages! {
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 
-    /// A message for the game manager, which current servers lack.
+    /// A message from the game manager or from one of its games.
     3 GameMgrMsg<'a> {
-        /// The net message.
+        /// The message: its layout depends on the game.
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 }

@@ -1,14 +1,15 @@
-//! Findings about Uru net messages.
+//! Findings about Uru net messages, and messages of the game manager.
 
 use worldwire_core::{Limits, Reader, Side};
 use worldwire_dissect::Item;
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::games::{self, GameType};
 use worldwire_uru::message::game::{client, server};
 use worldwire_uru::safety::lint::{lint, lint_connect, lint_frame};
 use worldwire_uru::types::ClassIndex;
 
-/// Remarks about a message or a connect packet, and about the net message inside.
+/// Remarks about a message or a connect packet, and about the message inside.
 pub(super) fn remarks(item: &Item<'_>, limits: &Limits) -> Vec<String> {
     if item.family != "uru" || item.message().is_none() {
         return Vec::new();
@@ -38,6 +39,9 @@ fn around(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
 }
 
 fn inside(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
+    if name == "game.GameMgrMsg" {
+        return inside_games(item, name, limits);
+    }
     if name != "game.PropagateBuffer" {
         return Vec::new();
     }
@@ -50,6 +54,22 @@ fn inside(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
         false => format!("{name}: {class_name}: {remark}"),
     };
     remarks.map(named).collect()
+}
+
+/// Remarks about a message of the game manager.
+fn inside_games(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
+    let decoded = Message::decode(Service::Game, item.from, &mut Reader::new(item.bytes()));
+    let buffer = match &decoded {
+        Ok(Message::GameClient(client::ClientMessage::GameMgrMsg(message))) => &*message.buffer,
+        Ok(Message::GameServer(server::ServerMessage::GameMgrMsg(message))) => &*message.buffer,
+        _ => return Vec::new(),
+    };
+    // The name of the message begins with the type of its game, which the conversation revealed.
+    let mut inside = String::new();
+    item.push_inside(&mut inside);
+    let game = inside.trim().split_once('.').and_then(|(game, _)| GameType::from_name(game));
+    let remarks = games::lint(game, item.from, buffer, limits).into_iter();
+    remarks.map(|remark| format!("{name}{inside}: {remark}")).collect()
 }
 
 /// The class that precedes a net message, and the message.

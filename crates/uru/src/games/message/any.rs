@@ -1,0 +1,88 @@
+//! Messages of every game: the first numbers of each side.
+
+/// Messages from a member, whatever the game.
+pub mod client {
+    use worldwire_core::messages;
+
+    messages! {
+        /// Messages from a member, whatever the game.
+        pub enum ClientMessage: "AnyGame", Client;
+
+        /// Leaves the game. Not answered.
+        0 LeaveGame {}
+
+        /// Invites a player. No client can be invited, so the server answers `InviteFailed`.
+        1 Invite {
+            /// The player to invite.
+            player "player": u32,
+        }
+
+        /// Withdraws an invitation. Ignored.
+        2 Uninvite {
+            /// The invited player.
+            player "player": u32,
+        }
+    }
+}
+
+/// Messages from the server, whatever the game.
+pub mod server {
+    use worldwire_core::{messages, wire_enum};
+
+    wire_enum! {
+        /// Why a player could not be invited.
+        pub enum InviteError(u32) {
+            /// No error.
+            None = 0,
+            /// The sender is not the owner.
+            NotOwner = 1,
+            /// The player was invited already.
+            AlreadyInvited = 2,
+            /// The player is in the game already.
+            AlreadyJoined = 3,
+            /// The game has started.
+            GameStarted = 4,
+            /// The game is over.
+            GameOver = 5,
+            /// The game is full.
+            GameFull = 6,
+            /// Nobody can join at the moment.
+            NoJoin = 7,
+        }
+    }
+
+    messages! {
+        /// Messages from the server, whatever the game.
+        pub enum ServerMessage: "AnyGame", Server;
+
+        /// A player joined. Sent to every member, including the new one: its client acts as a
+        /// member only after this message.
+        0 PlayerJoined {
+            /// The new member.
+            player "player": u32,
+        }
+
+        /// A player left. Sent to the members who stay.
+        1 PlayerLeft {
+            /// The former member.
+            player "player": u32,
+        }
+
+        /// The answer to an invitation.
+        2 InviteFailed {
+            /// The player who was not invited.
+            invitee "invitee": u32,
+            /// The failed operation. Unverified: 1 stands for an invitation, as the number of
+            /// `Invite`; no source shows this message on the wire.
+            operation "operation": u32,
+            /// The reason.
+            error "error": InviteError,
+        }
+
+        /// The owner of the game. Sent to a player who joins, and to all members when it changes.
+        3 OwnerChange {
+            /// The owner.
+            owner "owner": u32,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Messages to and from the game manager itself, which creates and joins games.
+
+use worldwire_core::{wire_enum, wire_flags};
+
+wire_flags! {
+    /// How a game is created or joined.
+    pub struct GameOptions(u32) {
+        /// Anybody may join.
+        Public = 1,
+        /// Every member may invite.
+        AnyoneMayInvite = 2,
+        /// The game is found by its type and table, and made if there is none.
+        Common = 4,
+        /// The player only watches.
+        Observer = 8,
+    }
+}
+
+wire_enum! {
+    /// Whether a game was joined.
+    pub enum GameResult(i32) {
+        /// It was.
+        Success = 0,
+        /// There is no such game.
+        NotExist = 1,
+        /// The game cannot be made.
+        InitFailed = 2,
+        /// The game has started.
+        GameStarted = 3,
+        /// The game is over.
+        GameOver = 4,
+        /// The game is full.
+        MaxPlayers = 5,
+        /// The player is in the game already.
+        AlreadyJoined = 6,
+        /// The player was not invited.
+        NoInvite = 7,
+    }
+}
+
+/// Messages from a player to the game manager.
+pub mod client {
+    use worldwire_core::messages;
+
+    use crate::games::message::{CreateRequest, JoinRequest};
+
+    messages! {
+        /// Messages from a player to the game manager.
+        pub enum ClientMessage<'a>: "Manager", Client;
+
+        /// Makes a new game and joins it. The reply is `GameInstance`.
+        0 CreateGame<'a> {
+            ..request: CreateRequest<'a>,
+        }
+
+        /// Joins a game. The reply is `GameInstance`.
+        1 JoinGame<'a> {
+            ..request: JoinRequest<'a>,
+        }
+    }
+}
+
+/// Messages from the game manager.
+pub mod server {
+    use worldwire_core::messages;
+
+    use super::GameResult;
+    use crate::types::Uuid;
+
+    messages! {
+        /// Messages from the game manager.
+        pub enum ServerMessage: "Manager", Server;
+
+        /// The reply to `CreateGame` and `JoinGame`: the only message from the server with a
+        /// transaction number, and the first one about a game.
+        0 GameInstance {
+            /// The result.
+            result "result": GameResult,
+            /// The owner of the game; 0 after a failure.
+            owner "owner": u32,
+            /// The type of the game.
+            game_type "gameType": Uuid,
+            /// The ID of the game; 0 after a failure.
+            game_id "gameId": u32,
+        }
+
+        /// An invitation. Never sent, because current clients take it for the end of the
+        /// connection.
+        1 InviteReceived {
+            /// The player who invites.
+            inviter "inviter": u32,
+            /// The type of the game.
+            game_type "gameType": Uuid,
+            /// The ID of the game.
+            game_id "gameId": u32,
+        }
+
+        /// A withdrawn invitation. Never sent.
+        2 InviteRevoked {
+            /// The player who invited.
+            inviter "inviter": u32,
+            /// The type of the game.
+            game_type "gameType": Uuid,
+            /// The ID of the game.
+            game_id "gameId": u32,
+        }
+    }
+}

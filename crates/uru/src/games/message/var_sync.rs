@@ -1,0 +1,104 @@
+//! VarSync: variables that the members of a game share.
+
+/// The number of UTF-16 units of names and texts, with the terminator.
+pub const TEXT_UNITS: usize = 256;
+
+/// Messages from a member.
+pub mod client {
+    use worldwire_core::{Double, messages};
+
+    use super::TEXT_UNITS;
+    use crate::games::GameText;
+
+    messages! {
+        /// Messages of VarSync from a member.
+        pub enum ClientMessage<'a>: "VarSync", Client;
+
+        /// Changes a text. Only the owner may.
+        3 SetStringVar<'a> {
+            /// The variable's ID.
+            var "var": u32,
+            /// The new value.
+            value "value": GameText<'a, TEXT_UNITS>,
+        }
+
+        /// Changes a number. Only the owner may.
+        4 SetNumericVar {
+            /// The variable's ID.
+            var "var": u32,
+            /// The new value.
+            value "value": Double,
+        }
+
+        /// Requests all variables, which `AllVarsSent` ends.
+        5 RequestAllVars {}
+
+        /// Creates a text, unless a variable of this name exists.
+        6 CreateStringVar<'a> {
+            /// The name.
+            name "name": GameText<'a, TEXT_UNITS>,
+            /// The first value.
+            value "value": GameText<'a, TEXT_UNITS>,
+        }
+
+        /// Creates a number, unless a variable of this name exists.
+        7 CreateNumericVar<'a> {
+            /// The name.
+            name "name": GameText<'a, TEXT_UNITS>,
+            /// The first value.
+            value "value": Double,
+        }
+    }
+}
+
+/// Messages from the server.
+pub mod server {
+    use worldwire_core::{Double, messages};
+
+    use super::TEXT_UNITS;
+    use crate::games::GameText;
+
+    messages! {
+        /// Messages of VarSync from the server.
+        pub enum ServerMessage<'a>: "VarSync", Server;
+
+        /// A text changed. Sent to all members, the sender of the change included.
+        4 StringVarChanged<'a> {
+            /// The variable's ID.
+            var "var": u32,
+            /// The new value.
+            value "value": GameText<'a, TEXT_UNITS>,
+        }
+
+        /// A number changed. Sent to all members, the sender of the change included.
+        5 NumericVarChanged {
+            /// The variable's ID.
+            var "var": u32,
+            /// The new value.
+            value "value": Double,
+        }
+
+        /// All variables have been sent. The first owner creates variables when this arrives.
+        6 AllVarsSent {}
+
+        /// A text exists.
+        7 StringVarCreated<'a> {
+            /// The name.
+            name "name": GameText<'a, TEXT_UNITS>,
+            /// The variable's ID: 1, 2, 3 and so on, in the order of creation.
+            var "var": u32,
+            /// The value.
+            value "value": GameText<'a, TEXT_UNITS>,
+        }
+
+        /// A number exists.
+        8 NumericVarCreated<'a> {
+            /// The name.
+            name "name": GameText<'a, TEXT_UNITS>,
+            /// The variable's ID: 1, 2, 3 and so on, in the order of creation.
+            var "var": u32,
+            /// The value.
+            value "value": Double,
+        }
+    }
+}

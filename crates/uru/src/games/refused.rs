@@ -1,0 +1,181 @@
+//! Why messages for the game manager have no effect.
+
+use core::fmt;
+
+use worldwire_core::Error;
+
+use super::text::{TextFault, text_fault};
+use super::{GameText, message::manager::GameResult};
+
+macro_rules! classes {
+    ($($(#[doc = $doc:literal])* $name:ident = $text:literal;)*) => {
+        /// The kinds of [`Refused`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum RefusedClass {
+            $($(#[doc = $doc])* $name,)*
+        }
+
+        impl RefusedClass {
+            /// All kinds.
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$name),*];
+
+            /// The name, for counters.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+classes! {
+    /// Shorter than a header.
+    ShortHeader = "short-header";
+    /// Longer than any message.
+    Oversize = "oversize";
+    /// The size in the header differs from the message's length.
+    SizeMismatch = "size-mismatch";
+    /// The manager has no message with this number.
+    UnknownManagerMessage = "unknown-manager-message";
+    /// No game with this ID runs in the age.
+    UnknownGame = "unknown-game";
+    /// The game has no message with this number.
+    UnknownMessage = "unknown-message";
+    /// Shorter than its fields.
+    TruncatedBody = "truncated-body";
+    /// Longer than its fields.
+    TrailingBytes = "trailing-bytes";
+    /// A field has an impossible value.
+    BadValue = "bad-value";
+    /// A text does not end within its field.
+    UnterminatedString = "unterminated-string";
+    /// A text has an unpaired surrogate.
+    BadUtf16 = "bad-utf16";
+    /// The type of the game is unknown, or not served.
+    UnknownGameType = "unknown-game-type";
+    /// The data to make a game from does not fit its type.
+    BadCreateData = "bad-create-data";
+    /// The template is not a UUID.
+    BadTemplateId = "bad-template-id";
+    /// The sender is not in the game.
+    NotMember = "not-member";
+    /// The sender does not own the game.
+    NotOwner = "not-owner";
+    /// The sender has not created the game.
+    NotCreator = "not-creator";
+    /// The game is in another state, which happens when messages cross.
+    BadState = "bad-state";
+    /// A bound would be exceeded.
+    Limit = "limit";
+}
+
+impl RefusedClass {
+    /// Whether such a message counts towards closing its sender's connection: everything that a
+    /// client that works never sends.
+    #[must_use]
+    pub const fn is_counted(self) -> bool {
+        !matches!(self, Self::BadState)
+    }
+}
+
+/// Why a message for the game manager has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The kind.
+    pub class: RefusedClass,
+    /// What is wrong, and where.
+    pub error: Error,
+    /// What a request is answered with.
+    pub(super) answer: Option<GameResult>,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.error, f)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Refused {
+    /// Not answered.
+    #[cold]
+    pub(super) fn new(class: RefusedClass, error: Error) -> Self {
+        Self { class, error, answer: None }
+    }
+
+    /// The game is in another state.
+    #[cold]
+    pub(super) fn state(why: &'static str) -> Self {
+        Self::new(RefusedClass::BadState, Error::invalid(why))
+    }
+
+    /// A field with an impossible value.
+    #[cold]
+    pub(super) fn value(
+        field: &'static str,
+        wanted: &'static str,
+        found: impl fmt::Display,
+    ) -> Self {
+        let error = Error::malformed(wanted, found.to_string()).inside(field);
+        Self::new(RefusedClass::BadValue, error)
+    }
+
+    /// A bound.
+    #[cold]
+    pub(super) fn limit(what: &'static str, limit: usize) -> Self {
+        let error = Error::limit(what, limit as u64, limit as u64 + 1);
+        Self::new(RefusedClass::Limit, error).answered(GameResult::MaxPlayers)
+    }
+
+    /// If it was a request, it is answered.
+    #[must_use]
+    pub(super) fn answered(self, result: GameResult) -> Self {
+        Self { answer: Some(result), ..self }
+    }
+
+    /// Adds the message that it is about.
+    #[must_use]
+    pub(super) fn about(self, message: String) -> Self {
+        Self { error: self.error.about(message), ..self }
+    }
+}
+
+/// Checks that clients can be sent a text.
+pub(super) fn check_text<const N: usize>(
+    field: &'static str,
+    text: &GameText<'_, N>,
+) -> Result<(), Refused> {
+    match text_fault(text) {
+        None => Ok(()),
+        Some(TextFault::Unterminated) => {
+            let error = Error::malformed(format!("at most {} units", N - 1), format!("{N}"));
+            Err(Refused::new(RefusedClass::UnterminatedString, error.inside(field)))
+        }
+        Some(TextFault::Surrogate { unit }) => {
+            let found = format!("an unpaired surrogate as unit {unit}");
+            let error = Error::malformed("valid UTF-16", found).inside(field);
+            Err(Refused::new(RefusedClass::BadUtf16, error))
+        }
+    }
+}
+
+/// Checks that a number is finite.
+pub(super) fn check_finite(field: &'static str, number: f64) -> Result<(), Refused> {
+    if number.is_finite() {
+        return Ok(());
+    }
+    Err(Refused::value(field, "a finite number", number))
+}
+
+/// Checks that a number is one of a few.
+pub(super) fn check_range(
+    field: &'static str,
+    wanted: &'static str,
+    range: core::ops::RangeInclusive<u8>,
+    found: u8,
+) -> Result<(), Refused> {
+    if range.contains(&found) { Ok(()) } else { Err(Refused::value(field, wanted, found)) }
+}

@@ -1,0 +1,10 @@
+//! Tests of the game manager and its games.
+
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod decisions;
+mod messages;
+mod model;
+mod negative;
+mod scenarios;
+mod world;
