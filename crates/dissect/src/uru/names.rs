@@ -351,11 +351,7 @@ pub(super) fn vault_node() -> Vec<FieldInfo> {
         let row = |(name, field, kinds): (&'static str, &str, Vec<&str>)| {
             let kind = if name == "FolderType" { ", StandardFolder" } else { "" };
             let nodes = kinds.join(", ");
-            (
-                name,
-                format!("{field}{kind}"),
-                format!("Another name for {field} in nodes of type {nodes}."),
-            )
+            (name, format!("{field}{kind}"), format!("In nodes of type {nodes}."))
         };
         rows.into_iter().map(row).collect()
     });

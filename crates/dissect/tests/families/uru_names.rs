@@ -118,6 +118,12 @@ fn vault_fields_have_the_names_of_the_game() {
         };
         assert_eq!(parsed.matches(&subject), wanted, "{filter}");
     }
+    let layout = Codec::named("uru.vault-node").unwrap().layout();
+    let documented = layout.iter().find(|field| field.name == "PlayerName").unwrap();
+    assert_eq!(
+        (&*documented.layout, documented.doc),
+        ("IString64_1", "In nodes of type Player, PlayerInfo.")
+    );
     let misspelled = Filter::parse("VaultNodeFetched and node.PlayerNam == x").unwrap();
     let unknown = misspelled.unknown_fields(definitions);
     assert_eq!(unknown[0].nearest.as_deref(), Some("PlayerName"));
