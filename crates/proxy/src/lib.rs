@@ -2,7 +2,12 @@
 //! and add messages.
 
 mod exchange;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handler;
+mod rules;
 
 pub use exchange::{Counts, Exchange, Known};
 pub use handler::{Effects, Handler, Next, Passing, Report};
+pub use rules::{RuleFile, Rules};
