@@ -119,7 +119,8 @@ pub(super) struct Scope<'s, 'f, 'p> {
 impl Scope<'_, '_, '_> {
     /// Computes a value.
     pub(super) fn value(&mut self, term: &Term) -> Result<Json, Failure> {
-        self.bounded(term, &mut MAX_VALUE_BYTES.clone())
+        let mut left = MAX_VALUE_BYTES;
+        self.bounded(term, &mut left)
     }
 
     fn bounded(&mut self, term: &Term, left: &mut usize) -> Result<Json, Failure> {

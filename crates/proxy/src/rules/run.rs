@@ -309,7 +309,7 @@ impl Memory {
                 let known = program.variables.iter().position(|variable| variable.name == word)?;
                 Some(variables.get(known).and_then(Option::as_ref))
             };
-            self.bound.entry(index).or_insert_with(|| rule.filter.bind(&value))
+            &*self.bound.entry(index).or_insert_with(|| rule.filter.bind(&value))
         } else {
             &rule.filter
         };

@@ -140,7 +140,7 @@ impl<'t> Scanner<'t> {
                 return Err(self.error_with(word.span, message, help));
             }
         };
-        let number: f64 = match number.parse() {
+        let number: f64 = match number.parse::<f64>() {
             Ok(number) if number >= 0.0 && !number.is_infinite() => number,
             _ => {
                 let message = format!("`{}` is not a time", word.text);

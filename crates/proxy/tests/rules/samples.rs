@@ -140,7 +140,7 @@ impl Sample {
         }
     }
 
-    fn relay(&self, facts: &Facts) -> Box<dyn RelaySession> {
+    pub fn relay(&self, facts: &Facts) -> Box<dyn RelaySession> {
         let family = Families::standard().named(self.family).unwrap();
         family.relay(&self.start(facts), &mut |bytes| bytes.fill(7)).unwrap()
     }
@@ -207,7 +207,7 @@ impl Sample {
         all.collect()
     }
 
-    fn input<'b>(&self, bytes: &'b [u8]) -> Input<'b> {
+    pub fn input<'b>(&self, bytes: &'b [u8]) -> Input<'b> {
         if self.is_udp { Input::Datagram(bytes) } else { Input::Bytes(bytes) }
     }
 
