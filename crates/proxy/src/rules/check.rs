@@ -227,8 +227,9 @@ impl Checker<'_> {
             self.unknown_field(&field, &place, "no matching message has a field");
         }
         for value in filter.unknown_values(definitions) {
-            if self.variable(&value.value).is_none() {
-                let place = self.find(&value.value, span);
+            let word = value.value.trim_matches('"');
+            if self.variable(word).is_none() {
+                let place = self.find(word, span);
                 self.unknown_value(&value, &place);
             }
         }
@@ -371,11 +372,14 @@ impl Checker<'_> {
             return None;
         }
         let target = self.path(path, of);
-        let known = target.as_ref().filter(|target| {
-            // Values of an unknown field are not checked.
-            target.filter().unknown_fields(self.definitions).is_empty()
-        });
-        let value = match (value, known) {
+        if let Some(target) = &target {
+            let unknown = target.filter().unknown_fields(self.definitions);
+            if unknown.iter().any(|field| field.is_certain) {
+                // Its values are not known either.
+                return None;
+            }
+        }
+        let value = match (value, &target) {
             (Value::Word(word), Some(target)) => self.value_word(target, word, occasion),
             (Value::Constant(json), Some(target)) => {
                 self.check_constant(target, json, &path.span);
@@ -416,7 +420,9 @@ impl Checker<'_> {
             Occasion::Other(_) => false,
         };
         if !is_field && let Ok(filter) = target.filter_with(&format!("== {}", word.text)) {
-            let unknown = filter.unknown_values(self.definitions);
+            let mut unknown = filter.unknown_values(self.definitions);
+            // A word that names no value is more likely to be a misspelled field.
+            unknown.retain(|value| value.wanted.is_none());
             if !unknown.is_empty() {
                 unknown.iter().for_each(|value| self.unknown_value(value, &word.span));
                 let is_certain = unknown.iter().any(|value| value.is_certain);

@@ -10,7 +10,7 @@ use worldwire_dissect::{
 };
 
 use super::Rules;
-use crate::handler::{Effects, Handler as _, Next, Passing};
+use crate::handler::{Effects, Next, Passing};
 
 /// Uru's definitions. Those of all families take longer than a run.
 static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {

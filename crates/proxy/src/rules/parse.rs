@@ -96,7 +96,7 @@ fn item(scanner: &mut Scanner<'_>) -> Outcome<Item> {
 fn filter(scanner: &mut Scanner<'_>) -> Outcome<Spanned> {
     let start = scanner.at;
     let rest = scanner.rest();
-    let (mut quoted, mut raw, mut list) = (false, false, false);
+    let (mut quoted, mut raw, mut list) = (false, false, None);
     let mut skips = false;
     let mut end = None;
     for (at, c) in rest.char_indices() {
@@ -112,8 +112,13 @@ fn filter(scanner: &mut Scanner<'_>) -> Outcome<Spanned> {
                 quoted = true;
                 raw = before().ends_with("r") || before().ends_with("hex");
             }
-            '}' if list => list = false,
-            '{' if !list => {
+            '}' if list.is_some() => list = None,
+            '{' => {
+                if let Some(list) = list {
+                    let span = start + list..start + list + 1;
+                    let help = "end the list with `}`";
+                    return Err(scanner.error_with(span, "no closing `}`", help));
+                }
                 let word = before().trim_end();
                 let is_in = word.strip_suffix("in").is_some_and(|before| {
                     before.ends_with(|c: char| c.is_whitespace() || c == ']' || c == ')')
@@ -122,7 +127,7 @@ fn filter(scanner: &mut Scanner<'_>) -> Outcome<Spanned> {
                     end = Some(at);
                     break;
                 }
-                list = true;
+                list = Some(at);
             }
             _ => {}
         }

@@ -80,15 +80,6 @@ impl<'t> Scanner<'t> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Takes a keyword if it follows.
-    pub(super) fn takes_word(&mut self, word: &str) -> bool {
-        let is_next = self.peek_word() == word;
-        if is_next {
-            self.at += word.len();
-        }
-        is_next
-    }
-
     /// Takes a word that must follow.
     pub(super) fn word(&mut self, wanted: &str) -> Outcome<Spanned> {
         let word = self.peek_word();

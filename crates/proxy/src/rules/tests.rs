@@ -79,7 +79,7 @@ fn a_file_with_mistakes_leaves_the_rules_as_they_are() {
     let mistakes = file.reload("when auth.* { cuont \"b\" }").unwrap_err();
     assert_eq!(mistakes.len(), 1);
     assert_eq!(file.counts(), [("a".to_owned(), 0)]);
-    let warnings = file.reload("when auth.*x { drop; count \"b\" }").unwrap();
+    let warnings = file.reload("when auth.*Foo { drop; count \"b\" }").unwrap();
     assert_eq!((warnings.len(), file.warnings().len()), (1, 1));
     assert_eq!(file.counts(), [("b".to_owned(), 0)]);
 }
