@@ -516,13 +516,13 @@ impl Checker<'_> {
         };
         for field in path.filter().unknown_fields(self.definitions) {
             let field_help = field.nearest.as_ref().map(|near| format!("did you mean `{near}`?"));
-            let help = near.clone().or(field_help).unwrap_or_else(|| {
-                match word.text.contains('-') {
-                    true => "put spaces around `-` to subtract",
-                    false => "put text in double quotes",
-                }
-                .to_owned()
-            });
+            let help = match word.text.contains('-') {
+                true => "put spaces around `-` to subtract".to_owned(),
+                false => near
+                    .clone()
+                    .or(field_help)
+                    .unwrap_or_else(|| "put text in double quotes".to_owned()),
+            };
             let name = shown(&field.name);
             match field.is_certain {
                 true => {

@@ -92,11 +92,18 @@ pub fn mxo() -> Sample {
 
 pub fn tera() -> Sample {
     let data = [
-        "tera/map/protocol.999001.map",
+        "tera/definitions/C_CHAT.1.def",
+        "tera/definitions/C_CHECK_VERSION.1.def",
+        "tera/definitions/C_LOGIN_ARBITER.1.def",
         "tera/definitions/C_START_SKILL.1.def",
+        "tera/definitions/S_CHAT.2.def",
+        "tera/definitions/S_CHECK_VERSION.1.def",
+        "tera/definitions/S_LOGIN_ACCOUNT_INFO.1.def",
+        "tera/definitions/S_LOGIN_ARBITER.1.def",
         "tera/definitions/S_SPAWN_USER.1.def",
-        "tera/revisions.json",
         "tera/integrity/98.json",
+        "tera/map/protocol.999001.map",
+        "tera/revisions.json",
     ];
     Sample::load("tera", "tera-login.pcapng", None, &data)
 }
