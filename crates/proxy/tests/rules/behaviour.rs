@@ -124,7 +124,8 @@ fn a_value_that_does_not_fit_is_reported_with_its_line() {
                  when tera.* and exists(skill) {\n  set w = 0.25\n  set gameId = 5\n}\n\
                  when C_CHAT { set channel = 99999999999 }";
     let outcomes = tera().run(rules);
-    let problems = outcomes[0].problems();
+    let mut problems = outcomes[0].problems();
+    problems.sort_by_key(|problem| problem.split(':').nth(1).and_then(|line| line.parse::<u32>().ok()));
     // Reported once, although two messages have it.
     assert_eq!(problems.len(), 3, "{problems:#?}");
     assert!(problems[0].starts_with("my.rules:4: `set w`: "), "{problems:#?}");

@@ -39,6 +39,8 @@ pub struct Outcome {
     /// When each of them left.
     pub times: Vec<Duration>,
     pub reports: Vec<Report>,
+    /// What the reader of the output noted.
+    pub notes: Vec<String>,
     pub counts: Counts,
 }
 
@@ -164,10 +166,15 @@ impl Sample {
         })
     }
 
-    /// Passes all conversations through proxies with these rules.
+    /// Passes all conversations through proxies with these rules. The other side must be able to read
+    /// everything.
     pub fn run(&self, rules: &str) -> Vec<Outcome> {
         let rules = self.rules(rules);
-        self.run_with(&mut || rules.handler(), &mut |_, _| {})
+        let outcomes = self.run_with(&mut || rules.handler(), &mut |_, _| {});
+        for outcome in &outcomes {
+            assert_eq!(outcome.notes, [""; 0], "{}", self.family);
+        }
+        outcomes
     }
 
     /// The same with any handler. `before` is called before each segment, with the number of the
@@ -250,7 +257,10 @@ impl Sample {
         for to in Side::BOTH {
             while let Some(bytes) = exchange.poll_transmit(to) {
                 let mut show = |item: Item<'_>| {
-                    assert!(item.note().is_none(), "{}: {:?}", self.family, item.note());
+                    if let Some(note) = item.note() {
+                        outcome.notes.push(note.text.clone());
+                        return;
+                    }
                     if !item.message().unwrap().is_message() {
                         return;
                     }
