@@ -34,7 +34,8 @@ const SET: &str = "when C_CHAT or S_CHAT { set message = \"Hello, too!\" }\n\
     when *Ping* { set pingTimeMs = 7 }\n\
     when uru and exists(transId) and not *Ping* { set transId = 9 }\n";
 
-const FILTER: &str = "when tera and channel == 4711 { drop }\nwhen uru and transId == 4711 { drop }";
+const FILTER: &str =
+    "when tera and channel == 4711 { drop }\nwhen uru and transId == 4711 { drop }";
 
 const RULES: [(&str, Option<&str>); 5] = [
     ("no rules", None),
@@ -62,7 +63,8 @@ fn uru_rules(bencher: Bencher<'_, '_>, rules: &str) {
 
 fn measure(bencher: Bencher<'_, '_>, sample: &Sample, rules: &str) {
     let (_, text) = RULES.iter().find(|(name, _)| *name == rules).unwrap();
-    let rules = text.map(|text| worldwire_proxy::Rules::parse("r", text, &sample.definitions).unwrap());
+    let rules =
+        text.map(|text| worldwire_proxy::Rules::parse("r", text, &sample.definitions).unwrap());
     let exchanges = || {
         let exchange = |_| {
             let known = Known {

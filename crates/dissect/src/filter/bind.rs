@@ -125,7 +125,9 @@ fn bound_check(check: &Check, literals: &Lookup<'_>) -> Option<Check> {
                 match member {
                     Member::One(literal) => match literals(literal) {
                         Bound::Word => members.push(member.clone()),
-                        Bound::Values(values) => members.extend(values.into_iter().map(Member::One)),
+                        Bound::Values(values) => {
+                            members.extend(values.into_iter().map(Member::One))
+                        }
                     },
                     Member::Range(..) => members.push(member.clone()),
                 }
@@ -223,9 +225,8 @@ mod tests {
 
     #[test]
     fn a_name_can_decide() {
-        let decide = |filter: &str| {
-            Filter::parse(filter).unwrap().matches_name("uru", "auth.PingRequest")
-        };
+        let decide =
+            |filter: &str| Filter::parse(filter).unwrap().matches_name("uru", "auth.PingRequest");
         assert_eq!(decide("PingRequest or x == 3"), Some(true));
         assert_eq!(decide("PingReply and x == 3"), Some(false));
         assert_eq!(decide("auth.* and x == 3"), None);

@@ -380,7 +380,10 @@ mod tests {
         assert_eq!(values("playerId"), "[7]");
         assert_eq!(values("client.playerId"), "[1,2]");
         assert_eq!(values("members[1].client.playerId"), "[2]");
-        assert_eq!(values("buffer.message.members[*].client"), "[{\"playerId\":1},{\"playerId\":2}]");
+        assert_eq!(
+            values("buffer.message.members[*].client"),
+            "[{\"playerId\":1},{\"playerId\":2}]"
+        );
         assert_eq!(values("missing"), "[]");
         assert_eq!(values("message.length"), "[]");
     }

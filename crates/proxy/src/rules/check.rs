@@ -258,18 +258,15 @@ impl Checker<'_> {
     /// Where a word is in a part of the file; the whole part if it is spelled differently there.
     fn find(&self, word: &str, span: &Span) -> Span {
         let text = self.source.text().get(span.clone()).unwrap_or_default();
-        let is_edge = |c: Option<char>| {
-            c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '$'))
-        };
+        let is_edge =
+            |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '$'));
         let whole = text.match_indices(word).find(|(at, _)| {
             let before = text.get(..*at).and_then(|before| before.chars().next_back());
             let after = text.get(at + word.len()..).and_then(|after| after.chars().next());
             is_edge(before) && is_edge(after)
         });
         match whole {
-            Some((at, _)) if !word.is_empty() => {
-                span.start + at..span.start + at + word.len()
-            }
+            Some((at, _)) if !word.is_empty() => span.start + at..span.start + at + word.len(),
             _ => span.clone(),
         }
     }
@@ -358,16 +355,12 @@ impl Checker<'_> {
         })
     }
 
-    fn set(
-        &mut self,
-        path: &Spanned,
-        value: &Value,
-        occasion: Occasion<'_>,
-    ) -> Option<StepAction> {
+    fn set(&mut self, path: &Spanned, value: &Value, occasion: Occasion<'_>) -> Option<StepAction> {
         let Occasion::Message(of) = occasion else { return None };
         if self.variable(&path.text).is_some() {
             let message = format!("`{}` is a variable", path.text);
-            let help = format!("write `let {} = ...`, or `set fields.{} = ...`", path.text, path.text);
+            let help =
+                format!("write `let {} = ...`, or `set fields.{} = ...`", path.text, path.text);
             self.error(&path.span, message, Some(help));
             return None;
         }
@@ -600,7 +593,8 @@ impl Checker<'_> {
             && number.bytes().all(|byte| byte.is_ascii_digit())
         {
             let prefix = format!("{prefix}.");
-            let mut same = messages.values().flatten().filter(|(_, name)| name.starts_with(&prefix));
+            let mut same =
+                messages.values().flatten().filter(|(_, name)| name.starts_with(&prefix));
             if let Some((family, _)) = same.next() {
                 return Some((family, name.text.clone()));
             }
@@ -650,9 +644,9 @@ impl Checker<'_> {
             line
         };
         let empty = line(Json::Object(worldwire_core::json::Object::new()));
-        let codec = match Line::parse(&empty).map(|line| {
-            line.map(|line| line.blob(self.definitions.families()))
-        }) {
+        let codec = match Line::parse(&empty)
+            .map(|line| line.map(|line| line.blob(self.definitions.families())))
+        {
             Ok(Some(Ok(blob))) => blob.map(|(codec, _)| codec),
             Ok(Some(Err(error))) | Err(error) => {
                 self.error(&written.span, error.to_string(), None);

@@ -150,9 +150,9 @@ impl Scope<'_, '_, '_> {
                 return compute(*operator, &first, &second);
             }
         };
-        *left = left.checked_sub(size(&value)).ok_or_else(|| {
-            format!("the value would have more than {MAX_VALUE_BYTES} bytes")
-        })?;
+        *left = left
+            .checked_sub(size(&value))
+            .ok_or_else(|| format!("the value would have more than {MAX_VALUE_BYTES} bytes"))?;
         Ok(value)
     }
 

@@ -50,7 +50,11 @@ static MESSAGES: LazyLock<Vec<Blob>> = LazyLock::new(|| {
         blob("auth.AcctLoginRequest", Side::Client, login),
         blob("auth.AcctLoginReply", Side::Server, reply),
         blob("game.PropagateBuffer", Side::Client, buffer),
-        blob("auth.PingRequest", Side::Client, json!({"pingTimeMs": 3, "transId": 0, "payload": {"$hex": "00ff"}})),
+        blob(
+            "auth.PingRequest",
+            Side::Client,
+            json!({"pingTimeMs": 3, "transId": 0, "payload": {"$hex": "00ff"}}),
+        ),
     ]
 });
 

@@ -77,7 +77,8 @@ impl Rules {
     /// A handler that carries out the rules in one conversation, with its own variables and timers.
     #[must_use]
     pub fn handler(&self) -> Box<dyn Handler> {
-        let current = Current { program: Arc::clone(&self.program).into(), version: AtomicU64::new(0) };
+        let current =
+            Current { program: Arc::clone(&self.program).into(), version: AtomicU64::new(0) };
         Box::new(RuleHandler::new(Arc::new(current)))
     }
 }

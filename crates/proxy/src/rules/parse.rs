@@ -34,7 +34,8 @@ pub(super) fn parse(source: &Source<'_>) -> (Vec<Item>, Vec<Diagnostic>) {
         }
         let start = scanner.at;
         if items.len() >= MAX_ITEMS {
-            let _ = scanner.error(start..start, format!("a file can have at most {MAX_ITEMS} rules"));
+            let _ =
+                scanner.error(start..start, format!("a file can have at most {MAX_ITEMS} rules"));
             break;
         }
         match item(&mut scanner) {
@@ -167,7 +168,11 @@ fn body(scanner: &mut Scanner<'_>) -> Outcome<Vec<Statement>> {
             break;
         }
         if scanner.rest().is_empty() {
-            return Err(scanner.error_with(start..start + 1, "no closing `}`", "end the block with `}`"));
+            return Err(scanner.error_with(
+                start..start + 1,
+                "no closing `}`",
+                "end the block with `}`",
+            ));
         }
         let begin = scanner.at;
         match statement(scanner).and_then(|action| ended(scanner).map(|()| action)) {

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use worldwire_core::Side;
 use worldwire_core::json::{Json, Object};
-use worldwire_dissect::{Families, Line};
 use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::{Families, Line};
 
 use super::Current;
 use super::evaluate::{Failure, Fields, MAX_VARIABLE_BYTES, Reader, Scope, size};

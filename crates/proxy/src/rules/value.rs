@@ -259,9 +259,12 @@ mod tests {
         match value {
             Value::Constant(json) => json.to_string(),
             Value::Word(word) => word.text.clone(),
-            Value::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(",")),
+            Value::List(items) => {
+                format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(","))
+            }
             Value::Object(entries) => {
-                let entries = entries.iter().map(|(name, value)| format!("{name}:{}", shown(value)));
+                let entries =
+                    entries.iter().map(|(name, value)| format!("{name}:{}", shown(value)));
                 format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
             }
             Value::Negative(value) => format!("-{}", shown(value)),
@@ -285,10 +288,7 @@ mod tests {
             ("hex\"00 ff\"", "{\"$hex\":\"00ff\"}|"),
             ("00:ff:1a", "{\"$hex\":\"00ff1a\"}|"),
             ("127.0.0.1", "\"127.0.0.1\"|"),
-            (
-                "12345678-1234-5678-1234-56781234567A",
-                "\"12345678-1234-5678-1234-56781234567A\"|",
-            ),
+            ("12345678-1234-5678-1234-56781234567A", "\"12345678-1234-5678-1234-56781234567A\"|"),
             ("a + 2 * b - 1", "((a Plus (2 Times b)) Minus 1)|"),
             ("(a + 2)*b", "((a Plus 2) Times b)|"),
             ("-a * 2", "(-a Times 2)|"),

@@ -54,7 +54,13 @@ fn fields_are_set_in_every_family() {
             "\"Elin: Hello!\"",
         ),
         (tera(), "when C_START_SKILL { set loc.x = loc.x + 1 }", "tera.C_START_SKILL", "loc", ""),
-        (mxo(), "when game.* and exists(simTime) { set simTime = 1.5 }", "game.Objects", "simTime", "1.5"),
+        (
+            mxo(),
+            "when game.* and exists(simTime) { set simTime = 1.5 }",
+            "game.Objects",
+            "simTime",
+            "1.5",
+        ),
     ] {
         let outcomes = sample.run(rules);
         let changed = outcomes.iter().filter(|outcome| outcome.counts.changed > 0);
@@ -70,7 +76,13 @@ fn fields_are_set_in_every_family() {
             .collect();
         assert!(!values.is_empty());
         if wanted.is_empty() {
-            assert_eq!(values, ["{\"x\":12341.0,\"y\":-6780.0,\"z\":512.0}", "{\"x\":12342.0,\"y\":-6780.0,\"z\":512.0}"]);
+            assert_eq!(
+                values,
+                [
+                    "{\"x\":12341.0,\"y\":-6780.0,\"z\":512.0}",
+                    "{\"x\":12342.0,\"y\":-6780.0,\"z\":512.0}"
+                ]
+            );
         } else {
             assert!(values.iter().all(|value| value == wanted), "{rules}: {values:?}");
         }
@@ -125,7 +137,8 @@ fn a_value_that_does_not_fit_is_reported_with_its_line() {
                  when C_CHAT { set channel = 99999999999 }";
     let outcomes = tera().run(rules);
     let mut problems = outcomes[0].problems();
-    problems.sort_by_key(|problem| problem.split(':').nth(1).and_then(|line| line.parse::<u32>().ok()));
+    problems
+        .sort_by_key(|problem| problem.split(':').nth(1).and_then(|line| line.parse::<u32>().ok()));
     // Reported once, although two messages have it.
     assert_eq!(problems.len(), 3, "{problems:#?}");
     assert!(problems[0].starts_with("my.rules:4: `set w`: "), "{problems:#?}");
@@ -188,7 +201,10 @@ fn messages_are_added_before_the_one_that_caused_them() {
     assert_eq!(outcome.problems(), [""; 0]);
     let chats = outcome.fields("tera.S_CHAT");
     // The name of the player is a field, but the variable wins.
-    assert_eq!((&chats[0]["authorName"], &chats[0]["message"]), (&"nobody!".into(), &"<Hello!>".into()));
+    assert_eq!(
+        (&chats[0]["authorName"], &chats[0]["message"]),
+        (&"nobody!".into(), &"<Hello!>".into())
+    );
     assert_eq!((&chats[0]["channel"], &chats[1]["channel"]), (&1.into(), &7.into()));
     assert_eq!(chats.len(), 3);
     assert_eq!(outcome.counts.added, 2);
@@ -276,7 +292,8 @@ fn new_rules_take_effect_in_running_conversations() {
 
 #[test]
 fn many_changes_of_one_message_are_bounded() {
-    let rules = "let n = 0\n".to_owned() + &"when S_CHAT { set channel = channel + 1 }\n".repeat(100);
+    let rules =
+        "let n = 0\n".to_owned() + &"when S_CHAT { set channel = channel + 1 }\n".repeat(100);
     let outcomes = tera().run(&rules);
     assert_eq!(outcomes[0].fields("tera.S_CHAT")[0]["channel"], 64_u64);
     let problems = outcomes[0].problems();

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_capture::{
-    CaptureReader, Conversations, EventKind, Record,
-};
+use worldwire_capture::{CaptureReader, Conversations, EventKind, Record};
 use worldwire_core::connection::Input;
 use worldwire_core::json::{Json, parse};
 use worldwire_core::testing::sample_file;
@@ -111,18 +109,17 @@ pub fn tera() -> Sample {
 }
 
 impl Sample {
-    fn load(
-        family: &'static str,
-        capture: &str,
-        keys: Option<&str>,
-        data: &[&str],
-    ) -> Self {
+    fn load(family: &'static str, capture: &str, keys: Option<&str>, data: &[&str]) -> Self {
         let text = |name: &str| String::from_utf8(sample_file(name)).unwrap();
         let mut definitions = Definitions::built_in();
         let data: Vec<(&str, String)> = data
             .iter()
             .map(|name| (name.rsplit('/').next().unwrap(), text(name)))
-            .map(|(name, text)| if name == "98.json" { ("integrity/98.json", text) } else { (name, text) })
+            .map(
+                |(name, text)| {
+                    if name == "98.json" { ("integrity/98.json", text) } else { (name, text) }
+                },
+            )
             .collect();
         if !data.is_empty() {
             let files = data.iter().map(|(name, text)| (*name, text.as_str()));
