@@ -103,7 +103,7 @@ impl Reader {
             }
         }
         let json = self.parser.parse(&self.text);
-        json.map_err(|error| format!("the fields are no valid JSON: {error}"))
+        json.map_err(|error| format!("the fields cannot be read as JSON: {error}"))
     }
 }
 

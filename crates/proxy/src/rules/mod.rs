@@ -1,4 +1,4 @@
-//! Rules: what a proxy does with messages, in a small language without code.
+//! Rules: a small language that decides what a proxy does with messages.
 //!
 //! ```text
 //! let muted = "Elin"                      # each conversation has its own variables
@@ -11,12 +11,13 @@
 //!
 //! `docs/proxy.md` describes the language. A file passes through these modules: `scan` reads words
 //! and texts, `parse` and `value` the statements and values of `syntax`, `check` compares them with
-//! the definitions and makes the `program`, which `run` carries out; `evaluate` computes values.
+//! the definitions (`inject` the messages to add) and makes the `program`, which `run` carries out; `evaluate` computes values.
 
 mod check;
 mod evaluate;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod inject;
 mod parse;
 mod program;
 mod run;

@@ -122,7 +122,7 @@ pub(super) enum Part {
     Value(Term),
 }
 
-/// A variable, of which each conversation has its own.
+/// A variable. Each conversation has its own copy.
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
