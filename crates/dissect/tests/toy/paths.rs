@@ -1,5 +1,8 @@
 //! Paths lead to the same values in the JSON of a message as in its tree.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
 use worldwire_core::json::Json;
 use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Column, FieldPath, Filter, Resolver, Subject};
@@ -39,9 +42,26 @@ fn shown(values: &[&Json]) -> Option<String> {
     all.collect::<Option<Vec<String>>>().map(|all| all.join(";"))
 }
 
+/// Paths that were parsed, which takes long.
+struct Parsed<'d> {
+    definitions: &'d Definitions,
+    resolver: Resolver<'d>,
+    of: Filter,
+    known: HashMap<String, (Column, FieldPath)>,
+}
+
+impl Parsed<'_> {
+    fn get(&mut self, path: &str) -> &(Column, FieldPath) {
+        let Self { definitions, resolver, of, known } = self;
+        known.entry(path.to_owned()).or_insert_with(|| {
+            let column = Column::parse(path, definitions).unwrap();
+            (column, FieldPath::parse(path, of, resolver).unwrap())
+        })
+    }
+}
+
 #[test]
 fn paths_find_the_same_values_in_json_and_trees() {
-    let any = Filter::parse("*").unwrap();
     let mut compared = 0;
     for sample in SAMPLES {
         let definitions = sample.definitions();
@@ -52,10 +72,15 @@ fn paths_find_the_same_values_in_json_and_trees() {
         }
         dissection.end();
         let definitions = sample.definitions();
-        let resolver = Resolver::new(&definitions);
+        let parsed = Mutex::new(Parsed {
+            definitions: &definitions,
+            resolver: Resolver::new(&definitions),
+            of: Filter::parse("*").unwrap(),
+            known: HashMap::new(),
+        });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(usize, String)>| {
             if item.note().is_none() {
-                out.push(compare(item, &any, &resolver, &definitions));
+                out.push(compare(item, &mut parsed.lock().unwrap()));
             }
         };
         let mut all = Vec::new();
@@ -69,12 +94,7 @@ fn paths_find_the_same_values_in_json_and_trees() {
 }
 
 /// Compares some values of a message. Returns how many, and the first difference.
-fn compare(
-    item: &Item<'_>,
-    any: &Filter,
-    resolver: &Resolver<'_>,
-    definitions: &Definitions,
-) -> (usize, String) {
+fn compare(item: &Item<'_>, parsed: &mut Parsed<'_>) -> (usize, String) {
     let limits = Limits::DEFAULT;
     let json = fields(item, &limits);
     let tree = item.tree(Tree::new(), &limits);
@@ -83,16 +103,14 @@ fn compare(
     let subject = Subject::of(item, &name, &tree);
     let mut paths = Vec::new();
     leaves(&json, "fields", &mut paths);
-    // Parsing a column takes long.
-    paths.truncate(40);
+    paths.truncate(60);
     let ends: Vec<String> = paths
         .iter()
         .filter_map(|path| path.rsplit_once("[\"").map(|(_, end)| format!("[\"{end}")))
         .collect();
     let mut count = 0;
     for path in paths.iter().chain(&ends) {
-        let column = Column::parse(path, definitions).unwrap();
-        let field = FieldPath::parse(path, any, resolver).unwrap();
+        let (column, field) = parsed.get(path);
         let mut wanted = String::new();
         let exists = column.is_field() && column.write(&subject, &mut wanted);
         let Ok(values) = field.values(&json, 10_000) else { continue };
