@@ -17,8 +17,11 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let mxo = worldwire_mxo::fuzzing::targets();
     let tera = worldwire_tera::fuzzing::targets();
     let families = ki.chain(mxo).chain(tera).chain(uru);
-    let others = worldwire_dissect::fuzzing::TARGETS.iter().chain(worldwire_net::fuzzing::TARGETS);
-    capture.chain(families).chain(others)
+    let above = worldwire_dissect::fuzzing::TARGETS
+        .iter()
+        .chain(worldwire_net::fuzzing::TARGETS)
+        .chain(worldwire_proxy::fuzzing::TARGETS);
+    capture.chain(families).chain(above)
 }
 
 /// The target with this name.

@@ -100,7 +100,7 @@ pub struct Counts {
 /// How many reports wait to be taken. Later ones are dropped.
 const MAX_REPORTS: usize = 1_024;
 /// How often a handler may see the same message again.
-const MAX_AGAIN: usize = 64;
+pub(crate) const MAX_AGAIN: usize = 64;
 
 impl Exchange {
     /// A conversation that starts now. `epoch` is the wall-clock time at zero on the proxy's clock.

@@ -34,12 +34,16 @@
 mod command;
 mod conversation;
 mod exchange;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod handler;
 mod ki;
 mod ports;
 mod proxy;
 mod record;
+mod rules;
 mod uru;
 mod world;
 
@@ -50,6 +54,7 @@ pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};
 pub use record::{MORE_KEYS, Recorder};
+pub use rules::{RuleFile, Rules};
 pub use uru::UruWorld;
 pub use world::{OneServer, World};
 

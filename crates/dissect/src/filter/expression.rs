@@ -250,6 +250,15 @@ impl Path {
         self.start
     }
 
+    /// The metadata that it can mean.
+    pub(super) fn metadata(&self) -> Option<Metadata> {
+        match self.start {
+            Start::Message(metadata) => Some(metadata),
+            Start::Anywhere(metadata) => metadata,
+            Start::Top => None,
+        }
+    }
+
     /// Whether it is the name of the message.
     pub(super) fn is_name(&self) -> bool {
         matches!(self.start, Start::Message(Metadata::Name) | Start::Anywhere(Some(Metadata::Name)))

@@ -26,6 +26,8 @@ pub(super) struct Text {
     text: Box<str>,
     /// Whether it has no quotes, and can be the name of a value.
     is_bare: bool,
+    /// Whether it has no quotes.
+    is_word: bool,
     /// In its stored byte order.
     guid: Option<[u8; 16]>,
     /// In its stored byte order.
@@ -99,13 +101,14 @@ impl Text {
             stored.reverse();
             stored
         });
-        Self { text: text.into(), is_bare: false, guid: parse_guid(text), ipv4, hex: None }
+        let guid = parse_guid(text);
+        Self { text: text.into(), is_bare: false, is_word: false, guid, ipv4, hex: None }
     }
 
     /// A word without quotes. Its digits can stand for bytes.
     pub(super) fn word(text: &str) -> Self {
         let hex = parse_hex(text).filter(|bytes| !bytes.is_empty()).map(Into::into);
-        Self { hex, ..Self::new(text) }
+        Self { hex, is_word: true, ..Self::new(text) }
     }
 
     /// A word without quotes that can also be the name of a value.
@@ -115,6 +118,10 @@ impl Text {
 
     pub(super) fn is_bare(&self) -> bool {
         self.is_bare
+    }
+
+    pub(super) fn is_word(&self) -> bool {
+        self.is_word
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -154,6 +161,10 @@ impl Needle {
             _ => None,
         };
         Self { literal, finder, hex }
+    }
+
+    pub(super) fn literal(&self) -> &Literal {
+        &self.literal
     }
 
     /// Whether it is text rather than bytes.

@@ -103,10 +103,12 @@
 //! # Ok::<(), worldwire_dissect::filter::FilterError>(())
 //! ```
 
+mod bind;
 mod class;
 mod column;
 mod error;
 mod expression;
+mod field_path;
 mod fields;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -129,9 +131,10 @@ use worldwire_core::Tree;
 pub use column::Column;
 pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
+pub use field_path::{FieldPath, PathError};
 pub use fields::UnknownField;
 use fields::nearest_name;
-use resolve::Known;
+pub use resolve::Resolver;
 use tail::Ambiguities;
 pub use tail::Ambiguity;
 pub use values::UnknownValue;
@@ -217,7 +220,14 @@ impl Filter {
     /// keep their meaning wherever they are found.
     #[must_use]
     pub fn resolve(self, definitions: &Definitions) -> Self {
-        let expression = Known::new(definitions).resolve(self.expression, &mut Vec::new());
+        self.resolve_by(&Resolver::new(definitions))
+    }
+
+    /// The same as [`resolve`](Self::resolve), for many filters.
+    #[must_use]
+    pub fn resolve_by(self, resolver: &Resolver<'_>) -> Self {
+        let expression = resolver.known().resolve(self.expression, &mut Vec::new());
+        let definitions = resolver.definitions();
         let families = definitions.families();
         Self { expression, ..self }.derive_classes(|class| {
             let tags = families.iter().filter_map(|it| it.vocabulary().derived(class, definitions));
@@ -247,6 +257,13 @@ impl Filter {
     #[must_use]
     pub fn ambiguity(&self) -> Option<Ambiguity> {
         self.found.earliest()
+    }
+
+    /// Whether a message with this name matches, if the name and family decide it. With `Some`, its
+    /// tree is not needed.
+    #[must_use]
+    pub fn matches_name(&self, family: &str, name: &str) -> Option<bool> {
+        run::matches_name(&self.expression, family, name)
     }
 
     /// Whether a message matches.

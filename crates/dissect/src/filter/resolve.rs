@@ -1,12 +1,42 @@
 //! Resolves the names of a filter by the names that messages have: shortened paths, names with
 //! dots, and messages inside others.
 
+use core::fmt;
 use std::collections::HashSet;
 
 use super::expression::{Expression, Path, Pattern, Start, Step};
 use super::fields::{KnownMessage, all_messages};
 use super::known_names;
 use crate::knowledge::Definitions;
+
+/// Resolves many filters and paths by the same definitions. Collecting the names of all messages
+/// takes longer than resolving a filter.
+pub struct Resolver<'d> {
+    known: Known<'d>,
+    definitions: &'d Definitions,
+}
+
+impl<'d> Resolver<'d> {
+    /// Collects the names of all messages and fields.
+    #[must_use]
+    pub fn new(definitions: &'d Definitions) -> Self {
+        Self { known: Known::new(definitions), definitions }
+    }
+
+    pub(super) fn known(&self) -> &Known<'d> {
+        &self.known
+    }
+
+    pub(super) fn definitions(&self) -> &'d Definitions {
+        self.definitions
+    }
+}
+
+impl fmt::Debug for Resolver<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver").finish_non_exhaustive()
+    }
+}
 
 /// The names that filters are resolved by.
 pub(super) struct Known<'d> {

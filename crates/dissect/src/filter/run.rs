@@ -36,6 +36,32 @@ pub(super) fn matches(expression: &Expression, subject: &Subject<'_>, found: &Am
     }
 }
 
+/// Whether a message matches, as far as its name and family decide it.
+pub(super) fn matches_name(expression: &Expression, family: &str, name: &str) -> Option<bool> {
+    // The outcome of a list in which one part can decide.
+    let joined = |parts: &[Expression], deciding: bool| {
+        let mut outcome = Some(!deciding);
+        for part in parts {
+            match matches_name(part, family, name) {
+                Some(decided) if decided == deciding => return Some(deciding),
+                Some(_) => {}
+                None => outcome = None,
+            }
+        }
+        outcome
+    };
+    match expression {
+        Expression::Message(pattern) => Some(pattern.fits(family, name)),
+        Expression::Not(inner) => matches_name(inner, family, name).map(|matches| !matches),
+        Expression::All(parts) => joined(parts, false),
+        Expression::Any(parts) => joined(parts, true),
+        Expression::Inside(_)
+        | Expression::Anywhere(_)
+        | Expression::Exists(_)
+        | Expression::Test(..) => None,
+    }
+}
+
 /// Whether any value contains a text, as output shows it, or the message contains the bytes.
 fn is_anywhere(needle: &Needle, subject: &Subject<'_>) -> bool {
     if !needle.is_text() {
@@ -238,7 +264,7 @@ impl<'s> Subject<'s> {
     }
 
     /// The metadata, for one or both ends.
-    fn metadata(&self, metadata: Metadata) -> [Option<PathValue<'s>>; 2] {
+    pub(super) fn metadata(&self, metadata: Metadata) -> [Option<PathValue<'s>>; 2] {
         let is_client = self.from == Side::Client.name();
         let [from, to] = match is_client {
             true => Side::BOTH,

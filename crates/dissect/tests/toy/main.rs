@@ -19,5 +19,6 @@ mod family;
 mod frame;
 mod machines;
 mod message;
+mod paths;
 mod relays;
 mod talk;

@@ -1,0 +1,332 @@
+//! Computes values.
+
+use worldwire_core::json::{Json, Number, Parser, Style, write_children, write_node};
+use worldwire_core::{Tree, Value as TreeValue};
+use worldwire_dissect::filter::{FieldPath, Subject};
+
+use super::program::{Part, Program, Term};
+use super::syntax::Operator;
+use crate::handler::Passing;
+
+/// How many bytes a variable can hold.
+pub(super) const MAX_VARIABLE_BYTES: usize = 64 << 10;
+/// How many bytes the parts of one value can have together.
+const MAX_VALUE_BYTES: usize = 4 << 20;
+/// How many values a path through lists can give.
+const MAX_PLACES: usize = 65_536;
+/// How many bytes of a text are logged.
+const MAX_LOG_BYTES: usize = 4_096;
+
+/// Why a value cannot be computed.
+pub(super) type Failure = String;
+
+/// The fields of the message that a rule runs for, as JSON. They are read when they are first
+/// needed.
+#[derive(Debug)]
+pub(super) struct Fields<'f, 'p> {
+    pub(super) passing: &'f Passing<'p>,
+    json: Option<Json>,
+    pub(super) is_changed: bool,
+}
+
+impl<'f, 'p> Fields<'f, 'p> {
+    pub(super) fn new(passing: &'f Passing<'p>) -> Self {
+        Self { passing, json: None, is_changed: false }
+    }
+
+    fn get(&mut self, reader: &mut Reader) -> Result<&mut Json, Failure> {
+        if self.json.is_none() {
+            self.json = Some(reader.fields(self.passing.tree())?);
+        }
+        Ok(self.json.get_or_insert_default())
+    }
+
+    /// The JSON, if a field was set.
+    pub(super) fn changed(&self) -> Option<&Json> {
+        self.json.as_ref().filter(|_| self.is_changed)
+    }
+
+    /// Sets a field.
+    pub(super) fn set(
+        &mut self,
+        path: &FieldPath,
+        value: &Json,
+        reader: &mut Reader,
+    ) -> Result<(), Failure> {
+        let limit = (MAX_VALUE_BYTES / size(value)).clamp(1, MAX_PLACES);
+        let name = self.passing.name;
+        let json = self.get(reader)?;
+        match path.set(json, value, limit).map_err(|error| error.to_string())? {
+            0 => Err(format!("{name} has no field `{path}`")),
+            _ => {
+                self.is_changed = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn value(&mut self, path: &FieldPath, reader: &mut Reader) -> Result<Json, Failure> {
+        let passing = self.passing;
+        if !path.is_only_metadata() {
+            let json = self.get(reader)?;
+            match path.values(json, MAX_PLACES).map_err(|error| error.to_string())?.as_slice() {
+                [] => {}
+                [one] => return Ok((*one).clone()),
+                many => return Ok(many.iter().copied().cloned().collect()),
+            }
+        }
+        let subject = Subject::of(passing.item, passing.name, passing.tree());
+        let metadata = path.metadata(&subject);
+        metadata.ok_or_else(|| format!("{} has no field `{path}`", passing.name))
+    }
+}
+
+/// Memory for reading the fields of messages.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    parser: Parser,
+    text: String,
+}
+
+impl Reader {
+    /// The value of `fields` in a JSON line.
+    fn fields(&mut self, tree: &Tree<'_>) -> Result<Json, Failure> {
+        if let Some(error) = tree.error() {
+            return Err(format!("the message cannot be decoded: {error}"));
+        }
+        self.text.clear();
+        match tree.find("fields") {
+            Some(fields) => write_node(fields, Style::default(), &mut self.text),
+            None => {
+                let style = Style::default();
+                write_children(TreeValue::Record, tree.roots(), style, &mut self.text);
+            }
+        }
+        let json = self.parser.parse(&self.text);
+        json.map_err(|error| format!("the fields cannot be read as JSON: {error}"))
+    }
+}
+
+/// What values are computed from.
+pub(super) struct Scope<'s, 'f, 'p> {
+    pub(super) program: &'s Program,
+    pub(super) variables: &'s [Option<Json>],
+    /// `None` if there is no message.
+    pub(super) fields: Option<&'s mut Fields<'f, 'p>>,
+    pub(super) reader: &'s mut Reader,
+}
+
+impl Scope<'_, '_, '_> {
+    /// Computes a value.
+    pub(super) fn value(&mut self, term: &Term) -> Result<Json, Failure> {
+        let mut left = MAX_VALUE_BYTES;
+        self.bounded(term, &mut left)
+    }
+
+    fn bounded(&mut self, term: &Term, left: &mut usize) -> Result<Json, Failure> {
+        let value = match term {
+            Term::Constant(json) => json.clone(),
+            Term::Variable(index) => self.variable(*index)?.clone(),
+            Term::Field(path) => self.field(path)?,
+            Term::List(items) => {
+                let items: Result<Vec<Json>, _> =
+                    items.iter().map(|item| self.bounded(item, left)).collect();
+                return Ok(items?.into());
+            }
+            Term::Object(entries) => {
+                let entries: Result<Vec<(&str, Json)>, Failure> = entries
+                    .iter()
+                    .map(|(name, value)| Ok((name.as_str(), self.bounded(value, left)?)))
+                    .collect();
+                return Ok(entries?.into_iter().collect());
+            }
+            Term::Negative(value) => {
+                let value = self.bounded(value, left)?;
+                return compute(Operator::Minus, &0.into(), &value);
+            }
+            Term::Computed(operator, both) => {
+                let first = self.bounded(&both.0, left)?;
+                let second = self.bounded(&both.1, left)?;
+                return compute(*operator, &first, &second);
+            }
+        };
+        *left = left
+            .checked_sub(size(&value))
+            .ok_or_else(|| format!("the value would have more than {MAX_VALUE_BYTES} bytes"))?;
+        Ok(value)
+    }
+
+    fn variable(&self, index: usize) -> Result<&Json, Failure> {
+        self.variables.get(index).and_then(Option::as_ref).ok_or_else(|| {
+            let name = self.program.variables.get(index).map_or("", |variable| &variable.name);
+            format!("the variable `{name}` has no value yet")
+        })
+    }
+
+    fn field(&mut self, path: &FieldPath) -> Result<Json, Failure> {
+        match &mut self.fields {
+            Some(fields) => fields.value(path, self.reader),
+            None => Err(format!("there is no message with `{path}`")),
+        }
+    }
+
+    /// A text to log, safe to print on a terminal. A value that is missing is `?`, and the failure
+    /// is returned too.
+    pub(super) fn text(&mut self, parts: &[Part]) -> (String, Option<Failure>) {
+        let mut text = String::new();
+        let mut failure = None;
+        for part in parts {
+            match part {
+                Part::Text(plain) => push_safe(&mut text, plain),
+                Part::Value(term) => match self.value(term) {
+                    Ok(Json::String(value)) => push_safe(&mut text, &value),
+                    Ok(value) => push_safe(&mut text, &value.to_string()),
+                    Err(error) => {
+                        text.push('?');
+                        failure.get_or_insert(error);
+                    }
+                },
+            }
+        }
+        (text, failure)
+    }
+}
+
+/// Appends a text without characters that could control a terminal, and not too much of it.
+fn push_safe(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if out.len() >= MAX_LOG_BYTES {
+            out.push_str("...");
+            return;
+        }
+        let is_hostile = c.is_control()
+            || matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}');
+        match is_hostile {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+}
+
+/// Roughly how many bytes a value takes as text; at least one.
+pub(super) fn size(json: &Json) -> usize {
+    match json {
+        Json::Null | Json::Bool(_) => 4,
+        Json::Number(_) => 8,
+        Json::String(text) => text.len() + 2,
+        Json::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Json::Object(object) => {
+            object.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>() + 2
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Operand {
+    Whole(i128),
+    Real(f64),
+}
+
+/// Applies an operator to numbers. `+` also joins texts.
+fn compute(operator: Operator, first: &Json, second: &Json) -> Result<Json, Failure> {
+    if operator == Operator::Plus && (first.is_string() || second.is_string()) {
+        return join(first, second);
+    }
+    let whole = |number: i128| {
+        let unsigned = u64::try_from(number).map(Json::from);
+        unsigned.or_else(|_| i64::try_from(number).map(Json::from)).ok()
+    };
+    let real = |number: f64| Number::from_f64(number).map(Json::Number);
+    let result = match (operand(first)?, operand(second)?) {
+        (Operand::Whole(a), Operand::Whole(b)) => match operator {
+            Operator::Plus => a.checked_add(b),
+            Operator::Minus => a.checked_sub(b),
+            Operator::Times => a.checked_mul(b),
+        }
+        .and_then(whole),
+        (a, b) => {
+            let (a, b) = (a.real(), b.real());
+            real(match operator {
+                Operator::Plus => a + b,
+                Operator::Minus => a - b,
+                Operator::Times => a * b,
+            })
+        }
+    };
+    result.ok_or_else(|| {
+        let sign = match operator {
+            Operator::Plus => '+',
+            Operator::Minus => '-',
+            Operator::Times => '*',
+        };
+        format!("the result of {first} {sign} {second} does not fit into 64 bits")
+    })
+}
+
+impl Operand {
+    #[expect(clippy::cast_precision_loss, reason = "as everywhere with floats")]
+    fn real(self) -> f64 {
+        match self {
+            Self::Whole(number) => number as f64,
+            Self::Real(number) => number,
+        }
+    }
+}
+
+fn operand(json: &Json) -> Result<Operand, Failure> {
+    let number = json.as_number().ok_or_else(|| {
+        let error = worldwire_core::json::expected("a number", json);
+        error.to_string()
+    })?;
+    let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+    let real = || Operand::Real(number.as_f64().unwrap_or(f64::NAN));
+    Ok(whole.map_or_else(real, Operand::Whole))
+}
+
+fn join(first: &Json, second: &Json) -> Result<Json, Failure> {
+    if size(first) + size(second) > MAX_VALUE_BYTES {
+        return Err(format!("the text would have more than {MAX_VALUE_BYTES} bytes"));
+    }
+    let mut text = String::new();
+    for part in [first, second] {
+        match part {
+            Json::String(part) => text.push_str(part),
+            other => text.push_str(&other.to_string()),
+        }
+    }
+    Ok(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_exact_and_bounded() {
+        let max = Json::from(u64::MAX);
+        let of = |operator, a: &Json, b: &Json| compute(operator, a, b).map(|it| it.to_string());
+        use Operator::{Minus, Plus, Times};
+        assert_eq!(of(Minus, &max, &1.into()).as_deref(), Ok("18446744073709551614"));
+        assert_eq!(of(Minus, &0.into(), &5.into()).as_deref(), Ok("-5"));
+        assert_eq!(of(Times, &3.into(), &0.5.into()).as_deref(), Ok("1.5"));
+        assert_eq!(of(Plus, &"a".into(), &7.into()).as_deref(), Ok("\"a7\""));
+        for (operator, a, b) in [(Plus, &max, &1.into()), (Times, &max, &max)] {
+            let error = of(operator, a, b).unwrap_err();
+            assert!(error.contains("does not fit into 64 bits"), "{error}");
+        }
+        let error = of(Plus, &f64::MAX.into(), &f64::MAX.into()).unwrap_err();
+        assert!(error.contains("64 bits"), "{error}");
+        let error = of(Minus, &"a".into(), &1.into()).unwrap_err();
+        assert_eq!(error, "wanted a number, found \"a\"");
+    }
+
+    #[test]
+    fn logged_text_cannot_control_a_terminal() {
+        let mut text = String::new();
+        push_safe(&mut text, "a\u{1b}[2J\n\u{202e}é");
+        assert_eq!(text, "a\\u{1b}[2J\\n\\u{202e}é");
+        push_safe(&mut text, &"x".repeat(2 * MAX_LOG_BYTES));
+        assert!(text.len() < MAX_LOG_BYTES + 8 && text.ends_with("..."));
+    }
+}

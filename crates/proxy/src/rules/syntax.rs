@@ -1,0 +1,106 @@
+//! The parts of a rules file, as they are written.
+
+use core::ops::Range;
+use core::time::Duration;
+
+use worldwire_core::json::Json;
+
+/// Bytes of the file.
+pub(super) type Span = Range<usize>;
+
+/// A text with its position.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Spanned {
+    pub(super) text: String,
+    pub(super) span: Span,
+}
+
+/// A part at the top of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Item {
+    /// `let name = value`
+    Let { name: Spanned, value: Value },
+    /// `when filter { ... }`
+    When { filter: Spanned, body: Vec<Statement> },
+    /// `every 30s { ... }`
+    Every { period: Duration, body: Vec<Statement> },
+    /// `on connect { ... }`
+    Connect { body: Vec<Statement> },
+}
+
+/// A statement in a block.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Statement {
+    pub(super) span: Span,
+    pub(super) action: Action,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Action {
+    Set { path: Spanned, value: Value },
+    Let { name: Spanned, value: Value },
+    Drop,
+    Pause,
+    Delay(Duration),
+    Log(Vec<Piece>),
+    Count(String),
+    Inject { to: Target, name: Spanned, fields: Value },
+}
+
+impl Action {
+    /// The keyword.
+    pub(super) fn keyword(&self) -> &'static str {
+        match self {
+            Self::Set { .. } => "set",
+            Self::Let { .. } => "let",
+            Self::Drop => "drop",
+            Self::Pause => "pause",
+            Self::Delay(_) => "delay",
+            Self::Log(_) => "log",
+            Self::Count(_) => "count",
+            Self::Inject { .. } => "inject",
+        }
+    }
+}
+
+/// All statements.
+pub(super) const STATEMENTS: [&str; 8] =
+    ["count", "delay", "drop", "inject", "let", "log", "pause", "set"];
+
+/// Who gets an added message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Client,
+    Server,
+    /// The sender of the message.
+    Back,
+}
+
+/// A part of a text to log.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Piece {
+    Text(String),
+    /// `{field}`
+    Value(Spanned),
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Constant(Json),
+    /// A variable, a field, or the name of a value.
+    Word(Spanned),
+    List(Vec<Self>),
+    Object(Vec<(String, Self)>),
+    Negative(Box<Self>),
+    Computed(Operator, Box<(Self, Self)>),
+}
+
+/// An operator between two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Plus,
+    Minus,
+    Times,
+}

@@ -1,0 +1,9 @@
+//! Rules in recorded conversations of all families.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(missing_docs, unreachable_pub, reason = "a test is not a library")]
+
+mod behaviour;
+mod properties;
+mod recipes;
+mod samples;
