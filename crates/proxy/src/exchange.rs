@@ -5,8 +5,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use worldwire_core::connection::{Input, SendError};
 use worldwire_core::Side;
+use worldwire_core::connection::{Input, SendError};
 use worldwire_dissect::{
     Answer, Decider, Decision, Definitions, Ends, Fact, Facts, HoldId, Item, Keys, NoteKind,
     RelaySession, Stamp, Time,
@@ -97,6 +97,17 @@ impl Held {
         };
         self.ticket.is_none() && !waits
     }
+
+    /// Whether it waits until everything before it has left: additions would overtake it, and what
+    /// waits here is bounded.
+    fn is_ordered(&self) -> bool {
+        !self.added.is_empty() || matches!(self.decision, Decision::Instead(_))
+    }
+
+    /// How many bytes it adds and changes.
+    fn waiting_bytes(&self) -> usize {
+        waiting_bytes(&self.added, &self.decision)
+    }
 }
 
 /// How many messages a conversation has had.
@@ -116,6 +127,8 @@ pub struct Counts {
 
 /// How many reports wait to be taken. Later ones are dropped.
 const MAX_REPORTS: usize = 1_024;
+/// How many bytes of changed and added messages wait behind held ones. Further changes are refused.
+const MAX_WAITING_BYTES: usize = 32 << 20;
 /// How often a handler may see the same message again.
 const MAX_AGAIN: usize = 64;
 
@@ -211,11 +224,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
-    pub fn decide(
-        &mut self,
-        number: u64,
-        decision: Decision<'_>,
-    ) -> core::result::Result<(), SendError> {
+    pub fn decide(&mut self, number: u64, decision: Decision<'_>) -> Result<(), SendError> {
         let mut open = self.desk.held.iter_mut().filter(|(_, held)| held.is_open());
         let found = open.find(|(_, held)| held.number == number);
         let (id, held) = found.ok_or(SendError::NotHeld)?;
@@ -238,7 +247,7 @@ impl Exchange {
     ///
     /// # Errors
     /// Those of [`RelaySession::inject`].
-    pub fn add(&mut self, to: Side, body: &[u8]) -> core::result::Result<(), SendError> {
+    pub fn add(&mut self, to: Side, body: &[u8]) -> Result<(), SendError> {
         self.session.inject(to, body)?;
         self.desk.counts.added += 1;
         Ok(())
@@ -335,14 +344,7 @@ impl Exchange {
                 }
                 continue;
             };
-            let mut held = self.desk.held.values_mut();
-            if let Some(held) = held.find(|held| held.ticket == Some(ticket)) {
-                held.ticket = None;
-                held.added_by = Some(ticket);
-                held.added.extend(added);
-                held.decision = decision;
-                self.desk.counts.decided(&held.decision);
-            }
+            self.desk.decide_held(ticket, added, decision);
         }
         effects.reports.into_iter().for_each(|report| self.desk.report(report));
         if let Some(why) = effects.end {
@@ -406,6 +408,17 @@ fn not_added(error: &dyn fmt::Display) -> Report {
     Report::Problem(format!("a message was not added: {error}"))
 }
 
+fn waiting_bytes<'a>(
+    added: impl IntoIterator<Item = &'a (Side, Vec<u8>)>,
+    decision: &Decision<'_>,
+) -> usize {
+    let added: usize = added.into_iter().map(|(_, body)| body.len()).sum();
+    match decision {
+        Decision::Instead(body) => added.saturating_add(body.len()),
+        _ => added,
+    }
+}
+
 impl Counts {
     fn decided(&mut self, decision: &Decision<'_>) {
         match decision {
@@ -423,6 +436,31 @@ impl Desk {
         self.report(Report::Problem(why));
     }
 
+    /// Records what a handler decided about a held message.
+    fn decide_held(
+        &mut self,
+        ticket: u64,
+        added: Vec<(Side, Vec<u8>)>,
+        decision: Decision<'static>,
+    ) {
+        let waiting: usize = self.held.values().map(Held::waiting_bytes).sum();
+        let mut held = self.held.values_mut();
+        let Some(held) = held.find(|held| held.ticket == Some(ticket)) else { return };
+        held.ticket = None;
+        held.added_by = Some(ticket);
+        if waiting.saturating_add(waiting_bytes(&added, &decision)) > MAX_WAITING_BYTES {
+            let text = format!(
+                "{} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed and \
+                 added messages wait",
+                held.name
+            );
+            return self.refuse(Some(ticket), Report::Problem(text));
+        }
+        held.added.extend(added);
+        held.decision = decision;
+        self.counts.decided(&held.decision);
+    }
+
     /// Reports that something could not be carried out, also to the handler that asked for it.
     fn refuse(&mut self, ticket: Option<u64>, report: Report) {
         if let (Some(ticket), Report::Problem(why)) = (ticket, &report) {
@@ -431,13 +469,12 @@ impl Desk {
         self.report(report);
     }
 
-    /// The first held message that can be released. One with additions has to wait until all
-    /// earlier messages of its side have left, because additions would overtake them.
+    /// The first held message that can be released.
     fn next_ready(&self, mut waiting: [bool; 2]) -> Option<HoldId> {
         let mut held = self.held.iter();
         let found = held.find(|(_, held)| {
             let waits = &mut waiting[held.from.index()];
-            let is_ready = held.is_ready(self.now) && (held.added.is_empty() || !*waits);
+            let is_ready = held.is_ready(self.now) && !(held.is_ordered() && *waits);
             *waits |= !is_ready;
             is_ready
         });
@@ -510,6 +547,12 @@ impl Desk {
         for (to, addition) in effects.added {
             if let Some(body) = self.encode(to, addition) {
                 added.push_back((to, body));
+            }
+        }
+        for Finished { ticket, added: more, decision } in effects.finished {
+            match decision {
+                Some(decision) => self.decide_held(ticket, more, decision),
+                None => added.extend(more),
             }
         }
         effects.reports.into_iter().for_each(|report| self.report(report));

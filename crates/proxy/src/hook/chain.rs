@@ -14,9 +14,7 @@ use worldwire_dissect::{Decision, Item};
 use super::kept::{Kept, Moment, write_line};
 use super::link::{Link, Unsent};
 use super::pending::{Pending, Progress, Reach, Waiting};
-use super::protocol::{
-    Action, Addition, Content, Flags, MessageId, Reply, error, message_head,
-};
+use super::protocol::{Action, Addition, Content, Flags, MessageId, Reply, error, message_head};
 use super::subscription::{Candidate, HookSet};
 use crate::coder::Coder;
 use crate::handler::{Effects, Finished, Passing};
@@ -113,12 +111,11 @@ impl Chain {
         progress.flags.silenced = passing.is_dropped;
         let view = View { item: passing.item, name: passing.name, body: passing.body };
         let tree = || passing.tree();
-        let waiting =
-            match router.step(&mut progress, &view, &tree, reach, passing.now, effects) {
-                Step::Through => return,
-                Step::Blocked => None,
-                Step::Sent(waiting) => Some(waiting),
-            };
+        let waiting = match router.step(&mut progress, &view, &tree, reach, passing.now, effects) {
+            Step::Through => return,
+            Step::Blocked => None,
+            Step::Sent(waiting) => Some(waiting),
+        };
         let ticket = router.number();
         let message = Some(Kept::new(passing, &router.coder));
         queue.push_back(Pending { ticket, message, progress, waiting, ..Pending::default() });
@@ -226,7 +223,9 @@ impl Chain {
     /// Sends messages on to their next hooks, and finishes those that have passed all.
     fn run(&mut self, now: Duration, effects: &mut Effects) {
         let Self { queues, loose, router, .. } = self;
-        for (queue, in_order) in [(loose, false)].into_iter().chain(queues.each_mut().map(|it| (it, true))) {
+        for (queue, in_order) in
+            [(loose, false)].into_iter().chain(queues.each_mut().map(|it| (it, true)))
+        {
             let mut reach = Reach::Anywhere;
             for pending in queue.iter_mut().filter(|pending| !pending.is_done) {
                 if pending.advance(router, reach, now, effects) {
@@ -422,7 +421,7 @@ impl Router {
 
     /// Encodes messages that a hook adds. Those that cannot be are reported to it.
     fn additions(
-        &mut self,
+        &self,
         link: &Link,
         add: Vec<Addition>,
         (depth, room): (u32, usize),

@@ -59,7 +59,11 @@ impl Catalogue {
             line.push_str(&entry.line);
         }
         let is_complete = found.next().is_none();
-        line.push_str(if is_complete { "],\"complete\":true}\n" } else { "],\"complete\":false}\n" });
+        line.push_str(if is_complete {
+            "],\"complete\":true}\n"
+        } else {
+            "],\"complete\":false}\n"
+        });
         Ok(line)
     }
 }

@@ -74,8 +74,7 @@ impl Kept {
     pub(crate) fn with_item<R>(&self, f: impl FnOnce(&Item<'_>) -> R) -> R {
         let family = self.coder.family();
         let body = ItemBody::Message(self);
-        let mut item =
-            Item::new(self.moment.stamp, family, self.from, self.range.clone(), body);
+        let mut item = Item::new(self.moment.stamp, family, self.from, self.range.clone(), body);
         item.ends = self.moment.ends.as_ref();
         f(&item)
     }

@@ -232,3 +232,6 @@ impl fmt::Display for HookSocket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

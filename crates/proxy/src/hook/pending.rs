@@ -129,7 +129,8 @@ impl Pending {
             }
             Action::Fields(fields) => {
                 let replaced = message.replace_fields(fields);
-                replaced.map_err(|error| format!("{} continues unchanged: {error}", message.name))?;
+                replaced
+                    .map_err(|error| format!("{} continues unchanged: {error}", message.name))?;
                 flags.modified = true;
             }
             Action::Bytes(bytes) => {

@@ -69,7 +69,7 @@ async fn run_once(
         let mut lines = LineReader::new(errors);
         let mut budget = LogBudget::new();
         while let Ok(Some(line)) = lines.next().await {
-            budget.log(&name, line.unwrap_or_else(|_| "(a line that is not text)"));
+            budget.log(&name, line.unwrap_or("(a line that is not text)"));
         }
     });
     let ended = serve(hub, source, (output, input), signal).await;

@@ -172,15 +172,15 @@ impl FromHook {
             Some("log") => Self::Log(text(members.take("text")?).map_err(|it| it.inside("text"))?),
             Some("query") => {
                 let id = members.take_optional("id").map(name).transpose();
-                let messages = members.take_optional("messages").map_or(Ok("*".to_owned()), text);
+                let messages =
+                    members.take_optional("messages").map_or_else(|| Ok("*".to_owned()), text);
                 Self::Query(Query {
                     id: id.map_err(|error| error.inside("id"))?,
                     messages: messages.map_err(|error| error.inside("messages"))?,
                 })
             }
             _ => {
-                const KINDS: &str =
-                    "hello, subscribe, unsubscribe, answer, add, log or query";
+                const KINDS: &str = "hello, subscribe, unsubscribe, answer, add, log or query";
                 return Err(expected(KINDS, kind).inside("type"));
             }
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use worldwire_core::Side;
 use worldwire_dissect::Definitions;
-use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::filter::Filter;
 
 use super::link::Link;
 use super::protocol::{Flags, Wanted};
@@ -86,8 +86,8 @@ impl Subscription {
 }
 
 impl Stage {
-    /// The subscriptions of a candidate that a message matches. `subject` may be slow, and is
-    /// called only if a filter needs it.
+    /// The subscriptions of a candidate that a message matches. `matches` may be slow, and is
+    /// called only if the name does not decide.
     pub(crate) fn matching<'s>(
         &'s self,
         candidate: &Candidate,
@@ -125,7 +125,7 @@ impl HookSet {
                 });
             }
         }
-        stages.sort_by(|one, other| one.place.cmp(&other.place));
+        stages.sort_by_key(|stage| stage.place);
         Self { stages, missing, takes_fakes }
     }
 
@@ -175,11 +175,6 @@ impl Ord for StagePlace {
 /// Whether a filter that only names messages selects this one.
 pub(crate) fn names(filter: &Filter, family: &str, name: &str) -> bool {
     filter.by_name(family, name).unwrap_or(true)
-}
-
-/// Whether a message matches a filter.
-pub(crate) fn matches(filter: &Filter, subject: &Subject<'_>) -> bool {
-    filter.matches(subject)
 }
 
 #[cfg(test)]
