@@ -34,7 +34,7 @@ pub(super) struct World {
     pub(super) now: Duration,
     /// Keeps the channel of the conversation open.
     events: mpsc::Receiver<HookEvent>,
-    /// The numbers of the pings that each side has received, by [`Side::index`].
+    /// The numbers of the messages that each side has received, by [`Side::index`].
     received: [Vec<u32>; 2],
 }
 
@@ -113,6 +113,14 @@ impl World {
         self.collect();
     }
 
+    /// A client asks for the build. Unlike a ping, this never overtakes held messages.
+    pub(super) fn ask_build(&mut self, number: u32) {
+        let mut message = ping(number);
+        message[4] = 10;
+        self.exchange.input(self.now, Side::Client, Input::Bytes(&message));
+        self.collect();
+    }
+
     /// A hook says something.
     pub(super) fn say(&mut self, player: &Player, line: &Json) {
         let parsed = FromHook::parse(&line.to_string(), &mut Parser::default());
@@ -171,7 +179,6 @@ impl World {
             }
             for message in bytes.chunks(12) {
                 let number = u32::from_le_bytes(*message.last_chunk().unwrap());
-                assert_eq!(message, ping(number), "not a ping");
                 self.received[side.index()].push(number);
             }
         }
