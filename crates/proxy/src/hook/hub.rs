@@ -116,6 +116,12 @@ impl Hub {
         }
     }
 
+    /// Whether every source has a hook.
+    pub(crate) fn is_complete(&self) -> bool {
+        let state = self.state();
+        (0..state.sources.len()).all(|source| state.has(source))
+    }
+
     /// Lets a hook in that has introduced itself. The error is a text for it.
     pub(crate) fn enter(&self, source: usize, hello: Hello) -> Result<Arc<Link>, String> {
         let Hello { name, json_safe, subscriptions } = hello;

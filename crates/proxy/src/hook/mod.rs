@@ -138,6 +138,12 @@ impl Hooks {
         &self.addresses
     }
 
+    /// Whether every command is running, and a hook is connected to every socket.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.hub.is_complete()
+    }
+
     /// Lets hooks see a conversation. The handler must be the conversation's last one: hooks answer
     /// later, so no other handler can see what they change. The events are for
     /// [`Exchange::hook`](crate::Exchange::hook). Dropping the handler ends the conversation for

@@ -95,8 +95,7 @@ fn changes_that_wait_are_bounded() {
     let asked = hook.lines();
     // As long as the first message is held, all the others wait.
     for message in asked.iter().skip(1) {
-        let large = "00".repeat(7 << 20);
-        world.answer(&hook, message, json!({"do": "replace", "bytes": large}));
+        world.replace(&hook, message, vec![0; 7 << 20]);
     }
     let errors = hook.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");

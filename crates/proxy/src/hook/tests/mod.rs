@@ -17,7 +17,7 @@ use worldwire_dissect::{Definitions, Facts, Keys, Start, Time};
 
 use super::hub::{Event, Hub, HubSettings};
 use super::link::Link;
-use super::protocol::FromHook;
+use super::protocol::{Action, FromHook, Reply};
 use super::{HookEvent, HookHandler, Hooks};
 use crate::{Exchange, Known, Report};
 
@@ -144,6 +144,14 @@ impl World {
         line["type"] = "answer".into();
         line["id"] = message["id"].clone();
         self.say(player, &line);
+    }
+
+    /// A hook replaces a message with many bytes.
+    pub(super) fn replace(&mut self, player: &Player, message: &Json, bytes: Vec<u8>) {
+        let (_, number) = message["id"].as_str().unwrap().split_once('.').unwrap();
+        let reply = Reply { add: Vec::new(), action: Action::Bytes(bytes) };
+        let number = number.parse().unwrap();
+        self.event(Event::Answer(Arc::clone(&player.link), number, reply));
     }
 
     /// A hook ends.
