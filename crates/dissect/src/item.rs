@@ -152,13 +152,16 @@ pub trait Message: fmt::Debug {
     }
 }
 
-/// Encodes messages of one conversation; see [`Message::line_encoder`].
+/// Encodes and decodes messages of one conversation; see [`Message::line_encoder`].
 pub trait LineEncoder: Send + Sync {
     /// Encodes a message given as a line of JSON.
     ///
     /// # Errors
     /// Those of [`Line::encode`].
     fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>>;
+
+    /// The tree of an encoded message, built in the memory of `tree`.
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
 }
 
 /// The meaning of numbers in message fields, such as the names of players. Output shows it beside

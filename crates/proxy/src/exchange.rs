@@ -5,15 +5,16 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use worldwire_core::Side;
 use worldwire_core::connection::{Input, SendError};
-use worldwire_core::json::Json;
-use worldwire_core::{Error, Limits, Result, Side};
 use worldwire_dissect::{
-    Answer, CodecOptions, Decider, Decision, Definitions, Ends, Fact, Facts, HoldId, Item, Keys,
-    Line, LineEncoder, NoteKind, RelaySession, Stamp, Time,
+    Answer, Decider, Decision, Definitions, Ends, Fact, Facts, HoldId, Item, Keys, NoteKind,
+    RelaySession, Stamp, Time,
 };
 
-use crate::handler::{Addition, Effects, Handler, Hold, Next, Passing, Report};
+use crate::coder::Coder;
+use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
+use crate::hook::HookEvent;
 
 /// One conversation on its way through a proxy.
 ///
@@ -29,9 +30,8 @@ pub struct Exchange {
 /// What decides about messages.
 struct Desk {
     handlers: Vec<Box<dyn Handler>>,
-    known: Known,
     /// Encodes messages with what this conversation has revealed.
-    encoder: Option<Arc<dyn LineEncoder>>,
+    coder: Coder,
     ends: Option<Ends>,
     /// Whether the handlers know that the conversation is established.
     is_announced: bool,
@@ -47,6 +47,8 @@ struct Desk {
     marks: Option<Vec<Mark>>,
     counts: Counts,
     next_number: u64,
+    /// A handler ends the conversation.
+    is_ending: bool,
 }
 
 /// What is known in advance about a conversation.
@@ -77,9 +79,48 @@ struct Held {
     number: u64,
     name: String,
     from: Side,
-    /// When it is released; `None` if somebody has to decide.
-    until: Option<Duration>,
+    /// What it waits for, besides a ticket.
+    hold: Option<Hold>,
+    /// It waits until a handler finishes this ticket.
+    ticket: Option<u64>,
+    /// Messages to add right before it, with the ticket of the handler that adds them.
+    added: VecDeque<(Side, Vec<u8>)>,
+    added_by: Option<u64>,
     decision: Decision<'static>,
+}
+
+impl Held {
+    fn is_open(&self) -> bool {
+        self.hold == Some(Hold::Open)
+    }
+
+    /// When it is released, if that depends only on time.
+    fn due(&self) -> Option<Duration> {
+        match (self.ticket, self.hold) {
+            (None, Some(Hold::Until(at))) => Some(at),
+            _ => None,
+        }
+    }
+
+    fn is_ready(&self, now: Duration) -> bool {
+        let waits = match self.hold {
+            None => false,
+            Some(Hold::Until(at)) => at > now,
+            Some(Hold::Open) => true,
+        };
+        self.ticket.is_none() && !waits
+    }
+
+    /// Whether it waits until everything before it has left: additions would overtake it, and what
+    /// waits here is bounded.
+    fn is_ordered(&self) -> bool {
+        !self.added.is_empty() || matches!(self.decision, Decision::Instead(_))
+    }
+
+    /// How many bytes it adds and changes.
+    fn waiting_bytes(&self) -> usize {
+        waiting_bytes(&self.added, &self.decision)
+    }
 }
 
 /// How many messages a conversation has had.
@@ -99,6 +140,8 @@ pub struct Counts {
 
 /// How many reports wait to be taken. Later ones are dropped.
 const MAX_REPORTS: usize = 1_024;
+/// How many bytes of changed and added messages wait behind held ones. Further changes are refused.
+const MAX_WAITING_BYTES: usize = 32 << 20;
 /// How often a handler may see the same message again.
 pub(crate) const MAX_AGAIN: usize = 64;
 
@@ -114,8 +157,7 @@ impl Exchange {
     ) -> Self {
         let desk = Desk {
             handlers,
-            known,
-            encoder: None,
+            coder: Coder::new(known),
             ends,
             is_announced: false,
             now: Duration::ZERO,
@@ -127,6 +169,7 @@ impl Exchange {
             marks: None,
             counts: Counts::default(),
             next_number: 1,
+            is_ending: false,
         };
         Self { session, desk, stamp: Stamp { stream, ..Stamp::default() }, epoch }
     }
@@ -135,6 +178,7 @@ impl Exchange {
     pub fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         let stamp = self.at(now);
         self.session.input(now, stamp, from, input, &mut self.desk);
+        self.release_ready(stamp);
     }
 
     /// Advances time to `now`.
@@ -142,20 +186,40 @@ impl Exchange {
         let stamp = self.at(now);
         self.session.timeout(now, stamp, &mut self.desk);
         self.run_handlers();
-        self.release_due();
         self.session.resume(stamp, &mut self.desk);
+        self.release_ready(stamp);
     }
 
     /// Continues after output made room, or after a [decision](Self::decide).
     pub fn resume(&mut self, now: Duration) {
         let stamp = self.at(now);
         self.session.resume(stamp, &mut self.desk);
+        self.release_ready(stamp);
     }
 
     /// Learns what other conversations have stated.
     pub fn learn(&mut self, now: Duration, facts: &Facts) {
         let stamp = self.at(now);
         self.session.learn(facts, stamp, &mut self.desk);
+        self.release_ready(stamp);
+    }
+
+    /// Takes what a hook said, from the channel that [`Hooks::join`](crate::Hooks::join) returned.
+    /// Messages that it answered leave, each preceded by what it adds.
+    pub fn hook(&mut self, now: Duration, event: HookEvent) {
+        let stamp = self.at(now);
+        let mut effects = Effects::default();
+        let mut event = Some(event);
+        for handler in &mut self.desk.handlers {
+            // There is one handler for all hooks.
+            if handler.takes_hooks()
+                && let Some(event) = event.take()
+            {
+                handler.hook(now, event, &mut effects);
+            }
+        }
+        self.carry_out(effects);
+        self.release_ready(stamp);
     }
 
     /// Facts for other conversations, since the last call.
@@ -174,19 +238,20 @@ impl Exchange {
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
-    pub fn decide(
-        &mut self,
-        number: u64,
-        decision: Decision<'_>,
-    ) -> core::result::Result<(), SendError> {
-        let mut open = self.desk.held.iter().filter(|(_, held)| held.until.is_none());
-        let id = open.find(|(_, held)| held.number == number).map(|(id, _)| *id);
-        let id = id.ok_or(SendError::NotHeld)?;
+    pub fn decide(&mut self, number: u64, decision: Decision<'_>) -> Result<(), SendError> {
+        let mut open = self.desk.held.iter_mut().filter(|(_, held)| held.is_open());
+        let found = open.find(|(_, held)| held.number == number);
+        let (id, held) = found.ok_or(SendError::NotHeld)?;
         let own = match decision {
-            // As the handlers left it.
-            Decision::AsIs => self.desk.held.get(&id).map(|held| held.decision.clone()),
+            // As the handlers left it, now or when its hooks have answered.
+            Decision::AsIs if held.ticket.is_some() || !held.added.is_empty() => {
+                held.hold = None;
+                return Ok(());
+            }
+            Decision::AsIs => Some(held.decision.clone()),
             _ => None,
         };
+        let id = *id;
         self.session.release(id, own.unwrap_or(decision))?;
         self.desk.held.remove(&id);
         Ok(())
@@ -196,9 +261,9 @@ impl Exchange {
     ///
     /// # Errors
     /// Those of [`RelaySession::inject`].
-    pub fn add(&mut self, to: Side, body: &[u8]) -> core::result::Result<(), SendError> {
+    pub fn add(&mut self, to: Side, body: &[u8]) -> Result<(), SendError> {
         self.session.inject(to, body)?;
-        self.desk.counts.added += 1;
+        self.desk.note_addition(to);
         Ok(())
     }
 
@@ -232,7 +297,7 @@ impl Exchange {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let handlers = self.desk.handlers.iter().filter_map(|handler| handler.poll_timeout());
-        let held = self.desk.held.values().filter_map(|held| held.until);
+        let held = self.desk.held.values().filter_map(Held::due);
         handlers.chain(held).chain(self.session.poll_timeout()).min()
     }
 
@@ -295,27 +360,55 @@ impl Exchange {
                 handler.timeout(now, &mut effects);
             }
         }
+        self.carry_out(effects);
+    }
+
+    /// Carries out what handlers asked for outside of a message.
+    fn carry_out(&mut self, effects: Effects) {
         for (to, addition) in effects.added {
             let Some(body) = self.desk.encode(to, addition) else { continue };
             match self.session.inject(to, &body) {
-                Ok(()) => {
-                    self.desk.counts.added += 1;
-                    self.desk.mark(to.other(), true, "added", "a message");
-                }
+                Ok(()) => self.desk.note_addition(to),
                 Err(error) => self.desk.report(not_added(&error)),
             }
         }
+        for finished in effects.finished {
+            let Finished { ticket, added, decision } = finished;
+            let Some(decision) = decision else {
+                for (to, body) in added {
+                    match self.session.inject(to, &body) {
+                        Ok(()) => self.desk.note_addition(to),
+                        Err(error) => self.desk.refuse(Some(ticket), not_added(&error)),
+                    }
+                }
+                continue;
+            };
+            self.desk.decide_held(ticket, added, decision);
+        }
         effects.reports.into_iter().for_each(|report| self.desk.report(report));
+        if let Some(why) = effects.end {
+            self.desk.end(why);
+        }
     }
 
-    /// Releases the messages whose delay is over.
-    fn release_due(&mut self) {
-        let now = self.desk.now;
-        let due =
-            |(id, held): (&HoldId, &Held)| held.until.is_some_and(|at| at <= now).then_some(*id);
-        let due: Vec<HoldId> = self.desk.held.iter().filter_map(due).collect();
-        for id in due {
-            let Some(held) = self.desk.held.remove(&id) else { continue };
+    /// Releases the messages that wait for nothing more, each after the messages added before it.
+    fn release_ready(&mut self, stamp: Stamp) {
+        if self.desk.is_ending {
+            return self.session.close();
+        }
+        // Sides whose next message waits for room in a queue.
+        let mut full = [false; 2];
+        while let Some(id) = self.desk.next_ready(full) {
+            let Some(mut held) = self.desk.held.remove(&id) else { break };
+            if !held.added.is_empty() {
+                // What was released before leaves before them.
+                self.session.resume(stamp, &mut self.desk);
+                if !self.add_before(&mut held) {
+                    full[held.from.index()] = true;
+                    self.desk.held.insert(id, held);
+                    continue;
+                }
+            }
             let outcome = match self.session.release(id, held.decision) {
                 // Never keep the conversation waiting for a decision that cannot be carried out.
                 Err(error) => self.session.release(id, Decision::AsIs).and(Err(error)),
@@ -323,9 +416,24 @@ impl Exchange {
             };
             if let Err(error) = outcome {
                 let text = format!("{} was forwarded unchanged: {error}", held.name);
-                self.desk.report(Report::Problem(text));
+                self.desk.refuse(held.added_by, Report::Problem(text));
             }
+            self.session.resume(stamp, &mut self.desk);
         }
+    }
+
+    /// Adds the messages that precede a held one. False if a queue is full, so that the rest has to
+    /// wait.
+    fn add_before(&mut self, held: &mut Held) -> bool {
+        while let Some((to, body)) = held.added.front() {
+            match self.session.inject(*to, body) {
+                Ok(()) => self.desk.note_addition(*to),
+                Err(SendError::QueueFull(_)) if self.session.queued_bytes(*to) > 0 => return false,
+                Err(error) => self.desk.refuse(held.added_by, not_added(&error)),
+            }
+            held.added.pop_front();
+        }
+        true
     }
 }
 
@@ -339,7 +447,99 @@ fn not_added(error: &dyn fmt::Display) -> Report {
     Report::Problem(format!("a message was not added: {error}"))
 }
 
+fn waiting_bytes<'a>(
+    added: impl IntoIterator<Item = &'a (Side, Vec<u8>)>,
+    decision: &Decision<'_>,
+) -> usize {
+    let added: usize = added.into_iter().map(|(_, body)| body.len()).sum();
+    match decision {
+        Decision::Instead(body) => added.saturating_add(body.len()),
+        _ => added,
+    }
+}
+
+impl Counts {
+    fn decided(&mut self, decision: &Decision<'_>) {
+        match decision {
+            Decision::AsIs => {}
+            Decision::Instead(_) => self.changed += 1,
+            Decision::Drop => self.dropped += 1,
+        }
+    }
+}
+
 impl Desk {
+    /// Ends the conversation at the next opportunity.
+    fn end(&mut self, why: String) {
+        self.is_ending = true;
+        self.report(Report::Problem(why));
+    }
+
+    /// Records what a handler decided about a held message.
+    fn decide_held(
+        &mut self,
+        ticket: u64,
+        added: Vec<(Side, Vec<u8>)>,
+        decision: Decision<'static>,
+    ) {
+        let waiting: usize = self.held.values().map(Held::waiting_bytes).sum();
+        let mut held = self.held.values_mut();
+        let Some(held) = held.find(|held| held.ticket == Some(ticket)) else { return };
+        held.ticket = None;
+        held.added_by = Some(ticket);
+        if waiting.saturating_add(waiting_bytes(&added, &decision)) > MAX_WAITING_BYTES {
+            let text = format!(
+                "{} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed and \
+                 added messages wait",
+                held.name
+            );
+            return self.refuse(Some(ticket), Report::Problem(text));
+        }
+        held.added.extend(added);
+        held.decision = decision.clone();
+        let (from, name) = (held.from, held.name.clone());
+        self.note_decision(from, &name, &decision);
+    }
+
+    /// Counts a message added to a side, and notes it for a recording.
+    fn note_addition(&mut self, to: Side) {
+        self.counts.added += 1;
+        self.mark(to.other(), true, "added", "a message");
+    }
+
+    /// Counts a decision, and notes it for a recording.
+    fn note_decision(&mut self, from: Side, name: &str, decision: &Decision<'_>) {
+        self.counts.decided(decision);
+        match decision {
+            Decision::AsIs => {}
+            Decision::Instead(_) => {
+                self.mark(from, false, "changes", name);
+                self.mark(from, true, "changed", name);
+            }
+            Decision::Drop => self.mark(from, false, "drops", name),
+        }
+    }
+
+    /// Reports that something could not be carried out, also to the handler that asked for it.
+    fn refuse(&mut self, ticket: Option<u64>, report: Report) {
+        if let (Some(ticket), Report::Problem(why)) = (ticket, &report) {
+            self.handlers.iter_mut().for_each(|handler| handler.refused(ticket, why));
+        }
+        self.report(report);
+    }
+
+    /// The first held message that can be released.
+    fn next_ready(&self, mut waiting: [bool; 2]) -> Option<HoldId> {
+        let mut held = self.held.iter();
+        let found = held.find(|(_, held)| {
+            let waits = &mut waiting[held.from.index()];
+            let is_ready = held.is_ready(self.now) && !(held.is_ordered() && *waits);
+            *waits |= !is_ready;
+            is_ready
+        });
+        found.map(|(id, _)| *id)
+    }
+
     fn report(&mut self, report: Report) {
         if self.reports.len() < MAX_REPORTS {
             self.reports.push_back(report);
@@ -359,35 +559,13 @@ impl Desk {
             Addition::Body(body) => return Some(body),
             Addition::Named(name, fields) => (name, fields),
         };
-        let line: Json = [
-            ("family", self.known.family.into()),
-            ("from", to.other().name().into()),
-            ("name", name.as_str().into()),
-            ("fields", fields),
-        ]
-        .into_iter()
-        .collect();
-        let encoded = Line::parse(&line).and_then(|line| match line {
-            Some(line) => self.encode_line(&line),
-            None => Err(Error::value("a message", "the name of a note")),
-        });
-        match encoded {
+        match self.coder.encode(to.other(), &name, fields, None) {
             Ok(body) => Some(body),
             Err(error) => {
                 self.report(not_added(&error));
                 None
             }
         }
-    }
-
-    fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>> {
-        if let Some(encoder) = &self.encoder {
-            return encoder.encode_line(line);
-        }
-        let Known { definitions, keys, .. } = &self.known;
-        let limits = &Limits::DEFAULT;
-        let options = CodecOptions { from: line.from, keys, definitions, limits };
-        line.encode(&options)?.ok_or_else(|| line.no_message())
     }
 
     /// Asks all handlers about one message.
@@ -430,47 +608,65 @@ impl Desk {
             }
         }
         self.counts.messages += 1;
-        self.encoder = message.line_encoder();
+        self.coder.learn_from(message);
+        let mut added = VecDeque::new();
         for (to, addition) in effects.added {
             if let Some(body) = self.encode(to, addition) {
-                self.counts.added += 1;
-                self.mark(to.other(), true, "added a message before", &name);
-                self.added.push_back((to, body));
+                added.push_back((to, body));
+            }
+        }
+        for Finished { ticket, added: more, decision } in effects.finished {
+            match decision {
+                Some(decision) => self.decide_held(ticket, more, decision),
+                None => added.extend(more),
             }
         }
         effects.reports.into_iter().for_each(|report| self.report(report));
+        if let Some(why) = effects.end {
+            self.end(why);
+            self.name = name;
+            return Decision::Drop.into();
+        }
         let decision = match changed {
             _ if is_dropped => Decision::Drop,
             Some(body) => Decision::instead(body),
             None => Decision::AsIs,
         };
-        match &decision {
-            Decision::AsIs => {}
-            Decision::Instead(_) => {
-                self.counts.changed += 1;
-                self.mark(item.from, false, "changes", &name);
-                self.mark(item.from, true, "changed", &name);
-            }
-            Decision::Drop => {
-                self.counts.dropped += 1;
-                self.mark(item.from, false, "drops", &name);
-            }
+        let (hold, ticket) = (effects.hold, effects.ticket);
+        self.counts.held += u64::from(hold.is_some());
+        if ticket.is_none() {
+            self.note_decision(item.from, &name, &decision);
         }
-        let answer = match effects.hold {
-            None => decision.into(),
-            Some(hold) => {
-                self.counts.held += 1;
-                self.mark(item.from, false, "holds", &name);
-                let until = match hold {
-                    Hold::Until(at) => Some(at),
-                    Hold::Open => None,
+        if hold.is_some() || ticket.is_some() {
+            self.mark(item.from, false, "holds", &name);
+        }
+        // Additions must not overtake earlier messages.
+        let is_behind = added.iter().any(|(to, _)| *to == item.from.other())
+            && self.held.values().any(|held| held.from == item.from);
+        let answer = match hold.is_some() || ticket.is_some() || is_behind {
+            false => decision.into(),
+            true => {
+                let (number, from) = (self.next_number, item.from);
+                let before = if is_behind { core::mem::take(&mut added) } else { VecDeque::new() };
+                let held = Held {
+                    number,
+                    name: name.clone(),
+                    from,
+                    hold,
+                    ticket,
+                    added: before,
+                    added_by: None,
+                    decision,
                 };
-                let number = self.next_number;
-                let held = Held { number, name: name.clone(), from: item.from, until, decision };
                 self.holding = Some(held);
                 Answer::Hold
             }
         };
+        self.counts.added += added.len() as u64;
+        for (to, _) in &added {
+            self.mark(to.other(), true, "added a message before", &name);
+        }
+        self.added = added;
         self.name = name;
         answer
     }
@@ -488,6 +684,8 @@ impl Decider for Desk {
             return Decision::AsIs.into();
         }
         match item.message() {
+            // A required hook must not miss anything.
+            Some(message) if message.is_message() && self.is_ending => Decision::Drop.into(),
             Some(message) if message.is_message() => self.ask(item),
             _ => Decision::AsIs.into(),
         }
@@ -496,7 +694,7 @@ impl Decider for Desk {
     fn held(&mut self, id: HoldId) {
         let Some(held) = self.holding.take() else { return };
         self.next_number += 1;
-        if held.until.is_none() {
+        if held.is_open() {
             let Held { number, from, .. } = held;
             self.report(Report::Held { id: number, name: held.name.clone(), from });
         }

@@ -2,7 +2,11 @@
 
 use worldwire_core::testing::Target;
 
-use crate::rules::fuzzing::{rules, seeds};
+use crate::hook::fuzzing as hook;
+use crate::rules::fuzzing as rules;
 
 /// All targets of this crate.
-pub static TARGETS: &[Target] = &[Target { name: "proxy_rules", run: rules, seeds }];
+pub static TARGETS: &[Target] = &[
+    Target { name: "proxy_hook", run: hook::lines, seeds: hook::seeds },
+    Target { name: "proxy_rules", run: rules::rules, seeds: rules::seeds },
+];

@@ -6,7 +6,9 @@ use core::time::Duration;
 
 use worldwire_core::json::{self, Json, Style};
 use worldwire_core::{Limits, Side, Tree, Value};
-use worldwire_dissect::{Ends, Item, Message};
+use worldwire_dissect::{Decision, Ends, Item, Message};
+
+use crate::hook::HookEvent;
 
 /// Sees the messages of one conversation, in order, and may act on them.
 ///
@@ -28,6 +30,21 @@ pub trait Handler: fmt::Debug + Send {
     /// When to call [`timeout`](Self::timeout) at the latest.
     fn poll_timeout(&self) -> Option<Duration> {
         None
+    }
+
+    /// Whether it takes what hooks say.
+    fn takes_hooks(&self) -> bool {
+        false
+    }
+
+    /// Takes what a hook said.
+    fn hook(&mut self, now: Duration, event: HookEvent, effects: &mut Effects) {
+        let _ = (now, event, effects);
+    }
+
+    /// A part of what it [finished](Effects::finish) could not be carried out.
+    fn refused(&mut self, ticket: u64, why: &str) {
+        let _ = (ticket, why);
     }
 }
 
@@ -116,8 +133,24 @@ pub struct Effects {
     pub(crate) change: Option<Vec<u8>>,
     pub(crate) is_dropped: Option<bool>,
     pub(crate) hold: Option<Hold>,
+    /// The ticket of the message, if a handler finishes it later.
+    pub(crate) ticket: Option<u64>,
+    pub(crate) finished: Vec<Finished>,
+    /// Why the conversation has to end.
+    pub(crate) end: Option<String>,
     pub(crate) added: Vec<(Side, Addition)>,
     pub(crate) reports: Vec<Report>,
+}
+
+/// The end of the work on a message that a handler held.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finished {
+    /// The message.
+    pub(crate) ticket: u64,
+    /// Messages to add before it, in order.
+    pub(crate) added: Vec<(Side, Vec<u8>)>,
+    /// What to do with it. `None` if there is no message, only additions.
+    pub(crate) decision: Option<Decision<'static>>,
 }
 
 /// A message to add.
@@ -186,6 +219,22 @@ impl Effects {
     /// Holds the message until somebody decides.
     pub fn pause(&mut self) {
         self.hold = Some(Hold::Open);
+    }
+
+    /// Holds the message until the handler [finishes](Self::finish) it. Tickets must be unique
+    /// within the conversation. Only one handler may do this.
+    pub(crate) fn wait(&mut self, ticket: u64) {
+        self.ticket = Some(ticket);
+    }
+
+    /// Finishes a message that was [held](Self::wait).
+    pub(crate) fn finish(&mut self, finished: Finished) {
+        self.finished.push(finished);
+    }
+
+    /// Ends the conversation. Nothing more is forwarded.
+    pub(crate) fn end(&mut self, why: String) {
+        self.end.get_or_insert(why);
     }
 
     /// Sends an additional message to a side, before the message that is handled now. The body is

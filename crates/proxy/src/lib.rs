@@ -31,6 +31,7 @@
 //! | [`Recorder`] | writes both sides to a capture |
 //! | [`Exchange`] | one conversation without IO, for tests and other drivers |
 
+mod coder;
 mod command;
 mod conversation;
 mod exchange;
@@ -39,6 +40,7 @@ mod exchange;
 pub mod fuzzing;
 mod gate;
 mod handler;
+mod hook;
 mod ki;
 mod ports;
 mod proxy;
@@ -50,6 +52,7 @@ mod world;
 pub use exchange::{Counts, Exchange, Known};
 pub use gate::MakeHandlers;
 pub use handler::{Effects, Handler, Next, Passing, Report};
+pub use hook::{HookEvent, HookOptions, HookSocket, Hooks};
 pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};

@@ -118,6 +118,7 @@ mod literal;
 mod moment;
 mod number;
 mod parse;
+mod reach;
 mod resolve;
 mod run;
 mod tail;

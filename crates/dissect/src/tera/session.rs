@@ -235,6 +235,12 @@ impl LineEncoder for Packets {
             None => Err(line.no_message()),
         }
     }
+
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let mut reader = Reader::traced_within("stream", body, tree, limits).opening(self);
+        let outcome = self.decode(&mut reader).map(drop);
+        reader.conclude(outcome).0
+    }
 }
 
 impl Message for TeraMessage<'_> {

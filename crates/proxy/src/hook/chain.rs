@@ -1,0 +1,498 @@
+//! The hooks of one conversation, in order and without IO: lines to hooks are queued, time and
+//! answers are arguments.
+
+use core::cell::OnceCell;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use worldwire_core::json::Json;
+use worldwire_core::{Limits, Tree};
+use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::{Decision, Item};
+
+use super::kept::{Kept, Moment, write_line};
+use super::link::{Link, Unsent};
+use super::pending::{Pending, Progress, Reach, Waiting};
+use super::protocol::{Action, Addition, Content, Flags, MessageId, Reply, error, message_head};
+use super::subscription::{Candidate, HookSet};
+use crate::coder::Coder;
+use crate::handler::{Effects, Finished, Passing};
+
+/// How many hooks may add messages in turn, each in answer to what another one added. Hooks do not
+/// see what is added beyond that.
+pub(crate) const MAX_DEPTH: u32 = 8;
+/// How many bytes of added messages a conversation keeps while they wait for hooks.
+pub(crate) const MAX_ADDED_BYTES: usize = 16 << 20;
+/// For how many names of messages it is remembered which hooks they concern.
+const MAX_NAMES: usize = 4_096;
+/// How many messages are remembered with the hook to which a refusal is reported.
+const MAX_AUTHORS: usize = 256;
+
+/// The messages of one conversation on their way through its hooks.
+///
+/// Each hook sees a message as the one before left it. Messages of a side come to every hook in the
+/// order in which they were sent, also if a hook answers them in another order.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    /// By sender.
+    queues: [VecDeque<Pending>; 2],
+    /// Messages that hooks add by themselves.
+    loose: VecDeque<Pending>,
+    router: Router,
+    /// The hooks that changed messages, by ticket.
+    authors: VecDeque<(u64, Arc<Link>)>,
+}
+
+/// Sends messages to hooks.
+#[derive(Debug)]
+struct Router {
+    conversation: u64,
+    coder: Coder,
+    set: Arc<HookSet>,
+    /// By the name of messages.
+    candidates: HashMap<String, Arc<[Candidate]>>,
+    moment: Moment,
+    next_number: u64,
+    /// No deadline is earlier.
+    due: Option<Duration>,
+    line: String,
+}
+
+/// The outcome of looking for a message's next hook.
+enum Step {
+    /// It was sent to a hook.
+    Sent(Waiting),
+    /// It may not overtake earlier messages.
+    Blocked,
+    /// It has passed all hooks.
+    Through,
+}
+
+impl Chain {
+    pub(crate) fn new(conversation: u64, coder: Coder, set: Arc<HookSet>) -> Self {
+        let router = Router {
+            conversation,
+            coder,
+            set,
+            candidates: HashMap::new(),
+            moment: Moment::default(),
+            next_number: 1,
+            due: None,
+            line: String::new(),
+        };
+        let queues = [VecDeque::new(), VecDeque::new()];
+        Self { queues, loose: VecDeque::new(), router, authors: VecDeque::new() }
+    }
+
+    /// Takes over other subscriptions. Messages on their way continue from where they are.
+    pub(crate) fn use_set(&mut self, set: Arc<HookSet>) {
+        self.router.set = set;
+        self.router.candidates.clear();
+    }
+
+    /// Takes a message. Holds it if a hook wants to see it.
+    pub(crate) fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
+        let router = &mut self.router;
+        if let Some(name) = &router.set.missing {
+            return effects.end(format!("the hook {name} is required, and it is not running"));
+        }
+        if router.candidates(passing.name).is_empty() {
+            return;
+        }
+        router.coder.learn_from(passing.message());
+        router.remember(passing.item);
+        let queue = &mut self.queues[passing.item.from.index()];
+        let last = queue.iter().rfind(|pending| !pending.is_done);
+        // Each message has come at most as far as the one before it.
+        let reach = last.map_or(Reach::Anywhere, |it| Reach::UpTo(it.progress.place));
+        let mut progress = Progress::default();
+        progress.flags.modified = passing.is_changed;
+        progress.flags.silenced = passing.is_dropped;
+        let view = View { item: passing.item, name: passing.name, body: passing.body };
+        let tree = || passing.tree();
+        let waiting = match router.step(&mut progress, &view, &tree, reach, passing.now, effects) {
+            Step::Through => return,
+            Step::Blocked => None,
+            Step::Sent(waiting) => Some(waiting),
+        };
+        let ticket = router.number();
+        let message = Some(Kept::new(passing, &router.coder));
+        queue.push_back(Pending { ticket, message, progress, waiting, ..Pending::default() });
+        effects.wait(ticket);
+    }
+
+    /// Takes a hook's answer.
+    pub(crate) fn answer(
+        &mut self,
+        now: Duration,
+        link: &Arc<Link>,
+        number: u64,
+        Reply { add, action }: Reply,
+        effects: &mut Effects,
+    ) {
+        let id = MessageId { conversation: self.router.conversation, number }.to_string();
+        let Some((list, at)) = self.locate(link.number, number) else {
+            const UNKNOWN: &str =
+                "no such message waits for an answer: it was answered, or its time is over";
+            return tell(link, Some(&id), UNKNOWN);
+        };
+        let room = MAX_ADDED_BYTES.saturating_sub(self.added_bytes(&add));
+        let root = &mut self.lists_mut()[list][at];
+        let ticket = root.ticket;
+        let depth = root.find(link.number, number).map_or(0, |it| it.progress.depth) + 1;
+        let added = self.router.additions(link, add, (depth, room), Some(&id));
+        let root = &mut self.lists_mut()[list][at];
+        let Some(pending) = root.find(link.number, number) else { return };
+        if action == Action::Hold {
+            if let Some(waiting) = &mut pending.waiting {
+                waiting.deadline = None;
+            }
+            // The message stays, so they do not wait for it.
+            self.add_loose(link, added);
+        } else {
+            pending.waiting = None;
+            pending.before.extend(added);
+            if let Err(text) = pending.apply(action) {
+                tell(link, Some(&id), &text);
+            }
+            self.remember_author(ticket, link);
+        }
+        self.run(now, effects);
+    }
+
+    /// Adds messages that belong to no other.
+    pub(crate) fn add(
+        &mut self,
+        now: Duration,
+        link: &Arc<Link>,
+        add: Vec<Addition>,
+        effects: &mut Effects,
+    ) {
+        let room = MAX_ADDED_BYTES.saturating_sub(self.added_bytes(&add));
+        let added = self.router.additions(link, add, (1, room), None);
+        self.add_loose(link, added);
+        self.run(now, effects);
+    }
+
+    /// Continues without a hook that has ended.
+    pub(crate) fn gone(&mut self, now: Duration, link: &Link, effects: &mut Effects) {
+        if link.is_required {
+            effects.end(format!("the hook {} is required, and it has ended", link.name));
+        }
+        self.each_waiting(&mut |waiting, _| {
+            if waiting.as_ref().is_some_and(|it| it.link.number == link.number) {
+                *waiting = None;
+            }
+        });
+        self.run(now, effects);
+    }
+
+    /// Continues without the hooks whose time is over.
+    pub(crate) fn timeout(&mut self, now: Duration, effects: &mut Effects) {
+        let conversation = self.router.conversation;
+        let mut due: Option<Duration> = None;
+        self.each_waiting(&mut |waiting, name| {
+            let Some(Waiting { link, number, deadline: Some(deadline) }) = waiting else { return };
+            if *deadline > now {
+                due = Some(due.map_or(*deadline, |due| due.min(*deadline)));
+                return;
+            }
+            let why = format!("it did not answer within {:?}", link.answer_time);
+            let id = MessageId { conversation, number: *number }.to_string();
+            tell(link, Some(&id), "no answer came in time; the message continued unchanged");
+            miss(link, name, &why, now, effects);
+            *waiting = None;
+        });
+        self.router.due = due;
+        self.run(now, effects);
+    }
+
+    /// When to call [`timeout`](Self::timeout) at the latest.
+    pub(crate) fn poll_timeout(&self) -> Option<Duration> {
+        self.router.due
+    }
+
+    /// Reports to a hook that what it asked for could not be carried out.
+    pub(crate) fn refused(&self, ticket: u64, why: &str) {
+        if let Some((_, link)) = self.authors.iter().rfind(|(known, _)| *known == ticket) {
+            tell(link, None, why);
+        }
+    }
+
+    /// Sends messages on to their next hooks, and finishes those that have passed all.
+    fn run(&mut self, now: Duration, effects: &mut Effects) {
+        let Self { queues, loose, router, .. } = self;
+        for (queue, in_order) in
+            [(loose, false)].into_iter().chain(queues.each_mut().map(|it| (it, true)))
+        {
+            let mut reach = Reach::Anywhere;
+            for pending in queue.iter_mut().filter(|pending| !pending.is_done) {
+                if pending.advance(router, reach, now, effects) {
+                    effects.finish(pending.finish());
+                } else if in_order {
+                    reach = reach.behind(pending.progress.place);
+                } else {
+                    // Loose messages leave one after the other.
+                    break;
+                }
+            }
+            while queue.front().is_some_and(|pending| pending.is_done) {
+                queue.pop_front();
+            }
+        }
+    }
+
+    fn add_loose(&mut self, link: &Arc<Link>, added: VecDeque<Pending>) {
+        if added.is_empty() {
+            return;
+        }
+        let ticket = self.router.number();
+        self.loose.push_back(Pending { ticket, before: added, ..Pending::default() });
+        self.remember_author(ticket, link);
+    }
+
+    fn remember_author(&mut self, ticket: u64, link: &Arc<Link>) {
+        if self.authors.len() >= MAX_AUTHORS {
+            self.authors.pop_front();
+        }
+        self.authors.push_back((ticket, Arc::clone(link)));
+    }
+
+    /// Where the message is that a hook answers: the list, and the index in it.
+    fn locate(&mut self, hook: u64, number: u64) -> Option<(usize, usize)> {
+        let lists = self.lists_mut();
+        lists.into_iter().enumerate().find_map(|(list, queue)| {
+            let at = queue.iter_mut().position(|it| it.find(hook, number).is_some());
+            at.map(|at| (list, at))
+        })
+    }
+
+    fn lists_mut(&mut self) -> [&mut VecDeque<Pending>; 3] {
+        let [client, server] = &mut self.queues;
+        [client, server, &mut self.loose]
+    }
+
+    fn each_waiting(&mut self, f: &mut dyn FnMut(&mut Option<Waiting>, &str)) {
+        self.lists_mut().into_iter().flatten().for_each(|it| it.each_waiting(f));
+    }
+
+    /// How many bytes of additions wait, if there will be more.
+    fn added_bytes(&self, add: &[Addition]) -> usize {
+        if add.is_empty() {
+            return 0;
+        }
+        self.queues.iter().chain([&self.loose]).flatten().map(Pending::added_bytes).sum()
+    }
+}
+
+impl Pending {
+    /// Sends it to its next hook, unless it waits for one. True once it has passed all.
+    fn advance(
+        &mut self,
+        router: &mut Router,
+        reach: Reach,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> bool {
+        if self.waiting.is_some() {
+            return false;
+        }
+        while let Some(first) = self.before.front_mut() {
+            if !first.advance(router, Reach::Anywhere, now, effects) {
+                return false;
+            }
+            let Some(first) = self.before.pop_front() else { break };
+            self.added.extend(first.added);
+            if let Some(message) = first.message
+                && !first.progress.flags.silenced
+            {
+                self.added.push((message.from.other(), message.body));
+            }
+        }
+        let Some(message) = &self.message else { return true };
+        if self.progress.is_through {
+            return true;
+        }
+        let progress = &mut self.progress;
+        let step = message.with_item(|item| {
+            let cell = OnceCell::new();
+            let view = View { item, name: &message.name, body: &message.body };
+            let tree = || cell.get_or_init(|| item.tree(Tree::new(), &Limits::DEFAULT));
+            router.step(progress, &view, &tree, reach, now, effects)
+        });
+        match step {
+            Step::Through => true,
+            Step::Blocked => false,
+            Step::Sent(waiting) => {
+                self.waiting = Some(waiting);
+                false
+            }
+        }
+    }
+
+    /// What the exchange has to do with it, now that it has passed all hooks.
+    fn finish(&mut self) -> Finished {
+        self.is_done = true;
+        let Flags { modified, silenced, .. } = self.progress.flags;
+        let decision = self.message.take().map(|message| match (silenced, modified) {
+            (true, _) => Decision::Drop,
+            (false, true) => Decision::instead(message.body),
+            (false, false) => Decision::AsIs,
+        });
+        Finished { ticket: self.ticket, added: core::mem::take(&mut self.added), decision }
+    }
+}
+
+/// A message as hooks see it.
+struct View<'v> {
+    item: &'v Item<'v>,
+    name: &'v str,
+    body: &'v [u8],
+}
+
+impl Router {
+    /// The stages that concern messages of this name.
+    fn candidates(&mut self, name: &str) -> Arc<[Candidate]> {
+        if let Some(known) = self.candidates.get(name) {
+            return Arc::clone(known);
+        }
+        if self.candidates.len() >= MAX_NAMES {
+            self.candidates.clear();
+        }
+        let found: Arc<[Candidate]> = self.set.candidates(self.coder.family(), name).into();
+        self.candidates.insert(name.to_owned(), Arc::clone(&found));
+        found
+    }
+
+    /// Sends a message to the next hook that wants to see it. `tree` is called only if necessary.
+    fn step<'v>(
+        &mut self,
+        progress: &mut Progress,
+        view: &View<'v>,
+        tree: &dyn Fn() -> &'v Tree<'v>,
+        reach: Reach,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Step {
+        let candidates = self.candidates(view.name);
+        let set = Arc::clone(&self.set);
+        let subject = |filter: &Filter| filter.matches(&Subject::of(view.item, view.name, tree()));
+        for candidate in candidates.iter() {
+            let Some(stage) = set.stage(candidate) else { continue };
+            let link = &stage.link;
+            let is_past = progress.place.is_some_and(|place| stage.place <= place);
+            if is_past || progress.author == Some(link.number) {
+                continue;
+            }
+            let what = (view.item.from, progress.flags);
+            let matching = stage.matching(candidate, what, &subject);
+            if matching.is_empty() {
+                continue;
+            }
+            if !reach.allows(stage.place) {
+                return Step::Blocked;
+            }
+            progress.place = Some(stage.place);
+            let number = self.number();
+            let id = MessageId { conversation: self.conversation, number };
+            let ids = matching.iter().map(|it| it.id.as_str());
+            let bytes = matching.iter().any(|it| it.bytes).then_some(view.body);
+            self.line.clear();
+            message_head(id, ids, progress.flags, bytes, &mut self.line);
+            let none = Tree::new();
+            let wants_fields = matching.iter().any(|it| it.fields);
+            let shown = if wants_fields { tree() } else { &none };
+            write_line(view.item, view.name, shown, link.json_safe, &mut self.line);
+            match link.ask(&self.line) {
+                Ok(()) => {
+                    let deadline = now.saturating_add(link.answer_time);
+                    self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
+                    let link = Arc::clone(link);
+                    return Step::Sent(Waiting { link, number, deadline: Some(deadline) });
+                }
+                // Whoever reads the log already knows that it has ended.
+                Err(Unsent::Closed) if !link.is_required => {}
+                Err(why) => miss(link, view.name, &why.to_string(), now, effects),
+            }
+        }
+        Step::Through
+    }
+
+    /// Encodes messages that a hook adds. Those that cannot be are reported to it.
+    fn additions(
+        &self,
+        link: &Link,
+        add: Vec<Addition>,
+        (depth, room): (u32, usize),
+        id: Option<&str>,
+    ) -> VecDeque<Pending> {
+        let mut room = room;
+        let mut added = VecDeque::new();
+        for (index, addition) in add.into_iter().enumerate() {
+            let refuse = |why: &str| tell(link, id, &format!("add[{index}] was not added: {why}"));
+            let Addition { to, name, content } = addition;
+            let body = match content {
+                Content::Bytes(body) => Ok(body),
+                Content::Fields(fields, version) => {
+                    let version = version.map(|it| ("version".to_owned(), Json::from(it)));
+                    let name = name.as_deref().unwrap_or_default();
+                    self.coder.encode(to.other(), name, fields, version)
+                }
+            };
+            let body = match body {
+                Ok(body) => body,
+                Err(error) => {
+                    refuse(&error.to_string());
+                    continue;
+                }
+            };
+            let Some(rest) = room.checked_sub(body.len()) else {
+                refuse(&format!("more than {MAX_ADDED_BYTES} bytes of added messages wait"));
+                continue;
+            };
+            room = rest;
+            let is_through = !self.set.takes_fakes || depth > MAX_DEPTH || name.is_none();
+            let name = (to.other(), name.unwrap_or_default());
+            let kept = Kept::added(name, body, self.moment.clone(), &self.coder);
+            added.push_back(Pending::addition(kept, link, depth, is_through));
+        }
+        added
+    }
+
+    /// Remembers when and between whom a message was sent, for messages that hooks add.
+    fn remember(&mut self, item: &Item<'_>) {
+        self.moment.stamp = item.stamp;
+        if self.moment.ends.is_none() {
+            self.moment.ends = item.ends.cloned();
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        number
+    }
+}
+
+/// Sends a hook an error.
+fn tell(link: &Link, id: Option<&str>, text: &str) {
+    // If it does not read, it cannot be told either.
+    let _ = link.send(&error(id, text));
+}
+
+/// Continues without a hook, or ends the conversation if the hook is required.
+fn miss(link: &Link, name: &str, why: &str, now: Duration, effects: &mut Effects) {
+    let hook = &link.name;
+    if link.is_required {
+        return effects.end(format!("the hook {hook} is required, and {why}"));
+    }
+    match link.warn(now) {
+        None => {}
+        Some(1) => effects.problem(format!("{name} continued without the hook {hook}: {why}")),
+        Some(count) => effects.problem(format!(
+            "{name} continued without the hook {hook}: {why}; {count} messages since the last \
+             warning"
+        )),
+    }
+}

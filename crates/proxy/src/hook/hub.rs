@@ -1,0 +1,290 @@
+//! All hooks, all their subscriptions, and all conversations.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::{Notify, mpsc};
+use worldwire_dissect::{Definitions, Family};
+
+use super::HookEvent;
+use super::definitions::Catalogue;
+use super::link::Link;
+use super::protocol::{
+    Addition, Hello, MAX_SUBSCRIPTIONS, Query, Reply, Wanted, closed, error, opened, welcome,
+};
+use super::subscription::{HookSet, Subscription};
+
+/// How many hooks there may be at the same time.
+const MAX_HOOKS: usize = 64;
+
+/// Connects hooks with conversations.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    settings: HubSettings,
+    definitions: Arc<Definitions>,
+    catalogue: OnceLock<Catalogue>,
+    state: Mutex<HubState>,
+    /// Changes with the subscriptions.
+    version: AtomicU64,
+    /// A hook has come.
+    came: Notify,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HubSettings {
+    pub(crate) is_required: bool,
+    pub(crate) answer_time: Duration,
+}
+
+#[derive(Debug)]
+struct HubState {
+    /// Where hooks come from: commands, then sockets.
+    sources: Vec<String>,
+    hooks: Vec<Hook>,
+    conversations: BTreeMap<u64, Conversation>,
+    set: Arc<HookSet>,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Hook {
+    source: usize,
+    link: Arc<Link>,
+    subscriptions: Vec<Arc<Subscription>>,
+}
+
+#[derive(Debug)]
+struct Conversation {
+    events: mpsc::Sender<HookEvent>,
+    opened: String,
+}
+
+/// What happens to a conversation.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A hook answered the message with this number.
+    Answer(Arc<Link>, u64, Reply),
+    /// A hook adds messages.
+    Add(Arc<Link>, Vec<Addition>),
+    /// A hook has ended.
+    Gone(Arc<Link>),
+}
+
+impl Hub {
+    pub(crate) fn new(
+        sources: impl Iterator<Item = String>,
+        settings: HubSettings,
+        definitions: Arc<Definitions>,
+    ) -> Self {
+        let state = HubState {
+            sources: sources.collect(),
+            hooks: Vec::new(),
+            conversations: BTreeMap::new(),
+            set: Arc::default(),
+            next_number: 1,
+        };
+        let hub = Self {
+            settings,
+            definitions,
+            catalogue: OnceLock::new(),
+            state: Mutex::new(state),
+            version: AtomicU64::new(0),
+            came: Notify::new(),
+        };
+        hub.arrange(&mut hub.state());
+        hub
+    }
+
+    /// The name of a source of hooks.
+    pub(crate) fn source(&self, source: usize) -> String {
+        self.state().sources.get(source).cloned().unwrap_or_default()
+    }
+
+    /// Waits until the first few sources have a hook.
+    pub(crate) async fn has_first(&self, count: usize) {
+        loop {
+            let came = self.came.notified();
+            {
+                let state = self.state();
+                if (0..count).all(|source| state.has(source)) {
+                    return;
+                }
+            }
+            came.await;
+        }
+    }
+
+    /// Whether every source has a hook.
+    pub(crate) fn is_complete(&self) -> bool {
+        let state = self.state();
+        (0..state.sources.len()).all(|source| state.has(source))
+    }
+
+    /// Lets a hook in that has introduced itself. The error is a text for it.
+    pub(crate) fn enter(&self, source: usize, hello: Hello) -> Result<Arc<Link>, String> {
+        let Hello { name, json_safe, subscriptions } = hello;
+        let read = self.read(subscriptions)?;
+        let mut state = self.state();
+        if state.hooks.len() >= MAX_HOOKS {
+            return Err(format!("there are {MAX_HOOKS} hooks already"));
+        }
+        let number = state.next_number;
+        state.next_number += 1;
+        let name = name.unwrap_or_else(|| state.sources.get(source).cloned().unwrap_or_default());
+        let HubSettings { is_required, answer_time } = self.settings;
+        let name = name.escape_debug().to_string();
+        let link = Arc::new(Link::new((number, name), is_required, answer_time, json_safe));
+        let families: Vec<_> = self.definitions.families().iter().map(Family::name).collect();
+        // A new line has room for all this.
+        let _ = link.send(&welcome(&families));
+        for conversation in state.conversations.values() {
+            let _ = link.send(&conversation.opened);
+        }
+        self.warn_of_doubts(&link, &read);
+        state.hooks.push(Hook { source, link: Arc::clone(&link), subscriptions: read });
+        self.arrange(&mut state);
+        self.came.notify_waiters();
+        Ok(link)
+    }
+
+    /// Adds subscriptions of a hook, or replaces them if their ids are known.
+    pub(crate) fn subscribe(&self, link: &Link, wanted: Vec<Wanted>) -> Result<(), String> {
+        let read = self.read(wanted)?;
+        self.warn_of_doubts(link, &read);
+        let mut state = self.state();
+        let Some(hook) = state.hook(link) else { return Ok(()) };
+        let mut subscriptions = hook.subscriptions.clone();
+        subscriptions.retain(|known| read.iter().all(|new| new.id != known.id));
+        subscriptions.extend(read);
+        if subscriptions.len() > MAX_SUBSCRIPTIONS {
+            return Err(format!("more than {MAX_SUBSCRIPTIONS} subscriptions"));
+        }
+        hook.subscriptions = subscriptions;
+        self.arrange(&mut state);
+        Ok(())
+    }
+
+    /// Removes subscriptions of a hook.
+    pub(crate) fn unsubscribe(&self, link: &Link, ids: &[String]) -> Result<(), String> {
+        let mut state = self.state();
+        let Some(hook) = state.hook(link) else { return Ok(()) };
+        let is_known = |id: &&String| hook.subscriptions.iter().any(|known| known.id == **id);
+        let unknown = ids.iter().find(|id| !is_known(id));
+        hook.subscriptions.retain(|known| !ids.contains(&known.id));
+        self.arrange(&mut state);
+        match unknown {
+            Some(id) => Err(format!("there is no subscription \"{id}\"")),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes what a hook said on to a conversation. Waits while many events wait there.
+    pub(crate) async fn pass(&self, conversation: u64, event: Event) -> Result<(), String> {
+        let events = self.state().conversations.get(&conversation).map(|it| it.events.clone());
+        let closed = || format!("conversation {conversation} is not open");
+        events.ok_or_else(closed)?.send(HookEvent(event)).await.map_err(|_| closed())
+    }
+
+    /// Forgets a hook that has ended. Its messages continue.
+    pub(crate) async fn leave(&self, link: &Arc<Link>) {
+        link.close();
+        let conversations: Vec<_> = {
+            let mut state = self.state();
+            state.hooks.retain(|hook| hook.link.number != link.number);
+            self.arrange(&mut state);
+            state.conversations.values().map(|it| it.events.clone()).collect()
+        };
+        for events in conversations {
+            let _ = events.send(HookEvent(Event::Gone(Arc::clone(link)))).await;
+        }
+    }
+
+    /// Answers a question about definitions.
+    pub(crate) fn look_up(&self, query: &Query) -> Result<String, String> {
+        self.catalogue.get_or_init(|| Catalogue::new(&self.definitions)).answer(query)
+    }
+
+    /// Lets a conversation begin. Returns all subscriptions, and their version.
+    pub(crate) fn open(
+        &self,
+        conversation: u64,
+        family: &str,
+        ends: Option<[String; 2]>,
+        events: mpsc::Sender<HookEvent>,
+    ) -> (Arc<HookSet>, u64) {
+        let opened = opened(conversation, family, ends);
+        let mut state = self.state();
+        state.tell_all(&opened);
+        state.conversations.insert(conversation, Conversation { events, opened });
+        (Arc::clone(&state.set), self.version.load(Ordering::Acquire))
+    }
+
+    /// Lets a conversation end.
+    pub(crate) fn close(&self, conversation: u64) {
+        let mut state = self.state();
+        if state.conversations.remove(&conversation).is_some() {
+            state.tell_all(&closed(conversation));
+        }
+    }
+
+    /// All subscriptions and their version, if they have changed.
+    pub(crate) fn newer_than(&self, version: u64) -> Option<(Arc<HookSet>, u64)> {
+        if self.version.load(Ordering::Acquire) == version {
+            return None;
+        }
+        let state = self.state();
+        Some((Arc::clone(&state.set), self.version.load(Ordering::Acquire)))
+    }
+
+    fn read(&self, wanted: Vec<Wanted>) -> Result<Vec<Arc<Subscription>>, String> {
+        let mut read: Vec<Arc<Subscription>> = Vec::new();
+        for wanted in wanted {
+            let subscription = Subscription::new(wanted, &self.definitions)?;
+            read.retain(|known| known.id != subscription.id);
+            read.push(Arc::new(subscription));
+        }
+        Ok(read)
+    }
+
+    fn warn_of_doubts(&self, link: &Link, subscriptions: &[Arc<Subscription>]) {
+        for subscription in subscriptions {
+            if let Some(doubts) = subscription.doubts(&self.definitions) {
+                let _ = link.send(&error(None, &doubts));
+            }
+        }
+    }
+
+    /// Arranges all subscriptions after a change.
+    fn arrange(&self, state: &mut HubState) {
+        let is_missing = |source: &usize| !state.has(*source);
+        let missing = (0..state.sources.len()).find(is_missing);
+        let missing = missing.filter(|_| self.settings.is_required);
+        let missing = missing.and_then(|source| state.sources.get(source).cloned());
+        let hooks = state.hooks.iter().map(|hook| (&hook.link, &*hook.subscriptions));
+        state.set = Arc::new(HookSet::new(hooks, missing));
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    fn state(&self) -> MutexGuard<'_, HubState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HubState {
+    fn has(&self, source: usize) -> bool {
+        self.hooks.iter().any(|hook| hook.source == source)
+    }
+
+    fn hook(&mut self, link: &Link) -> Option<&mut Hook> {
+        self.hooks.iter_mut().find(|hook| hook.link.number == link.number)
+    }
+
+    fn tell_all(&self, line: &str) {
+        for hook in &self.hooks {
+            // A hook that does not read misses it.
+            let _ = hook.link.send(line);
+        }
+    }
+}

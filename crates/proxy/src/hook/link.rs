@@ -1,0 +1,192 @@
+//! The proxy's end of the line to one hook: bounded, and never blocking.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// How many bytes may wait until a hook reads them.
+pub(crate) const MAX_QUEUED_BYTES: usize = 32 << 20;
+/// How many messages a hook may have to answer.
+pub(crate) const MAX_UNANSWERED: usize = 4_096;
+/// How often a hook is warned about in the log.
+const WARNING_EVERY: Duration = Duration::from_secs(60);
+
+/// The line to one hook, for as long as it runs. Conversations write to it without waiting.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Unique among all hooks so far. Hooks of equal order are asked in this order.
+    pub(crate) number: u64,
+    /// For the log.
+    pub(crate) name: String,
+    /// Conversations end instead of continuing without it.
+    pub(crate) is_required: bool,
+    /// How long it may take to answer.
+    pub(crate) answer_time: Duration,
+    /// Whether it wants large integers as text.
+    pub(crate) json_safe: bool,
+    queue: Mutex<Queue>,
+    filled: Notify,
+    unanswered: AtomicUsize,
+    /// When it was warned about last, in milliseconds on the proxy's clock, plus one.
+    warned: AtomicU64,
+    /// Warnings that were not logged since.
+    unlogged: AtomicU64,
+}
+
+/// Lines that wait to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    lines: String,
+    is_closed: bool,
+}
+
+/// Why a line cannot be sent to a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unsent {
+    #[error("it has ended")]
+    Closed,
+    #[error("it does not read: more than {MAX_QUEUED_BYTES} bytes wait for it")]
+    Full,
+    #[error("it has more than {MAX_UNANSWERED} messages to answer")]
+    Unanswered,
+}
+
+impl Link {
+    pub(crate) fn new(
+        (number, name): (u64, String),
+        is_required: bool,
+        answer_time: Duration,
+        json_safe: bool,
+    ) -> Self {
+        Self {
+            number,
+            name,
+            is_required,
+            answer_time,
+            json_safe,
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            unanswered: AtomicUsize::new(0),
+            warned: AtomicU64::new(0),
+            unlogged: AtomicU64::new(0),
+        }
+    }
+
+    /// Queues a line.
+    pub(crate) fn send(&self, line: &str) -> Result<(), Unsent> {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return Err(Unsent::Closed);
+        }
+        if queue.lines.len().saturating_add(line.len()) > MAX_QUEUED_BYTES {
+            return Err(Unsent::Full);
+        }
+        queue.lines.push_str(line);
+        drop(queue);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Queues a message, which the hook has to answer.
+    pub(crate) fn ask(&self, line: &str) -> Result<(), Unsent> {
+        if self.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
+            return Err(Unsent::Unanswered);
+        }
+        self.send(line)?;
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A message needs no answer any more.
+    pub(crate) fn answered(&self) {
+        let less = |count: usize| Some(count.saturating_sub(1));
+        let _ = self.unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// Takes the queued lines.
+    pub(crate) fn take(&self) -> String {
+        core::mem::take(&mut self.queue().lines)
+    }
+
+    /// Waits until lines are queued or the line is closed. False once it is closed and empty.
+    pub(crate) async fn filled(&self) -> bool {
+        loop {
+            let filled = self.filled.notified();
+            {
+                let queue = self.queue();
+                if !queue.lines.is_empty() {
+                    return true;
+                }
+                if queue.is_closed {
+                    return false;
+                }
+            }
+            filled.await;
+        }
+    }
+
+    /// Takes no more lines.
+    pub(crate) fn close(&self) {
+        self.queue().is_closed = true;
+        self.filled.notify_one();
+    }
+
+    /// Counts a warning. Returns how many there were since the last one that was logged, if it is
+    /// time to log one.
+    pub(crate) fn warn(&self, now: Duration) -> Option<u64> {
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        self.unlogged.fetch_add(1, Ordering::Relaxed);
+        let every = u64::try_from(WARNING_EVERY.as_millis()).unwrap_or(u64::MAX);
+        let due = |last: u64| (last == 0 || now >= last.saturating_add(every)).then_some(now);
+        let is_due = self.warned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).is_ok();
+        is_due.then(|| self.unlogged.swap(0, Ordering::Relaxed))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> Link {
+        Link::new((1, "a".to_owned()), false, Duration::from_secs(1), false)
+    }
+
+    #[test]
+    fn queues_are_bounded() {
+        let link = link();
+        assert_eq!(link.send(&"x".repeat(MAX_QUEUED_BYTES)), Ok(()));
+        assert_eq!(link.send("y"), Err(Unsent::Full));
+        assert_eq!(link.take().len(), MAX_QUEUED_BYTES);
+        for _ in 0..MAX_UNANSWERED {
+            assert_eq!(link.ask("z"), Ok(()));
+        }
+        assert_eq!(link.ask("z"), Err(Unsent::Unanswered));
+        link.answered();
+        assert_eq!(link.ask("z"), Ok(()));
+        link.close();
+        assert_eq!(link.send("z"), Err(Unsent::Closed));
+    }
+
+    #[test]
+    fn warnings_are_logged_once_a_minute() {
+        let link = link();
+        let at = |seconds| link.warn(Duration::from_secs(seconds));
+        assert_eq!([at(0), at(1), at(59), at(60), at(61)], [Some(1), None, None, Some(3), None]);
+    }
+
+    #[tokio::test]
+    async fn a_closed_line_ends_once_it_is_empty() {
+        let link = link();
+        link.send("x\n").unwrap();
+        link.close();
+        assert!(link.filled().await);
+        assert_eq!(link.take(), "x\n");
+        assert!(!link.filled().await);
+    }
+}

@@ -1,0 +1,243 @@
+//! Hooks: programs in any language that see and change messages.
+//!
+//! A hook talks with the proxy in lines of JSON, over the standard streams of a process that the
+//! proxy starts, or over a socket. `docs/hooks.md` describes the lines, and `docs/hooks.schema.json`
+//! is their schema.
+//!
+//! * `protocol`: the lines;
+//! * `subscription`: what hooks want to see, and in which order they are asked;
+//! * `chain`: the messages of a conversation on their way through the hooks, without IO;
+//!   `pending` and `kept` are such a message;
+//! * `link`: the lines that wait for one hook;
+//! * `hub`: all hooks and all conversations;
+//! * `serve`, `process`, `socket`: the streams to hooks.
+
+mod chain;
+mod definitions;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+mod hub;
+mod kept;
+mod link;
+mod pending;
+mod process;
+mod protocol;
+mod serve;
+mod socket;
+mod subscription;
+
+use core::fmt;
+use core::time::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use worldwire_core::Side;
+use worldwire_dissect::{Definitions, Ends};
+use worldwire_net::Signal;
+
+use crate::coder::Coder;
+use crate::exchange::Known;
+use crate::handler::{Effects, Handler, Next, Passing};
+use chain::Chain;
+use hub::{Event, Hub, HubSettings};
+
+/// Which hooks to use.
+#[derive(Clone, Debug)]
+pub struct HookOptions {
+    /// Commands to run, each with its arguments, as a shell understands them.
+    pub commands: Vec<String>,
+    /// Where to wait for hooks that connect by themselves.
+    pub sockets: Vec<HookSocket>,
+    /// Closes conversations instead of continuing without a hook: if one of the commands is not
+    /// running, if no hook is connected to one of the sockets, or if a hook does not answer.
+    pub is_required: bool,
+    /// How long a hook may take to answer. Default 1 s.
+    pub answer_time: Duration,
+    /// How long to wait until a command that ended is started again; twice as long every time, up
+    /// to a minute. Default 1 s.
+    pub restart_after: Duration,
+}
+
+/// Where to wait for hooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookSocket {
+    /// A Unix socket, which is created with access for its owner only.
+    Unix(PathBuf),
+    /// A TCP port. Everybody who can connect to it can read and change messages.
+    Tcp(SocketAddr),
+}
+
+/// The hooks of a proxy.
+#[derive(Clone, Debug)]
+pub struct Hooks {
+    hub: Arc<Hub>,
+    addresses: Vec<SocketAddr>,
+}
+
+/// Something that a hook said about a conversation, for [`Exchange::hook`](crate::Exchange::hook).
+pub struct HookEvent(Event);
+
+/// How long to wait at the start until all commands have introduced themselves.
+const START_TIME: Duration = Duration::from_secs(10);
+/// How many events may wait for a conversation. Hooks have to wait beyond that.
+const MAX_EVENTS: usize = 1_024;
+
+impl Default for HookOptions {
+    fn default() -> Self {
+        Self {
+            commands: Vec::new(),
+            sockets: Vec::new(),
+            is_required: false,
+            answer_time: Duration::from_secs(1),
+            restart_after: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Hooks {
+    /// Starts all commands and opens all sockets. Waits until each command has introduced itself,
+    /// at most ten seconds. The signal ends all hooks.
+    ///
+    /// # Errors
+    /// Those of binding a socket. A command that cannot be run is logged, and tried again.
+    pub async fn start(
+        options: HookOptions,
+        definitions: Arc<Definitions>,
+        signal: Signal,
+    ) -> io::Result<Self> {
+        let HookOptions { commands, sockets, is_required, answer_time, restart_after } = options;
+        let mut listeners = Vec::new();
+        for socket in &sockets {
+            listeners.push(socket::Listener::bind(socket).await?);
+        }
+        let settings = HubSettings { is_required, answer_time };
+        let names = commands.iter().cloned().chain(sockets.iter().map(HookSocket::to_string));
+        let hub = Arc::new(Hub::new(names, settings, definitions));
+        let addresses = listeners.iter().filter_map(socket::Listener::address).collect();
+        let mut source = 0;
+        for command in commands {
+            let (hub, signal) = (Arc::clone(&hub), signal.clone());
+            tokio::spawn(process::run(hub, source, command, restart_after, signal));
+            source += 1;
+        }
+        let started = source;
+        for listener in listeners {
+            tokio::spawn(socket::run(Arc::clone(&hub), source, listener, signal.clone()));
+            source += 1;
+        }
+        let _ = tokio::time::timeout(START_TIME, hub.has_first(started)).await;
+        Ok(Self { hub, addresses })
+    }
+
+    /// The addresses of the TCP sockets, in the order of the options.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Whether every command is running, and a hook is connected to every socket.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.hub.is_complete()
+    }
+
+    /// Lets hooks see a conversation. The handler must be the conversation's last one: hooks answer
+    /// later, so no other handler can see what they change. The events are for
+    /// [`Exchange::hook`](crate::Exchange::hook). Dropping the handler ends the conversation for
+    /// hooks.
+    #[must_use]
+    pub fn join(
+        &self,
+        conversation: u64,
+        known: Known,
+        ends: Option<&Ends>,
+    ) -> (Box<dyn Handler>, mpsc::Receiver<HookEvent>) {
+        let (sender, receiver) = mpsc::channel(MAX_EVENTS);
+        let ends = ends.map(|ends| Side::BOTH.map(|side| ends.of(side).to_string()));
+        let (set, version) = self.hub.open(conversation, known.family, ends, sender);
+        let chain = Chain::new(conversation, Coder::new(known), set);
+        let hub = Arc::clone(&self.hub);
+        (Box::new(HookHandler { hub, conversation, version, chain }), receiver)
+    }
+}
+
+/// Lets hooks decide about the messages of a conversation.
+#[derive(Debug)]
+struct HookHandler {
+    hub: Arc<Hub>,
+    conversation: u64,
+    /// The version of the subscriptions in use.
+    version: u64,
+    chain: Chain,
+}
+
+impl HookHandler {
+    fn refresh(&mut self) {
+        if let Some((set, version)) = self.hub.newer_than(self.version) {
+            self.version = version;
+            self.chain.use_set(set);
+        }
+    }
+}
+
+impl Handler for HookHandler {
+    fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next {
+        self.refresh();
+        self.chain.message(passing, effects);
+        Next::Done
+    }
+
+    fn timeout(&mut self, now: Duration, effects: &mut Effects) {
+        self.chain.timeout(now, effects);
+    }
+
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.chain.poll_timeout()
+    }
+
+    fn takes_hooks(&self) -> bool {
+        true
+    }
+
+    fn hook(&mut self, now: Duration, HookEvent(event): HookEvent, effects: &mut Effects) {
+        self.refresh();
+        match event {
+            Event::Answer(link, number, reply) => {
+                self.chain.answer(now, &link, number, reply, effects);
+            }
+            Event::Add(link, messages) => self.chain.add(now, &link, messages, effects),
+            Event::Gone(link) => self.chain.gone(now, &link, effects),
+        }
+    }
+
+    fn refused(&mut self, ticket: u64, why: &str) {
+        self.chain.refused(ticket, why);
+    }
+}
+
+impl Drop for HookHandler {
+    fn drop(&mut self) {
+        self.hub.close(self.conversation);
+    }
+}
+
+impl fmt::Debug for HookEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HookEvent").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for HookSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Hooks that the proxy starts.
+
+use core::time::Duration;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+use worldwire_net::{Signal, reason};
+
+use super::hub::Hub;
+use super::serve::{Ended, LineReader, LogBudget, serve};
+
+/// The longest wait between two starts.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// A hook that ran this long is started again as if it had ended for the first time.
+const STEADY_TIME: Duration = Duration::from_secs(60);
+/// How long a hook may take to end after its input was closed.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// Runs a command as a hook. Starts it again whenever it ends.
+pub(crate) async fn run(
+    hub: Arc<Hub>,
+    source: usize,
+    command: String,
+    restart_after: Duration,
+    mut signal: Signal,
+) {
+    let mut wait = restart_after;
+    loop {
+        let started = Instant::now();
+        let ended = run_once(&hub, source, &command, &mut signal).await;
+        if matches!(ended, Ok(Ended::Stopped)) {
+            return;
+        }
+        if started.elapsed() >= STEADY_TIME {
+            wait = restart_after;
+        }
+        let why = ended.map_or_else(|error| error, |ended| ended.to_string());
+        tracing::warn!("hook {command} has ended: {why}; it is started again in {wait:?}");
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = signal.stopping() => return,
+        }
+        wait = wait.saturating_mul(2).min(MAX_WAIT);
+    }
+}
+
+/// Runs a command until it ends. The error says why it could not be started.
+async fn run_once(
+    hub: &Arc<Hub>,
+    source: usize,
+    command: &str,
+    signal: &mut Signal,
+) -> Result<Ended, String> {
+    let mut child = shell(command)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("it cannot be run: {}", reason(&error)))?;
+    let streams = (child.stdout.take(), child.stdin.take(), child.stderr.take());
+    let (Some(output), Some(input), Some(errors)) = streams else {
+        return Err("it has no standard streams".to_owned());
+    };
+    let name = command.to_owned();
+    let logging = tokio::spawn(async move {
+        let mut lines = LineReader::new(errors);
+        let mut budget = LogBudget::new();
+        while let Ok(Some(line)) = lines.next().await {
+            budget.log(&name, line.unwrap_or("(a line that is not text)"));
+        }
+    });
+    let ended = serve(hub, source, (output, input), signal).await;
+    let ended = match (ended, end(&mut child).await) {
+        (Ended::Closed | Ended::Failed(_), Some(status)) => return Err(status),
+        (ended, _) => ended,
+    };
+    // Something that the hook started may keep the stream open.
+    let _ = timeout(END_TIME, logging).await;
+    Ok(ended)
+}
+
+/// Waits for the end of a process whose input is closed, or kills it. Returns how it ended.
+async fn end(child: &mut Child) -> Option<String> {
+    match timeout(END_TIME, child.wait()).await {
+        Ok(Ok(status)) => Some(status.to_string()),
+        _ => {
+            let _ = child.kill().await;
+            None
+        }
+    }
+}
+
+/// A command as a shell understands it.
+fn shell(command: &str) -> Command {
+    let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let mut shell = Command::new(shell);
+    shell.arg(option).arg(command);
+    shell
+}

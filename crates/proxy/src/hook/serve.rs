@@ -1,0 +1,307 @@
+//! Talks with one hook over its streams.
+
+use core::fmt;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{Instant, timeout};
+use worldwire_core::json::Parser;
+use worldwire_net::Signal;
+
+use super::hub::{Event, Hub};
+use super::link::Link;
+use super::protocol::{FromHook, LineError, MAX_LINE_BYTES, error};
+
+/// How long a hook may take to introduce itself.
+const HELLO_TIME: Duration = Duration::from_secs(10);
+/// How long it takes at most to tell a hook why it is ended, and to write what waits for it.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+/// After this many faulty lines in a row, a hook is ended.
+const MAX_FAULTS: u32 = 100;
+/// How many lines of a hook are logged each second.
+const MAX_LOG_LINES: u32 = 100;
+/// How much of a line is logged.
+const MAX_LOG_BYTES: usize = 1_000;
+
+/// Why a hook has ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It closed its output.
+    Closed,
+    /// Its streams failed.
+    Failed(io::Error),
+    /// It did not introduce itself properly.
+    Unknown(String),
+    /// It sent only nonsense.
+    Faulty,
+    /// The proxy ends.
+    Stopped,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("it closed its output"),
+            Self::Failed(error) => f.write_str(&worldwire_net::reason(error)),
+            Self::Unknown(why) => write!(f, "its first line was not a hello: {why}"),
+            Self::Faulty => write!(f, "{MAX_FAULTS} faulty lines in a row"),
+            Self::Stopped => f.write_str("the proxy stops"),
+        }
+    }
+}
+
+/// Talks with a hook until it ends.
+pub(crate) async fn serve<R, W>(
+    hub: &Arc<Hub>,
+    source: usize,
+    (reader, mut writer): (R, W),
+    signal: &mut Signal,
+) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut lines = LineReader::new(reader);
+    let link = tokio::select! {
+        hello = timeout(HELLO_TIME, introduce(hub, source, &mut lines)) => hello,
+        () = signal.stopping() => return Ended::Stopped,
+    };
+    let link = match link {
+        Ok(Ok(link)) => link,
+        Ok(Err(ended)) => {
+            if let Ended::Unknown(why) = &ended {
+                let line = error(None, why);
+                let _ = timeout(FLUSH_TIME, writer.write_all(line.as_bytes())).await;
+            }
+            return ended;
+        }
+        Err(_) => return Ended::Unknown(format!("none came within {HELLO_TIME:?}")),
+    };
+    tracing::info!("hook {} is running", link.name);
+    let ended = {
+        let writing = write(&link, &mut writer);
+        tokio::pin!(writing);
+        let ended = tokio::select! {
+            ended = read(hub, &link, &mut lines) => ended,
+            outcome = &mut writing => outcome.map_or_else(Ended::Failed, |()| Ended::Closed),
+            () = signal.stopping() => Ended::Stopped,
+        };
+        if matches!(ended, Ended::Stopped | Ended::Faulty) {
+            link.close();
+            let _ = timeout(FLUSH_TIME, writing).await;
+        }
+        ended
+    };
+    hub.leave(&link).await;
+    ended
+}
+
+/// Reads the first line.
+async fn introduce<R: AsyncRead + Unpin>(
+    hub: &Hub,
+    source: usize,
+    lines: &mut LineReader<R>,
+) -> Result<Arc<Link>, Ended> {
+    let line = match lines.next().await {
+        Ok(Some(Ok(line))) => line,
+        Ok(Some(Err(why))) => return Err(Ended::Unknown(why)),
+        Ok(None) => return Err(Ended::Closed),
+        Err(error) => return Err(Ended::Failed(error)),
+    };
+    match FromHook::parse(line, &mut Parser::default()) {
+        Ok(FromHook::Hello(hello)) => hub.enter(source, hello).map_err(Ended::Unknown),
+        Ok(_) => Err(Ended::Unknown("say hello first".to_owned())),
+        Err(error) => Err(Ended::Unknown(error.text)),
+    }
+}
+
+/// Writes the lines that wait for a hook, until there are no more.
+async fn write<W: AsyncWrite + Unpin>(link: &Link, writer: &mut W) -> io::Result<()> {
+    while link.filled().await {
+        writer.write_all(link.take().as_bytes()).await?;
+        writer.flush().await?;
+    }
+    Ok(())
+}
+
+/// Carries out what a hook says.
+async fn read<R: AsyncRead + Unpin>(
+    hub: &Hub,
+    link: &Arc<Link>,
+    lines: &mut LineReader<R>,
+) -> Ended {
+    let mut parser = Parser::default();
+    let mut budget = LogBudget::new();
+    let mut faults = 0;
+    loop {
+        let parsed = match lines.next().await {
+            Ok(Some(Ok(line))) => FromHook::parse(line, &mut parser),
+            Ok(Some(Err(text))) => Err(LineError { id: None, text }),
+            Ok(None) => return Ended::Closed,
+            Err(error) => return Ended::Failed(error),
+        };
+        let outcome = match parsed {
+            Ok(line) => carry_out(hub, link, line, &mut budget).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => faults = 0,
+            Err(LineError { id, text }) => {
+                // If it does not read, it cannot be told either.
+                let _ = link.send(&error(id.as_deref(), &text));
+                faults += 1;
+                if faults >= MAX_FAULTS {
+                    return Ended::Faulty;
+                }
+            }
+        }
+    }
+}
+
+async fn carry_out(
+    hub: &Hub,
+    link: &Arc<Link>,
+    line: FromHook,
+    budget: &mut LogBudget,
+) -> Result<(), LineError> {
+    let fault = |id: Option<String>| |text: String| LineError { id, text };
+    match line {
+        FromHook::Hello(_) => Err(fault(None)("hello is only the first line".to_owned())),
+        FromHook::Subscribe(wanted) => hub.subscribe(link, wanted).map_err(fault(None)),
+        FromHook::Unsubscribe(ids) => hub.unsubscribe(link, &ids).map_err(fault(None)),
+        FromHook::Answer(id, reply) => {
+            let event = Event::Answer(Arc::clone(link), id.number, reply);
+            hub.pass(id.conversation, event).await.map_err(fault(Some(id.to_string())))
+        }
+        FromHook::Add(conversation, messages) => {
+            let event = Event::Add(Arc::clone(link), messages);
+            hub.pass(conversation, event).await.map_err(fault(None))
+        }
+        FromHook::Log(text) => {
+            budget.log(&link.name, &text);
+            Ok(())
+        }
+        FromHook::Query(query) => {
+            let answer = hub.look_up(&query).map_err(fault(query.id.clone()))?;
+            link.send(&answer).map_err(|why| fault(query.id)(why.to_string()))
+        }
+    }
+}
+
+/// Logs the lines of a hook, but not floods of them.
+#[derive(Debug)]
+pub(crate) struct LogBudget {
+    since: Instant,
+    lines: u32,
+}
+
+impl LogBudget {
+    pub(crate) fn new() -> Self {
+        Self { since: Instant::now(), lines: 0 }
+    }
+
+    pub(crate) fn log(&mut self, name: &str, text: &str) {
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            if self.lines > MAX_LOG_LINES {
+                let lost = self.lines - MAX_LOG_LINES;
+                tracing::warn!("hook {name}: {lost} more lines were not logged");
+            }
+            *self = Self::new();
+        }
+        self.lines = self.lines.saturating_add(1);
+        if self.lines <= MAX_LOG_LINES {
+            let text = text.get(..text.floor_char_boundary(MAX_LOG_BYTES)).unwrap_or_default();
+            let text = text.trim_end().escape_debug();
+            tracing::info!("hook {name}: {text}");
+        }
+    }
+}
+
+/// Reads lines within a bound.
+pub(crate) struct LineReader<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    /// Where the next line begins.
+    start: usize,
+    /// No line ends before this.
+    searched: usize,
+    /// The rest of a line that is too long is skipped.
+    is_skipping: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader, buffer: Vec::new(), start: 0, searched: 0, is_skipping: false }
+    }
+
+    /// The next line that is not blank, or why it cannot be read. `None` at the end. Dropping the
+    /// future loses nothing.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Result<&str, String>>> {
+        loop {
+            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+            if let Some(at) = unsearched.iter().position(|byte| *byte == b'\n') {
+                let line = self.start..self.searched + at;
+                self.start = line.end + 1;
+                self.searched = self.start;
+                if core::mem::take(&mut self.is_skipping) {
+                    continue;
+                }
+                let bytes = &self.buffer[line.clone()];
+                if bytes.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                let line = core::str::from_utf8(&self.buffer[line]);
+                return Ok(Some(line.map_err(|error| format!("no UTF-8: {error}"))));
+            }
+            self.searched = self.buffer.len();
+            if self.is_skipping {
+                self.buffer.clear();
+                (self.start, self.searched) = (0, 0);
+            } else if self.buffer.len() - self.start > MAX_LINE_BYTES {
+                self.buffer = Vec::new();
+                (self.start, self.searched) = (0, 0);
+                self.is_skipping = true;
+                return Ok(Some(Err(format!("a line has more than {MAX_LINE_BYTES} bytes"))));
+            } else if self.start > 0 {
+                self.buffer.drain(..self.start);
+                self.searched -= self.start;
+                self.start = 0;
+            }
+            self.buffer.reserve(READ_BYTES);
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// How much is read at a time.
+const READ_BYTES: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8]) -> Vec<Result<String, String>> {
+        let mut reader = LineReader::new(input);
+        let mut lines = Vec::new();
+        while let Some(line) = reader.next().await.unwrap() {
+            lines.push(line.map(str::to_owned));
+        }
+        lines
+    }
+
+    #[tokio::test]
+    async fn lines_are_bounded() {
+        let mut input = b"one\n \r\n\ntwo\r\n".to_vec();
+        input.extend(vec![b'x'; MAX_LINE_BYTES * 3]);
+        input.extend(b"\nthree\n\xff\nunfinished");
+        let [one, two, long, three, wrong] = &lines(&input).await[..] else { panic!() };
+        assert_eq!((one, two), (&Ok("one".to_owned()), &Ok("two\r".to_owned())));
+        assert!(long.as_ref().is_err_and(|why| why.contains("8388608")), "{long:?}");
+        assert_eq!(three, &Ok("three".to_owned()));
+        assert!(wrong.as_ref().is_err_and(|why| why.starts_with("no UTF-8")), "{wrong:?}");
+    }
+}

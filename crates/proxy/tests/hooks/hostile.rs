@@ -1,0 +1,111 @@
+//! Hooks that harm only themselves. Some are shell scripts, so these tests run on Unix only.
+#![cfg(unix)]
+
+use std::time::Duration;
+
+use worldwire_core::Side::{Client, Server};
+use worldwire_net::Stop;
+use worldwire_proxy::HookOptions;
+
+use crate::examples::directory;
+use crate::world::{World, message, until};
+
+const HELLO: &str = r#"{"type":"hello","version":1,"subscriptions":[{"id":"all"}]}"#;
+
+fn options(script: &str) -> HookOptions {
+    HookOptions {
+        commands: vec![script.replace("HELLO", &format!("echo '{HELLO}'"))],
+        answer_time: Duration::from_millis(100),
+        restart_after: Duration::from_millis(20),
+        ..HookOptions::default()
+    }
+}
+
+/// Messages from both sides arrive unchanged in spite of the hook.
+async fn continues_with(script: &str) -> Vec<String> {
+    let stop = Stop::new();
+    let mut world = World::new(options(script), stop.signal()).await;
+    for number in 0..6 {
+        let [request, update] = [10, 11].map(|kind| message(kind, &[number]));
+        world.send(Client, &request);
+        world.send(Server, &update);
+        assert_eq!(world.receive(Server, 12).await, request, "{script}");
+        assert_eq!(world.receive(Client, 12).await, update, "{script}");
+        world.run_for(Duration::from_millis(20)).await;
+    }
+    assert!(!world.exchange.is_closed());
+    stop.stop();
+    world.problems()
+}
+
+macro_rules! hostile {
+    ($($(#[doc = $doc:literal])* $name:ident: $script:expr;)*) => {$(
+        $(#[doc = $doc])*
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            continues_with($script).await;
+        }
+    )*};
+}
+
+hostile! {
+    one_that_is_killed: "HELLO; head -c 300 >/dev/null; kill -9 $$";
+    one_that_ends_at_once: "HELLO";
+    one_that_says_nonsense: "HELLO; yes nonsense";
+    one_that_says_only_blank_lines: "HELLO; yes ''";
+    one_that_floods_the_log: r#"HELLO; yes '{"type":"log","text":"x"}'"#;
+    one_that_floods_wrong_answers:
+        r#"HELLO; yes '{"type":"answer","id":"3.999999","do":"drop"}'"#;
+    one_that_floods_answers_to_other_conversations:
+        r#"HELLO; yes '{"type":"answer","id":"4.1","do":"drop"}'"#;
+    one_that_floods_queries: r#"HELLO; yes '{"type":"query"}'"#;
+    one_that_floods_subscriptions:
+        r#"HELLO; yes '{"type":"subscribe","subscriptions":[{"id":"all"}]}'"#;
+    one_that_sends_an_endless_line: "HELLO; tr '\\0' x </dev/zero";
+    one_that_sends_bytes: "HELLO; cat /dev/urandom";
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_hangs_is_waited_for_each_time() {
+    let problems = continues_with("HELLO; exec sleep 1000").await;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("it did not answer within 100ms"), "{problems:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_cannot_be_run_delays_only_the_start() {
+    tokio::time::timeout(Duration::from_secs(50), continues_with("exec /no/such/program"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_ends_is_started_again() {
+    let directory = directory("restarts");
+    let log = directory.join("log");
+    let script = format!("echo x >>'{}'; HELLO; read line; read line; exit 3", log.display());
+    let stop = Stop::new();
+    let mut world = World::new(options(&script), stop.signal()).await;
+    let starts = || std::fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    until("it is started again and again", || starts() >= 4).await;
+    world.send(Client, &message(10, &[1]));
+    world.receive(Server, 12).await;
+    stop.stop();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let count = starts();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(starts(), count, "it is not started after the end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_required_hook_conversations_end() {
+    let stop = Stop::new();
+    let options = HookOptions { is_required: true, ..options("HELLO; read line; kill -9 $$") };
+    let mut world = World::new(options, stop.signal()).await;
+    world.send(Client, &message(10, &[1]));
+    world.run_for(Duration::from_millis(200)).await;
+    assert!(world.exchange.is_closed());
+    let problems = world.problems();
+    assert!(problems.iter().any(|text| text.contains("is required")), "{problems:?}");
+    stop.stop();
+}
