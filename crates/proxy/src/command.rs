@@ -3,21 +3,21 @@
 use tokio::sync::oneshot;
 use worldwire_core::Side;
 use worldwire_core::connection::SendError;
+use worldwire_core::json::Json;
 use worldwire_dissect::Decision;
 
-use crate::exchange::Exchange;
+use crate::control::Choice;
+use crate::exchange::{Exchange, HeldMessage};
 
 /// A command, with the way back for its outcome.
 #[derive(Debug)]
 pub(crate) enum Command {
+    /// Lists the messages held at breakpoints.
+    Held { outcome: oneshot::Sender<Vec<HeldMessage>> },
     /// Decides about a message held at a breakpoint, by its number.
-    Decide {
-        number: u64,
-        decision: Decision<'static>,
-        outcome: oneshot::Sender<Result<(), SendError>>,
-    },
+    Decide { number: u64, choice: Choice, outcome: oneshot::Sender<Result<(), SendError>> },
     /// Sends an additional message to a side.
-    Add { to: Side, body: Vec<u8>, outcome: oneshot::Sender<Result<(), SendError>> },
+    Add { to: Side, name: String, fields: Json, outcome: oneshot::Sender<Result<(), SendError>> },
     /// Ends the conversation.
     Close,
 }
@@ -26,11 +26,16 @@ impl Command {
     /// Carries it out. Whoever gave it may be gone.
     pub(crate) fn carry_out(self, exchange: &mut Exchange) {
         match self {
-            Self::Decide { number, decision, outcome } => {
-                let _ = outcome.send(exchange.decide(number, decision));
+            Self::Held { outcome } => drop(outcome.send(exchange.held())),
+            Self::Decide { number, choice, outcome } => {
+                let _ = outcome.send(match choice {
+                    Choice::Send => exchange.decide(number, Decision::AsIs),
+                    Choice::Drop => exchange.decide(number, Decision::Drop),
+                    Choice::Edit(fields) => exchange.edit(number, fields),
+                });
             }
-            Self::Add { to, body, outcome } => {
-                let _ = outcome.send(exchange.add(to, &body));
+            Self::Add { to, name, fields, outcome } => {
+                let _ = outcome.send(exchange.add_named(to, &name, fields));
             }
             Self::Close => exchange.close(),
         }

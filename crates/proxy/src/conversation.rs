@@ -14,6 +14,7 @@ use crate::command::Command;
 use crate::exchange::{Counts, Exchange};
 use crate::gate::Listed;
 use crate::handler::Report;
+use crate::hook::HookEvent;
 use crate::record::Legs;
 
 /// The facts that a proxy's conversations have stated.
@@ -37,6 +38,19 @@ impl SharedFacts {
     }
 }
 
+/// What other tasks send to a conversation.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub(crate) commands: mpsc::Receiver<Command>,
+    /// What hooks say, if there are any.
+    pub(crate) events: Option<mpsc::Receiver<HookEvent>>,
+}
+
+/// The next event. `None` if there are no hooks.
+async fn next(events: &mut Option<mpsc::Receiver<HookEvent>>) -> Option<HookEvent> {
+    events.as_mut()?.recv().await
+}
+
 /// A conversation that the network drives.
 #[derive(Debug)]
 pub(crate) struct Conversation {
@@ -44,9 +58,10 @@ pub(crate) struct Conversation {
     number: u64,
     facts: Arc<SharedFacts>,
     stated: watch::Receiver<()>,
-    commands: mpsc::Receiver<Command>,
-    /// The command that woke the conversation.
+    inputs: Inputs,
+    /// What woke the conversation.
     command: Option<Command>,
+    event: Option<HookEvent>,
     _listed: Listed,
     /// Both sides, if they are recorded.
     legs: Option<Legs>,
@@ -70,7 +85,7 @@ impl Conversation {
         exchange: Exchange,
         number: u64,
         facts: Arc<SharedFacts>,
-        commands: mpsc::Receiver<Command>,
+        inputs: Inputs,
         listed: Listed,
         legs: Option<Legs>,
     ) -> Self {
@@ -79,8 +94,19 @@ impl Conversation {
         if legs.is_some() {
             exchange.begin_marks();
         }
-        let (command, leaving) = (None, Default::default());
-        Self { exchange, number, facts, stated, commands, command, _listed: listed, legs, leaving }
+        let (command, event, leaving) = (None, None, Default::default());
+        Self {
+            exchange,
+            number,
+            facts,
+            stated,
+            inputs,
+            command,
+            event,
+            _listed: listed,
+            legs,
+            leaving,
+        }
     }
 
     /// Records what has arrived.
@@ -142,7 +168,10 @@ impl Intermediary for Conversation {
         if let Some(command) = self.command.take() {
             command.carry_out(&mut self.exchange);
         }
-        self.exchange.resume(now);
+        match self.event.take() {
+            Some(event) => self.exchange.hook(now, event),
+            None => self.exchange.resume(now),
+        }
         self.settle(now);
     }
 
@@ -182,7 +211,8 @@ impl Intermediary for Conversation {
     async fn woken(&mut self) {
         let waits = self.exchange.waits();
         tokio::select! {
-            Some(command) = self.commands.recv() => self.command = Some(command),
+            Some(command) = self.inputs.commands.recv() => self.command = Some(command),
+            Some(event) = next(&mut self.inputs.events) => self.event = Some(event),
             Ok(()) = self.stated.changed(), if waits => {}
             else => core::future::pending().await,
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use worldwire_core::Side;
 use worldwire_core::connection::{Input, SendError};
+use worldwire_core::json::Json;
 use worldwire_dissect::{
     Answer, Decider, Decision, Definitions, Ends, Fact, Facts, HoldId, Item, Keys, NoteKind,
     RelaySession, Stamp, Time,
@@ -15,6 +16,7 @@ use worldwire_dissect::{
 use crate::coder::Coder;
 use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
 use crate::hook::HookEvent;
+use crate::kept::Kept;
 
 /// One conversation on its way through a proxy.
 ///
@@ -87,6 +89,24 @@ struct Held {
     added: VecDeque<(Side, Vec<u8>)>,
     added_by: Option<u64>,
     decision: Decision<'static>,
+    /// The message, if somebody has to decide about it.
+    kept: Option<Kept>,
+    since: Duration,
+}
+
+/// A message that is held at a breakpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldMessage {
+    /// Its number within the conversation.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Its sender.
+    pub from: Side,
+    /// The time on the proxy's clock since when it is held.
+    pub since: Duration,
+    /// The message as a line of `dissect --json`, as the handlers left it.
+    pub line: String,
 }
 
 impl Held {
@@ -255,6 +275,41 @@ impl Exchange {
         self.session.release(id, own.unwrap_or(decision))?;
         self.desk.held.remove(&id);
         Ok(())
+    }
+
+    /// The messages held at breakpoints, the oldest first.
+    #[must_use]
+    pub fn held(&self) -> Vec<HeldMessage> {
+        let open = self.desk.held.values().filter(|held| held.is_open());
+        let held = open.filter_map(|held| {
+            let Held { number: id, from, since, .. } = *held;
+            let (name, line) = (held.name.clone(), held.kept.as_ref()?.line());
+            Some(HeldMessage { id, name, from, since, line })
+        });
+        held.collect()
+    }
+
+    /// Releases a message held at a breakpoint with other fields, given as in a line of
+    /// `dissect --json`.
+    ///
+    /// # Errors
+    /// [`SendError::NotHeld`]; [`SendError::Encode`], if the fields do not fit. The message then
+    /// stays held.
+    pub fn edit(&mut self, number: u64, fields: Json) -> Result<(), SendError> {
+        let mut held = self.desk.held.values().filter(|held| held.is_open());
+        let held = held.find(|held| held.number == number).ok_or(SendError::NotHeld)?;
+        let mut kept = held.kept.clone().ok_or(SendError::NotHeld)?;
+        kept.replace_fields(fields).map_err(SendError::Encode)?;
+        self.decide(number, Decision::instead(kept.body))
+    }
+
+    /// Sends an additional message to a side, given by its name and fields, before any held ones.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add); [`SendError::Encode`], if the fields do not fit.
+    pub fn add_named(&mut self, to: Side, name: &str, fields: Json) -> Result<(), SendError> {
+        let body = self.desk.coder.encode(to.other(), name, fields, None);
+        self.add(to, &body.map_err(SendError::Encode)?)
     }
 
     /// Sends an additional message to a side, before any held ones.
@@ -633,6 +688,14 @@ impl Desk {
             None => Decision::AsIs,
         };
         let (hold, ticket) = (effects.hold, effects.ticket);
+        let kept = (hold == Some(Hold::Open)).then(|| {
+            let body = match &decision {
+                Decision::Instead(body) => Some(&**body),
+                _ => None,
+            };
+            let passing = Passing::new((item, message), &name, self.now, body, is_dropped);
+            Kept::new(&passing, &self.coder)
+        });
         self.counts.held += u64::from(hold.is_some());
         if ticket.is_none() {
             self.note_decision(item.from, &name, &decision);
@@ -657,6 +720,8 @@ impl Desk {
                     added: before,
                     added_by: None,
                     decision,
+                    kept,
+                    since: self.now,
                 };
                 self.holding = Some(held);
                 Answer::Hold

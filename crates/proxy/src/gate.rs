@@ -14,9 +14,10 @@ use worldwire_dissect::{Definitions, Ends, Family, Keys, Start, Time};
 use worldwire_net::{Clock, Dial, Peer, tcp, udp};
 
 use crate::command::Command;
-use crate::conversation::{Conversation, SharedFacts};
+use crate::conversation::{Conversation, Inputs, SharedFacts};
 use crate::exchange::{Exchange, Known};
 use crate::handler::Handler;
+use crate::hook::Hooks;
 use crate::ports::{OpenPorts, Ports};
 use crate::record::Recorder;
 use crate::world::{PATIENCE, World};
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) handlers: Box<MakeHandlers>,
+    pub(crate) hooks: Option<Hooks>,
     pub(crate) world: Box<dyn World>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) clock: Clock,
@@ -108,14 +110,19 @@ impl Gate {
         let session = session.map_err(io::Error::other)?;
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let ports: Arc<dyn Ports> = Arc::new(Arc::clone(&self.ports));
-        let rewriter = self.shared.world.rewriter(peer, &ports);
-        let handlers = (self.shared.handlers)(number).into_iter().chain(rewriter).collect();
         let ends = Ends::new(peer.address, server);
         let known = Known {
             family: family.name(),
             definitions: Arc::clone(definitions),
             keys: Arc::clone(keys),
         };
+        let rewriter = self.shared.world.rewriter(peer, &ports);
+        let mut handlers: Vec<_> = rewriter.into_iter().collect();
+        handlers.extend((self.shared.handlers)(number));
+        let hooks = self.shared.hooks.as_ref();
+        let joined = hooks.map(|hooks| hooks.join(number, known.clone(), Some(&ends)));
+        let (hooks, events) = joined.unzip();
+        handlers.extend(hooks);
         let exchange = Exchange::new(session, handlers, known, (number, *epoch), Some(ends));
         let (sender, commands) = mpsc::channel(COMMANDS);
         let open = Open { client: peer.address, server, since: clock.now(), commands: sender };
@@ -125,7 +132,8 @@ impl Gate {
         let addresses = [peer.address, peer.local, own, server];
         let recorder = self.shared.recorder.as_ref();
         let legs = recorder.map(|recorder| recorder.conversation(addresses, datagrams));
-        Ok(Conversation::new(exchange, number, Arc::clone(facts), commands, listed, legs))
+        let inputs = Inputs { commands, events };
+        Ok(Conversation::new(exchange, number, Arc::clone(facts), inputs, listed, legs))
     }
 }
 

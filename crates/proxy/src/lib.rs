@@ -33,6 +33,7 @@
 
 mod coder;
 mod command;
+mod control;
 mod conversation;
 mod exchange;
 #[cfg(feature = "fuzzing")]
@@ -41,6 +42,7 @@ pub mod fuzzing;
 mod gate;
 mod handler;
 mod hook;
+mod kept;
 mod ki;
 mod ports;
 mod proxy;
@@ -49,7 +51,8 @@ mod rules;
 mod uru;
 mod world;
 
-pub use exchange::{Counts, Exchange, Known};
+pub use control::{Choice, Control, ControlError, Listing};
+pub use exchange::{Counts, Exchange, HeldMessage, Known};
 pub use gate::MakeHandlers;
 pub use handler::{Effects, Handler, Next, Passing, Report};
 pub use hook::{HookEvent, HookOptions, HookSocket, Hooks};

@@ -9,7 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use worldwire_dissect::{Definitions, Family, Keys, Time};
 use worldwire_net::{Clock, Options, Signal, tcp, udp};
 
+use crate::control::Control;
 use crate::gate::{Gate, MakeHandlers, Shared};
+use crate::hook::Hooks;
 use crate::ports::OpenPorts;
 use crate::record::Recorder;
 use crate::world::World;
@@ -24,9 +26,11 @@ pub struct Setup {
     pub definitions: Arc<Definitions>,
     /// Secrets that decrypt the conversations.
     pub keys: Arc<Keys>,
-    /// Creates the handlers of each conversation. They see each message before the proxy replaces
-    /// addresses.
+    /// Creates the handlers of each conversation. They see messages in which the proxy has replaced
+    /// the addresses of servers.
     pub handlers: Box<MakeHandlers>,
+    /// Hooks, which see messages after all handlers.
+    pub hooks: Option<Hooks>,
     /// Records the conversations.
     pub recorder: Option<Recorder>,
     /// Limits, and the clock.
@@ -50,7 +54,7 @@ impl Proxy {
     /// # Errors
     /// The address is in use, or does not belong to this machine.
     pub async fn bind(setup: Setup, listen: SocketAddr, is_udp_only: bool) -> io::Result<Self> {
-        let Setup { family, world, definitions, keys, handlers, recorder, options } = setup;
+        let Setup { family, world, definitions, keys, handlers, hooks, recorder, options } = setup;
         let tcp = match is_udp_only {
             true => None,
             false => Some(tcp::Listener::bind(listen, options).await?),
@@ -67,6 +71,7 @@ impl Proxy {
             definitions,
             keys,
             handlers,
+            hooks,
             world,
             recorder,
             clock: options.clock,
@@ -82,6 +87,12 @@ impl Proxy {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Controls the proxy while it runs.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        Control::new(Arc::clone(&self.shared))
     }
 
     /// Relays conversations until the signal fires, then waits for them to end.

@@ -120,7 +120,10 @@ pub(crate) fn file(folder: &Path) -> PathBuf {
 
 /// Sends a request to the server running in a directory. The outer error is the connection's, the
 /// inner one the server's answer.
-pub(crate) async fn ask<O: Operated>(
+///
+/// # Errors
+/// The server is not running, or its socket fails.
+pub async fn ask<O: Operated>(
     folder: &Path,
     request: &O::Request,
     lines: &[String],

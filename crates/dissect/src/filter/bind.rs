@@ -118,7 +118,7 @@ fn bound_check(check: &Check, literals: &Lookup<'_>) -> Option<Check> {
         })),
         Check::StartsWith(literal) => Check::StartsWith(piece(literal)?),
         Check::EndsWith(literal) => Check::EndsWith(piece(literal)?),
-        Check::Matches(regular) => Check::Matches(regular.clone()),
+        Check::Matches(_) | Check::Is(_) => check.clone(),
         Check::In(set) => {
             let mut members = Vec::new();
             for member in set.members() {
@@ -147,7 +147,7 @@ impl Check {
             | Self::EndsWith(literal) => (Some(literal), None),
             Self::Contains(needle) => (Some(needle.literal()), None),
             Self::In(set) => (None, Some(set.members())),
-            Self::Matches(_) => (None, None),
+            Self::Matches(_) | Self::Is(_) => (None, None),
         };
         let members = set.into_iter().flatten().filter_map(|member| match member {
             Member::One(literal) => Some(literal),

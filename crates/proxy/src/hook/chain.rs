@@ -11,13 +11,13 @@ use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Filter, Subject};
 use worldwire_dissect::{Decision, Item};
 
-use super::kept::{Kept, Moment, write_line};
 use super::link::{Link, Unsent};
 use super::pending::{Pending, Progress, Reach, Waiting};
 use super::protocol::{Action, Addition, Content, Flags, MessageId, Reply, error, message_head};
 use super::subscription::{Candidate, HookSet};
 use crate::coder::Coder;
 use crate::handler::{Effects, Finished, Passing};
+use crate::kept::{Kept, Moment, write_line};
 
 /// How many hooks may add messages in turn, each in answer to what another one added. Hooks do not
 /// see what is added beyond that.

@@ -9,12 +9,12 @@ use worldwire_dissect::{Decision, Definitions, Item, ItemBody, Keys, Message, St
 
 use super::chain::Chain;
 use super::hub::{Hub, HubSettings};
-use super::kept::{Kept, Moment};
 use super::link::Link;
 use super::protocol::FromHook;
 use crate::coder::Coder;
 use crate::exchange::Known;
 use crate::handler::{Effects, Passing};
+use crate::kept::{Kept, Moment};
 
 /// The conversation that hooks can answer.
 const CONVERSATION: u64 = 1;

@@ -17,7 +17,6 @@ mod definitions;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hub;
-mod kept;
 mod link;
 mod pending;
 mod process;

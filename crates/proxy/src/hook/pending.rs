@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use worldwire_core::Side;
 
-use super::kept::Kept;
 use super::link::Link;
 use super::protocol::{Action, Flags};
 use super::subscription::StagePlace;
+use crate::kept::Kept;
 
 /// A message that waits for hooks, with the messages to add before it.
 #[derive(Debug, Default)]

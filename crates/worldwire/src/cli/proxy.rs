@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Data;
+use super::{Data, SideArg};
 
 #[derive(Debug, Args)]
 pub(crate) struct ProxyArguments {
@@ -18,8 +18,8 @@ pub(crate) enum ProxyCommand {
     /// Relay Uru clients to a shard
     #[command(after_help = "\
 The proxy needs the shard's server.ini, and writes the one that the client needs instead. Its own keys are
-generated at the first start and stored in the file that --own-keys names. Operators, who have the shard's
-private keys, can use --keys instead; then only the hosts in the client's server.ini have to change.
+generated at the first start and stored in --folder. Operators, who have the shard's private keys, can use
+--keys instead; then only the hosts in the client's server.ini have to change.
 
 Examples:
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini
@@ -43,6 +43,85 @@ Examples:
     #[command(after_help = "Example:
   worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml")]
     Mxo(ProxyMxo),
+    /// Control a running proxy: list connections, decide about held messages, add messages
+    #[command(arg_required_else_help = true)]
+    Ctl(ProxyCtl),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyCtl {
+    /// The proxy's directory
+    #[arg(long, value_name = "DIRECTORY", default_value = "proxy", global = true)]
+    pub(crate) folder: PathBuf,
+    /// Write JSON, one value per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: CtlCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CtlCommand {
+    /// List the open connections
+    #[command(after_help = "Example:\n  worldwire proxy ctl list")]
+    List,
+    /// List the messages that are held at breakpoints
+    #[command(
+        after_help = "Examples:\n  worldwire proxy ctl held\n  worldwire proxy ctl held --json"
+    )]
+    Held,
+    /// Release a held message
+    #[command(after_help = "Example:\n  worldwire proxy ctl send 0 3")]
+    Send(HeldArgument),
+    /// Drop a held message
+    #[command(after_help = "Example:\n  worldwire proxy ctl drop 0 3")]
+    Drop(HeldArgument),
+    /// Edit a held message as JSON, and release it
+    #[command(after_help = "\
+Without FIELDS, the editor that the variable EDITOR or VISUAL names opens the fields. The message stays held
+if the editor fails or the fields do not fit.
+
+Examples:
+  worldwire proxy ctl edit 0 3
+  worldwire proxy ctl edit 0 3 '{\"channel\":0,\"authorName\":\"Elin\",\"message\":\"hi\"}'")]
+    Edit {
+        #[command(flatten)]
+        held: HeldArgument,
+        /// The new fields, as in a line of `dissect --json`; - reads them from standard input
+        fields: Option<String>,
+    },
+    /// Send an additional message, before any held ones
+    #[command(after_help = "Example:
+  worldwire proxy ctl inject 0 client auth.KickedOff '{\"reason\":\"LoggedInElsewhere\"}'")]
+    Inject {
+        /// The connection's number
+        connection: u64,
+        /// The side that receives the message
+        to: SideArg,
+        /// The message's name
+        name: String,
+        /// Its fields, as in a line of `dissect --json`
+        #[arg(default_value = "{}")]
+        fields: String,
+    },
+    /// Close a connection
+    #[command(after_help = "Example:\n  worldwire proxy ctl close 0")]
+    Close {
+        /// The connection's number
+        connection: u64,
+    },
+    /// Stop the proxy
+    #[command(after_help = "Example:\n  worldwire proxy ctl stop")]
+    Stop,
+}
+
+/// A message that is held at a breakpoint.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct HeldArgument {
+    /// The connection's number
+    pub(crate) connection: u64,
+    /// The message's number within the connection
+    pub(crate) id: u64,
 }
 
 /// What the proxies of all families have in common.
@@ -53,14 +132,32 @@ pub(crate) struct ProxyCommon {
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Print the matching messages as they pass: one line each, before any change; without a filter,
-    /// all messages
+    /// Print matching messages as they pass, one line each; without a filter, all messages
     #[arg(long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "")]
     pub(crate) show: Option<String>,
+    /// Apply the rules in this file, which docs/proxy.md describes; changes to the file take effect
+    /// immediately
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
+    /// Hold matching messages until `worldwire proxy ctl` decides about them; can be repeated
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) pause: Vec<String>,
+    /// Run this command as a hook, which docs/hooks.md describes; can be repeated
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) hook: Vec<String>,
+    /// Wait for hooks at this Unix socket, or at this loopback ADDRESS:PORT; can be repeated
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) hook_socket: Vec<String>,
+    /// Close conversations when a hook is missing or does not answer, instead of continuing without
+    #[arg(long)]
+    pub(crate) hook_required: bool,
     /// Record both sides of the proxy to this pcapng capture, with the keys that decrypt them; an
     /// existing capture is continued
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// The proxy's directory, for its keys and the socket of `worldwire proxy ctl`
+    #[arg(long, value_name = "DIRECTORY", default_value = "proxy")]
+    pub(crate) folder: PathBuf,
     /// Log details, such as the ports that the proxy opens
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -87,9 +184,6 @@ pub(crate) struct ProxyUru {
     /// Overwrite the file that --client-ini names
     #[arg(long, requires = "client_ini")]
     pub(crate) force: bool,
-    /// The proxy's own keys, generated if the file does not exist
-    #[arg(long, value_name = "FILE", default_value = "proxy-keys.toml", requires = "server_ini")]
-    pub(crate) own_keys: PathBuf,
     #[command(flatten)]
     pub(crate) common: ProxyCommon,
 }

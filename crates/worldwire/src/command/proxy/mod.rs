@@ -1,24 +1,37 @@
 //! `worldwire proxy`.
 
+mod control;
+mod paused;
+mod rules;
 mod shown;
 mod uru;
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use worldwire_dissect::Families;
-use worldwire_net::{Options, Stop};
-use worldwire_proxy::{KiWorld, OneServer, Proxy, Recorder, Setup, World};
+use worldwire_net::{Options, Signal, Stop};
+use worldwire_proxy::{
+    HookOptions, HookSocket, Hooks, KiWorld, OneServer, Proxy, Recorder, Setup, World,
+};
+use worldwire_server::operators::Listener;
+use worldwire_server::store::lock::FolderLock;
 
 use super::serve::start;
 use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi};
 use crate::output::{Failure, Interruption, reason, say};
 use crate::{definitions, input};
+use control::Operators;
+use paused::Paused;
+use rules::Watched;
 use shown::Shown;
 
 pub(crate) fn run(arguments: &ProxyArguments, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         ProxyCommand::Uru(arguments) => uru::run(arguments, common),
+        ProxyCommand::Ctl(arguments) => control::run(arguments),
         ProxyCommand::Ki(arguments) => {
             let ProxyKi { listen, to, public_address, common: shared } = arguments;
             let own = public_address.unwrap_or_else(|| listen.ip());
@@ -55,6 +68,10 @@ struct Relaying<'a> {
     keys: worldwire_dissect::Keys,
     definitions: Arc<worldwire_dissect::Definitions>,
     shown: Option<Shown>,
+    paused: Option<Paused>,
+    rules: Option<Watched>,
+    /// Kept for as long as the proxy runs.
+    lock: FolderLock,
     arguments: &'a ProxyCommon,
     common: &'a Common,
 }
@@ -71,7 +88,13 @@ impl<'a> Relaying<'a> {
             Some(filter) => Some(Shown::new(filter, &definitions, common)?),
             None => None,
         };
-        Ok(Self { family, keys, definitions, shown, arguments, common })
+        let paused = Paused::new(&arguments.pause, &definitions, common)?;
+        let rules = match &arguments.rules {
+            Some(file) => Some(Watched::read(file, &definitions)?),
+            None => None,
+        };
+        let lock = taken(&arguments.folder)?;
+        Ok(Self { family, keys, definitions, shown, paused, rules, lock, arguments, common })
     }
 
     /// Relays until Ctrl-C.
@@ -86,7 +109,8 @@ impl<'a> Relaying<'a> {
         listen: SocketAddr,
         to: &str,
     ) -> Result<(), Failure> {
-        let Self { family, keys, definitions, shown, arguments, common } = self;
+        let Self { family, keys, definitions, shown, paused, rules, lock, arguments, common } =
+            self;
         let unknown = |error: worldwire_core::Error| Failure::Run(error.to_string());
         let family = Families::standard().named(family).map_err(unknown)?;
         let recorder = match &arguments.record {
@@ -97,12 +121,23 @@ impl<'a> Relaying<'a> {
             }
             None => None,
         };
+        let stop = Stop::new();
+        let signal = stop.signal();
+        let hooks = hooks(arguments, &definitions, stop.signal()).await?;
+        let following = rules.clone().map(|rules| tokio::spawn(rules.follow()));
+        let file = rules.map(|rules| rules.file);
+        let handlers = move |_| {
+            let paused = paused.iter().map(Paused::handler);
+            let rules = file.iter().map(|file| file.handler());
+            shown.iter().map(Shown::handler).chain(rules).chain(paused).collect()
+        };
         let setup = Setup {
             family,
             world,
             definitions,
             keys: Arc::new(keys),
-            handlers: Box::new(move |_| shown.iter().map(Shown::handler).collect()),
+            handlers: Box::new(handlers),
+            hooks,
             recorder,
             options: Options::default(),
         };
@@ -110,10 +145,12 @@ impl<'a> Relaying<'a> {
         let proxy = Proxy::bind(setup, listen, is_udp_only).await.map_err(|error| {
             Failure::Run(format!("cannot listen at {listen}: {}", reason(&error)))
         })?;
+        let operators = Operators { control: proxy.control(), stop: stop.clone() };
+        let operators = Listener::bind(&arguments.folder, operators).await;
+        let operators = operators.map_err(|error| Failure::io(&arguments.folder, &error))?;
+        let operators = tokio::spawn(operators.run());
         // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
         // continue.
-        let stop = Stop::new();
-        let signal = stop.signal();
         let interruption = Interruption::ask_first(move || stop.stop());
         if !common.quiet {
             say(format_args!(
@@ -127,6 +164,9 @@ impl<'a> Relaying<'a> {
         }
         let recorded = proxy.run(signal).await;
         drop(interruption);
+        operators.abort();
+        following.into_iter().for_each(|following| following.abort());
+        drop(lock);
         if let (Some(file), Err(error)) = (&arguments.record, &recorded) {
             return Err(Failure::Run(format!("{}: {error}", crate::output::shown(file))));
         }
@@ -135,4 +175,45 @@ impl<'a> Relaying<'a> {
         }
         Ok(())
     }
+}
+
+/// Locks the proxy's directory, and creates it if it does not exist.
+fn taken(folder: &Path) -> Result<FolderLock, Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
+    let lock = FolderLock::take(folder).map_err(|error| Failure::io(folder, &error))?;
+    lock.ok_or_else(|| {
+        let (name, holder) = (crate::output::shown(folder), FolderLock::holder(folder));
+        Failure::Run(format!("{name}: in use by {holder}; choose another directory with --folder"))
+    })
+}
+
+/// Starts the hooks that the options name.
+async fn hooks(
+    arguments: &ProxyCommon,
+    definitions: &Arc<worldwire_dissect::Definitions>,
+    signal: Signal,
+) -> Result<Option<Hooks>, Failure> {
+    let ProxyCommon { hook, hook_socket, hook_required, .. } = arguments;
+    if hook.is_empty() && hook_socket.is_empty() {
+        return Ok(None);
+    }
+    let mut sockets = Vec::new();
+    for socket in hook_socket {
+        sockets.push(match socket.parse::<SocketAddr>() {
+            Ok(address) if !address.ip().is_loopback() => {
+                let problem = "hooks can read and change everything; use a loopback address";
+                return Err(Failure::Run(format!("--hook-socket: {problem}")));
+            }
+            Ok(address) => HookSocket::Tcp(address),
+            Err(_) => HookSocket::Unix(socket.into()),
+        });
+    }
+    let options = HookOptions {
+        commands: hook.clone(),
+        sockets,
+        is_required: *hook_required,
+        ..HookOptions::default()
+    };
+    let started = Hooks::start(options, Arc::clone(definitions), signal).await;
+    started.map(Some).map_err(|error| Failure::Run(format!("--hook-socket: {}", reason(&error))))
 }

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ProxyUru, common: &Common) -> Result<(), Failure> 
         (None, None) => return Err(Failure::Run("--to: needs a host".to_owned())),
     };
     if let Some(ini) = ini {
-        let own_keys = own_keys(&arguments.own_keys, common)?;
+        let own_keys = own_keys(&arguments.common.folder.join("keys.toml"), common)?;
         if let Some(file) = &arguments.client_ini {
             let text = ini.for_client(own, arguments.listen.port(), &own_keys);
             let target = Target { output: Some(file.clone()), force: arguments.force };

@@ -1,4 +1,5 @@
-//! A message that outlives the buffers of its conversation while hooks work on it.
+//! A message that outlives the buffers of its conversation, while hooks work on it or somebody has
+//! to decide about it.
 
 use core::fmt;
 
@@ -68,6 +69,17 @@ impl Kept {
         let members = members.map(|(key, value)| (key.to_owned(), value.clone()));
         self.body = self.coder.encode(self.from, &self.name, fields, members)?;
         Ok(())
+    }
+
+    /// The message as a line of `dissect --json`.
+    pub(crate) fn line(&self) -> String {
+        let mut line = String::new();
+        self.with_item(|item| {
+            let tree = item.tree(Tree::new(), &Limits::DEFAULT);
+            Format::Json(Style::default()).write(item, &self.name, &tree, &mut line);
+        });
+        line.truncate(line.trim_end().len());
+        line
     }
 
     /// Gives its item to `f`.

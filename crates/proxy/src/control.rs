@@ -1,0 +1,145 @@
+//! Control of a running proxy by other tasks: what is open, what is held, and what happens to it.
+
+use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use worldwire_core::Side;
+use worldwire_core::connection::SendError;
+use worldwire_core::json::Json;
+
+use crate::command::Command;
+use crate::exchange::HeldMessage;
+use crate::gate::Shared;
+
+/// Controls a running proxy.
+#[derive(Clone, Debug)]
+pub struct Control(Arc<Shared>);
+
+/// An open conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Its number.
+    pub connection: u64,
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The server's address.
+    pub server: SocketAddr,
+    /// How long it has been open.
+    pub age: Duration,
+}
+
+/// What happens to a held message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choice {
+    /// It is forwarded as the handlers left it.
+    Send,
+    /// It is not forwarded.
+    Drop,
+    /// It is forwarded with other fields, given as in a line of `dissect --json`.
+    Edit(Json),
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The conversation is over, or never existed.
+    #[error("connection {0} is not open")]
+    NotOpen(u64),
+    /// The message cannot be sent, or is no longer held.
+    #[error("{0}")]
+    Send(SendError),
+}
+
+impl Control {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// The open conversations, the oldest first.
+    #[must_use]
+    pub fn conversations(&self) -> Vec<Listing> {
+        let now = self.0.clock.now();
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = open.iter().map(|(connection, open)| Listing {
+            connection: *connection,
+            client: open.client,
+            server: open.server,
+            age: now.saturating_sub(open.since),
+        });
+        open.collect()
+    }
+
+    /// The messages of a conversation that are held at breakpoints, and for how long.
+    ///
+    /// # Errors
+    /// [`ControlError::NotOpen`].
+    pub async fn held(
+        &self,
+        connection: u64,
+    ) -> Result<Vec<(HeldMessage, Duration)>, ControlError> {
+        let held = self.ask(connection, |outcome| Command::Held { outcome }).await?;
+        let now = self.0.clock.now();
+        Ok(held.into_iter().map(|held| (held.clone(), now.saturating_sub(held.since))).collect())
+    }
+
+    /// Decides about a held message, by its number.
+    ///
+    /// # Errors
+    /// [`ControlError::NotOpen`]; [`ControlError::Send`], if the message is not held or the fields
+    /// do not fit. A message that is held then stays held.
+    pub async fn decide(
+        &self,
+        connection: u64,
+        number: u64,
+        choice: Choice,
+    ) -> Result<(), ControlError> {
+        let decided =
+            self.ask(connection, |outcome| Command::Decide { number, choice, outcome }).await?;
+        decided.map_err(ControlError::Send)
+    }
+
+    /// Sends an additional message to a side, given by its name and fields.
+    ///
+    /// # Errors
+    /// [`ControlError::NotOpen`]; [`ControlError::Send`], if the message cannot be added.
+    pub async fn add(
+        &self,
+        connection: u64,
+        to: Side,
+        name: String,
+        fields: Json,
+    ) -> Result<(), ControlError> {
+        let added =
+            self.ask(connection, |outcome| Command::Add { to, name, fields, outcome }).await?;
+        added.map_err(ControlError::Send)
+    }
+
+    /// Ends a conversation.
+    ///
+    /// # Errors
+    /// [`ControlError::NotOpen`].
+    pub async fn close(&self, connection: u64) -> Result<(), ControlError> {
+        let closed = self.commands(connection)?.send(Command::Close).await;
+        closed.map_err(|_| ControlError::NotOpen(connection))
+    }
+
+    async fn ask<T>(
+        &self,
+        connection: u64,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, ControlError> {
+        let (outcome, answer) = oneshot::channel();
+        let gone = || ControlError::NotOpen(connection);
+        self.commands(connection)?.send(command(outcome)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+
+    fn commands(&self, connection: u64) -> Result<mpsc::Sender<Command>, ControlError> {
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = open.get(&connection).ok_or(ControlError::NotOpen(connection))?;
+        Ok(open.commands.clone())
+    }
+}

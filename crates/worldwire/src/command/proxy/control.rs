@@ -1,0 +1,249 @@
+//! The operators' socket of a proxy, and `worldwire proxy ctl`.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs, io};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use worldwire_core::Side;
+use worldwire_net::Stop;
+use worldwire_proxy::{Choice, Control, ControlError};
+use worldwire_server::operators::{self, Operated};
+
+use crate::cli::{CtlCommand, HeldArgument, ProxyCtl};
+use crate::command::decode::side;
+use crate::command::system;
+use crate::output::{Failure, print, printable, shown};
+
+/// A proxy as its operators see it.
+#[derive(Clone)]
+pub(super) struct Operators {
+    pub(super) control: Control,
+    pub(super) stop: Stop,
+}
+
+/// What operators can ask for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub(super) enum Request {
+    List,
+    Held,
+    Send { connection: u64, id: u64 },
+    Drop { connection: u64, id: u64 },
+    Edit { connection: u64, id: u64, fields: String },
+    Inject { connection: u64, to: String, name: String, fields: String },
+    Close { connection: u64 },
+    Stop,
+}
+
+/// Why a request was refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("{0}")]
+    Control(#[from] ControlError),
+    #[error("the fields are not JSON: {0}")]
+    Fields(String),
+    #[error("to: needs client or server, not {0}")]
+    Side(String),
+}
+
+impl Operated for Operators {
+    type Request = Request;
+    type Error = Refusal;
+
+    async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, Refusal> {
+        match request {
+            Request::List => Ok(self.list()),
+            Request::Held => Ok(self.held().await),
+            Request::Send { connection, id } => self.decide(connection, id, Choice::Send).await,
+            Request::Drop { connection, id } => self.decide(connection, id, Choice::Drop).await,
+            Request::Edit { connection, id, fields } => {
+                self.decide(connection, id, Choice::Edit(parsed(&fields)?)).await
+            }
+            Request::Inject { connection, to, name, fields } => {
+                let side = Side::BOTH.into_iter().find(|side| side.name() == to);
+                let side = side.ok_or(Refusal::Side(to))?;
+                self.control.add(connection, side, name, parsed(&fields)?).await?;
+                Ok(Vec::new())
+            }
+            Request::Close { connection } => {
+                self.control.close(connection).await?;
+                Ok(Vec::new())
+            }
+            Request::Stop => {
+                self.stop.stop();
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+impl Operators {
+    fn list(&self) -> Vec<Json> {
+        let open = self.control.conversations().into_iter().map(|open| {
+            json!({
+                "connection": open.connection,
+                "client": open.client.to_string(),
+                "server": open.server.to_string(),
+                "seconds": open.age.as_secs_f64(),
+            })
+        });
+        open.collect()
+    }
+
+    async fn held(&self) -> Vec<Json> {
+        let mut all = Vec::new();
+        for open in self.control.conversations() {
+            // It may have ended in the meantime.
+            let Ok(held) = self.control.held(open.connection).await else { continue };
+            for (held, age) in held {
+                all.push(json!({
+                    "connection": open.connection,
+                    "id": held.id,
+                    "from": held.from.name(),
+                    "name": held.name,
+                    "seconds": age.as_secs_f64(),
+                    "line": held.line,
+                }));
+            }
+        }
+        all
+    }
+
+    async fn decide(&self, connection: u64, id: u64, choice: Choice) -> Result<Vec<Json>, Refusal> {
+        self.control.decide(connection, id, choice).await?;
+        Ok(Vec::new())
+    }
+}
+
+fn parsed(fields: &str) -> Result<worldwire_core::json::Json, Refusal> {
+    worldwire_core::json::parse(fields).map_err(|error| Refusal::Fields(error.to_string()))
+}
+
+/// Runs `worldwire proxy ctl`.
+pub(super) fn run(arguments: &ProxyCtl) -> Result<(), Failure> {
+    let ProxyCtl { folder, json, command } = arguments;
+    let request = match command {
+        CtlCommand::List => Request::List,
+        CtlCommand::Held => Request::Held,
+        CtlCommand::Send(HeldArgument { connection, id }) => {
+            Request::Send { connection: *connection, id: *id }
+        }
+        CtlCommand::Drop(HeldArgument { connection, id }) => {
+            Request::Drop { connection: *connection, id: *id }
+        }
+        CtlCommand::Edit { held, fields } => {
+            let fields = match fields.as_deref() {
+                Some("-") => from_stdin()?,
+                Some(fields) => fields.to_owned(),
+                None => edited(folder, *held)?,
+            };
+            Request::Edit { connection: held.connection, id: held.id, fields }
+        }
+        CtlCommand::Inject { connection, to, name, fields } => Request::Inject {
+            connection: *connection,
+            to: side(*to).name().to_owned(),
+            name: name.clone(),
+            fields: fields.clone(),
+        },
+        CtlCommand::Close { connection } => Request::Close { connection: *connection },
+        CtlCommand::Stop => Request::Stop,
+    };
+    for answer in ask(folder, &request)? {
+        let line = match json {
+            true => answer.to_string(),
+            false => described(&answer),
+        };
+        print(&format!("{line}\n"))?;
+    }
+    Ok(())
+}
+
+/// Sends a request to the proxy in a directory.
+fn ask(folder: &Path, request: &Request) -> Result<Vec<Json>, Failure> {
+    let asked = system::runtime()?.block_on(operators::ask::<Operators>(folder, request, &[]));
+    match asked {
+        Ok(Ok(answers)) => Ok(answers),
+        Ok(Err(refused)) => {
+            crate::output::complain(&shown(folder), &refused);
+            Err(Failure::Input)
+        }
+        Err(error) if is_absent(&error) => {
+            let problem = "no proxy is running here; --folder names its directory";
+            Err(Failure::Run(format!("{}: {problem}", shown(folder))))
+        }
+        Err(error) => Err(Failure::io(folder, &error)),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// An answer as a line for people.
+fn described(answer: &Json) -> String {
+    let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
+    let number = |key: &str| answer[key].as_u64().unwrap_or_default();
+    let seconds = answer["seconds"].as_f64().unwrap_or_default();
+    let line = match answer.get("id") {
+        None => format!(
+            "{}  {} > {}  {seconds:.0} s",
+            number("connection"),
+            text("client"),
+            text("server")
+        ),
+        Some(_) => {
+            let line: Json = serde_json::from_str(&text("line")).unwrap_or_default();
+            let (connection, id) = (number("connection"), number("id"));
+            let (from, name, fields) = (text("from"), text("name"), &line["fields"]);
+            format!("{connection} {id}  {from}  {name}  {seconds:.0} s  {fields}")
+        }
+    };
+    printable(&line)
+}
+
+fn from_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = io::stdin().lock().read_to_string(&mut text);
+    read.map_err(|error| Failure::Run(format!("standard input: {error}")))?;
+    Ok(text)
+}
+
+/// The fields of a held message after the user has edited them.
+fn edited(folder: &Path, held: HeldArgument) -> Result<String, Failure> {
+    let all = ask(folder, &Request::Held)?;
+    let is_wanted = |answer: &&Json| {
+        answer["connection"].as_u64() == Some(held.connection)
+            && answer["id"].as_u64() == Some(held.id)
+    };
+    let Some(answer) = all.iter().find(is_wanted) else {
+        let HeldArgument { connection, id } = held;
+        crate::output::complain(
+            &shown(folder),
+            &format!("message {id} of connection {connection} is not held"),
+        );
+        return Err(Failure::Input);
+    };
+    let line: Box<serde_json::value::RawValue> =
+        serde_json::from_str(answer["line"].as_str().unwrap_or("{}"))
+            .map_err(|error| Failure::Run(error.to_string()))?;
+    let fields = worldwire_core::json::parse(line.get()).ok();
+    let fields = fields.and_then(|line| line.get("fields").cloned()).unwrap_or_default();
+    let editor = env::var_os("VISUAL").or_else(|| env::var_os("EDITOR"));
+    let Some(editor) = editor else {
+        return Err(Failure::Run("set the variable EDITOR, or give the fields as JSON".to_owned()));
+    };
+    let scratch = tempfile::Builder::new().prefix("worldwire-").suffix(".json").tempfile();
+    let failed = |error: io::Error| Failure::Run(format!("a temporary file: {error}"));
+    let scratch = scratch.map_err(failed)?;
+    let text = serde_json::to_string_pretty(&fields).unwrap_or_default();
+    fs::write(scratch.path(), text + "\n").map_err(failed)?;
+    let status = Command::new(&editor).arg(scratch.path()).status();
+    let status = status.map_err(|error| Failure::Run(format!("{}: {error}", editor.display())))?;
+    if !status.success() {
+        return Err(Failure::Run(format!("{}: {status}", editor.display())));
+    }
+    fs::read_to_string(scratch.path()).map_err(failed)
+}

@@ -1,0 +1,81 @@
+//! `worldwire proxy --rules`: rules from a file, which is read again when it changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use worldwire_core::Diagnostic;
+use worldwire_dissect::Definitions;
+use worldwire_proxy::RuleFile;
+
+use crate::output::{Failure, say, shown};
+use crate::report;
+
+/// How often the file is examined for changes.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Rules that follow their file.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    path: PathBuf,
+    pub(super) file: Arc<RuleFile>,
+}
+
+impl Watched {
+    /// Reads the rules. Mistakes are reported with their lines.
+    pub(super) fn read(path: &Path, definitions: &Arc<Definitions>) -> Result<Self, Failure> {
+        let text = fs::read_to_string(path).map_err(|error| Failure::io(path, &error))?;
+        let name = path.display().to_string();
+        let file = RuleFile::new(&name, &text, Arc::clone(definitions)).map_err(|mistakes| {
+            report::diagnostics(mistakes.iter());
+            Failure::Input
+        })?;
+        report::diagnostics(file.warnings().iter());
+        Ok(Self { path: path.to_owned(), file: Arc::new(file) })
+    }
+
+    /// Reads the file again whenever it changes. Ends with the runtime.
+    pub(super) async fn follow(self) {
+        let mut known = stamp(&self.path);
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            let now = stamp(&self.path);
+            // An editor may replace the file: it is then missing for a moment.
+            if now == known || now.is_none() {
+                continue;
+            }
+            known = now;
+            let reader = self.clone();
+            let outcome = tokio::task::spawn_blocking(move || reader.reload()).await;
+            drop(outcome);
+        }
+    }
+
+    fn reload(&self) {
+        let name = shown(&self.path);
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) => {
+                return say(format_args!("worldwire: {name}: {error}; the old rules stay"));
+            }
+        };
+        let said: Vec<Diagnostic> = match self.file.reload(&text) {
+            Ok(warnings) => {
+                say(format_args!("worldwire: {name}: the new rules apply"));
+                warnings
+            }
+            Err(mistakes) => {
+                say(format_args!("worldwire: {name}: has mistakes; the old rules stay"));
+                mistakes
+            }
+        };
+        report::diagnostics(said.iter());
+    }
+}
+
+/// What changes when a file changes.
+fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let about = fs::metadata(path).ok()?;
+    Some((about.modified().ok()?, about.len()))
+}
