@@ -13,8 +13,8 @@ use super::{Filter, FilterError, Subject};
 
 /// A path to a field, to be followed in the value of `fields` in a JSON line.
 ///
-/// It finds what a filter finds in the tree of the same message: a field by its path, or by the end
-/// of its path if that is unambiguous. A name applied to a list means all of its elements.
+/// It finds what a filter finds among the fields of the same message's tree: a field by its path, or
+/// by the end of its path if that is unambiguous. A name applied to a list means all of its elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldPath {
     path: Path,
@@ -361,8 +361,8 @@ mod tests {
                 "message": {
                     "playerId": 7,
                     "members": [{ "client": { "playerId": 1 } }, { "client": { "playerId": 2 } }],
-                    "object": { "name": "a" },
-                    "other": { "name": "b" }
+                    "object": { "objectId": 1 },
+                    "other": { "objectId": 2 }
                 }
             }
         })
@@ -390,11 +390,11 @@ mod tests {
 
     #[test]
     fn ambiguous_paths_are_errors() {
-        let error = path("name").values(&fields(), 9).unwrap_err();
+        let error = path("objectId").values(&fields(), 9).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`name` is ambiguous: it can be `buffer.message.object.name`, \
-             `buffer.message.other.name`; write more of the path"
+            "`objectId` is ambiguous: it can be `buffer.message.object.objectId`, \
+             `buffer.message.other.objectId`; write more of the path"
         );
         let error = path("client.playerId").values(&fields(), 1).unwrap_err();
         assert_eq!(error, PathError::Places { limit: 1 });

@@ -110,6 +110,10 @@ fn compare(item: &Item<'_>, parsed: &mut Parsed<'_>) -> (usize, String) {
         .collect();
     let mut count = 0;
     for path in paths.iter().chain(&ends) {
+        // A tree has more than the fields at its top.
+        if tree.roots().any(|root| *path == format!("[{:?}]", root.name())) {
+            continue;
+        }
         let (column, field) = parsed.get(path);
         let mut wanted = String::new();
         let exists = column.is_field() && column.write(&subject, &mut wanted);

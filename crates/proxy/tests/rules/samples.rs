@@ -302,7 +302,7 @@ fn recorded(capture: &[u8]) -> Vec<Conversation> {
 }
 
 /// The only conversation in which something happened.
-pub fn only<'o>(outcomes: &'o [Outcome], has: impl Fn(&Outcome) -> bool) -> &'o Outcome {
+pub fn only(outcomes: &[Outcome], has: impl Fn(&Outcome) -> bool) -> &Outcome {
     let mut found = outcomes.iter().filter(|outcome| has(outcome));
     let one = found.next().expect("a conversation");
     assert!(found.next().is_none(), "several conversations");
