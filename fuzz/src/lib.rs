@@ -17,7 +17,8 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let mxo = worldwire_mxo::fuzzing::targets();
     let tera = worldwire_tera::fuzzing::targets();
     let families = ki.chain(mxo).chain(tera).chain(uru);
-    capture.chain(families).chain(worldwire_dissect::fuzzing::TARGETS)
+    let above = worldwire_dissect::fuzzing::TARGETS.iter().chain(worldwire_proxy::fuzzing::TARGETS);
+    capture.chain(families).chain(above)
 }
 
 /// The target with this name.
