@@ -20,6 +20,7 @@ const FORMATS: &[Format] = &[
             "ki_object_json",
             "ki_object_types",
             "mxo_table_json",
+            "proxy_hook",
         ],
         JSON,
     ),

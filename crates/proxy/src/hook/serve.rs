@@ -142,20 +142,19 @@ async fn read<R: AsyncRead + Unpin>(
             Ok(None) => return Ended::Closed,
             Err(error) => return Ended::Failed(error),
         };
+        // A line that makes sense but comes too late, as when a conversation has just ended, is no
+        // fault.
+        faults = if parsed.is_ok() { 0 } else { faults + 1 };
         let outcome = match parsed {
             Ok(line) => carry_out(hub, link, line, &mut budget).await,
             Err(error) => Err(error),
         };
-        match outcome {
-            Ok(()) => faults = 0,
-            Err(LineError { id, text }) => {
-                // If it does not read, it cannot be told either.
-                let _ = link.send(&error(id.as_deref(), &text));
-                faults += 1;
-                if faults >= MAX_FAULTS {
-                    return Ended::Faulty;
-                }
-            }
+        if let Err(LineError { id, text }) = outcome {
+            // If it does not read, it cannot be told either.
+            let _ = link.send(&error(id.as_deref(), &text));
+        }
+        if faults >= MAX_FAULTS {
+            return Ended::Faulty;
         }
     }
 }

@@ -88,6 +88,34 @@ async fn a_hook_talks_over_a_port() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_lines_that_make_no_sense_end_a_hook() {
+    let stop = Stop::new();
+    let world = World::new(tcp(), stop.signal()).await;
+    let stream = TcpStream::connect(world.hooks.addresses()[0]).await.unwrap();
+    let mut player = Player::new(stream);
+    player.say(r#"{"type":"hello","version":1}"#).await;
+    player.hears("welcome").await;
+    player.hears("opened").await;
+    // Answers to a conversation that has just ended.
+    for number in 0..200 {
+        player.say(&format!(r#"{{"type":"answer","id":"9.{number}","do":"pass"}}"#)).await;
+    }
+    for _ in 0..200 {
+        let error = player.hears("error").await;
+        assert_eq!(error["text"].as_str(), Some("conversation 9 is not open"));
+    }
+    for _ in 0..100 {
+        player.stream.write_all(b"nonsense\n").await.unwrap();
+    }
+    for _ in 0..100 {
+        player.hears("error").await;
+    }
+    let mut rest = String::new();
+    player.stream.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_hook_is_turned_away() {
     let stop = Stop::new();
     let mut world = World::new(tcp(), stop.signal()).await;
