@@ -194,7 +194,7 @@ fn filters_know_all_names_inside_messages_of_games() {
         let numbers = |side| tables(scope, side).into_iter().flatten().count();
         assert_eq!(
             codec.tables().into_iter().flatten().count(),
-            Side::BOTH.map(numbers).iter().sum()
+            Side::BOTH.map(numbers).iter().sum::<usize>()
         );
         for from in Side::BOTH {
             let options = CodecOptions { from, keys, definitions, limits };
