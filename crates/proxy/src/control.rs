@@ -48,7 +48,15 @@ pub enum ControlError {
     /// The conversation is over, or never existed.
     #[error("connection {0} is not open")]
     NotOpen(u64),
-    /// The message cannot be sent, or is no longer held.
+    /// The message is not held, or no longer.
+    #[error("message {number} of connection {connection} is not held")]
+    NotHeld {
+        /// The conversation.
+        connection: u64,
+        /// The message's number.
+        number: u64,
+    },
+    /// The message cannot be sent.
     #[error("{0}")]
     Send(SendError),
 }
@@ -88,8 +96,8 @@ impl Control {
     /// Decides about a held message, by its number.
     ///
     /// # Errors
-    /// [`ControlError::NotOpen`]; [`ControlError::Send`], if the message is not held or the fields
-    /// do not fit. A message that is held then stays held.
+    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`], if the fields do
+    /// not fit. The message then stays held.
     pub async fn decide(
         &self,
         connection: u64,
@@ -98,7 +106,10 @@ impl Control {
     ) -> Result<(), ControlError> {
         let decided =
             self.ask(connection, |outcome| Command::Decide { number, choice, outcome }).await?;
-        decided.map_err(ControlError::Send)
+        decided.map_err(|error| match error {
+            SendError::NotHeld => ControlError::NotHeld { connection, number },
+            other => ControlError::Send(other),
+        })
     }
 
     /// Sends an additional message to a side, given by its name and fields.

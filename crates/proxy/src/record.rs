@@ -67,6 +67,7 @@ impl Recorder {
         let mut writer = CaptureWriter::new(BufWriter::new(file), &comments).map_err(io_error)?;
         writer.secrets(SecretsKind::WORLDWIRE, MORE_KEYS.as_bytes()).map_err(io_error)?;
         let interface = writer.interface(LinkType::ETHERNET).map_err(io_error)?;
+        writer.flush().map_err(io_error)?;
         let (entries, arriving) = mpsc::sync_channel(MAX_WAITING);
         let thread = thread::spawn(move || write_all(writer, interface, &arriving));
         Ok(Self { entries, thread: Mutex::new(Some(thread)), lost: Arc::default() })
