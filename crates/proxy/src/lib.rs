@@ -7,6 +7,7 @@ mod exchange;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handler;
+mod held;
 mod hook;
 
 pub use exchange::{Counts, Exchange, Known};
