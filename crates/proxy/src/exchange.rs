@@ -13,7 +13,7 @@ use worldwire_dissect::{
 };
 
 use crate::coder::Coder;
-use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
+use crate::handler::{Addition, Effects, Finished, Handler, Next, Passing, Report};
 use crate::held::{Held, waiting_bytes};
 use crate::hook::HookEvent;
 

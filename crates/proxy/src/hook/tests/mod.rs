@@ -1,6 +1,8 @@
 //! Hooks in virtual time, without IO: an exchange between a client and a server of files, whose
 //! messages are pings, and hooks that tests play by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+
 mod added;
 mod broken;
 mod chain;
