@@ -7,7 +7,8 @@ use worldwire_core::json::Json;
 use worldwire_dissect::Decision;
 
 use crate::control::Choice;
-use crate::exchange::{Exchange, HeldMessage};
+use crate::exchange::Exchange;
+use crate::held::HeldMessage;
 
 /// A command, with the way back for its outcome.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use worldwire_core::connection::SendError;
 use worldwire_core::json::Json;
 
 use crate::command::Command;
-use crate::exchange::HeldMessage;
+use crate::held::HeldMessage;
 use crate::gate::Shared;
 
 /// Controls a running proxy.

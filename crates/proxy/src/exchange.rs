@@ -15,6 +15,7 @@ use worldwire_dissect::{
 
 use crate::coder::Coder;
 use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
+use crate::held::{Held, HeldMessage, waiting_bytes};
 use crate::hook::HookEvent;
 use crate::kept::Kept;
 
@@ -73,74 +74,6 @@ pub(crate) struct Mark {
     pub(crate) leaves: bool,
     /// What was done: `changed auth.AgeReply`.
     pub(crate) text: String,
-}
-
-/// A held message.
-#[derive(Clone, Debug)]
-struct Held {
-    number: u64,
-    name: String,
-    from: Side,
-    /// What it waits for, besides a ticket.
-    hold: Option<Hold>,
-    /// It waits until a handler finishes this ticket.
-    ticket: Option<u64>,
-    /// Messages to add right before it, with the ticket of the handler that adds them.
-    added: VecDeque<(Side, Vec<u8>)>,
-    added_by: Option<u64>,
-    decision: Decision<'static>,
-    /// The message, if somebody has to decide about it.
-    kept: Option<Kept>,
-    since: Duration,
-}
-
-/// A message that is held at a breakpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldMessage {
-    /// Its number within the conversation.
-    pub id: u64,
-    /// Its name.
-    pub name: String,
-    /// Its sender.
-    pub from: Side,
-    /// The time on the proxy's clock since when it is held.
-    pub since: Duration,
-    /// The message as a line of `dissect --json`, as the handlers left it.
-    pub line: String,
-}
-
-impl Held {
-    fn is_open(&self) -> bool {
-        self.hold == Some(Hold::Open)
-    }
-
-    /// When it is released, if that depends only on time.
-    fn due(&self) -> Option<Duration> {
-        match (self.ticket, self.hold) {
-            (None, Some(Hold::Until(at))) => Some(at),
-            _ => None,
-        }
-    }
-
-    fn is_ready(&self, now: Duration) -> bool {
-        let waits = match self.hold {
-            None => false,
-            Some(Hold::Until(at)) => at > now,
-            Some(Hold::Open) => true,
-        };
-        self.ticket.is_none() && !waits
-    }
-
-    /// Whether it waits until everything before it has left: additions would overtake it, and what
-    /// waits here is bounded.
-    fn is_ordered(&self) -> bool {
-        !self.added.is_empty() || matches!(self.decision, Decision::Instead(_))
-    }
-
-    /// How many bytes it adds and changes.
-    fn waiting_bytes(&self) -> usize {
-        waiting_bytes(&self.added, &self.decision)
-    }
 }
 
 /// How many messages a conversation has had.
@@ -500,17 +433,6 @@ impl fmt::Debug for Exchange {
 
 fn not_added(error: &dyn fmt::Display) -> Report {
     Report::Problem(format!("a message was not added: {error}"))
-}
-
-fn waiting_bytes<'a>(
-    added: impl IntoIterator<Item = &'a (Side, Vec<u8>)>,
-    decision: &Decision<'_>,
-) -> usize {
-    let added: usize = added.into_iter().map(|(_, body)| body.len()).sum();
-    match decision {
-        Decision::Instead(body) => added.saturating_add(body.len()),
-        _ => added,
-    }
 }
 
 impl Counts {

@@ -200,7 +200,7 @@ impl Chain {
             }
             let why = format!("it did not answer within {:?}", link.answer_time);
             let id = MessageId { conversation, number: *number }.to_string();
-            tell(link, Some(&id), "no answer came in time; the message continued unchanged");
+            tell(link, Some(&id), "no answer in time; the message continued unchanged");
             miss(link, name, &why, now, effects);
             *waiting = None;
         });
@@ -411,7 +411,7 @@ impl Router {
                     let link = Arc::clone(link);
                     return Step::Sent(Waiting { link, number, deadline: Some(deadline) });
                 }
-                // Whoever reads the log already knows that it has ended.
+                // The log already says that it has ended.
                 Err(Unsent::Closed) if !link.is_required => {}
                 Err(why) => miss(link, view.name, &why.to_string(), now, effects),
             }
@@ -477,7 +477,7 @@ impl Router {
 
 /// Sends a hook an error.
 fn tell(link: &Link, id: Option<&str>, text: &str) {
-    // If it does not read, it cannot be told either.
+    // A hook that does not read misses the error, too.
     let _ = link.send(&error(id, text));
 }
 

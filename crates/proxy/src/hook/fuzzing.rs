@@ -21,7 +21,7 @@ const CONVERSATION: u64 = 1;
 /// Reading them takes longer than a run.
 static DEFINITIONS: LazyLock<Arc<Definitions>> =
     LazyLock::new(|| Arc::new(Definitions::built_in()));
-/// How many messages wait at first.
+/// How many messages wait before the first line.
 const MESSAGES: u8 = 4;
 
 /// Two hooks say these lines in turn, while messages wait for them.

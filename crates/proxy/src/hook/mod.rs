@@ -5,7 +5,7 @@
 //! is their schema.
 //!
 //! * `protocol`: the lines;
-//! * `subscription`: what hooks want to see, and in which order they are asked;
+//! * `subscription`: the messages that hooks want to see, and the order of hooks;
 //! * `chain`: the messages of a conversation on their way through the hooks, without IO;
 //!   `pending` and `kept` are such a message;
 //! * `link`: the lines that wait for one hook;

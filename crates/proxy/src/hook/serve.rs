@@ -150,7 +150,7 @@ async fn read<R: AsyncRead + Unpin>(
             Err(error) => Err(error),
         };
         if let Err(LineError { id, text }) = outcome {
-            // If it does not read, it cannot be told either.
+            // A hook that does not read misses the error, too.
             let _ = link.send(&error(id.as_deref(), &text));
         }
         if faults >= MAX_FAULTS {

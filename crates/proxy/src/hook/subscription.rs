@@ -42,7 +42,7 @@ pub(crate) struct StagePlace {
 pub(crate) struct HookSet {
     /// In the order in which messages pass them.
     pub(crate) stages: Vec<Stage>,
-    /// A required hook that is not there.
+    /// A required hook that is not running.
     pub(crate) missing: Option<String>,
     /// Whether any subscription takes messages that hooks added.
     pub(crate) takes_fakes: bool,

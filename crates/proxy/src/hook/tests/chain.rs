@@ -143,7 +143,7 @@ fn without_an_answer_a_message_continues_unchanged() {
     let expected = "file.PingRequest continued without the hook slow: it did not answer within 1s";
     assert_eq!(problems, [expected]);
     let errors = slow.errors();
-    assert_eq!(errors, ["no answer came in time; the message continued unchanged"]);
+    assert_eq!(errors, ["no answer in time; the message continued unchanged"]);
     world.answer(&slow, &late, json!({"do": "drop"}));
     let errors = slow.errors();
     assert!(errors.len() == 1 && errors[0].contains("its time is over"), "{errors:?}");
