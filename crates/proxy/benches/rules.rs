@@ -39,7 +39,7 @@ const FILTER: &str =
 
 const RULES: [(&str, Option<&str>); 5] = [
     ("no rules", None),
-    ("other messages", Some("when S_PARTY_INFO or auth.VaultNodeSave { drop }")),
+    ("other messages", Some("when tera.51043 or auth.VaultNodeSave { drop }")),
     ("test a field", Some(FILTER)),
     ("set a field", Some(SET)),
     ("log a field", Some("when * { log \"{message.name} {message.length}\" }")),
