@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use worldwire_core::{ClassInfo, Classes, FieldInfo, Names, Record, Side};
+use worldwire_core::{ClassInfo, Classes, FieldInfo, Messages, Names, Record, Side};
 use worldwire_uru::connect::{BuildType, ConnectionType, SetupType, SimpleNetChannel};
 use worldwire_uru::file::manifest::{FileListEntry, ManifestEntry, ManifestFlags};
 use worldwire_uru::frame::{Service, table};
@@ -11,6 +11,7 @@ use worldwire_uru::games::GameScope;
 use worldwire_uru::games::message::any::server::InviteError;
 use worldwire_uru::games::message::climbing_wall::WallReady;
 use worldwire_uru::games::message::heek::{HeekChoice, HeekCountdown, HeekLight, HeekSequence};
+use worldwire_uru::games::message::manager::client::ClientMessage;
 use worldwire_uru::games::message::manager::{GameOptions, GameResult};
 use worldwire_uru::games::message::marker::MarkerGameType;
 use worldwire_uru::games::message::tic_tac_toe::server::TicTacToeResult;
@@ -109,8 +110,9 @@ pub(super) const NAMED: &[(&str, &Names)] = &[
     ("WallReady", WallReady::NAMES),
 ];
 /// Fields of messages inside others that no table lists and whose values have names.
-const NAMED_GAME: [(&str, &Names); 7] = [
+const NAMED_GAME: [(&str, &Names); 8] = [
     ("game", GameScope::NAMES),
+    ("messageId", <ClientMessage<'static> as Messages<'static>>::NAMES),
     ("class", NetMessage::NAMES),
     ("class", PlasmaMessage::NAMES),
     ("class", AvatarObject::NAMES),
