@@ -10,8 +10,8 @@ use worldwire_core::connection::SendError;
 use worldwire_core::json::Json;
 
 use crate::command::Command;
-use crate::held::HeldMessage;
 use crate::gate::Shared;
+use crate::held::HeldMessage;
 
 /// Controls a running proxy.
 #[derive(Clone, Debug)]
