@@ -10,7 +10,7 @@ use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 use crate::connect::{ConnectPacket, SetupPacket};
 use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
-use crate::frame::{Message, Service};
+use crate::frame::{Message, Service, cannot_begin};
 
 /// One direction: its bytes, its cipher and its phase.
 #[derive(Debug)]
@@ -284,6 +284,9 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
     /// number.
     const LENGTH: u32 = 40;
     const SMALL: usize = 64;
+    if cannot_begin(service, side, bytes) {
+        return Probe::Not;
+    }
     let limits = Limits::DEFAULT;
     let mut reader = Reader::traced_within("stream", bytes, Tree::new(), &limits);
     let outcome = Message::decode(service, side, &mut reader).map(drop);
