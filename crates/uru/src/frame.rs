@@ -449,7 +449,10 @@ mod tests {
                                 Message::decode(service, sender, &mut Reader::new(&bytes[..end]));
                             let fails = decoded.is_err_and(|error| error.needed().is_none());
                             let cannot = cannot_begin(service, sender, &bytes[..end]);
-                            assert!(!cannot || fails, "{service:?} {sender} {count} {number} {end}");
+                            assert!(
+                                !cannot || fails,
+                                "{service:?} {sender} {count} {number} {end}"
+                            );
                             refused += usize::from(cannot);
                         }
                     }

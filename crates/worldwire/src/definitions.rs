@@ -61,22 +61,25 @@ pub(crate) fn load_kind(
     Ok(definitions)
 }
 
-/// Reads definitions from files and directories; they override those already loaded.
+/// Reads definitions from files and directories; they override those already loaded. Returns false
+/// if definitions with errors were skipped.
 pub(crate) fn add(
     definitions: &mut Definitions,
     paths: &[PathBuf],
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     add_kind(definitions, paths, (DEFINITIONS, None), common)
 }
 
-/// Reads the requested definitions, for one revision of the TERA client if given.
+/// Reads the requested definitions, for one revision of the TERA client if given. Returns false if
+/// definitions with errors were skipped.
 fn add_kind(
     definitions: &mut Definitions,
     paths: &[PathBuf],
     (kind, revision): (&str, Option<u32>),
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
+    let mut clean = true;
     let mut lists = Vec::new();
     // MxO tables refer to each other, in any order.
     let mut tables = Vec::new();
@@ -120,6 +123,7 @@ fn add_kind(
         }
         if said.iter().any(|one| one.severity() == Severity::Error) {
             complain(&path.display().to_string(), "definitions with errors were skipped");
+            clean = false;
         }
     }
     if let Some(said) = definitions.add(tables) {
@@ -138,7 +142,7 @@ fn add_kind(
         let objects = definitions.part::<KiObjects>();
         report::diagnostics(&objects.warnings(&definitions.part::<Protocols>()));
     }
-    Ok(())
+    Ok(clean)
 }
 
 /// The advice for a TERA map whose file name does not mark it as one.
