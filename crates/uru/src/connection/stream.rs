@@ -314,3 +314,36 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
 
 /// The result of trying to read: nothing yet, a value and its position, or a fault.
 pub(super) type Attempt<R> = Result<Option<(R, Located)>>;
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// After lost bytes, a message is searched for at every offset. Most offsets must not cost an
+    /// error with its text.
+    #[test]
+    fn a_search_rejects_most_offsets_by_their_header() {
+        const OFFSETS: usize = 2000;
+        let fastest = |act: &dyn Fn(&[u8])| -> Duration {
+            let rounds = (0..10).map(|_| {
+                let start = Instant::now();
+                (0..OFFSETS).for_each(|_| act(black_box(&[b'x'; 64])));
+                start.elapsed()
+            });
+            rounds.min().unwrap()
+        };
+        for service in Service::ALL {
+            let decoding = fastest(&|bytes| {
+                let outcome = Message::decode(service, Side::Client, &mut Reader::new(bytes));
+                assert!(black_box(outcome).is_err());
+            });
+            let probing = fastest(&|bytes| {
+                assert_eq!(black_box(probe(service, Side::Client, bytes)), Probe::Not);
+            });
+            assert!(2 * probing < decoding, "{service:?}: {probing:?}, {decoding:?}");
+        }
+    }
+}
