@@ -22,6 +22,8 @@ pub struct Codec {
     pub shape: Shape,
     /// Whether client and server send different messages, so the sender must be known.
     pub sided: bool,
+    /// Whether it uses [`CodecOptions::keys`].
+    pub keyed: bool,
     /// Decodes all of the data to a tree; see [`read`].
     pub decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
     /// Encodes the JSON of a tree.
@@ -42,7 +44,7 @@ impl Codec {
         encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
     ) -> Self {
         let (shape, tables, remarks) = (Shape::Fields, Vec::new, no_remarks);
-        Self { name, about, shape, sided: false, decode, encode, tables, remarks }
+        Self { name, about, shape, sided: false, keyed: false, decode, encode, tables, remarks }
     }
 }
 

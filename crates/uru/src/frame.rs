@@ -241,10 +241,7 @@ impl<'d> Message<'d> {
             let error = Error::malformed("a byte count of at least 8", count.to_string());
             return Err(error.at(at).about("file message"));
         }
-        let max = match sender {
-            Side::Client => MAX_FILE_CLIENT_BYTES,
-            Side::Server => MAX_FILE_SERVER_BYTES,
-        };
+        let max = max_file_bytes(sender);
         if count > max {
             let error = Error::limit("bytes of a file message", max.into(), count.into());
             return Err(error.at(at).about("file message"));
@@ -368,6 +365,28 @@ impl<'d> Message<'d> {
     }
 }
 
+/// Whether the header shows that no message begins here. [`Message::decode`] fails on such bytes
+/// too, but only after it has written an error, which a search at every offset cannot afford.
+#[inline]
+pub(crate) fn cannot_begin(service: Service, sender: Side, bytes: &[u8]) -> bool {
+    if service == Service::File
+        && let Some(count) = bytes.first_chunk().map(|head| u32::from_le_bytes(*head))
+        && !(FILE_HEAD_BYTES..=max_file_bytes(sender)).contains(&count)
+    {
+        return true;
+    }
+    number(service, bytes)
+        .is_some_and(|number| table(service, sender).names.name(number.into()).is_none())
+}
+
+/// The maximum size of a message on a file connection.
+const fn max_file_bytes(sender: Side) -> u32 {
+    match sender {
+        Side::Client => MAX_FILE_CLIENT_BYTES,
+        Side::Server => MAX_FILE_SERVER_BYTES,
+    }
+}
+
 /// The message number at the beginning of the bytes.
 pub(crate) fn number(service: Service, bytes: &[u8]) -> Option<u32> {
     if service == Service::File {
@@ -410,6 +429,37 @@ mod tests {
         );
         let huge = [0xff, 0xff, 0xff, 0x7f, 20, 0, 0, 0];
         assert!(matches!(decode(&huge).unwrap_err().kind(), ErrorKind::Limit { .. }));
+    }
+
+    #[test]
+    fn headers_without_a_message_are_those_that_cannot_be_decoded() {
+        let mut refused = 0;
+        for service in Service::ALL {
+            for sender in Side::BOTH {
+                for count in [0, 7, 8, 12, 4096, 4097, 2_097_180, 2_097_181, u32::MAX] {
+                    for number in 0..=300_u16 {
+                        let mut bytes = count.to_le_bytes().to_vec();
+                        bytes.extend(u32::from(number).to_le_bytes());
+                        bytes.extend([0xa5; 64]);
+                        if service != Service::File {
+                            bytes.splice(..8, number.to_le_bytes());
+                        }
+                        for end in 0..=bytes.len().min(10) {
+                            let decoded =
+                                Message::decode(service, sender, &mut Reader::new(&bytes[..end]));
+                            let fails = decoded.is_err_and(|error| error.needed().is_none());
+                            let cannot = cannot_begin(service, sender, &bytes[..end]);
+                            assert!(
+                                !cannot || fails,
+                                "{service:?} {sender} {count} {number} {end}"
+                            );
+                            refused += usize::from(cannot);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(refused > 100_000, "{refused}");
     }
 
     #[test]

@@ -61,22 +61,25 @@ pub(crate) fn load_kind(
     Ok(definitions)
 }
 
-/// Reads definitions from files and directories; they override those already loaded.
+/// Reads definitions from files and directories; they override those already loaded. Returns false
+/// if definitions with errors were skipped.
 pub(crate) fn add(
     definitions: &mut Definitions,
     paths: &[PathBuf],
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     add_kind(definitions, paths, (DEFINITIONS, None), common)
 }
 
-/// Reads the requested definitions, for one revision of the TERA client if given.
+/// Reads the requested definitions, for one revision of the TERA client if given. Returns false if
+/// definitions with errors were skipped.
 fn add_kind(
     definitions: &mut Definitions,
     paths: &[PathBuf],
     (kind, revision): (&str, Option<u32>),
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
+    let mut clean = true;
     let mut lists = Vec::new();
     // MxO tables refer to each other, in any order.
     let mut tables = Vec::new();
@@ -124,7 +127,7 @@ fn add_kind(
             let message = format!("{}: contains no {kind}{help}", path.display());
             return Err(Failure::Run(message));
         };
-        report_all(&said, path, common)?;
+        clean &= report_all(&said, path, common)?;
     }
     if let Some(said) = definitions.add(tables) {
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
@@ -142,11 +145,11 @@ fn add_kind(
         let objects = definitions.part::<KiObjects>();
         report::diagnostics(&objects.warnings(&definitions.part::<Protocols>()));
     }
-    Ok(())
+    Ok(clean)
 }
 
-/// Reports what is wrong with the definitions of a path.
-fn report_all(said: &[Diagnostic], path: &Path, common: &Common) -> Result<(), Failure> {
+/// Reports what is wrong with the definitions of a path. Returns whether they have no errors.
+fn report_all(said: &[Diagnostic], path: &Path, common: &Common) -> Result<bool, Failure> {
     let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
     report::diagnostics(shown);
     // The user's hints correct the built-in ones.
@@ -154,10 +157,11 @@ fn report_all(said: &[Diagnostic], path: &Path, common: &Common) -> Result<(), F
     if said.iter().filter(of_hints).any(|one| one.severity() == Severity::Error) {
         return Err(Failure::Input);
     }
-    if said.iter().any(|one| one.severity() == Severity::Error) {
+    let clean = said.iter().all(|one| one.severity() != Severity::Error);
+    if !clean {
         complain(&path.display().to_string(), "definitions with errors were skipped");
     }
-    Ok(())
+    Ok(clean)
 }
 
 /// Adds the definitions in one file of a KI archive, if a path names one.

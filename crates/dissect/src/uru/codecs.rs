@@ -189,12 +189,15 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         |json, options| states(options.definitions).encode(json),
     ),
-    Codec::new(
-        "uru.secure-file",
-        "an encrypted script, state description or settings file",
-        decode_secure,
-        encode_secure,
-    ),
+    Codec {
+        keyed: true,
+        ..Codec::new(
+            "uru.secure-file",
+            "an encrypted script, state description or settings file",
+            decode_secure,
+            encode_secure,
+        )
+    },
     Codec::new(
         "uru.setup",
         "a setup packet: the client's number or the server's seed",

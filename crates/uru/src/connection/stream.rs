@@ -10,7 +10,7 @@ use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 use crate::connect::{ConnectPacket, SetupPacket};
 use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
-use crate::frame::{Message, Service};
+use crate::frame::{Message, Service, cannot_begin};
 
 /// One direction: its bytes, its cipher and its phase.
 #[derive(Debug)]
@@ -284,6 +284,9 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
     /// number.
     const LENGTH: u32 = 40;
     const SMALL: usize = 64;
+    if cannot_begin(service, side, bytes) {
+        return Probe::Not;
+    }
     let limits = Limits::DEFAULT;
     let mut reader = Reader::traced_within("stream", bytes, Tree::new(), &limits);
     let outcome = Message::decode(service, side, &mut reader).map(drop);
@@ -311,3 +314,36 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
 
 /// The result of trying to read: nothing yet, a value and its position, or a fault.
 pub(super) type Attempt<R> = Result<Option<(R, Located)>>;
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// After lost bytes, a message is searched for at every offset. Most offsets must not cost an
+    /// error with its text.
+    #[test]
+    fn a_search_rejects_most_offsets_by_their_header() {
+        const OFFSETS: usize = 2000;
+        let fastest = |act: &dyn Fn(&[u8])| -> Duration {
+            let rounds = (0..10).map(|_| {
+                let start = Instant::now();
+                (0..OFFSETS).for_each(|_| act(black_box(&[b'x'; 64])));
+                start.elapsed()
+            });
+            rounds.min().unwrap()
+        };
+        for service in Service::ALL {
+            let decoding = fastest(&|bytes| {
+                let outcome = Message::decode(service, Side::Client, &mut Reader::new(bytes));
+                assert!(black_box(outcome).is_err());
+            });
+            let probing = fastest(&|bytes| {
+                assert_eq!(black_box(probe(service, Side::Client, bytes)), Probe::Not);
+            });
+            assert!(2 * probing < decoding, "{service:?}: {probing:?}, {decoding:?}");
+        }
+    }
+}

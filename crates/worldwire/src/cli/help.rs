@@ -1,12 +1,13 @@
 //! Prints help: prose is wrapped to the terminal, but lines that start with two spaces, such as
 //! commands, are not, so that they can be copied.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 use super::Cli;
+use crate::output::{reason, say};
 
 /// Replaces the spaces at which lines must not be wrapped; printed as a space.
 const NO_BREAK: &str = "\u{a0}";
@@ -55,14 +56,18 @@ fn lines(text: &str) -> String {
 
 fn end(error: &clap::Error) -> ! {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::DisplayVersion => {
             let text = error.render().ansi().to_string().replace(NO_BREAK, " ");
-            // A closed pipe is not an error.
-            let _ = match error.use_stderr() {
-                true => anstream::stderr().lock().write_all(text.as_bytes()),
-                false => anstream::stdout().lock().write_all(text.as_bytes()),
+            let code = match error.use_stderr() {
+                true => {
+                    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+                    error.exit_code()
+                }
+                false => code_of(print_ansi(&text), error.exit_code()),
             };
-            std::process::exit(error.exit_code())
+            std::process::exit(code)
         }
         ErrorKind::ValueValidation => {
             let text = reworded(&error.render().ansi().to_string());
@@ -70,6 +75,25 @@ fn end(error: &clap::Error) -> ! {
             std::process::exit(error.exit_code())
         }
         _ => error.exit(),
+    }
+}
+
+/// Writes text to standard output, with its colours if they are wanted there.
+fn print_ansi(text: &str) -> io::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// The exit code after printing: that of the text, unless it could not be printed. A closed pipe is
+/// not an error.
+fn code_of(printed: io::Result<()>, code: i32) -> i32 {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(format_args!("worldwire: standard output: {}", reason(&error)));
+            2
+        }
+        _ => code,
     }
 }
 

@@ -1,12 +1,16 @@
 //! `worldwire codegen`.
 
+use std::path::PathBuf;
+
+use worldwire_core::listed;
 use worldwire_dissect::Definitions;
+use worldwire_ki::schema::Protocols;
 use worldwire_tera::schema::{Definition, Problem};
 
 use super::tera::folder;
 use crate::cli::{Codegen, Common};
 use crate::definitions;
-use crate::output::{Failure, write_all};
+use crate::output::{Failure, shown, write_all};
 
 pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
     match arguments {
@@ -15,13 +19,28 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
                 [] => Definitions::built_in(),
                 _ => Definitions::none(),
             };
-            definitions::add(&mut definitions, paths, common)?;
-            let source = worldwire_ki::codegen::rust(&definitions.part(), select)
+            let clean = definitions::add(&mut definitions, paths, common)?;
+            let protocols = definitions.part::<Protocols>();
+            if !clean {
+                return Err(Failure::Input);
+            }
+            if protocols.iter().next().is_none() {
+                return Err(none_in(paths, "KI message definitions"));
+            }
+            let source = worldwire_ki::codegen::rust(&protocols, select)
                 .map_err(|error| Failure::Run(error.to_string()))?;
             write_all(target, source.as_bytes())
         }
         Codegen::Tera { paths, select, reading, target } => {
-            let set = folder::set(paths, reading.options(), common)?;
+            let (set, clean) = folder::checked_set(paths, reading.options(), common)?;
+            let is_empty = set.definitions().next().is_none();
+            // A module without the faulty definitions would look complete.
+            if set.problems().any(Problem::is_error) || (!clean && !is_empty) {
+                return Err(Failure::Input);
+            }
+            if is_empty {
+                return Err(none_in(paths, "TERA definitions"));
+            }
             let chosen: Vec<&Definition> = match select[..] {
                 [] => set.definitions().collect(),
                 _ => {
@@ -29,10 +48,13 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
                 }
             };
             let parts = chosen.iter().map(|one| (one.name(), one.version(), one.plan()));
-            write_all(target, worldwire_tera::codegen::rust(parts).as_bytes())?;
-            // Definitions with errors have been reported and are omitted.
-            let clean = !set.problems().any(Problem::is_error);
-            if clean { Ok(()) } else { Err(Failure::Input) }
+            write_all(target, worldwire_tera::codegen::rust(parts).as_bytes())
         }
     }
+}
+
+/// The failure for paths without the definitions that are needed.
+fn none_in(paths: &[PathBuf], kind: &str) -> Failure {
+    let paths = listed(paths.iter().map(|path| shown(path)));
+    Failure::Run(format!("{paths}: contains no {kind}"))
 }

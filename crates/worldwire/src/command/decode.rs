@@ -1,6 +1,6 @@
 //! `worldwire decode`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Limits, Side};
@@ -18,6 +18,7 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
     };
     let keys = input::keys(&arguments.context.keys)?;
+    note_unused_keys(codec, &arguments.context.keys, common);
     let limits = Limits::DEFAULT;
     let definitions = definitions::load(&arguments.context.data, common)?;
     let options = CodecOptions {
@@ -87,6 +88,14 @@ fn show(
             }
             Err(Failure::Input)
         }
+    }
+}
+
+/// Says that keys have no effect on a codec that uses none.
+pub(super) fn note_unused_keys(codec: &Codec, keys: &[PathBuf], common: &Common) {
+    if !keys.is_empty() && !codec.keyed {
+        let name = codec.name;
+        common.note("--keys", &format!("{name} uses no keys; `dissect` decrypts captures"));
     }
 }
 

@@ -10,7 +10,7 @@ use worldwire_core::value::push_hex;
 use worldwire_dissect::{Codec, CodecOptions, Line, TeraDefinitions};
 use worldwire_tera::message::Leniency;
 
-use super::decode::side;
+use super::decode::{note_unused_keys, side};
 use crate::cli::{Common, Encode};
 use crate::output::{Failure, complain, write_all};
 use crate::{definitions, input};
@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     let mut encoded = Encoded { bytes: Vec::new(), is_hex: arguments.hex };
     match codec {
         Some(codec) => {
+            note_unused_keys(codec, &arguments.context.keys, common);
             let text = input::read_text(path)?;
             encoded.push(one(codec, text, &subject, &options, &mut said)?);
         }

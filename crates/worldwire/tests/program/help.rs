@@ -106,3 +106,17 @@ fn suggested_commands_can_be_pasted() {
     // Programs that read JSON need no suggestions.
     assert_eq!(shell(&dissect.replace("brief", "json")).1, "1 conversation, 20 messages\n");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    for words in ["--help", "--version", "dissect --help"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(words.split(' ')).stdout(Stdio::from(full));
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let problem = "worldwire: standard output: no space left on device\n";
+        assert_eq!((output.status.code(), &*said), (Some(2), problem), "{words}");
+    }
+}

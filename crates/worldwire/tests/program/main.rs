@@ -5,6 +5,7 @@
 mod captures;
 #[cfg(unix)]
 mod client;
+mod codegen;
 mod counted;
 mod evening;
 mod folders;

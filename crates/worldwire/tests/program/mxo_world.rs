@@ -11,6 +11,8 @@ struct Serving {
     child: Child,
     address: String,
     status: String,
+    /// What it prints until it is ready.
+    start: String,
     log: BufReader<ChildStderr>,
 }
 
@@ -45,7 +47,7 @@ fn serve_at(address: &str, words: &[&str]) -> Serving {
         rest.chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect::<String>()
     };
     let (address, status) = (behind("connect to "), behind("http://"));
-    Serving { child, address, status, log }
+    Serving { child, address, status, start: said, log }
 }
 
 fn text(output: &Output) -> (Option<i32>, String, String) {
@@ -108,6 +110,18 @@ fn clients_match_the_server_on_a_bad_network() {
     let mut said = String::new();
     while serving.log.read_line(&mut said).unwrap() > 0 {}
     assert!(said.contains("the world stopped after "), "{said}");
+}
+
+#[test]
+fn objects_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (lines, objects) in
+        [(SCENE, "40 objects"), ("[[object]]\ngoobj = 414\nat = [0.0, 0.0, 0.0]\n", "1 object")]
+    {
+        let serving = serve(&[&scene(folder.path(), lines)]);
+        let start = &serving.start;
+        assert!(start.contains(&format!("worldwire: {objects}; clients connect to ")), "{start}");
+    }
 }
 
 #[test]

@@ -69,6 +69,28 @@ fn one_of_several_maps_must_be_extracted_first() {
 }
 
 #[test]
+fn carrying_needs_definitions() {
+    let folder = folder();
+    let sdl = sample("sdl");
+    let of = "--old a.pcapng --old-map data/map/protocol.999001.map --new a.pcapng -o new.map";
+    let (out, said, code) =
+        run(&folder, &format!("tera map carry {of} --data {}", sdl.to_str().unwrap()));
+    assert_eq!((&*out, code), ("", 2), "{said}");
+    assert!(said.ends_with("sdl: contains no TERA definitions\n"), "{said}");
+    assert!(!folder.path().join("new.map").exists());
+}
+
+#[test]
+fn a_second_map_is_not_taken_for_a_name() {
+    let folder = folder();
+    let map = "data/map/protocol.999001.map";
+    let (_, said, code) = run(&folder, &format!("tera map show {map} {map}"));
+    let advice = "is not in the map; this command reads one map, and `tera map diff OLD NEW` \
+                  compares two\n";
+    assert_eq!((said, code), (format!("worldwire: {map}: {advice}"), 1));
+}
+
+#[test]
 fn a_map_of_another_build_is_refused() {
     let folder = folder();
     for name in ["protocol.385363.map", "protocol.999001.map", "old.map"] {

@@ -144,7 +144,7 @@ fn everything(folder: &Path, running: bool) {
         assert!(err.contains("uru keys convert dirtsand.ini"), "{err}");
         let (code, _, err) =
             run(&["vault", "import", "--from", "dirtsand", "-"], "COPY x FROM stdin;");
-        assert_eq!(code, 2);
+        assert_eq!(code, 1);
         let problem = "line 1: COPY is not supported; create the dump with --column-inserts";
         assert!(err.contains(problem), "{err}");
         done(&["vault", "import", "-"], &dump);
@@ -177,6 +177,17 @@ fn everything(folder: &Path, running: bool) {
     }
     if !running {
         done(&["vault", "import", "--from", "moulars", path], "");
+        assert_eq!(untimed(&done(&["vault", "export"], "")), untimed(&dump));
+    }
+    if !running {
+        // A damaged database is a problem of the input; one that is missing is not.
+        let whole = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        let (code, _, err) = run(&["vault", "import", "--from", "moulars", path], "");
+        assert!(code == 1 && err.starts_with(&format!("worldwire: {path}: ")), "{err}");
+        let missing = format!("{path}.missing");
+        let (code, _, err) = run(&["vault", "import", "--from", "moulars", &missing], "");
+        assert!(code == 2 && err.contains("no such file"), "{err}");
         assert_eq!(untimed(&done(&["vault", "export"], "")), untimed(&dump));
     }
     std::fs::remove_file(&file).unwrap();

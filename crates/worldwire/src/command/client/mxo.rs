@@ -1,5 +1,6 @@
 //! `worldwire client mxo`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -73,9 +74,7 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
     }
     // Clients that are connected continue.
     let mut is_whole = errors.is_empty();
-    for (uid, error) in errors {
-        complain(&format!("client {uid}"), &error.to_string());
-    }
+    tell_alike(errors.into_iter().map(|(uid, error)| (uid, error.to_string())));
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     let mut staying = JoinSet::new();
     for visit in visits.drain(..) {
@@ -103,23 +102,47 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
     if !common.quiet {
         summary(&visits, returns);
     }
+    let mut problems = Vec::new();
     for visit in &mut visits {
-        let client = format!("client {}", visit.uid());
+        let uid = visit.uid();
         if visit.is_over() {
-            complain(&client, &format!("the connection ended: {}", visit.ended().await));
-            is_whole = false;
+            problems.push((uid, format!("the connection ended: {}", visit.ended().await)));
         }
-        if let Some(why) = visit.with_view(|view| view.unread().map(unread)) {
-            complain(&client, &why);
-            is_whole = false;
-        }
+        problems.extend(visit.with_view(|view| view.unread().map(unread)).map(|why| (uid, why)));
     }
+    is_whole &= problems.is_empty();
+    tell_alike(problems);
     let mut leaving = JoinSet::new();
     for visit in visits.into_iter().filter(|visit| !visit.is_over()) {
         leaving.spawn(visit.leave());
     }
     leaving.join_all().await;
     if is_equal && is_whole { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Reports the problems of clients. Clients with the same problem share a line.
+fn tell_alike(problems: impl IntoIterator<Item = (u64, String)>) {
+    for (problem, uid, count) in alike(problems) {
+        match count {
+            1 => complain(&format!("client {uid}"), &problem),
+            _ => complain(&format!("{count} clients, the first of them {uid}"), &problem),
+        }
+    }
+}
+
+/// The different problems in the order of their appearance, each with the first client that has it
+/// and the number of those that do.
+fn alike(problems: impl IntoIterator<Item = (u64, String)>) -> Vec<(String, u64, usize)> {
+    let mut places = HashMap::new();
+    let mut all: Vec<(String, u64, usize)> = Vec::new();
+    for (uid, problem) in problems {
+        let place = *places.entry(problem.clone()).or_insert(all.len());
+        match all.get_mut(place) {
+            Some((_, _, count)) => *count += 1,
+            None => all.push((problem, uid, 1)),
+        }
+    }
+    all
 }
 
 /// Lets all clients enter, many at a time. The results are in the order of their characters.
@@ -337,5 +360,18 @@ fn summary(visits: &[Client], returns: u64) {
             "worldwire: {arrived} datagrams arrived, {again} of them twice and {late} late; \
              {lost} were lost"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::alike;
+
+    #[test]
+    fn clients_with_the_same_problem_share_a_line() {
+        let problems = [(7, "full"), (8, "closed"), (9, "full"), (3, "full")];
+        let problems = problems.map(|(uid, problem)| (uid, problem.to_owned()));
+        let wanted = [("full".to_owned(), 7, 3), ("closed".to_owned(), 8, 1)];
+        assert_eq!(alike(problems), wanted);
     }
 }

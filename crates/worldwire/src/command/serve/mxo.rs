@@ -16,7 +16,7 @@ use super::start;
 use crate::cli::{Common, ServeMxo};
 use crate::command::system;
 use crate::definitions;
-use crate::output::{Failure, Interruption, complain, print, say};
+use crate::output::{Failure, Interruption, complain, counted, print, say};
 
 pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
     let runtime = start(arguments.verbose, common)?;
@@ -127,7 +127,8 @@ async fn serve(
     }
     if !common.quiet {
         let address = world.address().map_err(|error| failed(&error))?;
-        say(format_args!("worldwire: {} objects; clients connect to {address}", scene.len()));
+        let objects = counted(scene.len(), "object");
+        say(format_args!("worldwire: {objects}; clients connect to {address}"));
         if let Some(status) = world.status_address() {
             say(format_args!("worldwire: the status page is http://{status}/status"));
         }

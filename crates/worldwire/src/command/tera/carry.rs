@@ -11,7 +11,7 @@ use worldwire_tera::file::library::{BuildFacts, CheckVersion};
 use worldwire_tera::file::{CodeMap, MapName};
 use worldwire_tera::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, Header};
 use worldwire_tera::packet::Packets;
-use worldwire_tera::schema::Patch;
+use worldwire_tera::schema::{Definition, Patch};
 
 use super::map;
 use crate::cli::{Capture, Common, Data, Target};
@@ -118,6 +118,11 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
     let (map, mut clean) = map::read_only(of.old_map, common)?;
     map::wants_opcodes(of.old_map, &map)?;
     let definitions = definitions::load_from(of.data, common)?;
+    // The built-in definitions alone fit almost any message.
+    if !adds_tera(&definitions) {
+        let paths = listed(of.data.iter().map(|path| shown(path)));
+        return Err(Failure::Run(format!("{paths}: contains no TERA definitions")));
+    }
     let mut library = definitions.part::<TeraDefinitions>().library().clone();
     let name = of.old_map.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let of_map = MapName::parse(&name).and_then(|name| name.version.parse().ok());
@@ -164,6 +169,14 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
     write_all(target, written(&carry.finish(), &printable(&name), of, add).as_bytes())?;
     map::tell_name(target, revision, common);
     if clean { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Whether there are other TERA definitions than the built-in ones.
+fn adds_tera(definitions: &Definitions) -> bool {
+    let built_in = Definitions::built_in().part::<TeraDefinitions>();
+    let is_new =
+        |one: &Definition| built_in.library().definitions.get(one.name(), one.version()).is_none();
+    definitions.part::<TeraDefinitions>().library().definitions.definitions().any(is_new)
 }
 
 /// The map, with an explanation of its comments and advice for unresolved opcodes: if the map is

@@ -163,11 +163,21 @@ pub(in crate::command) fn set(
     options: ParseOptions,
     common: &Common,
 ) -> Result<Set, Failure> {
+    checked_set(paths, options, common).map(|(set, _)| set)
+}
+
+/// Like the function above; also returns whether all files could be read as text or JSON.
+pub(in crate::command) fn checked_set(
+    paths: &[PathBuf],
+    options: ParseOptions,
+    common: &Common,
+) -> Result<(Set, bool), Failure> {
     let texts = texts(paths, common)?;
     texts.tell(common);
+    let clean = !texts.problems.iter().any(Problem::is_error);
     let set = Set::load(texts.files, options);
     tell(&texts.places.problems(&set).collect::<Vec<_>>(), true);
-    Ok(set)
+    Ok((set, clean))
 }
 
 /// Reports problems; if quiet, only errors. Returns whether there are no errors.
@@ -200,8 +210,13 @@ pub(crate) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Fail
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };
-    complain(word, &format!("no such definition{hint}"));
-    Err(Failure::Input)
+    let problem = format!("no such definition{hint}");
+    // It may be one of those with errors, which were reported.
+    if set.problems().any(Problem::is_error) {
+        complain(word, &problem);
+        return Err(Failure::Input);
+    }
+    Err(Failure::Run(format!("{word}: {problem}")))
 }
 
 fn name(file: &Path) -> String {

@@ -34,7 +34,14 @@ pub(super) fn show(
         if !known {
             missing = true;
             let near = nearest(word, map.iter().map(|(name, _)| name));
-            let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+            let hint = match near {
+                _ if Path::new(word).is_file() => {
+                    "; this command reads one map, and `tera map diff OLD NEW` compares two"
+                        .to_owned()
+                }
+                Some(near) => format!("; did you mean {near}?"),
+                None => String::new(),
+            };
             complain(word, &format!("is not in the map{hint}"));
         }
     }

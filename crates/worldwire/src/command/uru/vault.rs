@@ -208,10 +208,15 @@ fn moved(file: &Path, from: OtherServer, descriptors: &Descriptors) -> Result<Im
     let house = match from {
         OtherServer::Dirtsand => migration::import_dirtsand(&input::read_text(file)?, descriptors),
         OtherServer::Moulars => {
+            // The database reports a file that cannot be opened like a damaged one.
+            drop(input::open(file)?);
             system::runtime()?.block_on(migration::import_moulars(file, descriptors))
         }
     };
-    house.map_err(|error| Failure::Run(format!("{}: {error}", input::title(file))))
+    house.map_err(|error| {
+        complain(&input::title(file), &error.to_string());
+        Failure::Input
+    })
 }
 
 /// Writes the vault for another server. Data that it cannot store is reported.
