@@ -98,6 +98,8 @@ pub(super) enum Metadata {
     TargetPort,
     Port,
     Date,
+    Error,
+    Remarks,
 }
 
 /// The word for every value of a message. A field of that name is written `["any"]`.
@@ -259,6 +261,8 @@ impl Metadata {
             "dstport" => Self::TargetPort,
             "port" => Self::Port,
             "date" => Self::Date,
+            "error" => Self::Error,
+            "remarks" => Self::Remarks,
             _ => return None,
         })
     }
@@ -273,7 +277,9 @@ impl Metadata {
             | Self::From
             | Self::Source
             | Self::Target
-            | Self::Address => ValueKind::Text,
+            | Self::Address
+            | Self::Error
+            | Self::Remarks => ValueKind::Text,
             _ => ValueKind::Number,
         }
     }
