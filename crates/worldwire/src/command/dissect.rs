@@ -191,7 +191,7 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
-        let Self { arguments, view, common, filter, format, copy, .. } = self;
+        let Self { arguments, view, common, filter, format, copy, hidden } = self;
         let watches_stdout = arguments.target.is_stdout();
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
         let extras = Extras { wire: None, secrets: arguments.secrets, meanwhile };
@@ -212,7 +212,7 @@ impl Reading<'_> {
             if filter.as_ref().is_none_or(matches) {
                 show(&Shown { item, name, tree: &tree, is_first }, out);
             } else if is_first && item.is_problem() {
-                self.hidden.fetch_add(1, Ordering::Relaxed);
+                hidden.fetch_add(1, Ordering::Relaxed);
             }
             if needs_fields {
                 scratch.tree = tree.recycle();
@@ -333,7 +333,7 @@ fn write_packets(
     let mut streams = BTreeSet::new();
     let show = |shown: &Shown<'_, '_>, out: &mut Vec<u64>| {
         let stream = shown.item.stamp.stream;
-        if shown.fits && out.last() != Some(&stream) {
+        if out.last() != Some(&stream) {
             out.push(stream);
         }
     };

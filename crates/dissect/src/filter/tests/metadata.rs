@@ -1,6 +1,7 @@
 //! Metadata, and columns of tables.
 
-use worldwire_core::{Error, Limits, Result, Side, Tree, json::Json};
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 
 use super::super::{Column, Filter, Subject};
 use super::{check, with_subject};
@@ -28,10 +29,13 @@ impl Message for Broken {
     }
 
     fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
-        let mut tree = tree.recycle();
+        let mut reader = Reader::traced("message", &[], tree.recycle());
+        if self.0 {
+            reader.remark(Error::value("a state", "noise"));
+        }
+        let mut tree = reader.finish();
         if self.0 {
             tree.set_error(Error::value("a whole message", "half of one"));
-            tree.push_remark(Error::value("a state", "noise"));
         }
         tree
     }
