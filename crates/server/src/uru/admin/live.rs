@@ -257,6 +257,7 @@ impl Operated for Control {
             Request::AddAge(age) => self.add_age(age).await,
             Request::RemoveAge { age } => self.remove_age(age).await,
             Request::Online => self.online().await,
+            Request::Openness => Ok(vec![json!({ "open": !self.vault.is_restricted() })]),
             Request::Message { sender, text, age } => self.message(&sender, &text, age).await,
             Request::Welcome { text } => self.welcome(text).await,
             Request::Restrict { closed, kick } => self.restrict(closed, kick).await,

@@ -73,6 +73,8 @@ pub enum Request {
     },
     /// Lists the clients that are logged in, one per line.
     Online,
+    /// Tells whether all players may log in.
+    Openness,
     /// Lists ages, one per line.
     Ages {
         /// Whether to include ages that are neither public nor the shard's own.
