@@ -494,6 +494,16 @@ impl<'i> Item<'i> {
         is_whole
     }
 
+    /// Whether it counts as a problem: a note about one, or a message that does not decode without
+    /// an error.
+    #[must_use]
+    pub fn is_problem(&self) -> bool {
+        match self.note() {
+            Some(note) => note.kind == NoteKind::Problem,
+            None => !self.is_whole(),
+        }
+    }
+
     /// Encodes a message from JSON, with the definitions that its tree uses. `fields` is the value
     /// of `fields` in a JSON line, edited or not. For unchanged JSON the result equals
     /// [`body`](Self::body). It is a whole plain message, as a [relay](crate::RelaySession) takes

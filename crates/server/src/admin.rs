@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 use crate::config::{ConfigError, ServerConfig};
 use crate::folder::{blocking, reason};
 use crate::operators::{self, Operated};
+use crate::start::check_database;
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, Store, StoreError};
@@ -135,6 +136,7 @@ pub(crate) async fn stopped_store<C: ServerConfig, E>(
     folder: &Path,
     config: &C,
 ) -> Result<(Arc<dyn Store>, ServerKey), AdminError<E>> {
+    check_database(folder, config)?;
     let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
     Ok((store, ServerKey::load(&folder.join(KEY_FILE))?))
 }

@@ -117,9 +117,20 @@ pub(crate) async fn open_store<C: ServerConfig>(
     folder: &Path,
     config: &C,
 ) -> Result<(Arc<dyn Store>, ServerKey), StartError> {
+    check_database(folder, config)?;
     let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
     let key = server_key(folder, &*store).await?;
     Ok((store, key))
+}
+
+/// Refuses to create a database in a folder that had one: the key for its passwords is created with
+/// it.
+pub(crate) fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StoreError> {
+    let (file, key) = (folder.join(C::SQLITE_FILE), folder.join(KEY_FILE));
+    if config.database_url().is_none() && key.exists() && !file.exists() {
+        return Err(StoreError::Lost { file, key });
+    }
+    Ok(())
 }
 
 /// Reads the key that passwords are sealed with. It is created unless the database has passwords.

@@ -122,6 +122,7 @@ fn write_held(value: PathValue<'_>, out: &mut String) {
         PathValue::Text(text) => write!(out, "{text}"),
         PathValue::Whole(value) => write!(out, "{value}"),
         PathValue::Real(value) => write!(out, "{value}"),
+        PathValue::Error(error) => write!(out, "{error}"),
         PathValue::Address(address) => write!(out, "{address}"),
         PathValue::Moment(time) => write!(out, "{time}"),
     };

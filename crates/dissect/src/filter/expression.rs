@@ -101,6 +101,8 @@ pub(super) enum Metadata {
     TargetPort,
     Port,
     Date,
+    Error,
+    Remarks,
 }
 
 /// The word for every value of a message. A field of that name is written `["any"]`.
@@ -287,6 +289,8 @@ impl Metadata {
             "dstport" => Self::TargetPort,
             "port" => Self::Port,
             "date" => Self::Date,
+            "error" => Self::Error,
+            "remarks" => Self::Remarks,
             _ => return None,
         })
     }
@@ -301,7 +305,9 @@ impl Metadata {
             | Self::From
             | Self::Source
             | Self::Target
-            | Self::Address => ValueKind::Text,
+            | Self::Address
+            | Self::Error
+            | Self::Remarks => ValueKind::Text,
             _ => ValueKind::Number,
         }
     }

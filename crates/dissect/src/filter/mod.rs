@@ -53,7 +53,8 @@
 //! if no field has that name. The metadata is `name`, `family`, `from` (`client` or `server`),
 //! `stream`, `packet`, `elapsed` (seconds since the first packet of the capture), `length` (bytes),
 //! `date` (date and time), `src`, `dst` (addresses), `srcport` and `dstport`; `addr` and `port`
-//! match either end. `time` is an older name of `elapsed`; in JSON lines, `time` is the date.
+//! match either end. `error` and `remarks` are the texts of those names in JSON lines: why a message
+//! cannot be decoded completely, and why fields are shown as bytes. `time` is an older name of `elapsed`; in JSON lines, `time` is the date.
 //!
 //! # Comparisons
 //!

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use worldwire_core::text::write_value;
 use worldwire_core::value::Content;
-use worldwire_core::{Children, Form, Names, NodeRef, Side, Tree, Value};
+use worldwire_core::{Children, Error, Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
 use super::class::ObjectClass;
@@ -17,13 +17,17 @@ use super::literal::{Literal, Member, Needle, Set, Text};
 use super::moment::{date, seconds};
 use super::number::{Count, Number};
 use super::tail::{self, Ambiguities};
-use crate::item::{Item, Time};
+use crate::item::{Item, NoteKind, Time};
 use crate::render::names_in;
 
 /// Whether a message matches.
 pub(super) fn matches(expression: &Expression, subject: &Subject<'_>, found: &Ambiguities) -> bool {
     match expression {
-        Expression::Message(pattern) => pattern.fits(subject.family, subject.name),
+        Expression::Message(pattern) => {
+            pattern.fits(subject.family, subject.name)
+                || *pattern.0 == *NoteKind::Problem.name()
+                    && subject.item.is_some_and(Item::is_problem)
+        }
         Expression::Inside(pattern) => subject.has_inside(pattern),
         Expression::Anywhere(check) => {
             matches!(check, Check::Contains(needle) if is_anywhere(needle, subject))
@@ -169,6 +173,9 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, visit: &mut Visit<'_, 's>) -> 
         }
     };
     match metadata {
+        Some(Metadata::Remarks) => {
+            subject.tree.remarks().iter().try_for_each(|remark| visit(PathValue::Error(remark)))
+        }
         Some(metadata) => subject.metadata(metadata).into_iter().flatten().try_for_each(visit),
         None => Continue(()),
     }
@@ -252,6 +259,7 @@ pub(super) enum PathValue<'s> {
     Real(f64),
     Address(IpAddr),
     Moment(Time),
+    Error(&'s Error),
 }
 
 impl<'s> Subject<'s> {
@@ -287,6 +295,9 @@ impl<'s> Subject<'s> {
             Metadata::SourcePort => return [port(from), None],
             Metadata::TargetPort => return [port(to), None],
             Metadata::Port => return [port(from), port(to)],
+            Metadata::Error => return [self.tree.error().map(PathValue::Error), None],
+            // There can be any number of them; see `search`.
+            Metadata::Remarks => return [None, None],
         };
         [Some(value), None]
     }
@@ -301,7 +312,7 @@ impl<'s> PathValue<'s> {
             Self::Whole(value) => return Some(Count::Whole(value.into())),
             Self::Real(value) => return Some(Count::Double(value)),
             Self::Moment(time) => return Some(Count::Double(seconds(time))),
-            Self::Address(_) => return None,
+            Self::Address(_) | Self::Error(_) => return None,
         };
         Some(match node.value() {
             Value::Bool(value) => Count::Whole(value.into()),
@@ -330,6 +341,7 @@ impl<'s> PathValue<'s> {
             },
             Self::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
             Self::Address(address) => Some(address.to_string().into_bytes().into()),
+            Self::Error(error) => Some(error.to_string().into_bytes().into()),
             Self::Whole(_) | Self::Real(_) | Self::Moment(_) => None,
         }
     }
@@ -342,7 +354,11 @@ impl<'s> PathValue<'s> {
                 _ => node.raw(),
             })),
             Self::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
-            Self::Whole(_) | Self::Real(_) | Self::Address(_) | Self::Moment(_) => None,
+            Self::Whole(_)
+            | Self::Real(_)
+            | Self::Address(_)
+            | Self::Moment(_)
+            | Self::Error(_) => None,
         }
     }
 
@@ -364,6 +380,7 @@ impl<'s> PathValue<'s> {
             },
             Self::Text(text) => Some(Cow::Borrowed(text)),
             Self::Address(address) => Some(address.to_string().into()),
+            Self::Error(error) => Some(error.to_string().into()),
             Self::Whole(_) | Self::Real(_) | Self::Moment(_) => None,
         }
     }
@@ -417,6 +434,7 @@ impl<'s> PathValue<'s> {
             Self::Real(value) => is_odd_float(value, text),
             Self::Address(address) => text.parse() == Ok(address),
             Self::Moment(time) => date(text) == Some(time),
+            Self::Error(error) => error.to_string() == text,
         }
     }
 
@@ -452,7 +470,11 @@ impl<'s> PathValue<'s> {
                 _ => return false,
             },
             Self::Whole(value) => value,
-            Self::Text(_) | Self::Real(_) | Self::Address(_) | Self::Moment(_) => return false,
+            Self::Text(_)
+            | Self::Real(_)
+            | Self::Address(_)
+            | Self::Moment(_)
+            | Self::Error(_) => return false,
         };
         let mask = match mask {
             Literal::Number(Number::Whole(mask)) => u64::try_from(*mask).ok(),

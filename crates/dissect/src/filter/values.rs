@@ -186,7 +186,7 @@ impl<'d> FilterVocabulary<'d> {
             Literal::Null | Literal::Bytes(_) => return None,
         };
         let possible: &[&str] = match metadata {
-            Metadata::Name => return None,
+            Metadata::Name | Metadata::Error | Metadata::Remarks => return None,
             Metadata::Source | Metadata::Target | Metadata::Address
                 if value.parse::<IpAddr>().is_ok() =>
             {

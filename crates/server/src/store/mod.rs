@@ -172,6 +172,17 @@ pub enum StoreError {
         /// The process that claimed it last.
         writer: String,
     },
+    /// The SQLite database of a server that had one is missing.
+    #[error(
+        "{}: the database is missing; restore it, or to start with an empty one, remove {} too: \
+        it only seals the passwords in the missing database", file.display(), key.display()
+    )]
+    Lost {
+        /// The database.
+        file: PathBuf,
+        /// The key that its passwords are sealed with.
+        key: PathBuf,
+    },
     /// A row that no server would have written.
     #[error("the database is damaged: {0}")]
     Damaged(String),

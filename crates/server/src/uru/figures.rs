@@ -76,11 +76,17 @@ impl Figures {
     }
 
     /// All metrics in Prometheus' text format.
-    pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures) -> String {
+    pub(super) fn prometheus(
+        &self,
+        counts: &Counts,
+        ages: &AgeFigures,
+        is_open: bool,
+    ) -> String {
         let mut metrics = Metrics::default();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let gauges = [
             ("uptime_seconds", self.started.elapsed().as_secs(), "Time since the server started."),
+            ("open", is_open.into(), "Whether all players may log in: 1 or 0."),
             ("connections", number(counts.open()), "Open connections, including those in setup."),
             ("ages", number(ages.ages), "Running ages."),
             ("players_in_ages", number(ages.players), "Players in ages."),

@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online` and `welcome` |
+//! | `/status` | JSON: `online`, `open` (to all players) and `welcome` |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
@@ -65,7 +65,8 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 }
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
-    Json(serde_json::json!({ "online": true, "welcome": page.welcome.get() })).into_response()
+    let (open, welcome) = (!page.vault.is_restricted(), page.welcome.get());
+    Json(serde_json::json!({ "online": true, "open": open, "welcome": welcome })).into_response()
 }
 
 async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response {
@@ -86,7 +87,8 @@ async fn health(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
-    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures()))
+    let is_open = !page.vault.is_restricted();
+    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures(), is_open))
 }
 
 /// Encodes a text for the client, which shows Windows-1252.

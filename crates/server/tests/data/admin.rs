@@ -8,10 +8,12 @@ use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
 use worldwire_server::store::{Change, CharacterRow};
 use worldwire_server::uru::admin::{Admin, AdminError, Control, Request};
-use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
+use worldwire_server::uru::vault::{
+    AgeNames, Dump, DumpError, RemoveError, StaticAge, Vault, VaultConfig,
+};
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
-use worldwire_uru::types::NetError;
+use worldwire_uru::types::{NetError, Uuid};
 
 use crate::support::{Database, login, play};
 
@@ -146,6 +148,37 @@ async fn operators_reach_running_and_stopped_shards() {
         admin.close().await;
         assert!(FolderLock::take(folder).unwrap().is_some());
     }
+}
+
+/// Ages that no start would create again can be removed.
+#[tokio::test]
+async fn only_the_last_age_with_configured_names_stays() {
+    let database = Database::sqlite();
+    let key = ServerKey::load_or_create(&database.folder.path().join(KEY_FILE)).unwrap();
+    let config = ShardConfig::default().vault();
+    let names = config.city.names.clone();
+    let vault = Vault::open(database.store().await, key, config).await.unwrap();
+    let find = async |filename: &str| {
+        let ages = vault.ages(true).await.unwrap().into_iter();
+        ages.filter(|age| age.age.filename == filename).map(|age| age.id).collect::<Vec<_>>()
+    };
+    let first = find("city").await;
+    assert_eq!(first.len(), 1);
+    for (instance_name, instance) in
+        [("Second".to_owned(), None), (names.instance_name.clone(), Some(Uuid([7; 16])))]
+    {
+        let names = AgeNames { instance_name, ..names.clone() };
+        let (added, is_new) = vault.add_age(StaticAge { names, instance }).await.unwrap();
+        assert!(is_new);
+        assert_eq!(vault.remove_age(added.id).await, Ok(()));
+        assert_eq!(find("city").await, first);
+    }
+    assert_eq!(vault.remove_age(first[0]).await, Err(RemoveError::Configured));
+    let pub_ages = find("GuildPub-Writers").await;
+    let refused = vault.remove_age(pub_ages[0]).await.unwrap_err();
+    assert_eq!(refused, RemoveError::Standard);
+    assert!(refused.to_string().contains("set standard = false in [ages]"), "{refused}");
+    vault.close().await;
 }
 
 /// Opening a vault for administration uses the configured ages, too.

@@ -67,6 +67,28 @@ async fn a_lost_key_is_reported_and_not_replaced() {
 }
 
 #[tokio::test]
+async fn a_lost_database_is_reported_and_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let database = folder.join("shard.sqlite");
+    start(folder).await.unwrap();
+    start(folder).await.unwrap();
+    fs::remove_file(&database).unwrap();
+    for lost in [
+        start(folder).await.unwrap_err(),
+        Admin::open(folder).await.map(drop).unwrap_err().to_string(),
+    ] {
+        assert!(lost.contains("shard.sqlite: the database is missing; restore it"), "{lost}");
+        assert!(lost.contains("server.key"), "{lost}");
+        assert!(!database.exists());
+    }
+    // As the error says.
+    fs::remove_file(folder.join("server.key")).unwrap();
+    start(folder).await.unwrap();
+    assert!(database.exists());
+}
+
+#[tokio::test]
 async fn a_first_start_that_cannot_listen_leaves_no_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -182,7 +182,7 @@ async fn the_status_page_answers_launchers_and_operators() {
     let status = http(&shard, &get("/status")).await;
     assert!(status.starts_with("HTTP/1.0 200 OK"), "{status}");
     assert!(
-        status.ends_with("{\"online\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"}"),
+        status.ends_with("{\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"}"),
         "{status}"
     );
     let agent = "GET /welcome HTTP/1.1\r\nHost: x\r\nUser-Agent: UruClient/1.0\r\n\
@@ -201,10 +201,14 @@ async fn the_status_page_answers_launchers_and_operators() {
         "# TYPE worldwire_connections_accepted_total counter\n",
         "worldwire_service_connections{service=\"file\"} 1\n",
         "worldwire_ages 0\n",
+        "worldwire_open 1\n",
         "worldwire_players_in_ages 0\n",
         "worldwire_dropped_messages_total{reason=\"unsafe\"} 0\n",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
+    shard.vault.restrict(true, false).await.unwrap();
+    assert!(http(&shard, &get("/status")).await.contains("\"open\":false"));
+    assert!(http(&shard, &get("/metrics")).await.contains("worldwire_open 0\n"));
     shard.stop().await;
 }

@@ -12,7 +12,7 @@ use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side, Tree};
 use worldwire_dissect::filter::{Ambiguity, Column, Filter, Subject, UnknownField};
 use worldwire_dissect::{
-    Definitions, Dissection, Families, Format, Item, Line, NoteKind, Scratch, Sink, Time,
+    Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, Time,
 };
 
 use super::capture::{self, Extras};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
     let copy = Cell::new(saved_packets(arguments, wanted)?);
-    let reading = Reading { arguments, view, common, filter, format, copy };
+    let reading = Reading { arguments, view, common, filter, format, copy, hidden: AtomicU64::new(0) };
     let view = &reading.view;
     if let OutputFormat::Capture(format) = wanted {
         return match capture::is_live(&arguments.capture) {
@@ -121,6 +121,11 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let summary = dissection.summary();
     if !common.quiet {
         say(summary);
+        let hidden = reading.hidden.load(Ordering::Relaxed);
+        if hidden > 0 {
+            let problems = counted(hidden, "problem");
+            say(format_args!("{problems} hidden by the filter; `or problem` shows problems too"));
+        }
         for (text, messages) in advice.into_inner().unwrap_or_default() {
             say(format_args!("{} {text}", counted(messages, "message")));
         }
@@ -165,6 +170,8 @@ struct Reading<'r> {
     format: Format,
     /// The file for all packets of a live capture.
     copy: Cell<Option<CaptureFile>>,
+    /// How many problems the filter hides.
+    hidden: AtomicU64,
 }
 
 /// A selected item, with its name and fields.
@@ -172,8 +179,6 @@ struct Shown<'s, 'i> {
     item: &'s Item<'i>,
     name: &'s str,
     tree: &'s Tree<'i>,
-    /// Whether it was selected, rather than a problem, which is always shown.
-    fits: bool,
     /// Whether it was not shown before; see [`Scratch::is_repeated`].
     is_first: bool,
 }
@@ -186,7 +191,7 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
-        let Self { arguments, view, common, filter, format, copy } = self;
+        let Self { arguments, view, common, filter, format, copy, hidden } = self;
         let watches_stdout = arguments.target.is_stdout();
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
         let extras = Extras { wire: None, secrets: arguments.secrets, meanwhile };
@@ -203,11 +208,11 @@ impl Reading<'_> {
                 false => Tree::new(),
             };
             let matches = |filter: &Filter| filter.matches(&Subject::of(item, name, &tree));
-            let fits = filter.as_ref().is_none_or(matches);
-            // Unreadable items are never filtered out.
-            if fits || item.note().is_some_and(|note| note.kind == NoteKind::Problem) {
-                let is_first = !scratch.is_repeated;
-                show(&Shown { item, name, tree: &tree, fits, is_first }, out);
+            let is_first = !scratch.is_repeated;
+            if filter.as_ref().is_none_or(matches) {
+                show(&Shown { item, name, tree: &tree, is_first }, out);
+            } else if is_first && item.is_problem() {
+                hidden.fetch_add(1, Ordering::Relaxed);
             }
             if needs_fields {
                 scratch.tree = tree.recycle();
@@ -328,7 +333,7 @@ fn write_packets(
     let mut streams = BTreeSet::new();
     let show = |shown: &Shown<'_, '_>, out: &mut Vec<u64>| {
         let stream = shown.item.stamp.stream;
-        if shown.fits && out.last() != Some(&stream) {
+        if out.last() != Some(&stream) {
             out.push(stream);
         }
     };
@@ -374,7 +379,7 @@ fn columns(
 
 /// The cells of a selected message, or `None` if it has none of the fields.
 fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
-    if !shown.fits || shown.item.message().is_none() {
+    if shown.item.message().is_none() {
         return None;
     }
     let subject = Subject::of(shown.item, shown.name, shown.tree);
@@ -412,7 +417,7 @@ fn cut(
     let is_json = matches!(format, Format::Json(_));
     let families = definitions.families();
     let show = |shown: &Shown<'_, '_>, out: &mut Vec<(String, Vec<u8>)>| {
-        if shown.fits && shown.item.message().is_some() {
+        if shown.item.message().is_some() {
             let mut line = String::new();
             let format = if is_json { format } else { Format::Json(Style::default()) };
             format.write(shown.item, shown.name, shown.tree, &mut line);

@@ -390,3 +390,29 @@ fn several_key_files_are_merged() {
     let wanted = "uru-keys.toml: the gatekeeper key differs from the one in an earlier key file\n";
     assert!(code == 2 && said.ends_with(wanted), "{said}");
 }
+
+#[test]
+fn filters_apply_to_notes_too() {
+    let dissect = |filter: &str| {
+        worldwire(&["dissect", SAMPLE, "--json", "--filter", filter])
+    };
+    let (out, err, code) = dissect("file.BuildIdReply");
+    assert!(!out.is_empty() && code == 1, "{err}");
+    assert!(out.lines().all(|line| line.contains("\"name\":\"file.BuildIdReply\"")), "{out}");
+    assert!(err.contains("3 problems hidden by the filter"), "{err}");
+    let (out, err, code) = dissect("file.BuildIdReply or problem");
+    let problems = out.lines().filter(|line| line.contains("\"name\":\"problem\"")).count();
+    assert_eq!((problems, code), (3, 1), "{out}");
+    assert!(!err.contains("hidden"), "{err}");
+}
+
+#[test]
+fn doctor_says_where_states_lack_descriptors() {
+    let doctor = ["doctor", "uru-age.pcapng", "--keys", "uru-keys.toml"];
+    let (out, err, code) = worldwire(&doctor);
+    assert_eq!(code, 1, "{err}");
+    let wanted = "2 messages with an object state (SDL) shown as bytes: give descriptors";
+    let line = out.lines().find(|line| line.contains(wanted)).unwrap();
+    assert!(line.contains("(first in packet "), "{line}");
+    assert!(out.lines().all(|line| line.starts_with('#') && line.contains(" in packet ")), "{out}");
+}

@@ -1,7 +1,89 @@
 //! Metadata, and columns of tables.
 
-use super::super::{Column, Filter};
+use worldwire_core::json::Json;
+use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
+
+use super::super::{Column, Filter, Subject};
 use super::{check, with_subject};
+use crate::{Item, ItemBody, Message, Note, NoteKind, Stamp};
+
+/// A message that decodes with an error and a remark, or with neither.
+#[derive(Debug)]
+struct Broken(bool);
+
+impl Message for Broken {
+    fn push_name(&self, name: &mut String) {
+        name.push_str("toy.Broken");
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &[]
+    }
+
+    fn is_message(&self) -> bool {
+        true
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.0
+    }
+
+    fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+        let mut reader = Reader::traced("message", &[], tree.recycle());
+        if self.0 {
+            reader.remark(Error::value("a state", "noise"));
+        }
+        let mut tree = reader.finish();
+        if self.0 {
+            tree.set_error(Error::value("a whole message", "half of one"));
+        }
+        tree
+    }
+
+    fn encode(&self, _: &Json) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_found() {
+    let definitions = crate::Definitions::built_in();
+    let (broken, whole) = (Broken(true), Broken(false));
+    let note = |kind| ItemBody::Note(Note::new(kind, "x".to_owned()));
+    let bodies = [
+        ItemBody::Message(&broken),
+        ItemBody::Message(&whole),
+        note(NoteKind::Problem),
+        note(NoteKind::Warning),
+    ];
+    for (filter, wanted) in [
+        ("problem", [true, false, true, false]),
+        ("warning or problem", [true, false, true, true]),
+        ("toy.* and not problem", [false, true, false, false]),
+        ("exists(error)", [true, false, false, false]),
+        ("exists(remarks)", [true, false, false, false]),
+        ("error contains half and remarks matches \"state\"", [true, false, false, false]),
+        ("error contains noise or remarks contains half", [false; 4]),
+        ("not exists(error)", [false, true, true, true]),
+    ] {
+        let filter = Filter::parse(filter).unwrap().resolve(&definitions);
+        assert_eq!(filter.unknown_fields(&definitions), [], "{filter}");
+        assert_eq!(filter.unknown_values(&definitions), [], "{filter}");
+        for (body, wanted) in bodies.iter().zip(wanted) {
+            let item = Item::new(Stamp::default(), "toy", Side::Client, 0..0, body.clone());
+            let mut name = String::new();
+            item.push_name(&mut name);
+            let tree = item.tree(Tree::new(), &Limits::DEFAULT);
+            assert_eq!(filter.matches(&Subject::of(&item, &name, &tree)), wanted, "{filter} {name}");
+        }
+    }
+    let column = Column::parse("error", &definitions).unwrap();
+    let item = Item::new(Stamp::default(), "toy", Side::Client, 0..0, bodies[0].clone());
+    let tree = item.tree(Tree::new(), &Limits::DEFAULT);
+    let mut text = String::new();
+    assert!(column.write(&Subject::of(&item, "toy.Broken", &tree), &mut text));
+    assert!(text.contains("half of one"), "{text}");
+}
 
 #[test]
 fn addresses_and_dates_are_metadata() {

@@ -264,6 +264,7 @@ impl Operated for Control {
             Request::ServerIni => {
                 Ok(self.live.iter().map(|live| json!(&*live.server_ini)).collect())
             }
+            Request::Openness => Ok(vec![json!({ "open": !self.vault.is_restricted() })]),
             Request::Message { sender, text, age } => self.message(&sender, &text, age).await,
             Request::Welcome { text } => self.welcome(text).await,
             Request::Restrict { closed, kick } => self.restrict(closed, kick).await,

@@ -75,6 +75,8 @@ pub enum Request {
     Online,
     /// The text that a client's `server.ini` needs, with the port that the shard uses.
     ServerIni,
+    /// Tells whether all players may log in.
+    Openness,
     /// Lists ages, one per line.
     Ages {
         /// Whether to include ages that are neither public nor the shard's own.

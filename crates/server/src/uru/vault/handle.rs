@@ -68,6 +68,7 @@ pub struct Vault {
     next: Arc<AtomicU64>,
     max_notices: usize,
     failing: Arc<AtomicBool>,
+    restricted: Arc<AtomicBool>,
     overtaken: watch::Receiver<Option<Arc<StoreError>>>,
 }
 
@@ -123,10 +124,18 @@ impl Vault {
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         let failing = Arc::<AtomicBool>::default();
+        let restricted = Arc::new(AtomicBool::new(state.config().restricted));
         let (overtaking, overtaken) = watch::channel(None);
         let task = Task::open(store, state, clock, Arc::clone(&failing), overtaking).await?;
         tokio::spawn(task.run(inbox, ended));
-        Ok(Self { messages, ends, next: Arc::default(), max_notices, failing, overtaken })
+        let next = Arc::default();
+        Ok(Self { messages, ends, next, max_notices, failing, restricted, overtaken })
+    }
+
+    /// Whether only administrators, developers and testers may log in.
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.restricted.load(Ordering::Relaxed)
     }
 
     /// Whether the last batch of changes could not be committed.
@@ -209,7 +218,15 @@ impl Vault {
     /// Sets whether only administrators, developers and testers may log in, and with `kick` ends
     /// the sessions of all others. Returns these sessions.
     pub async fn restrict(&self, restricted: bool, kick: bool) -> Result<Vec<Kicked>, NetError> {
-        let restrict = move |state: &mut VaultState| state.restrict(restricted, kick);
+        let shown = Arc::clone(&self.restricted);
+        let restrict = move |state: &mut VaultState| {
+            let kicked = state.restrict(restricted, kick);
+            // Like the rule itself, not undone by a failed batch.
+            if kicked.is_ok() {
+                shown.store(restricted, Ordering::Relaxed);
+            }
+            kicked
+        };
         Ok(self.call(None, None, restrict).await?.0)
     }
 

@@ -58,6 +58,12 @@ pub enum RemoveError {
         "is in [ages] of shard.toml, so the next start would create it again; remove it there first"
     )]
     Configured,
+    /// It is one of the standard ages, which the next start would create again.
+    #[error(
+        "is one of the game's standard ages, which every start creates; to remove it, set \
+        standard = false in [ages] of shard.toml and restart first"
+    )]
+    Standard,
     /// It cannot be cleared.
     #[error(transparent)]
     Clear(#[from] ClearError),
@@ -172,22 +178,22 @@ impl VaultState {
     fn may_remove_age(&self, age: u32) -> Result<(), RemoveError> {
         let info = self.graph().child(age, NodeType::AgeInfo, None);
         let facts = info.and_then(|info| self.graph().age_info(info));
-        let (Some(info), Some(facts)) = (info, facts) else {
+        let (Some(info), Some(_)) = (info, facts) else {
             return Err(ClearError::Vault(NetError::VaultNodeNotFound).into());
         };
         let owners = self.owners_list(info);
         if owners.is_some_and(|list| self.graph().children(list).next().is_some()) {
             return Err(RemoveError::Owned);
         }
+        // Of several ages with the configured names, all but one can go.
+        let is_only = |age: &&StaticAge| self.find_static(age, 2) == [info];
         let config = self.config();
         let mut configured = [&config.city].into_iter().chain(&config.static_ages);
-        let is_configured = configured.any(|age| match age.instance {
-            Some(instance) => instance == facts.instance,
-            None => {
-                *age.names.filename == *facts.filename && *age.names.user_name == *facts.user_name
-            }
-        });
-        if is_configured { Err(RemoveError::Configured) } else { Ok(()) }
+        match configured.find(is_only) {
+            Some(age) if config.linked_ages.contains(&age.names) => Err(RemoveError::Standard),
+            Some(_) => Err(RemoveError::Configured),
+            None => Ok(()),
+        }
     }
 
     fn remove_own_age(&mut self, age: u32) -> Outcome<Result<(), RemoveError>> {

@@ -78,7 +78,19 @@ impl VaultState {
 
     /// The AgeInfo of an age that exists once, which is created if it is missing.
     pub(super) fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
-        let names = &age.names;
+        let info = match self.find_static(age, 1).first() {
+            Some(info) => *info,
+            None => {
+                let instance = age.instance.unwrap_or_else(|| self.random_uuid());
+                self.make_age(&InitAge { instance, ..named(&age.names) }, true)?.info
+            }
+        };
+        self.owns(info);
+        Ok(info)
+    }
+
+    /// At most `most` AgeInfos that a start takes for this age.
+    pub(super) fn find_static(&self, age: &StaticAge, most: usize) -> Vec<u32> {
         // An instance is one age, whatever its name.
         let template = match age.instance {
             Some(_) => VaultNode {
@@ -86,17 +98,9 @@ impl VaultState {
                 uuid_1: age.instance,
                 ..VaultNode::default()
             },
-            None => of_names(names),
+            None => of_names(&age.names),
         };
-        let info = match self.graph().find(&template, 1).first() {
-            Some(info) => *info,
-            None => {
-                let instance = age.instance.unwrap_or_else(|| self.random_uuid());
-                self.make_age(&InitAge { instance, ..named(names) }, true)?.info
-            }
-        };
-        self.owns(info);
-        Ok(info)
+        self.graph().find(&template, most)
     }
 
     /// The AgeInfo of the first neighbourhood with room, by number. If all are full, a new one is

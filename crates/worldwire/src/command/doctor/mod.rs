@@ -4,12 +4,13 @@ mod ki;
 mod tera;
 mod uru;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use worldwire_core::{Error, Limits, Tree};
-use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, TeraDefinitions};
+use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, Stamp, TeraDefinitions};
 use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
@@ -30,8 +31,10 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let has_logins =
         !input::keys(&arguments.capture.knowledge.keys)?.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
-    // By finding: its count, and the first conversation it occurred in.
-    let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    // By finding: its count, and where it occurred first.
+    let mut findings: BTreeMap<String, (u64, Stamp)> = BTreeMap::new();
+    // What would reveal more, with the number of messages affected and the first of them.
+    let mut advice: BTreeMap<String, (u64, Stamp)> = BTreeMap::new();
     // As in `dissect`, notes about possibly valid data do not count as problems of the capture.
     let mut is_harmed = false;
     let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<Finding>| {
@@ -45,7 +48,10 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         }
         let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
         let tree = item.tree(tree, &limits);
-        let is_harm = !item.note().is_some_and(|note| note.kind != NoteKind::Problem);
+        let kind = match item.note() {
+            Some(note) if note.kind != NoteKind::Problem => Kind::Remark,
+            _ => Kind::Harm,
+        };
         let finding = match (item.note(), tree.error()) {
             (Some(note), _) => match note.kind {
                 NoteKind::Warning | NoteKind::Problem | NoteKind::Gap => Some(note.text.clone()),
@@ -68,17 +74,20 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         }
         findings.extend(ki::closed(item, &tree, has_logins));
         let findings = findings.into_iter();
-        let stream = item.stamp.stream;
-        found.extend(findings.map(|text| Finding { text, stream, is_harm }));
+        let stamp = item.stamp;
+        let advice = item.advice();
+        found.extend(findings.map(|text| Finding { text: text.into(), stamp, kind }));
+        found.extend(advice.map(|text| Finding { text, stamp, kind: Kind::Advice }));
         scratch.tree = tree.recycle();
     };
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, show, |found: &Vec<_>| {
-            for Finding { text, stream, is_harm } in found {
-                is_harmed |= is_harm;
-                match findings.get_mut(text) {
+            for Finding { text, stamp, kind } in found {
+                is_harmed |= *kind != Kind::Remark;
+                let kinds = if *kind == Kind::Advice { &mut advice } else { &mut findings };
+                match kinds.get_mut(&**text) {
                     Some((count, _)) => *count += 1,
-                    None => drop(findings.insert(String::clone(text), (1, *stream))),
+                    None => drop(kinds.insert(text.to_string(), (1, *stamp))),
                 }
             }
             Ok(())
@@ -87,15 +96,23 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let mut out = String::new();
     let mut findings: Vec<_> = findings.into_iter().collect();
     findings.sort_by(|(one, (_, first)), (other, (_, second))| {
-        first.cmp(second).then_with(|| in_order(one, other))
+        first.stream.cmp(&second.stream).then_with(|| in_order(one, other))
     });
     let mut well = clean && !is_harmed;
-    for (finding, (count, stream)) in findings.iter().take(MAX_LISTED) {
-        let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
-        let _ = writeln!(out, "#{stream:<3} {finding}{times}");
+    for (finding, (count, first)) in findings.iter().take(MAX_LISTED) {
+        let (stream, at) = (first.stream, moment(first));
+        let times = if *count == 1 { at } else { format!("{count} times, first {at}") };
+        let _ = writeln!(out, "#{stream:<3} {finding} ({times})");
     }
     if findings.len() > MAX_LISTED {
         let _ = writeln!(out, "     {} more findings", findings.len() - MAX_LISTED);
+    }
+    for (text, (count, first)) in advice.iter().take(MAX_LISTED) {
+        let (count, stream, at) = (counted(*count, "message"), first.stream, moment(first));
+        let _ = writeln!(out, "#{stream:<3} {count} {text} (first {at})");
+    }
+    if advice.len() > MAX_LISTED {
+        let _ = writeln!(out, "     {} more definitions missing", advice.len() - MAX_LISTED);
     }
     let mut unknown: BTreeMap<(&str, Option<&str>, &str), u64> = BTreeMap::new();
     let mut strange = 0_u64;
@@ -144,10 +161,29 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
 }
 
 struct Finding {
-    text: String,
-    stream: u64,
-    /// Whether something could not be decoded.
-    is_harm: bool,
+    text: Cow<'static, str>,
+    stamp: Stamp,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Something that may be valid.
+    Remark,
+    /// Something that could not be decoded.
+    Harm,
+    /// How to decode a part that is shown as bytes.
+    Advice,
+}
+
+/// Where an item is in the capture: its packet, and the seconds since the first one.
+fn moment(stamp: &Stamp) -> String {
+    let elapsed = stamp.since;
+    let seconds = format!("{}.{:06} s", elapsed.as_secs(), elapsed.subsec_micros());
+    match stamp.packet {
+        Some(packet) => format!("in packet {packet} at {seconds}"),
+        None => format!("at {seconds}"),
+    }
 }
 
 /// Natural order for texts with numbers: packet 7 sorts before packet 10.

@@ -66,6 +66,12 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
     if !common.quiet {
         let (host, port) = shard.public_address();
         say(format_args!("worldwire: clients connect to {host}:{port}"));
+        if shard.vault().is_restricted() {
+            say(format_args!(
+                "worldwire: the shard is closed: only administrators, developers and testers can log in; \
+                 to open it: worldwire uru open --shard {folder}"
+            ));
+        }
         if shard.config().misleads_others() {
             say(
                 "worldwire: clients on other machines will be told to connect to 127.0.0.1; set --public-address, \

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
         }
         UruCommand::Open { shard } => online::restrict(false, false, shard, common),
         UruCommand::Welcome { text, shard } => online::welcome(text.as_deref(), shard, common),
-        UruCommand::Who { shard } => online::who(shard),
+        UruCommand::Who { shard } => online::who(shard, common),
         UruCommand::ClearStates { age, with_age, shard } => {
             states::clear(age, *with_age, shard, common)
         }

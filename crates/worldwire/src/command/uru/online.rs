@@ -11,8 +11,13 @@ use crate::cli::{Common, UruShard};
 use crate::output::{Failure, counted, print};
 
 /// Lists the clients that are logged in.
-pub(crate) fn who(shard: &UruShard) -> Result<(), Failure> {
+pub(crate) fn who(shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let online = ask(&shard.shard, Request::Online, Vec::new())?;
+    let openness = ask(&shard.shard, Request::Openness, Vec::new())?;
+    if openness.first().is_some_and(|answer| answer["open"] == false) {
+        let closed = "closed: only administrators, developers and testers can log in";
+        common.note(&shard.shard.to_string_lossy(), closed);
+    }
     if shard.json { print_lines(&online) } else { print(&table(&online)) }
 }
 
