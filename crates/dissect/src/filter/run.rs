@@ -470,11 +470,9 @@ impl<'s> PathValue<'s> {
                 _ => return false,
             },
             Self::Whole(value) => value,
-            Self::Text(_)
-            | Self::Real(_)
-            | Self::Address(_)
-            | Self::Moment(_)
-            | Self::Error(_) => return false,
+            Self::Text(_) | Self::Real(_) | Self::Address(_) | Self::Moment(_) | Self::Error(_) => {
+                return false;
+            }
         };
         let mask = match mask {
             Literal::Number(Number::Whole(mask)) => u64::try_from(*mask).ok(),

@@ -76,12 +76,7 @@ impl Figures {
     }
 
     /// All metrics in Prometheus' text format.
-    pub(super) fn prometheus(
-        &self,
-        counts: &Counts,
-        ages: &AgeFigures,
-        is_open: bool,
-    ) -> String {
+    pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures, is_open: bool) -> String {
         let mut metrics = Metrics::default();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let gauges = [

@@ -40,7 +40,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
     let copy = Cell::new(saved_packets(arguments, wanted)?);
-    let reading = Reading { arguments, view, common, filter, format, copy, hidden: AtomicU64::new(0) };
+    let reading =
+        Reading { arguments, view, common, filter, format, copy, hidden: AtomicU64::new(0) };
     let view = &reading.view;
     if let OutputFormat::Capture(format) = wanted {
         return match capture::is_live(&arguments.capture) {

@@ -393,9 +393,7 @@ fn several_key_files_are_merged() {
 
 #[test]
 fn filters_apply_to_notes_too() {
-    let dissect = |filter: &str| {
-        worldwire(&["dissect", SAMPLE, "--json", "--filter", filter])
-    };
+    let dissect = |filter: &str| worldwire(&["dissect", SAMPLE, "--json", "--filter", filter]);
     let (out, err, code) = dissect("file.BuildIdReply");
     assert!(!out.is_empty() && code == 1, "{err}");
     assert!(out.lines().all(|line| line.contains("\"name\":\"file.BuildIdReply\"")), "{out}");

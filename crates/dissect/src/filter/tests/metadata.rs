@@ -74,7 +74,11 @@ fn what_cannot_be_decoded_is_found() {
             let mut name = String::new();
             item.push_name(&mut name);
             let tree = item.tree(Tree::new(), &Limits::DEFAULT);
-            assert_eq!(filter.matches(&Subject::of(&item, &name, &tree)), wanted, "{filter} {name}");
+            assert_eq!(
+                filter.matches(&Subject::of(&item, &name, &tree)),
+                wanted,
+                "{filter} {name}"
+            );
         }
     }
     let column = Column::parse("error", &definitions).unwrap();
