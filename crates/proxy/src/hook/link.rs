@@ -105,6 +105,11 @@ impl Link {
         let _ = self.unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
+    /// Whether so much waits that the hook should not ask for more.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.queue().lines.len() > MAX_QUEUED_BYTES / 8
+    }
+
     /// Takes the queued lines.
     pub(crate) fn take(&self) -> String {
         core::mem::take(&mut self.queue().lines)
