@@ -167,7 +167,9 @@ mod tests {
         let link = link();
         assert_eq!(link.send(&"x".repeat(MAX_QUEUED_BYTES)), Ok(()));
         assert_eq!(link.send("y"), Err(Unsent::Full));
+        assert!(link.is_filling());
         assert_eq!(link.take().len(), MAX_QUEUED_BYTES);
+        assert!(!link.is_filling());
         for _ in 0..MAX_UNANSWERED {
             assert_eq!(link.ask("z"), Ok(()));
         }
