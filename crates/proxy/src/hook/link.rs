@@ -105,6 +105,11 @@ impl Link {
         let _ = self.unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
+    /// Whether so much waits that the hook should not ask for more.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.queue().lines.len() > MAX_QUEUED_BYTES / 8
+    }
+
     /// Takes the queued lines.
     pub(crate) fn take(&self) -> String {
         core::mem::take(&mut self.queue().lines)
@@ -162,7 +167,9 @@ mod tests {
         let link = link();
         assert_eq!(link.send(&"x".repeat(MAX_QUEUED_BYTES)), Ok(()));
         assert_eq!(link.send("y"), Err(Unsent::Full));
+        assert!(link.is_filling());
         assert_eq!(link.take().len(), MAX_QUEUED_BYTES);
+        assert!(!link.is_filling());
         for _ in 0..MAX_UNANSWERED {
             assert_eq!(link.ask("z"), Ok(()));
         }

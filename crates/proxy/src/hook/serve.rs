@@ -20,6 +20,8 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 /// After this many faulty lines in a row, a hook is ended.
 const MAX_FAULTS: u32 = 100;
+/// After this many lines, other tasks have a turn.
+const LINES_AT_ONCE: u64 = 64;
 /// How many lines of a hook are logged each second.
 const MAX_LOG_LINES: u32 = 100;
 /// How much of a line is logged.
@@ -135,7 +137,13 @@ async fn read<R: AsyncRead + Unpin>(
     let mut parser = Parser::default();
     let mut budget = LogBudget::new();
     let mut faults = 0;
+    let mut count = 0_u64;
     loop {
+        // A flood must not keep other tasks from running.
+        count += 1;
+        if count.is_multiple_of(LINES_AT_ONCE) {
+            tokio::task::yield_now().await;
+        }
         let parsed = match lines.next().await {
             Ok(Some(Ok(line))) => FromHook::parse(line, &mut parser),
             Ok(Some(Err(text))) => Err(LineError { id: None, text }),
@@ -183,6 +191,12 @@ async fn carry_out(
             Ok(())
         }
         FromHook::Query(query) => {
+            // Finding the answer takes a while.
+            tokio::task::yield_now().await;
+            if link.is_filling() {
+                let text = "the answers to earlier questions wait to be read".to_owned();
+                return Err(fault(query.id)(text));
+            }
             let answer = hub.look_up(&query).map_err(fault(query.id.clone()))?;
             link.send(&answer).map_err(|why| fault(query.id)(why.to_string()))
         }

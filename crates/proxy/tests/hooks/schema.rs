@@ -8,7 +8,7 @@ fn schema() -> Json {
 }
 
 /// Checks a line against one of the schema's definitions.
-pub fn check(definition: &str, line: &str) {
+pub(crate) fn check(definition: &str, line: &str) {
     let schema = schema();
     let json = parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     if let Err(why) = valid(&schema, &schema["$defs"][definition], &json) {
@@ -94,7 +94,8 @@ fn valid(root: &Json, schema: &Json, value: &Json) -> Result<(), String> {
                         text.split_once('.').is_some_and(|(one, two)| digits(one) && digits(two))
                     }
                     "^([0-9A-Fa-f]{2})*$" => {
-                        text.len() % 2 == 0 && text.bytes().all(|it| it.is_ascii_hexdigit())
+                        text.len().is_multiple_of(2)
+                            && text.bytes().all(|it| it.is_ascii_hexdigit())
                     }
                     other => panic!("unknown pattern {other}"),
                 };

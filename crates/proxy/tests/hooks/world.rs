@@ -16,9 +16,9 @@ const CONNECT: &str =
     "101f00000000002800000002000000219848ea356cd04b9daebb17c585e6800c0000009603000000000000";
 
 /// The conversation.
-pub struct World {
-    pub hooks: Hooks,
-    pub exchange: Exchange,
+pub(crate) struct World {
+    pub(crate) hooks: Hooks,
+    pub(crate) exchange: Exchange,
     events: mpsc::Receiver<HookEvent>,
     began: Instant,
     /// What each side has received, by [`Side::index`].
@@ -26,19 +26,19 @@ pub struct World {
 }
 
 /// A message of files: its number, and its fields.
-pub fn message(number: u32, fields: &[u32]) -> Vec<u8> {
+pub(crate) fn message(number: u32, fields: &[u32]) -> Vec<u8> {
     let length = u32::try_from(8 + 4 * fields.len()).unwrap();
     let words = [length, number].into_iter().chain(fields.iter().copied());
     words.flat_map(u32::to_le_bytes).collect()
 }
 
 /// A ping with this number.
-pub fn ping(number: u32) -> Vec<u8> {
+pub(crate) fn ping(number: u32) -> Vec<u8> {
     message(0, &[number])
 }
 
 impl World {
-    pub async fn new(options: HookOptions, signal: Signal) -> Self {
+    pub(crate) async fn new(options: HookOptions, signal: Signal) -> Self {
         let definitions = Arc::new(Definitions::built_in());
         let hooks = Hooks::start(options, Arc::clone(&definitions), signal).await.unwrap();
         let (keys, facts) = (Arc::new(Keys::none()), Facts::default());
@@ -65,7 +65,7 @@ impl World {
         world
     }
 
-    pub fn send(&mut self, from: Side, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, from: Side, bytes: &[u8]) {
         self.exchange.input(self.began.elapsed(), from, Input::Bytes(bytes));
         self.collect();
     }
@@ -79,7 +79,7 @@ impl World {
     }
 
     /// Drives the conversation until a side has received this many bytes. Returns and removes them.
-    pub async fn receive(&mut self, side: Side, count: usize) -> Vec<u8> {
+    pub(crate) async fn receive(&mut self, side: Side, count: usize) -> Vec<u8> {
         let end = Instant::now() + Duration::from_secs(60);
         while self.received[side.index()].len() < count {
             let received = &self.received[side.index()];
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// Drives the conversation for some time.
-    pub async fn run_for(&mut self, time: Duration) {
+    pub(crate) async fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
             self.step(end - Instant::now()).await;
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// What is wrong.
-    pub fn problems(&mut self) -> Vec<String> {
+    pub(crate) fn problems(&mut self) -> Vec<String> {
         let reports = std::iter::from_fn(|| self.exchange.poll_report());
         let problem = |report| if let Report::Problem(text) = report { Some(text) } else { None };
         reports.filter_map(problem).collect()
@@ -122,7 +122,7 @@ impl World {
 }
 
 /// Whether a program can be run. If not, the test is skipped, or fails in CI.
-pub fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let found = std::process::Command::new(program).arg("--version").output().is_ok();
     if !found {
         assert!(std::env::var_os("CI").is_none(), "{program} is not installed");
@@ -132,7 +132,7 @@ pub fn has(program: &str) -> bool {
 }
 
 /// Waits until a condition holds.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(5)).await;
