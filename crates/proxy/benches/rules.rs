@@ -63,6 +63,12 @@ fn uru_rules(bencher: Bencher<'_, '_>, rules: &str) {
 
 fn measure(bencher: Bencher<'_, '_>, sample: &Sample, rules: &str) {
     let (_, text) = RULES.iter().find(|(name, _)| *name == rules).unwrap();
+    // A set of definitions knows only its own family's messages.
+    let text = match *text {
+        Some(SET_TERA) if sample.family == "uru" => Some(SET_URU),
+        Some(FILTER_TERA) if sample.family == "uru" => Some(FILTER_URU),
+        text => text,
+    };
     let rules =
         text.map(|text| worldwire_proxy::Rules::parse("r", text, &sample.definitions).unwrap());
     let exchanges = || {
