@@ -133,6 +133,7 @@ impl FieldPath {
             PathValue::Real(number) => number.into(),
             PathValue::Address(address) => address.to_string().into(),
             PathValue::Moment(time) => time.to_string().into(),
+            PathValue::Error(error) => error.to_string().into(),
             // Metadata are outside the tree.
             PathValue::Node(_) => return None,
         })

@@ -380,9 +380,7 @@ fn columns(
 
 /// The cells of a selected message, or `None` if it has none of the fields.
 fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
-    if shown.item.message().is_none() {
-        return None;
-    }
+    shown.item.message()?;
     let subject = Subject::of(shown.item, shown.name, shown.tree);
     let mut is_there = columns.iter().all(|column| !column.is_field());
     let cell = |column: &Column| {

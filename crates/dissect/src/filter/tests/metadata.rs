@@ -28,7 +28,7 @@ impl Message for Broken {
         !self.0
     }
 
-    fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+    fn tree_of<'t>(&'t self, _: &'t [u8], tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
         let mut reader = Reader::traced("message", &[], tree.recycle());
         if self.0 {
             reader.remark(Error::value("a state", "noise"));
