@@ -35,6 +35,7 @@ mod coder;
 mod command;
 mod control;
 mod conversation;
+mod desk;
 mod exchange;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -124,7 +124,7 @@ pub(crate) fn rules(data: &[u8]) {
         let mut effects = Effects::default();
         let mut changed: Option<Vec<u8>> = None;
         for run in 0.. {
-            assert!(run <= crate::exchange::MAX_AGAIN, "the rules never end");
+            assert!(run <= crate::desk::MAX_AGAIN, "the rules never end");
             let before = changed.take();
             let passing = Passing::new((&item, blob), blob.name, now, before.as_deref(), false);
             let next = handler.message(&passing, &mut effects);

@@ -15,7 +15,7 @@ use super::Current;
 use super::evaluate::{Failure, Fields, MAX_VARIABLE_BYTES, Reader, Scope, size};
 use super::program::{Injection, Origin, Program, Rule, Step, StepAction};
 use super::syntax::Target;
-use crate::exchange::MAX_AGAIN;
+use crate::desk::MAX_AGAIN;
 use crate::handler::{Effects, Handler, Next, Passing};
 
 /// The rules of one conversation, and what they remember.

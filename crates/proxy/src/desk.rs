@@ -1,0 +1,337 @@
+//! What decides about the messages of an exchange: its handlers, and the messages that they hold.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use worldwire_core::Side;
+use worldwire_dissect::{Answer, Decider, Decision, Ends, HoldId, Item, NoteKind};
+
+use crate::coder::Coder;
+use crate::exchange::{Counts, Known};
+use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
+use crate::held::{Held, waiting_bytes};
+use crate::kept::Kept;
+
+/// What decides about messages.
+pub(crate) struct Desk {
+    pub(crate) handlers: Vec<Box<dyn Handler>>,
+    /// Encodes messages with what this conversation has revealed.
+    pub(crate) coder: Coder,
+    pub(crate) ends: Option<Ends>,
+    /// Whether the handlers know that the conversation is established.
+    pub(crate) is_announced: bool,
+    pub(crate) now: Duration,
+    pub(crate) name: String,
+    /// Messages to add before the item just answered.
+    pub(crate) added: VecDeque<(Side, Vec<u8>)>,
+    /// The message that was just answered with a hold.
+    pub(crate) holding: Option<Held>,
+    pub(crate) held: BTreeMap<HoldId, Held>,
+    pub(crate) reports: VecDeque<Report>,
+    /// What was done with messages. `None` unless the conversation is recorded.
+    pub(crate) marks: Option<Vec<Mark>>,
+    pub(crate) counts: Counts,
+    pub(crate) next_number: u64,
+    /// A handler ends the conversation.
+    pub(crate) is_ending: bool,
+}
+
+/// What a proxy did with a message, for a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The sender of the message; for an added one, the side that appears to send it.
+    pub(crate) from: Side,
+    /// Whether it concerns the packet that leaves rather than the one that arrived.
+    pub(crate) leaves: bool,
+    /// What was done: `changed auth.AgeReply`.
+    pub(crate) text: String,
+}
+
+/// How many reports wait to be taken. Later ones are dropped.
+const MAX_REPORTS: usize = 1_024;
+/// How many bytes of changed and added messages wait behind held ones. Further changes are refused.
+const MAX_WAITING_BYTES: usize = 32 << 20;
+/// How often a handler may see the same message again.
+pub(crate) const MAX_AGAIN: usize = 64;
+
+impl Desk {
+    pub(crate) fn new(handlers: Vec<Box<dyn Handler>>, known: Known, ends: Option<Ends>) -> Self {
+        Self {
+            handlers,
+            coder: Coder::new(known),
+            ends,
+            is_announced: false,
+            now: Duration::ZERO,
+            name: String::new(),
+            added: VecDeque::new(),
+            holding: None,
+            held: BTreeMap::new(),
+            reports: VecDeque::new(),
+            marks: None,
+            counts: Counts::default(),
+            next_number: 1,
+            is_ending: false,
+        }
+    }
+
+    /// Ends the conversation at the next opportunity.
+    pub(crate) fn end(&mut self, why: String) {
+        self.is_ending = true;
+        self.report(Report::Problem(why));
+    }
+
+    /// Records what a handler decided about a held message.
+    pub(crate) fn decide_held(
+        &mut self,
+        ticket: u64,
+        added: Vec<(Side, Vec<u8>)>,
+        decision: Decision<'static>,
+    ) {
+        let waiting: usize = self.held.values().map(Held::waiting_bytes).sum();
+        let mut held = self.held.values_mut();
+        let Some(held) = held.find(|held| held.ticket == Some(ticket)) else { return };
+        held.ticket = None;
+        held.added_by = Some(ticket);
+        if waiting.saturating_add(waiting_bytes(&added, &decision)) > MAX_WAITING_BYTES {
+            let text = format!(
+                "{} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed and \
+                 added messages wait",
+                held.name
+            );
+            return self.refuse(Some(ticket), Report::Problem(text));
+        }
+        held.added.extend(added);
+        held.decision = decision.clone();
+        let (from, name) = (held.from, held.name.clone());
+        self.note_decision(from, &name, &decision);
+    }
+
+    /// Counts a message added to a side, and notes it for a recording.
+    pub(crate) fn note_addition(&mut self, to: Side) {
+        self.counts.added += 1;
+        self.mark(to.other(), true, "added", "a message");
+    }
+
+    /// Counts a decision, and notes it for a recording.
+    fn note_decision(&mut self, from: Side, name: &str, decision: &Decision<'_>) {
+        self.counts.decided(decision);
+        match decision {
+            Decision::AsIs => {}
+            Decision::Instead(_) => {
+                self.mark(from, false, "changes", name);
+                self.mark(from, true, "changed", name);
+            }
+            Decision::Drop => self.mark(from, false, "drops", name),
+        }
+    }
+
+    /// Reports that something could not be carried out, also to the handler that asked for it.
+    pub(crate) fn refuse(&mut self, ticket: Option<u64>, report: Report) {
+        if let (Some(ticket), Report::Problem(why)) = (ticket, &report) {
+            self.handlers.iter_mut().for_each(|handler| handler.refused(ticket, why));
+        }
+        self.report(report);
+    }
+
+    /// The first held message that can be released.
+    pub(crate) fn next_ready(&self, mut waiting: [bool; 2]) -> Option<HoldId> {
+        let mut held = self.held.iter();
+        let found = held.find(|(_, held)| {
+            let waits = &mut waiting[held.from.index()];
+            let is_ready = held.is_ready(self.now) && !(held.is_ordered() && *waits);
+            *waits |= !is_ready;
+            is_ready
+        });
+        found.map(|(id, _)| *id)
+    }
+
+    pub(crate) fn report(&mut self, report: Report) {
+        if self.reports.len() < MAX_REPORTS {
+            self.reports.push_back(report);
+        }
+    }
+
+    fn mark(&mut self, from: Side, leaves: bool, action: &str, name: &str) {
+        if let Some(marks) = &mut self.marks {
+            let text = format!("the proxy {action} {name}");
+            marks.push(Mark { from, leaves, text });
+        }
+    }
+
+    /// The bytes of a message to add. `None` if it cannot be encoded, which is reported.
+    pub(crate) fn encode(&mut self, to: Side, addition: Addition) -> Option<Vec<u8>> {
+        let (name, fields) = match addition {
+            Addition::Body(body) => return Some(body),
+            Addition::Named(name, fields) => (name, fields),
+        };
+        match self.coder.encode(to.other(), &name, fields, None) {
+            Ok(body) => Some(body),
+            Err(error) => {
+                self.report(not_added(&error));
+                None
+            }
+        }
+    }
+
+    /// Asks all handlers about one message.
+    fn ask(&mut self, item: &Item<'_>) -> Answer {
+        let Some(message) = item.message() else { return Decision::AsIs.into() };
+        let mut name = core::mem::take(&mut self.name);
+        name.clear();
+        message.push_name(&mut name);
+        let mut effects = Effects::default();
+        if !core::mem::replace(&mut self.is_announced, true) {
+            for handler in &mut self.handlers {
+                handler.established(self.ends.as_ref(), &mut effects);
+            }
+        }
+        let mut changed: Option<Vec<u8>> = None;
+        let (mut index, mut again) = (0, 0);
+        let mut is_dropped = false;
+        loop {
+            let known = changed.take();
+            let passing =
+                Passing::new((item, message), &name, self.now, known.as_deref(), is_dropped);
+            let mut is_over = true;
+            while let Some(handler) = self.handlers.get_mut(index) {
+                let next = handler.message(&passing, &mut effects);
+                is_dropped = effects.is_dropped.take().unwrap_or(is_dropped);
+                if next == Next::Again && again < MAX_AGAIN {
+                    again += 1;
+                } else {
+                    (index, again) = (index + 1, 0);
+                }
+                if effects.change.is_some() || is_dropped != passing.is_dropped {
+                    is_over = false;
+                    break;
+                }
+            }
+            drop(passing);
+            changed = effects.change.take().or(known);
+            if is_over {
+                break;
+            }
+        }
+        self.counts.messages += 1;
+        self.coder.learn_from(message);
+        let mut added = VecDeque::new();
+        for (to, addition) in effects.added {
+            if let Some(body) = self.encode(to, addition) {
+                added.push_back((to, body));
+            }
+        }
+        for Finished { ticket, added: more, decision } in effects.finished {
+            match decision {
+                Some(decision) => self.decide_held(ticket, more, decision),
+                None => added.extend(more),
+            }
+        }
+        effects.reports.into_iter().for_each(|report| self.report(report));
+        if let Some(why) = effects.end {
+            self.end(why);
+            self.name = name;
+            return Decision::Drop.into();
+        }
+        let decision = match changed {
+            _ if is_dropped => Decision::Drop,
+            Some(body) => Decision::instead(body),
+            None => Decision::AsIs,
+        };
+        let (hold, ticket) = (effects.hold, effects.ticket);
+        let kept = (hold == Some(Hold::Open)).then(|| {
+            let body = match &decision {
+                Decision::Instead(body) => Some(&**body),
+                _ => None,
+            };
+            let passing = Passing::new((item, message), &name, self.now, body, is_dropped);
+            Kept::new(&passing, &self.coder)
+        });
+        self.counts.held += u64::from(hold.is_some());
+        if ticket.is_none() {
+            self.note_decision(item.from, &name, &decision);
+        }
+        if hold.is_some() || ticket.is_some() {
+            self.mark(item.from, false, "holds", &name);
+        }
+        // Additions must not overtake earlier messages.
+        let is_behind = added.iter().any(|(to, _)| *to == item.from.other())
+            && self.held.values().any(|held| held.from == item.from);
+        let answer = match hold.is_some() || ticket.is_some() || is_behind {
+            false => decision.into(),
+            true => {
+                let (number, from) = (self.next_number, item.from);
+                let before = if is_behind { core::mem::take(&mut added) } else { VecDeque::new() };
+                let held = Held {
+                    number,
+                    name: name.clone(),
+                    from,
+                    hold,
+                    ticket,
+                    added: before,
+                    added_by: None,
+                    decision,
+                    kept,
+                    since: self.now,
+                };
+                self.holding = Some(held);
+                Answer::Hold
+            }
+        };
+        self.counts.added += added.len() as u64;
+        for (to, _) in &added {
+            self.mark(to.other(), true, "added a message before", &name);
+        }
+        self.added = added;
+        self.name = name;
+        answer
+    }
+}
+
+impl Decider for Desk {
+    fn decide(&mut self, item: &Item<'_>) -> Answer {
+        if let Some(note) = item.note() {
+            match note.kind {
+                NoteKind::Problem | NoteKind::Warning => {
+                    self.report(Report::Problem(note.text.clone()));
+                }
+                _ => {}
+            }
+            return Decision::AsIs.into();
+        }
+        match item.message() {
+            // A required hook must not miss anything.
+            Some(message) if message.is_message() && self.is_ending => Decision::Drop.into(),
+            Some(message) if message.is_message() => self.ask(item),
+            _ => Decision::AsIs.into(),
+        }
+    }
+
+    fn held(&mut self, id: HoldId) {
+        let Some(held) = self.holding.take() else { return };
+        self.next_number += 1;
+        if held.is_open() {
+            let Held { number, from, .. } = held;
+            self.report(Report::Held { id: number, name: held.name.clone(), from });
+        }
+        self.held.insert(id, held);
+    }
+
+    fn added(&mut self) -> Option<(Side, Vec<u8>)> {
+        self.added.pop_front()
+    }
+}
+
+impl Counts {
+    fn decided(&mut self, decision: &Decision<'_>) {
+        match decision {
+            Decision::AsIs => {}
+            Decision::Instead(_) => self.changed += 1,
+            Decision::Drop => self.dropped += 1,
+        }
+    }
+}
+
+pub(crate) fn not_added(error: &dyn fmt::Display) -> Report {
+    Report::Problem(format!("a message was not added: {error}"))
+}
