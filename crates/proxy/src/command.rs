@@ -24,7 +24,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Carries it out. Whoever gave it may be gone.
+    /// Carries it out. The task that gave it may have ended.
     pub(crate) fn carry_out(self, exchange: &mut Exchange) {
         match self {
             Self::Held { outcome } => drop(outcome.send(exchange.held())),

@@ -1,4 +1,4 @@
-//! Control of a running proxy by other tasks: what is open, what is held, and what happens to it.
+//! Control of a running proxy by other tasks: its connections, and its held messages.
 
 use core::time::Duration;
 use std::net::SocketAddr;

@@ -42,13 +42,13 @@ enum Entry {
     End,
 }
 
-/// How many packets may wait for a slow disk. Later ones are lost, so that the game goes on.
+/// How many packets may wait for a slow disk. Later ones are lost, so that the game continues.
 const MAX_WAITING: usize = 16_384;
 /// The longest comment on a packet.
 const MAX_COMMENT: usize = 1_024;
 
 impl Recorder {
-    /// Starts a recording. An existing capture is continued with a section of its own.
+    /// Starts a recording. If the capture exists, a new section is appended to it.
     ///
     /// # Errors
     /// The file cannot be written, or is not a pcapng capture.

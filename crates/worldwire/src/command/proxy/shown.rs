@@ -21,7 +21,7 @@ pub(super) struct Shown {
     lines: mpsc::SyncSender<String>,
 }
 
-/// How many lines may wait for a slow terminal. Later ones are lost, so that the game goes on.
+/// How many lines may wait for a slow terminal. Later ones are lost, so that the game continues.
 const MAX_LINES: usize = 4_096;
 
 impl Shown {
