@@ -11,7 +11,7 @@ use worldwire_server::uru::config::PORT;
 use worldwire_server::uru::keys;
 use worldwire_uru::connect::ConnectionType;
 use worldwire_uru::connection::RelayKeys;
-use worldwire_uru::crypt::key::PrimeKind;
+use worldwire_uru::crypt::key::{PrimeKind, ServerKind};
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::Service;
 
@@ -116,7 +116,15 @@ impl ServerIni {
         for service in ["File", "Auth", "Gate"] {
             let _ = writeln!(text, "Server.{service}.Host \"{own}\"");
         }
-        text.push_str(&own_keys.format(KeyFileFormat::ServerIni));
+        let mut needed = KeyRing::new();
+        for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
+            if self.shard.keys.public(kind).is_some()
+                && let Some(key) = own_keys.private(kind)
+            {
+                needed.insert_private(key.clone());
+            }
+        }
+        text.push_str(&needed.format(KeyFileFormat::ServerIni));
         text
     }
 }
