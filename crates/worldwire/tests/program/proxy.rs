@@ -144,6 +144,67 @@ fn an_uru_evening_passes_through_a_proxy_with_its_own_keys() {
 }
 
 #[test]
+fn messages_are_changed_by_rules_and_held_at_breakpoints() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let serve = ["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"];
+    let server = Running::start(home, &serve);
+    fs::write(home.join("pw"), "hunter2\n").unwrap();
+    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    let rules = "when LOGIN.MSG_SELECTCHARACTER { log \"selects {CharID}\" }\n";
+    fs::write(home.join("my.rules"), rules).unwrap();
+    let to = server.address();
+    let relay = ["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0", "--rules", "my.rules"];
+    let pause = ["--pause", "LOGIN.MSG_REQUESTCHARACTERLIST", "--record", "evening.pcapng"];
+    let mut proxy = Running::start(home, &[&relay[..], &pause].concat());
+    let at = proxy.address();
+
+    fs::write(home.join("my.rules"), "when nothing.Here { dorp }\n").unwrap();
+    proxy.hear("has mistakes; the old rules stay");
+    let rules = format!("{rules}when LOGIN.MSG_USER_VALIDATE {{ log \"validates\" }}\n");
+    fs::write(home.join("my.rules"), rules).unwrap();
+    proxy.hear("the new rules apply");
+
+    let steps = "login + validate + create Merle Fire + list + select Merle";
+    let steps: Vec<&str> = steps.split(' ').collect();
+    let visit = ["client", "ki", &at, "--account", "merle", "--password-file", "pw"];
+    let mut client = worldwire(home, &[&visit[..], &steps].concat()).spawn().unwrap();
+    proxy.hear("validates");
+    // Every list of characters that the client asks for waits for a decision.
+    let mut decided = 0;
+    let status = loop {
+        if let Some(status) = client.try_wait().unwrap() {
+            break status;
+        }
+        let held = printed(home, &["proxy", "ctl", "held", "--json"]);
+        for line in held.lines() {
+            let held = parse(line).unwrap();
+            assert_eq!(held.get("name").unwrap().as_str(), Some("LOGIN.MSG_REQUESTCHARACTERLIST"));
+            let number = |key: &str| held.get(key).unwrap().as_u64().unwrap().to_string();
+            let (connection, id) = (number("connection"), number("id"));
+            let refused = ["proxy", "ctl", "edit", &connection, &id, "{\"nonsense\":1}"];
+            let output = worldwire(home, &refused).output().unwrap();
+            assert_eq!(output.status.code(), Some(1));
+            printed(home, &["proxy", "ctl", "send", &connection, &id]);
+            let output =
+                worldwire(home, &["proxy", "ctl", "drop", &connection, &id]).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "it was released already");
+            decided += 1;
+        }
+    };
+    assert!(status.success() && decided > 0, "{decided}");
+    proxy.hear("selects ");
+    let output = worldwire(home, &["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0"]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("in use by"), "{said}");
+    printed(home, &["proxy", "ctl", "stop"]);
+    assert!(proxy.child.wait().unwrap().success());
+    let output = worldwire(home, &["proxy", "ctl", "list"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn the_proxy_leads_ki_clients_on_to_the_zone_server() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
