@@ -155,13 +155,11 @@ const GAME: &[&str] = &[
     "form",
     "extra",
     "inverted",
-    "transId",
-    "gameId",
-    "size",
-    "fields",
-    "body",
-    "filler",
 ];
+/// Numbers in the head of messages to and from the game manager, which no table lists.
+const MANAGER_NUMBERS: [&str; 3] = ["transId", "gameId", "size"];
+/// The other fields of these messages that no table lists.
+const MANAGER: [&str; 3] = ["fields", "body", "filler"];
 /// The parts of an object state other than its variables.
 const STATE: &[&str] = &[
     "state",
@@ -195,14 +193,20 @@ pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
     let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
     let game = game.chain(STATE.iter().copied()).chain(states.variables());
     let inner: BTreeSet<&str> = parts().into_iter().flat_map(names).chain(game).collect();
+    let manager = MANAGER_NUMBERS.into_iter().chain(MANAGER);
+    let managed = manager.chain(game_parts().into_iter().flatten().map(|field| field.name));
+    let managed: BTreeSet<&str> = inner.iter().copied().chain(managed).collect();
     let mut all = Vec::new();
     for service in Service::ALL {
         let messages = Side::BOTH.into_iter().flat_map(|side| table(service, side).messages);
-        all.extend(messages.map(|message| MessageNames {
-            name: format!("{}.{}", service.name(), message.name),
-            fields: names((message.fields)()).collect(),
-            inner: inner.iter().copied().collect(),
-            is_complete: true,
+        all.extend(messages.map(|message| {
+            let inner = if message.name == "GameMgrMsg" { &managed } else { &inner };
+            MessageNames {
+                name: format!("{}.{}", service.name(), message.name),
+                fields: names((message.fields)()).collect(),
+                inner: inner.iter().copied().collect(),
+                is_complete: true,
+            }
         }));
     }
     all.extend(SETUP_NAMES.map(|name| MessageNames {
@@ -218,8 +222,9 @@ pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
 pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
     let names = |fields: Vec<FieldInfo>| fields.into_iter().map(|field| field.name);
     let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
-    let game = game.chain(STATE.iter().copied());
-    let others: BTreeSet<&str> = parts().into_iter().flat_map(names).chain(game).collect();
+    let game = game.chain(STATE.iter().copied()).chain(MANAGER_NUMBERS).chain(MANAGER);
+    let parts = parts().into_iter().chain(game_parts());
+    let others: BTreeSet<&str> = parts.flat_map(names).chain(game).collect();
     let own = states.simple_variables().filter(|name| !others.contains(name));
     own.map(|name| (name, "value")).collect()
 }
@@ -241,9 +246,11 @@ pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
         layout if layout.ends_with(", terminated") => Some(ValueKind::Text),
         _ => None,
     };
-    let fields = tables().chain(parts()).flatten().map(|field| (field.name, kind(&field)));
+    let fields = tables().chain(parts()).chain(game_parts()).flatten();
+    let fields = fields.map(|field| (field.name, kind(&field)));
+    let fields = fields.chain(MANAGER_NUMBERS.map(|name| (name, Some(ValueKind::Number))));
     let others = GAME.iter().chain(STATE).chain(SETUP).copied();
-    let others = others.chain(NAMED_GAME.map(|(name, _)| name)).map(|name| (name, None));
+    let others = others.chain(NAMED_GAME.map(|(name, _)| name)).chain(MANAGER).map(|name| (name, None));
     let mut kinds = common_kinds(fields.chain(others));
     kinds.extend(FIELDS.iter().map(|field| (*field, ValueKind::Number)));
     kinds
@@ -387,17 +394,21 @@ fn parts() -> Vec<Vec<FieldInfo>> {
         [NetMessage::INFO, PlasmaMessage::INFO, AvatarObject::INFO, NotifyEvent::INFO];
     let classes = classes.into_iter().flatten().filter_map(|class| class.fields);
     parts.extend(classes.map(|fields| fields()));
+    parts
+}
+
+/// The fields of all messages of games.
+fn game_parts() -> Vec<Vec<FieldInfo>> {
     let scopes = game_manager::scopes().flat_map(|scope| Side::BOTH.map(|side| (scope, side)));
     let messages = scopes.flat_map(|(scope, side)| game_tables(scope, side)).flatten();
-    parts.extend(messages.map(|message| (message.fields)()));
-    parts
+    messages.map(|message| (message.fields)()).collect()
 }
 
 /// Fields whose values have names.
 pub(super) fn values() -> Vec<ValueNames<'static>> {
     let mut named: BTreeMap<&str, Vec<&'static Names>> = BTreeMap::new();
     let mut others: BTreeSet<&str> = BTreeSet::new();
-    for field in tables().chain(parts()).flatten() {
+    for field in tables().chain(parts()).chain(game_parts()).flatten() {
         let words: Vec<&str> = field.layout.split(|c: char| !c.is_alphanumeric()).collect();
         match NAMED.iter().find(|(name, _)| words.contains(name)) {
             Some((_, names)) => named.entry(field.name).or_default().push(names),
@@ -419,6 +430,7 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
         named.entry(field).or_default().push(names);
     }
     others.extend(GAME);
+    others.extend(MANAGER_NUMBERS.iter().chain(&MANAGER));
     others.extend(STATE);
     for field in SETUP {
         match NAMED_SETUP.iter().find(|(name, _)| name == field) {
