@@ -250,7 +250,8 @@ pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
     let fields = fields.map(|field| (field.name, kind(&field)));
     let fields = fields.chain(MANAGER_NUMBERS.map(|name| (name, Some(ValueKind::Number))));
     let others = GAME.iter().chain(STATE).chain(SETUP).copied();
-    let others = others.chain(NAMED_GAME.map(|(name, _)| name)).chain(MANAGER).map(|name| (name, None));
+    let others =
+        others.chain(NAMED_GAME.map(|(name, _)| name)).chain(MANAGER).map(|name| (name, None));
     let mut kinds = common_kinds(fields.chain(others));
     kinds.extend(FIELDS.iter().map(|field| (*field, ValueKind::Number)));
     kinds
