@@ -413,5 +413,5 @@ fn doctor_says_where_states_lack_descriptors() {
     let line = out.lines().find(|line| line.contains(wanted)).unwrap();
     assert!(line.contains("(first in packet "), "{line}");
     let mut findings = out.lines().filter(|line| line.starts_with('#'));
-    assert!(findings.all(|line| line.contains(" in packet ")), "{out}");
+    assert!(findings.all(|line| line.contains("in packet ")), "{out}");
 }
