@@ -42,7 +42,7 @@ pub trait Handler: fmt::Debug + Send {
         let _ = (now, event, effects);
     }
 
-    /// A part of what it [finished](Effects::finish) could not be carried out.
+    /// A part of what it finished could not be carried out.
     fn refused(&mut self, ticket: u64, why: &str) {
         let _ = (ticket, why);
     }
