@@ -298,8 +298,10 @@ mod tests {
         let two = [whole.clone(), whole.clone()].concat();
         assert_eq!(complete(&two).unwrap(), 2 * length);
         for torn in whole.len() + 1..two.len() {
-            let complete = complete(&two[..torn]).unwrap();
-            assert!((length..torn as u64).contains(&complete), "{torn}: {complete}");
+            let kept = complete(&two[..torn]).unwrap();
+            // A cut between two blocks loses nothing.
+            assert!((length..=torn as u64).contains(&kept), "{torn}: {kept}");
+            assert_eq!(complete(&two[..usize::try_from(kept).unwrap()]).unwrap(), kept);
         }
         assert_eq!(complete(&[]).unwrap(), 0);
         for other in [&b"text"[..], &[0; 40], &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0]]
