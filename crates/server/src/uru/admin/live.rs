@@ -233,9 +233,6 @@ impl Administered for Control {
 
     async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
         let config: ShardConfig = stopped_config(folder)?;
-        if config.database_url().is_none() && !folder.join(SQLITE_FILE).exists() {
-            return Err(Self::missing(folder));
-        }
         let (store, key) = stopped_store(folder, &config).await?;
         // Opening creates the shard's own ages, so they must have their configured names.
         let vault = Vault::open(store, key, config.vault()).await.map_err(AdminError::Load)?;

@@ -44,6 +44,11 @@ pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, Conf
     let mut wanted = serde_json::to_value(before).unwrap_or_default();
     // Only a file that another program reads differently gets this far with an error.
     let mut document: DocumentMut = text.parse().map_err(|_| cannot_change("the settings"))?;
+    // In a file of comments alone, they would end up after the new settings.
+    let comments = match document.is_empty() {
+        true => core::mem::take(&mut document).to_string(),
+        false => String::new(),
+    };
     for (section, name, value) in changes {
         let root = document.as_table_mut();
         let table: &mut dyn TableLike = match *section {
@@ -67,7 +72,10 @@ pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, Conf
         let known = if section.is_empty() { &mut wanted } else { &mut wanted[section] };
         known[name] = value.clone();
     }
-    let text = document.to_string();
+    let mut text = document.to_string();
+    if !comments.trim().is_empty() {
+        text = format!("{}\n\n{text}", comments.trim_end());
+    }
     let found = ShardConfig::from_text(&text)?;
     match serde_json::to_value(found).is_ok_and(|found| found == wanted) {
         true => Ok(text),
