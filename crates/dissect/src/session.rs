@@ -185,6 +185,12 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     /// Emits a received piece as a message, after any notes about it.
     fn received(&mut self, received: C::Received<'_>, emit: &mut Emit<'_>);
 
+    /// Tells a relay what the piece received last has revealed. Called before the piece is decided
+    /// about.
+    fn inform(&mut self, sender: &mut C::Sender) {
+        let _ = sender;
+    }
+
     /// Handles an event specific to the family.
     fn news(&mut self, news: C::News, emit: &mut Emit<'_>);
 
@@ -307,6 +313,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
             match event {
                 Event::Received(received) => {
                     interpreter.received(received, &mut emit);
+                    interpreter.inform(sender);
                     if let Some(note) = decided(sender) {
                         emit.note(note);
                     }

@@ -16,7 +16,7 @@ use worldwire_core::connection::{Decision, HoldId, Input, SendError};
 use worldwire_dissect::{Answer, Decider, Facts, Item, RelaySession, Stamp, Time};
 use worldwire_proxy::{Exchange, Known};
 
-#[path = "../tests/rules/samples.rs"]
+#[path = "../tests/conversations/samples.rs"]
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests")]
 mod samples;
 

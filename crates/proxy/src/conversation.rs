@@ -2,7 +2,7 @@
 //! conversations and commands from other tasks.
 
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, watch};
 use worldwire_core::Side;
@@ -33,8 +33,8 @@ impl Default for SharedFacts {
 
 impl SharedFacts {
     /// What is known so far.
-    pub(crate) fn known(&self) -> Facts {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn known(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -129,7 +129,7 @@ impl Conversation {
     fn settle(&mut self, now: Duration) {
         let facts = self.exchange.facts();
         if !facts.is_empty() {
-            let mut known = self.facts.facts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.facts.known();
             facts.into_iter().for_each(|fact| known.state(fact));
             drop(known);
             self.facts.stated.send_replace(());

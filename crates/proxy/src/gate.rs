@@ -94,16 +94,18 @@ impl Gate {
         datagrams: bool,
     ) -> io::Result<Conversation> {
         let Shared { family, definitions, keys, clock, epoch, facts, .. } = &*self.shared;
-        let known = facts.known();
-        let start =
-            Start { keys, definitions, facts: &known, prepared: None, datagrams, midstream: false };
         let mut failure = None;
         let mut random = |bytes: &mut [u8]| {
             if let Err(error) = getrandom::fill(bytes) {
                 failure = Some(error);
             }
         };
-        let session = family.relay(&start, &mut random);
+        let session = {
+            let facts = &facts.known();
+            let start =
+                Start { keys, definitions, facts, prepared: None, datagrams, midstream: false };
+            family.relay(&start, &mut random)
+        };
         if let Some(error) = failure {
             return Err(io::Error::other(format!("cannot get random numbers: {error}")));
         }

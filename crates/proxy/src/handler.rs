@@ -4,7 +4,7 @@ use core::cell::OnceCell;
 use core::fmt;
 use core::time::Duration;
 
-use worldwire_core::json::{self, Json, Style};
+use worldwire_core::json::{Json, Parser, Style, write_children, write_node};
 use worldwire_core::{Limits, Side, Tree, Value};
 use worldwire_dissect::{Decision, Ends, Item, Message};
 
@@ -100,18 +100,7 @@ impl<'p> Passing<'p> {
     /// Its fields, as `dissect --json` writes them. `None` if it cannot be decoded.
     #[must_use]
     pub fn fields(&self) -> Option<Json> {
-        let tree = self.tree();
-        if tree.error().is_some() {
-            return None;
-        }
-        let mut text = String::new();
-        match tree.find("fields") {
-            Some(fields) => json::write_node(fields, Style::default(), &mut text),
-            None => {
-                json::write_children(Value::Record, tree.roots(), Style::default(), &mut text);
-            }
-        }
-        json::parse(&text).ok()
+        FieldsReader::default().read(self.tree()).ok()
     }
 
     /// The message itself, for its family's own data.
@@ -124,6 +113,33 @@ impl<'p> Passing<'p> {
 impl fmt::Debug for Passing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Passing").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Reads the fields of messages as JSON. Its memory is reused for the next message.
+#[derive(Debug, Default)]
+pub(crate) struct FieldsReader {
+    parser: Parser,
+    text: String,
+}
+
+impl FieldsReader {
+    /// The value of `fields` in a message's JSON line.
+    ///
+    /// # Errors
+    /// Why the message has none, as a text.
+    pub(crate) fn read(&mut self, tree: &Tree<'_>) -> Result<Json, String> {
+        if let Some(error) = tree.error() {
+            return Err(format!("the message cannot be decoded: {error}"));
+        }
+        self.text.clear();
+        let style = Style::default();
+        match tree.find("fields") {
+            Some(fields) => write_node(fields, style, &mut self.text),
+            None => write_children(Value::Record, tree.roots(), style, &mut self.text),
+        }
+        let json = self.parser.parse(&self.text);
+        json.map_err(|error| format!("the fields cannot be read as JSON: {error}"))
     }
 }
 

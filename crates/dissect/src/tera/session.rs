@@ -4,12 +4,13 @@ use core::any::Any;
 use core::fmt::Write as _;
 use core::mem::replace;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use worldwire_core::connection::Piece;
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree, TreeBuilder, Value};
-use worldwire_tera::connection::{Connection, News, Received, Unit};
+use worldwire_tera::connection::{Connection, News, Received, Sender, Unit};
 use worldwire_tera::crypt::exchange::{Keys, SessionCiphers};
 use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::CheckVersion;
@@ -28,6 +29,10 @@ const HELLO: [u8; 4] = [1, 0, 0, 0];
 const KEY_BYTES: usize = 128;
 /// The length of the first message's header. Two keys and the hello precede it.
 const HEADER: usize = 8;
+
+/// The server's message with the seed of the client's checksums, and its field.
+const SEED_MESSAGE: &str = "S_LOGIN_ACCOUNT_INFO";
+const SEED_FIELD: &str = "fields.integrityIv";
 
 /// How much of a message name advice shows.
 const MAX_NAME: usize = 100;
@@ -95,6 +100,18 @@ pub(super) struct Reading {
     /// Whether possible counters were reported.
     suspicion_reported: bool,
     unused_list_reported: bool,
+    signing: Signing,
+}
+
+/// What a relay needs in order to sign the client's messages again.
+#[derive(Debug, Default)]
+struct Signing {
+    /// The opcode of the message with the seed.
+    seed_opcode: Option<u16>,
+    /// The opcodes of signed messages, until the relay knows them.
+    opcodes: Option<HashSet<u16>>,
+    /// The seed, until the relay knows it.
+    seed: Option<u32>,
 }
 
 impl Reading {
@@ -109,6 +126,7 @@ impl Reading {
             counters_reported: false,
             suspicion_reported: false,
             unused_list_reported: false,
+            signing: Signing::default(),
         }
     }
 }
@@ -159,6 +177,8 @@ impl Interpreter<Connection> for Reading {
         {
             self.build_reported = true;
             self.packets = packets;
+            self.signing.opcodes = Some(self.packets.integrity());
+            self.signing.seed_opcode = self.packets.opcode(SEED_MESSAGE);
             if let Some(note) = unmapped(&self.packets) {
                 emit.note(Note::warning(note));
             }
@@ -173,7 +193,26 @@ impl Interpreter<Connection> for Reading {
         if let Some(text) = self.remark(seal, &received) {
             emit.note(Note::warning(text));
         }
-        emit.message(&TeraMessage { received, packets: &self.packets, form: seal.form() });
+        let message = TeraMessage { received, packets: &self.packets, form: seal.form() };
+        if received.side == Side::Server
+            && let Unit::Message { opcode } = received.unit
+            && Some(opcode) == self.signing.seed_opcode
+        {
+            let tree = message.tree(Tree::new(), &Limits::DEFAULT);
+            let seed = tree.find(SEED_FIELD).and_then(|node| node.unsigned());
+            self.signing.seed = seed.and_then(|seed| u32::try_from(seed).ok());
+        }
+        emit.message(&message);
+    }
+
+    /// Only relays sign again; other roles refuse.
+    fn inform(&mut self, sender: &mut Sender) {
+        if let Some(opcodes) = self.signing.opcodes.take() {
+            let _ = sender.set_integrity(opcodes);
+        }
+        if let Some(seed) = self.signing.seed.take() {
+            let _ = sender.set_integrity_seed(seed);
+        }
     }
 
     fn secrets(&self, connection: &Connection) -> Option<String> {

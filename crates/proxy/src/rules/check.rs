@@ -9,7 +9,7 @@ use worldwire_dissect::filter::{
 };
 use worldwire_dissect::{Definitions, Keys};
 
-use super::evaluate::{MAX_VARIABLE_BYTES, Reader, Scope, size};
+use super::evaluate::{MAX_VARIABLE_BYTES, Scope, size};
 use super::inject::Messages;
 use super::parse::parse;
 use super::program::{
@@ -17,6 +17,7 @@ use super::program::{
 };
 use super::scan::{MAX_DIAGNOSTICS, shown};
 use super::syntax::{Action, Item, Piece, Span, Spanned, Statement, Target, Value};
+use crate::handler::FieldsReader;
 
 /// How many variables a file can have.
 const MAX_VARIABLES: usize = 256;
@@ -174,7 +175,7 @@ impl Checker<'_> {
             program: &self.program,
             variables: &variables,
             fields: None,
-            reader: &mut Reader::default(),
+            reader: &mut FieldsReader::default(),
         };
         scope.value(term)
     }

@@ -1,12 +1,11 @@
 //! Computes values.
 
-use worldwire_core::json::{Json, Number, Parser, Style, write_children, write_node};
-use worldwire_core::{Tree, Value as TreeValue};
+use worldwire_core::json::{Json, Number};
 use worldwire_dissect::filter::{FieldPath, Subject};
 
 use super::program::{Part, Program, Term};
 use super::syntax::Operator;
-use crate::handler::Passing;
+use crate::handler::{FieldsReader, Passing};
 
 /// How many bytes a variable can hold.
 pub(super) const MAX_VARIABLE_BYTES: usize = 64 << 10;
@@ -34,9 +33,9 @@ impl<'f, 'p> Fields<'f, 'p> {
         Self { passing, json: None, is_changed: false }
     }
 
-    fn get(&mut self, reader: &mut Reader) -> Result<&mut Json, Failure> {
+    fn get(&mut self, reader: &mut FieldsReader) -> Result<&mut Json, Failure> {
         if self.json.is_none() {
-            self.json = Some(reader.fields(self.passing.tree())?);
+            self.json = Some(reader.read(self.passing.tree())?);
         }
         Ok(self.json.get_or_insert_default())
     }
@@ -51,7 +50,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         &mut self,
         path: &FieldPath,
         value: &Json,
-        reader: &mut Reader,
+        reader: &mut FieldsReader,
     ) -> Result<(), Failure> {
         let limit = (MAX_VALUE_BYTES / size(value)).clamp(1, MAX_PLACES);
         let name = self.passing.name;
@@ -65,7 +64,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         }
     }
 
-    fn value(&mut self, path: &FieldPath, reader: &mut Reader) -> Result<Json, Failure> {
+    fn value(&mut self, path: &FieldPath, reader: &mut FieldsReader) -> Result<Json, Failure> {
         let passing = self.passing;
         if !path.is_only_metadata() {
             let json = self.get(reader)?;
@@ -81,39 +80,13 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 }
 
-/// Memory for reading the fields of messages.
-#[derive(Debug, Default)]
-pub(super) struct Reader {
-    parser: Parser,
-    text: String,
-}
-
-impl Reader {
-    /// The value of `fields` in a JSON line.
-    fn fields(&mut self, tree: &Tree<'_>) -> Result<Json, Failure> {
-        if let Some(error) = tree.error() {
-            return Err(format!("the message cannot be decoded: {error}"));
-        }
-        self.text.clear();
-        match tree.find("fields") {
-            Some(fields) => write_node(fields, Style::default(), &mut self.text),
-            None => {
-                let style = Style::default();
-                write_children(TreeValue::Record, tree.roots(), style, &mut self.text);
-            }
-        }
-        let json = self.parser.parse(&self.text);
-        json.map_err(|error| format!("the fields cannot be read as JSON: {error}"))
-    }
-}
-
 /// What values are computed from.
 pub(super) struct Scope<'s, 'f, 'p> {
     pub(super) program: &'s Program,
     pub(super) variables: &'s [Option<Json>],
     /// `None` if there is no message.
     pub(super) fields: Option<&'s mut Fields<'f, 'p>>,
-    pub(super) reader: &'s mut Reader,
+    pub(super) reader: &'s mut FieldsReader,
 }
 
 impl Scope<'_, '_, '_> {

@@ -12,11 +12,11 @@ use worldwire_dissect::filter::{Filter, Subject};
 use worldwire_dissect::{Families, Line};
 
 use super::Current;
-use super::evaluate::{Failure, Fields, MAX_VARIABLE_BYTES, Reader, Scope, size};
+use super::evaluate::{Failure, Fields, MAX_VARIABLE_BYTES, Scope, size};
 use super::program::{Injection, Origin, Program, Rule, Step, StepAction};
 use super::syntax::Target;
 use crate::desk::MAX_AGAIN;
-use crate::handler::{Effects, Handler, Next, Passing};
+use crate::handler::{Effects, FieldsReader, Handler, Next, Passing};
 
 /// The rules of one conversation, and what they remember.
 pub(super) struct RuleHandler {
@@ -42,7 +42,7 @@ struct Memory {
     problems: Vec<ProblemRate>,
     /// The rules whose filters were ambiguous.
     ambiguous: HashSet<usize>,
-    reader: Reader,
+    reader: FieldsReader,
 }
 
 /// A rule whose filter a message of some name can match.

@@ -226,11 +226,9 @@ fn edited(folder: &Path, held: HeldArgument) -> Result<String, Failure> {
         );
         return Err(Failure::Input);
     };
-    let line: Box<serde_json::value::RawValue> =
-        serde_json::from_str(answer["line"].as_str().unwrap_or("{}"))
-            .map_err(|error| Failure::Run(error.to_string()))?;
-    let fields = worldwire_core::json::parse(line.get()).ok();
-    let fields = fields.and_then(|line| line.get("fields").cloned()).unwrap_or_default();
+    let line = worldwire_core::json::parse(answer["line"].as_str().unwrap_or("{}"));
+    let line = line.map_err(|error| Failure::Run(error.to_string()))?;
+    let fields = line.get("fields").cloned().unwrap_or_default();
     let editor = env::var_os("VISUAL").or_else(|| env::var_os("EDITOR"));
     let Some(editor) = editor else {
         return Err(Failure::Run("set the variable EDITOR, or give the fields as JSON".to_owned()));

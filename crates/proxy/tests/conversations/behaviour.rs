@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use worldwire_core::json::Json;
 use worldwire_proxy::RuleFile;
+use worldwire_tera::integrity::checksum;
 
 use crate::samples::{STEP, Sample, ki, mxo, only, tera, uru, uru_age};
 
@@ -308,4 +310,28 @@ fn ambiguous_paths_are_reported() {
     let outcomes = uru_age().run(rules);
     let game = only(&outcomes, |outcome| !outcome.problems().is_empty());
     assert!(game.problems().iter().any(|it| it.contains("my.rules:2: `set sequenceNumber`: ")));
+}
+
+#[test]
+fn teras_client_messages_are_signed_again() {
+    const SKILL: &str = "tera.C_START_SKILL";
+    let sample = tera();
+    let [before] = &sample.run("on connect { log \"begins\" }")[..] else { panic!("one") };
+    let seed = before.fields("tera.S_LOGIN_ACCOUNT_INFO")[0]["integrityIv"].as_u64().unwrap();
+    let seed = u32::try_from(seed).unwrap();
+    let [_, second] = before.fields(SKILL)[..] else { panic!("two skills") };
+    let rules = "when C_START_SKILL and $integrity.counter == 1 { drop }";
+    let [after] = &sample.run(rules)[..] else { panic!("one") };
+    let [left] = after.fields(SKILL)[..] else { panic!("{:?}", after.names()) };
+    // The server must not notice that a message is missing.
+    let mut wanted = second.clone();
+    let counted = |fields: &Json| fields["$integrity"]["counter"].as_u64();
+    assert_eq!((counted(second), counted(left)), (Some(2), Some(1)));
+    wanted.get_mut("$integrity").unwrap().get_mut("counter").unwrap().clone_from(&1_u64.into());
+    let mut line = before.messages.iter().rfind(|line| line["name"] == SKILL).unwrap().clone();
+    *line.get_mut("fields").unwrap() = wanted;
+    let body = sample.encoded(&line);
+    let checksum = checksum(&body, seed).unwrap();
+    assert_eq!(left["$integrity"]["checksum"].as_u64(), Some(checksum.into()));
+    assert_ne!(left["$integrity"]["checksum"], second["$integrity"]["checksum"]);
 }

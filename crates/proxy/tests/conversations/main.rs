@@ -1,4 +1,4 @@
-//! Rules in recorded conversations of all families.
+//! Recorded conversations of all families, relayed with rules and over sockets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(missing_docs, unreachable_pub, reason = "a test is not a library")]
@@ -7,3 +7,4 @@ mod behaviour;
 mod properties;
 mod recipes;
 mod samples;
+mod sockets;

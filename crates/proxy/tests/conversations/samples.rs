@@ -10,7 +10,8 @@ use worldwire_core::json::{Json, parse};
 use worldwire_core::testing::sample_file;
 use worldwire_core::{Limits, Side, Tree};
 use worldwire_dissect::{
-    Definitions, Facts, Families, Format, Item, Keys, RelaySession, Session, Stamp, Start, Time,
+    CodecOptions, Definitions, Facts, Families, Format, Item, Keys, Line, RelaySession, Session,
+    Stamp, Start, Time,
 };
 use worldwire_proxy::{Counts, Exchange, Handler, Known, Report, Rules};
 
@@ -153,6 +154,14 @@ impl Sample {
 
     fn observer(&self, facts: &Facts) -> Box<dyn Session> {
         Families::standard().named(self.family).unwrap().session(&self.start(facts))
+    }
+
+    /// The bytes of a message, given as a line.
+    pub fn encoded(&self, line: &Json) -> Vec<u8> {
+        let line = Line::parse(line).unwrap().unwrap();
+        let (keys, definitions, limits) = (&*self.keys, &*self.definitions, &Limits::DEFAULT);
+        let options = CodecOptions { from: line.from, keys, definitions, limits };
+        line.encode(&options).unwrap().unwrap()
     }
 
     /// The rules of a file, which must have no mistakes.
