@@ -62,6 +62,8 @@ fn proxy_headers() -> Vec<Vec<u8>> {
         address
     });
     let mut seeds = vec![b"PROXY UNKNOWN\r\nx".to_vec(), version_2(0x20, 0, &[])];
+    // Carriage returns that no line feed follows once took a read each.
+    seeds.push([&b"PROXY UNKNOWN "[..], &[b'\r'; 80], b"\r\nx"].concat());
     for address in addresses.into_iter().flatten() {
         let (ip, port) = (address.ip(), address.port());
         let family = if ip.is_ipv4() { "TCP4" } else { "TCP6" };

@@ -64,19 +64,23 @@ pub fn parse(bytes: &[u8]) -> Result<Header> {
 /// Version 1.
 fn line(bytes: &[u8]) -> Result<Header> {
     let within = bytes.get(..bytes.len().min(MAX_LINE)).unwrap_or_default();
-    let Some(end) = within.windows(2).position(|pair| pair == b"\r\n") else {
-        let needs = if within.ends_with(b"\r") { 1 } else { 2 };
-        let least = within.len() + needs;
+    // The first CR ends the line. Looking for a later one would let a peer cause a read for every byte.
+    let end = within.iter().position(|&byte| byte == b'\r').unwrap_or(within.len());
+    let Some(&line_feed) = within.get(end + 1) else {
+        let least = end + 2;
         if least > MAX_LINE {
             return Err(Error::limit("PROXY line", MAX_LINE as u64, least as u64));
         }
-        return Ok(Header::Needs(needs));
+        return Ok(Header::Needs(least - within.len()));
     };
     let text = within.get(..end).unwrap_or_default();
     let invalid = || {
         let wanted = "PROXY TCP4|TCP6 SOURCE DESTINATION PORT PORT";
         Error::malformed(wanted, format!("\"{}\"", text.escape_ascii()))
     };
+    if line_feed != b'\n' {
+        return Err(invalid());
+    }
     let text = core::str::from_utf8(text).map_err(|_| invalid())?;
     let words: Vec<&str> = text.split(' ').collect();
     let address = |word: &str, is_v4: bool| match is_v4 {
@@ -205,6 +209,8 @@ mod tests {
             b"PROXY TCP4 1.2.3.4 5.6.7.8 65536 2\r\n",
             b"PROXY TCP4  1.2.3.4 5.6.7.8 1 2\r\n",
             b"PROXY TCP5 1.2.3.4 5.6.7.8 1 2\r\n",
+            b"PROXY UNKNOWN \r\r\n",
+            b"PROXY UNKNOWN \rx",
             &long,
             &binary(0x11, 0x11, &[0; 12]),
             &binary(0x21, 0x11, &[0; 11]),
