@@ -44,11 +44,11 @@ pub struct Known {
 pub struct Counts {
     /// Messages that arrived.
     pub messages: u64,
-    /// Of these, how many were changed.
+    /// Messages that were changed.
     pub changed: u64,
-    /// Of these, how many were dropped.
+    /// Messages that were dropped.
     pub dropped: u64,
-    /// Of these, how many were held or delayed.
+    /// Messages that were held or delayed.
     pub held: u64,
     /// Messages that were added.
     pub added: u64,
@@ -68,7 +68,7 @@ impl Exchange {
         Self { session, desk, stamp: Stamp { stream, ..Stamp::default() }, epoch }
     }
 
-    /// Takes what a side sent.
+    /// Handles bytes from a side.
     pub fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         let stamp = self.at(now);
         self.session.input(now, stamp, from, input, &mut self.desk);
@@ -91,15 +91,16 @@ impl Exchange {
         self.release_ready(stamp);
     }
 
-    /// Learns what other conversations have stated.
+    /// Learns facts that other conversations have stated.
     pub fn learn(&mut self, now: Duration, facts: &Facts) {
         let stamp = self.at(now);
         self.session.learn(facts, stamp, &mut self.desk);
         self.release_ready(stamp);
     }
 
-    /// Takes what a hook said, from the channel that [`Hooks::join`](crate::Hooks::join) returned.
-    /// Messages that it answered leave, each preceded by what it adds.
+    /// Handles an event from a hook, received on the channel that
+    /// [`Hooks::join`](crate::Hooks::join) returned. Answered messages are sent, each after the
+    /// messages that the answer adds.
     pub fn hook(&mut self, now: Duration, event: HookEvent) {
         let stamp = self.at(now);
         let mut effects = Effects::default();
@@ -127,8 +128,8 @@ impl Exchange {
         self.session.waits()
     }
 
-    /// Decides about a message held at a breakpoint, by its number. It leaves with the next
-    /// [`resume`](Self::resume).
+    /// Decides what happens to a message held at a breakpoint, by its number. The next
+    /// [`resume`](Self::resume) carries the decision out.
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
@@ -137,7 +138,7 @@ impl Exchange {
         let found = open.find(|(_, held)| held.number == number);
         let (id, held) = found.ok_or(SendError::NotHeld)?;
         let own = match decision {
-            // As the handlers left it, now or when its hooks have answered.
+            // Forwarded as the handlers left it: now, or when its hooks have answered.
             Decision::AsIs if held.ticket.is_some() || !held.added.is_empty() => {
                 held.hold = None;
                 return Ok(());
@@ -151,7 +152,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The messages held at breakpoints, the oldest first.
+    /// The messages held at breakpoints, oldest first.
     #[must_use]
     pub fn held(&self) -> Vec<HeldMessage> {
         let open = self.desk.held.values().filter(|held| held.is_open());
@@ -196,12 +197,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Notes from now on what is done with messages, for [`marks`](Self::marks).
+    /// Starts to note what the proxy does with messages, for [`marks`](Self::marks).
     pub(crate) fn begin_marks(&mut self) {
         self.desk.marks = Some(Vec::new());
     }
 
-    /// What was done with messages since the last call.
+    /// What the proxy has done with messages since the last call.
     pub(crate) fn marks(&mut self) -> Vec<Mark> {
         self.desk.marks.as_mut().map(core::mem::take).unwrap_or_default()
     }
@@ -230,7 +231,7 @@ impl Exchange {
         handlers.chain(held).chain(self.session.poll_timeout()).min()
     }
 
-    /// Whether it reads no more from a side for now.
+    /// Whether it has stopped reading from a side for now.
     #[must_use]
     pub fn is_paused(&self, from: Side) -> bool {
         self.session.is_paused(from)
@@ -248,7 +249,7 @@ impl Exchange {
         self.session.queued_bytes(to)
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.session.is_closed()
@@ -280,7 +281,7 @@ impl Exchange {
         Stamp { time: Time(self.epoch.0.saturating_add(nanos)), since: now, ..self.stamp }
     }
 
-    /// Gives the handlers the time, and carries out what they ask for.
+    /// Tells the handlers the time, and carries out what they request.
     fn run_handlers(&mut self) {
         let now = self.desk.now;
         let mut effects = Effects::default();
@@ -292,7 +293,7 @@ impl Exchange {
         self.carry_out(effects);
     }
 
-    /// Carries out what handlers asked for outside of a message.
+    /// Carries out what handlers request independently of a message.
     fn carry_out(&mut self, effects: Effects) {
         for (to, addition) in effects.added {
             let Some(body) = self.desk.encode(to, addition) else { continue };
@@ -320,7 +321,7 @@ impl Exchange {
         }
     }
 
-    /// Releases the messages that wait for nothing more, each after the messages added before it.
+    /// Releases the messages that are no longer held, each after the messages added before it.
     fn release_ready(&mut self, stamp: Stamp) {
         if self.desk.is_ending {
             return self.session.close();
@@ -330,7 +331,7 @@ impl Exchange {
         while let Some(id) = self.desk.next_ready(full) {
             let Some(mut held) = self.desk.held.remove(&id) else { break };
             if !held.added.is_empty() {
-                // What was released before leaves before them.
+                // Messages released earlier are sent before them.
                 self.session.resume(stamp, &mut self.desk);
                 if !self.add_before(&mut held) {
                     full[held.from.index()] = true;
@@ -339,7 +340,7 @@ impl Exchange {
                 }
             }
             let outcome = match self.session.release(id, held.decision) {
-                // Never keep the conversation waiting for a decision that cannot be carried out.
+                // A decision that cannot be carried out must not block the conversation.
                 Err(error) => self.session.release(id, Decision::AsIs).and(Err(error)),
                 done => done,
             };
@@ -351,7 +352,7 @@ impl Exchange {
         }
     }
 
-    /// Adds the messages that precede a held one. False if a queue is full, so that the rest has to
+    /// Adds the messages that precede a held one. False if a queue is full, so the rest must
     /// wait.
     fn add_before(&mut self, held: &mut Held) -> bool {
         while let Some((to, body)) = held.added.front() {

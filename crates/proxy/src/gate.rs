@@ -52,7 +52,7 @@ pub(crate) struct Open {
     pub(crate) commands: mpsc::Sender<Command>,
 }
 
-/// How many commands may wait for a conversation.
+/// The maximum number of commands waiting for a conversation.
 const COMMANDS: usize = 64;
 
 impl fmt::Debug for Shared {
@@ -86,7 +86,7 @@ impl Gate {
         }
     }
 
-    /// A relay between a client and a server it is connected to.
+    /// A relay between a client and the server that it is connected to.
     fn relay(
         &self,
         peer: Peer,

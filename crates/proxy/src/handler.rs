@@ -1,4 +1,4 @@
-//! What a proxy does with messages: handlers, and what they can ask for.
+//! Handlers, which decide what a proxy does with messages, and the effects they can request.
 
 use core::cell::OnceCell;
 use core::fmt;
@@ -12,17 +12,17 @@ use crate::hook::HookEvent;
 
 /// Sees the messages of one conversation, in order, and may act on them.
 ///
-/// A proxy asks its handlers in turn. Each sees a message as the handlers before it left it.
+/// A proxy passes each message to its handlers in turn. Each sees it as earlier handlers left it.
 pub trait Handler: fmt::Debug + Send {
-    /// Sees one message.
+    /// Handles one message.
     fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next;
 
-    /// Sees that the conversation has been established, right before its first message.
+    /// Called when the conversation has been established, right before its first message.
     fn established(&mut self, ends: Option<&Ends>, effects: &mut Effects) {
         let _ = (ends, effects);
     }
 
-    /// Time has reached the last [deadline](Self::poll_timeout).
+    /// Called when time has reached the last [deadline](Self::poll_timeout).
     fn timeout(&mut self, now: Duration, effects: &mut Effects) {
         let _ = (now, effects);
     }
@@ -32,17 +32,17 @@ pub trait Handler: fmt::Debug + Send {
         None
     }
 
-    /// Whether it takes what hooks say.
+    /// Whether the handler receives events from hooks.
     fn takes_hooks(&self) -> bool {
         false
     }
 
-    /// Takes what a hook said.
+    /// Handles an event from a hook.
     fn hook(&mut self, now: Duration, event: HookEvent, effects: &mut Effects) {
         let _ = (now, event, effects);
     }
 
-    /// A part of what it finished could not be carried out.
+    /// Called when a part of what the handler [finished](Effects::finish) could not be carried out.
     fn refused(&mut self, ticket: u64, why: &str) {
         let _ = (ticket, why);
     }
@@ -51,9 +51,9 @@ pub trait Handler: fmt::Debug + Send {
 /// Whether a handler is done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It is.
+    /// The handler is done.
     Done,
-    /// It wants to see the message again, as it has just changed it.
+    /// The handler has changed the message, and must see it again.
     Again,
 }
 
@@ -65,7 +65,7 @@ pub struct Passing<'p> {
     pub name: &'p str,
     /// The time on the proxy's clock.
     pub now: Duration,
-    /// Its bytes without a frame, as the handlers before left them.
+    /// Its bytes without a frame, as earlier handlers left them.
     pub body: &'p [u8],
     /// Whether an earlier handler changed it.
     pub is_changed: bool,
@@ -143,7 +143,7 @@ impl FieldsReader {
     }
 }
 
-/// What a handler asks for.
+/// The effects that a handler requests.
 #[derive(Debug, Default)]
 pub struct Effects {
     pub(crate) change: Option<Vec<u8>>,
@@ -152,13 +152,13 @@ pub struct Effects {
     /// The ticket of the message, if a handler finishes it later.
     pub(crate) ticket: Option<u64>,
     pub(crate) finished: Vec<Finished>,
-    /// Why the conversation has to end.
+    /// Why the conversation must end.
     pub(crate) end: Option<String>,
     pub(crate) added: Vec<(Side, Addition)>,
     pub(crate) reports: Vec<Report>,
 }
 
-/// The end of the work on a message that a handler held.
+/// The decision about a message that a handler held.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finished {
     /// The message.
@@ -178,12 +178,12 @@ pub(crate) enum Addition {
     Named(String, Json),
 }
 
-/// For how long a message is held.
+/// How long a message is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
     /// Until this time.
     Until(Duration),
-    /// Until somebody decides.
+    /// Until an operator releases or drops it.
     Open,
 }
 
@@ -212,7 +212,7 @@ impl Effects {
         self.change = Some(body);
     }
 
-    /// Does not forward the message.
+    /// Drops the message.
     pub fn discard(&mut self) {
         self.is_dropped = Some(true);
     }
@@ -232,7 +232,7 @@ impl Effects {
         self.hold = Some(Hold::Until(at));
     }
 
-    /// Holds the message until somebody decides.
+    /// Holds the message at a breakpoint, until an operator releases or drops it.
     pub fn pause(&mut self) {
         self.hold = Some(Hold::Open);
     }
@@ -253,7 +253,7 @@ impl Effects {
         self.end.get_or_insert(why);
     }
 
-    /// Sends an additional message to a side, before the message that is handled now. The body is
+    /// Sends an additional message to a side, before the message being handled. The body is
     /// a whole message of the family, as [`Item::encode`] returns it.
     pub fn add(&mut self, to: Side, body: Vec<u8>) {
         self.added.push((to, Addition::Body(body)));

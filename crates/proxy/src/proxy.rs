@@ -26,8 +26,8 @@ pub struct Setup {
     pub definitions: Arc<Definitions>,
     /// Secrets that decrypt the conversations.
     pub keys: Arc<Keys>,
-    /// Creates the handlers of each conversation. They see messages in which the proxy has replaced
-    /// the addresses of servers.
+    /// Creates the handlers of each conversation. In the messages that they see, the proxy has
+    /// already replaced the addresses of servers.
     pub handlers: Box<MakeHandlers>,
     /// Hooks, which see messages after all handlers.
     pub hooks: Option<Hooks>,
@@ -48,8 +48,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at an address: over TCP, and over UDP if the family uses it. The port of both is the
-    /// same.
+    /// Listens on an address: over TCP and, if the family uses UDP, over UDP on the same port.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

@@ -174,7 +174,7 @@ pub(crate) struct ClientMxo {
     /// Write views as JSON, one object per client
     #[arg(long, requires = "views")]
     pub(crate) json: bool,
-    /// Compare the views with those on the server's status page [default: port 10080 of the server]
+    /// Compare the views with those on the server's status page [default: port 10080 on the server]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) compare: Option<String>,
     /// Time limit for the world to settle

@@ -160,10 +160,10 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let at = proxy.address();
 
     fs::write(home.join("my.rules"), "when nothing.Here { dorp }\n").unwrap();
-    proxy.hear("has mistakes; the old rules stay");
+    proxy.hear("has errors; the old rules stay in force");
     let rules = format!("{rules}when LOGIN.MSG_USER_VALIDATE {{ log \"validates\" }}\n");
     fs::write(home.join("my.rules"), rules).unwrap();
-    proxy.hear("the new rules apply");
+    proxy.hear("the new rules are in force");
 
     let steps = "login + validate + create Merle Fire + list + select Merle";
     let steps: Vec<&str> = steps.split(' ').collect();

@@ -231,7 +231,9 @@ fn edited(folder: &Path, held: HeldArgument) -> Result<String, Failure> {
     let fields = line.get("fields").cloned().unwrap_or_default();
     let editor = env::var_os("VISUAL").or_else(|| env::var_os("EDITOR"));
     let Some(editor) = editor else {
-        return Err(Failure::Run("set the variable EDITOR, or give the fields as JSON".to_owned()));
+        return Err(Failure::Run(
+            "set the variable VISUAL or EDITOR, or give the fields as JSON".to_owned(),
+        ));
     };
     let scratch = tempfile::Builder::new().prefix("worldwire-").suffix(".json").tempfile();
     let failed = |error: io::Error| Failure::Run(format!("a temporary file: {error}"));

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ProxyArguments, common: &Common) -> Result<(), Fai
             let own = public_address.unwrap_or_else(|| listen.ip());
             if own.is_unspecified() {
                 let problem =
-                    "--listen: servers would be named by an address that no client can reach";
+                    "--listen: clients would be sent to an address that they cannot reach";
                 return Err(Failure::Run(format!("{problem}; add --public-address")));
             }
             let world = Box::new(KiWorld::new(to.clone(), own));

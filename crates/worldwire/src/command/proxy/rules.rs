@@ -12,10 +12,10 @@ use worldwire_proxy::RuleFile;
 use crate::output::{Failure, say, shown};
 use crate::report;
 
-/// How often the file is examined for changes.
+/// The interval at which the file is checked for changes.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Rules that follow their file.
+/// Rules that are reloaded when their file changes.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Reads the rules. Mistakes are reported with their lines.
+    /// Reads the rules. Errors are reported with their lines.
     pub(super) fn read(path: &Path, definitions: &Arc<Definitions>) -> Result<Self, Failure> {
         let text = fs::read_to_string(path).map_err(|error| Failure::io(path, &error))?;
         let name = path.display().to_string();
@@ -35,13 +35,13 @@ impl Watched {
         Ok(Self { path: path.to_owned(), file: Arc::new(file) })
     }
 
-    /// Reads the file again whenever it changes. Ends with the runtime.
+    /// Reloads the file whenever it changes. Ends with the runtime.
     pub(super) async fn follow(self) {
         let mut known = stamp(&self.path);
         loop {
             tokio::time::sleep(INTERVAL).await;
             let now = stamp(&self.path);
-            // An editor may replace the file: it is then missing for a moment.
+            // While an editor replaces the file, it may be missing for a moment.
             if now == known || now.is_none() {
                 continue;
             }
@@ -57,16 +57,18 @@ impl Watched {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) => {
-                return say(format_args!("worldwire: {name}: {error}; the old rules stay"));
+                return say(format_args!(
+                    "worldwire: {name}: {error}; the old rules stay in force"
+                ));
             }
         };
         let said: Vec<Diagnostic> = match self.file.reload(&text) {
             Ok(warnings) => {
-                say(format_args!("worldwire: {name}: the new rules apply"));
+                say(format_args!("worldwire: {name}: the new rules are in force"));
                 warnings
             }
             Err(mistakes) => {
-                say(format_args!("worldwire: {name}: has mistakes; the old rules stay"));
+                say(format_args!("worldwire: {name}: has errors; the old rules stay in force"));
                 mistakes
             }
         };
@@ -74,7 +76,7 @@ impl Watched {
     }
 }
 
-/// What changes when a file changes.
+/// The time and size of a file, which show whether it has changed.
 fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let about = fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len()))
