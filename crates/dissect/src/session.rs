@@ -167,7 +167,7 @@ pub trait RelaySession: fmt::Debug + Send {
     /// The next bytes for a side; over UDP, one datagram.
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>>;
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
     /// How many bytes are queued for a side.

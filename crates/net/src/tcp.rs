@@ -42,7 +42,7 @@ const OPENING_TIME: Duration = Duration::from_secs(10);
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 
 impl Listener {
-    /// Listens at an address.
+    /// Listens on an address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

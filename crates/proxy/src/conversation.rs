@@ -109,7 +109,7 @@ impl Conversation {
         }
     }
 
-    /// Records what has arrived.
+    /// Records received bytes.
     fn record(&mut self, from: Side, input: Input<'_>) {
         let Some(legs) = &mut self.legs else { return };
         legs.secrets(self.exchange.secrets());

@@ -43,7 +43,7 @@ pub(crate) struct Desk {
 pub(crate) struct Mark {
     /// The sender of the message; for an added one, the side that appears to send it.
     pub(crate) from: Side,
-    /// Whether it concerns the packet that leaves rather than the one that arrived.
+    /// Whether it concerns the packet sent rather than the one received.
     pub(crate) leaves: bool,
     /// What was done: `changed auth.AgeReply`.
     pub(crate) text: String,

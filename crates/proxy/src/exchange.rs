@@ -84,7 +84,7 @@ impl Exchange {
         self.release_ready(stamp);
     }
 
-    /// Continues after output made room, or after a [decision](Self::decide).
+    /// Continues after sent output has made room, or after a [decision](Self::decide).
     pub fn resume(&mut self, now: Duration) {
         let stamp = self.at(now);
         self.session.resume(stamp, &mut self.desk);
@@ -223,7 +223,7 @@ impl Exchange {
         self.session.poll_transmit(to)
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let handlers = self.desk.handlers.iter().filter_map(|handler| handler.poll_timeout());
@@ -352,8 +352,7 @@ impl Exchange {
         }
     }
 
-    /// Adds the messages that precede a held one. False if a queue is full, so the rest must
-    /// wait.
+    /// Adds the messages that precede a held one. False if a queue is full, so the rest must wait.
     fn add_before(&mut self, held: &mut Held) -> bool {
         while let Some((to, body)) = held.added.front() {
             match self.session.inject(*to, body) {

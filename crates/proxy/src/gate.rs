@@ -65,7 +65,7 @@ impl fmt::Debug for Shared {
 #[derive(Debug)]
 pub(crate) struct Gate {
     shared: Arc<Shared>,
-    /// The server behind this port. `None` at the main port, where the [`World`] chooses.
+    /// The server to which this port leads. `None` for the main port, where the [`World`] chooses.
     server: Option<String>,
     ports: Arc<OpenPorts>,
 }

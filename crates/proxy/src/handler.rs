@@ -10,7 +10,7 @@ use worldwire_dissect::{Decision, Ends, Item, Message};
 
 use crate::hook::HookEvent;
 
-/// Sees the messages of one conversation, in order, and may act on them.
+/// Handles the messages of one conversation, in order.
 ///
 /// A proxy passes each message to its handlers in turn. Each sees it as earlier handlers left it.
 pub trait Handler: fmt::Debug + Send {
@@ -27,7 +27,7 @@ pub trait Handler: fmt::Debug + Send {
         let _ = (now, effects);
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration> {
         None
     }
@@ -217,7 +217,7 @@ impl Effects {
         self.is_dropped = Some(true);
     }
 
-    /// Forwards the message although an earlier handler dropped it.
+    /// Forwards the message even though an earlier handler dropped it.
     pub fn keep(&mut self) {
         self.is_dropped = Some(false);
     }

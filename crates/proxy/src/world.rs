@@ -29,7 +29,7 @@ pub trait World: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A world whose server never names another address.
+/// A world with a single server, which never sends clients elsewhere.
 #[derive(Clone, Debug)]
 pub struct OneServer(pub String);
 

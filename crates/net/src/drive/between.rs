@@ -35,7 +35,7 @@ pub trait Intermediary: Send {
     /// The next bytes for a side; over UDP, one datagram.
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>>;
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
     /// Whether it has stopped reading from a side for now.

@@ -209,7 +209,7 @@ impl Chain {
         self.run(now, effects);
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         self.router.due
     }

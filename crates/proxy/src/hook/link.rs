@@ -89,7 +89,7 @@ impl Link {
         Ok(())
     }
 
-    /// Queues a message, which the hook has to answer.
+    /// Queues a message, which the hook must answer.
     pub(crate) fn ask(&self, line: &str) -> Result<(), Unsent> {
         if self.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
             return Err(Unsent::Unanswered);

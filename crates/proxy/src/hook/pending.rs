@@ -42,7 +42,7 @@ pub(crate) struct Progress {
     pub(crate) is_through: bool,
 }
 
-/// A message that a hook has to answer.
+/// A message that a hook must answer.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) link: Arc<Link>,
@@ -92,7 +92,7 @@ impl Pending {
         Self { message: Some(message), progress, ..Self::default() }
     }
 
-    /// The message with this number that a hook has to answer.
+    /// The message with this number that a hook must answer.
     pub(crate) fn find(&mut self, hook: u64, number: u64) -> Option<&mut Self> {
         let is_it = |it: &Waiting| it.number == number && it.link.number == hook;
         if self.waiting.as_ref().is_some_and(is_it) {

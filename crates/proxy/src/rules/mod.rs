@@ -111,8 +111,7 @@ impl RuleFile {
     }
 
     /// Replaces the rules with the new text of the file, in all conversations at once. Returns the
-    /// warnings about it. Variables and counters that keep their names keep
-    /// their values.
+    /// warnings about it. Variables and counters that keep their names keep their values.
     ///
     /// # Errors
     /// Those of [`Rules::parse`]. The old rules then stay in force.

@@ -143,7 +143,7 @@ impl<'a> Relaying<'a> {
         };
         let is_udp_only = family.name() == "mxo";
         let proxy = Proxy::bind(setup, listen, is_udp_only).await.map_err(|error| {
-            Failure::Run(format!("cannot listen at {listen}: {}", reason(&error)))
+            Failure::Run(format!("cannot listen on {listen}: {}", reason(&error)))
         })?;
         let operators = Operators { control: proxy.control(), stop: stop.clone() };
         let operators = Listener::bind(&arguments.folder, operators).await;

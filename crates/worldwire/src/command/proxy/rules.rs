@@ -1,4 +1,4 @@
-//! `worldwire proxy --rules`: rules from a file, which is read again when it changes.
+//! `worldwire proxy --rules`: rules from a file, which is reloaded when it changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
