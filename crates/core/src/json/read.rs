@@ -175,7 +175,7 @@ impl<'j> FieldsOf<'j> {
     /// The value of a required field.
     pub fn take(&mut self, name: &'static str) -> Result<&'j Json> {
         self.take_optional(name).ok_or_else(|| {
-            let error = Error::value("a value", "none").inside(name);
+            let error = Error::invalid("is missing").inside(name);
             let others = self.object.keys();
             match nearest(name, others.filter(|other| !self.known.contains(other))) {
                 Some(near) => error.hint(format!("is \"{near}\" a misspelling of it?")),
@@ -299,10 +299,7 @@ mod tests {
         let mut fields = FieldsOf::new(&value).unwrap();
         fields.take("transId").unwrap();
         let error = fields.take("playerId").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "playerId: wanted a value, found none; is \"playrId\" a misspelling of it?"
-        );
+        assert_eq!(error.to_string(), "playerId: is missing; is \"playrId\" a misspelling of it?");
         let error = fields.end().unwrap_err();
         assert!(error.to_string().contains("did you mean \"playerId\"?"), "{error}");
     }

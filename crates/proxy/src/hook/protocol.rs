@@ -509,7 +509,7 @@ mod tests {
     fn mistakes_are_named() {
         for (line, id, text) in [
             ("nonsense", None, "not JSON: expected ident"),
-            ("{}", None, "type: wanted a value, found none"),
+            ("{}", None, "type: is missing"),
             (r#"{"type":"hallo"}"#, None, "type: wanted hello, subscribe,"),
             (r#"{"type":"hello","version":2}"#, None, "version: wanted version 1 of the protocol"),
             (r#"{"type":"answer","id":7,"do":"pass"}"#, None, "id: wanted the id of a message"),
@@ -527,7 +527,7 @@ mod tests {
             (
                 r#"{"type":"add","conversation":1,"messages":[{"to":"client","fields":{}}]}"#,
                 None,
-                "messages[0].name: wanted a value",
+                "messages[0].name: is missing",
             ),
             (
                 r#"{"type":"subscribe","subscriptions":[{"id":"a","order":"NaN"}]}"#,

@@ -216,7 +216,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:38:14: error: `set` needs a message, and `on connect` has none (move it to a `when`)
         on connect { set os = "mac" }
                      ^^^^^^^^^^^^^^
-    my.rules:39:44: warning: auth.PingReply may not be encodable: auth.PingReply: fields.pingTimeMs: wanted a value, found none
+    my.rules:39:44: warning: auth.PingReply may not be encodable: auth.PingReply: fields.pingTimeMs: is missing
         when auth.AcctLoginRequest { inject client auth.PingReply { transId: "x" } }
                                                    ^^^^^^^^^^^^^^
     "##);

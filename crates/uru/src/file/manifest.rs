@@ -161,7 +161,7 @@ macro_rules! unit_list {
 
             fn write(entry: &$entry<'_>, writer: &mut Writer) -> Result<()> {
                 if !entry.has_name() {
-                    return Err(Error::value("a name", "none"));
+                    return Err(Error::invalid("the name is missing"));
                 }
                 entry.encode(writer)
             }

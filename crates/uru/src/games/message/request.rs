@@ -315,7 +315,7 @@ impl<'d> Record<'d> for JoinRequest<'d> {
                 new_game.data.write(writer)
             }
             None if self.options.contains(GameOptions::Common) => {
-                Err(Error::value("the type of the common game", "none").inside("gameType"))
+                Err(Error::invalid("is missing; a common game needs it").inside("gameType"))
             }
             None => Ok(()),
         }
