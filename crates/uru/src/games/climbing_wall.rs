@@ -256,7 +256,7 @@ impl ClimbingWall {
         }
     }
 
-    /// Handles a member who left. Whoever leaves the wall gives the game up.
+    /// Handles a member who left. A player who leaves the wall forfeits the game.
     pub(super) fn left(&mut self, table: &mut Table<'_>, player: u32) {
         if let Ok(team) = self.climbing(player) {
             self.end(table, 1 - team);
