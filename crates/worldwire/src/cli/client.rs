@@ -50,10 +50,9 @@ Examples:
     /// Walk in a world of The Matrix Online, and check replication on a bad network
     #[command(after_help = "\
 The client connects, gets views of everything near its character, and walks about. If its connection
-ends, it prints why and reconnects. After --seconds, it stops. With
---compare, it asks the server's status page what it should see: once the world has settled, everything
-must be equal, whatever the network did. --loss, --delay, --reorder and --duplicate simulate a bad
-network, in both directions.
+ends, it prints the reason and reconnects. After --seconds, it stops. With --compare, it asks the
+server's status page what it should see: once the world has settled, everything must be equal, even on
+a bad network. --loss, --delay, --reorder and --duplicate simulate one, in both directions.
 
 Examples:
   worldwire client mxo

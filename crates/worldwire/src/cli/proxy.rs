@@ -28,7 +28,7 @@ Examples:
     /// Relay Wizard101 and Pirate101 clients to a login or patch server, and on to zone servers
     #[command(after_help = "\
 Start the client with -L 127.0.0.1 12000. Encrypted sessions are decrypted if --keys has their secrets,
-and otherwise passed on unread.
+and otherwise forwarded unread.
 
 Examples:
   worldwire proxy ki --to 203.0.113.5:12000
