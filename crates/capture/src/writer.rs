@@ -140,7 +140,7 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     ///
-    /// An IO error.
+    /// An I/O error.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         self.output.flush().map_err(CaptureError::Write)
     }

@@ -156,11 +156,11 @@ fn values_and_conditions_have_to_agree() {
     let error = |header: Header| bytes_of(&header).unwrap_err().to_string();
     assert_eq!(
         error(Header { flags: HeaderFlags::Time, time: None, player: None }),
-        "time: wanted a value, since flags.contains(HeaderFlags::Time), found none"
+        "time: is required if flags.contains(HeaderFlags::Time)"
     );
     assert_eq!(
         error(Header { flags: HeaderFlags(0), time: None, player: Some(PlayerId(1)) }),
-        "player: wanted none, unless flags.contains(HeaderFlags::Player), found a value"
+        "player: is allowed only if flags.contains(HeaderFlags::Player)"
     );
     let unknown = Parts::decode(&mut Reader::new(&[0b10, 0]), "parts").unwrap_err();
     assert_eq!(unknown.to_string(), "parts at byte 0: wanted a mask of known fields, found 0x2");

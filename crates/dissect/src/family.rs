@@ -229,11 +229,11 @@ pub struct HeldPiece {
 /// A family's answer to whether a conversation belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does.
+    /// The conversation belongs to the family.
     Yes,
-    /// It does, but the presumed client is the server.
+    /// It belongs to the family, but the presumed client is the server.
     Swapped,
-    /// It does not.
+    /// It does not belong to the family.
     No,
     /// The bytes so far are too few to decide.
     NeedMore,

@@ -117,7 +117,7 @@ pub trait Message: fmt::Debug {
     /// Value, if the fields do not fit, or if this kind of piece cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
 
-    /// Encodes other messages of the conversation, with what it has revealed about its build. `None`
+    /// Encodes other messages of the conversation, for the build that it has revealed. `None`
     /// if [`Line::encode`] needs only the definitions.
     fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {
         None

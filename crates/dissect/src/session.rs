@@ -18,7 +18,7 @@ use crate::knowledge::{Fact, Facts};
 /// A session does not depend on captures. Segments of a capture, a proxy's traffic and a server's
 /// log are all valid input.
 pub trait Session: fmt::Debug + Send {
-    /// Takes what a side sent, and passes on the items decoded from it. Each call should be one
+    /// Handles input from a side, and passes on the items decoded from it. Each call should be one
     /// segment of a stream, because messages tend to start with a segment.
     fn input(&mut self, stamp: Stamp, from: Side, input: Input<'_>, out: &mut dyn FnMut(Item<'_>));
 
@@ -94,10 +94,10 @@ impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
 /// A breakpoint [holds](Answer::Hold) a message. The session keeps reading and reporting what
 /// follows until its limits are reached ([`is_paused`](Self::is_paused)). Later,
 /// [`release`](Self::release) decides on the message, and [`resume`](Self::resume) sends it and
-/// whatever waited for it. Messages can be released in any order; they leave in the order in which
-/// they arrived.
+/// whatever waited for it. Messages can be released in any order; they are sent in the order in
+/// which they arrived.
 pub trait RelaySession: fmt::Debug + Send {
-    /// Takes what a side sent. The decider is asked about every item. If the family cannot carry
+    /// Handles input from a side. The decider is asked about every item. If the family cannot carry
     /// out a decision, the message is forwarded unchanged and a problem is reported.
     fn input(
         &mut self,
@@ -155,7 +155,7 @@ pub trait RelaySession: fmt::Debug + Send {
     /// [cannot](Self::can_inject).
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError>;
 
-    /// Whether the session reads no more from a side for now; see [`Connection::is_paused`].
+    /// Whether the session has stopped reading from a side for now; see [`Connection::is_paused`].
     fn is_paused(&self, from: Side) -> bool;
 
     /// How many bytes of a side are kept; see [`Connection::kept_bytes`].
@@ -167,13 +167,13 @@ pub trait RelaySession: fmt::Debug + Send {
     /// The next bytes for a side; over UDP, one datagram.
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>>;
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
     /// How many bytes are queued for a side.
     fn queued_bytes(&self, to: Side) -> usize;
 
-    /// Whether the conversation is over.
+    /// Whether the conversation has ended.
     fn is_closed(&self) -> bool;
 }
 
@@ -185,8 +185,8 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     /// Emits a received piece as a message, after any notes about it.
     fn received(&mut self, received: C::Received<'_>, emit: &mut Emit<'_>);
 
-    /// Tells a relay what the piece received last has revealed. Called before the piece is decided
-    /// about.
+    /// Tells a relay what the last received piece has revealed. Called before the decision on that
+    /// piece.
     fn inform(&mut self, sender: &mut C::Sender) {
         let _ = sender;
     }

@@ -59,7 +59,7 @@
 //! * [`lossy`]: simulates a bad network;
 //! * [`mailbox()`]: bounded notices from other tasks;
 //! * [`LogLimiter`]: rate-limited log lines about frequent events;
-//! * [`reason()`]: the system's errors in words.
+//! * [`reason()`]: operating-system errors as text.
 //!
 //! This crate knows nothing about games.
 

@@ -1,4 +1,4 @@
-//! Errors of the operating system, in words for people.
+//! Errors of the operating system, as text for people.
 
 use std::io;
 

@@ -36,13 +36,13 @@ pub struct Listener {
 const WAITING: u32 = 4_096;
 /// How long a trusted proxy may take to name its client.
 const HEADER_TIME: Duration = Duration::from_secs(5);
-/// How long the client of a relay may take to send the bytes by which its server is chosen.
+/// How long a relay's client may take to send the bytes that determine its server.
 const OPENING_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no sockets left.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 
 impl Listener {
-    /// Listens at an address.
+    /// Listens on an address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

@@ -53,7 +53,7 @@ const MAX_DATAGRAM: usize = 65_535;
 const WAITING: usize = 256;
 
 impl Listener {
-    /// Listens at an address.
+    /// Listens on an address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

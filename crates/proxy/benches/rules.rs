@@ -1,5 +1,5 @@
-//! How many messages a second pass through rules, with the messages of the TERA and Uru samples: in a
-//! proxy without rules, with rules for other messages, and with rules on each message.
+//! How many messages a second pass through rules, with the messages of the TERA and Uru samples: in
+//! a proxy without rules, with rules for other messages, and with rules on each message.
 //!
 //! Every message of a recorded conversation is decided on a thousand times, so decryption and setup
 //! hardly count.
@@ -22,7 +22,7 @@ mod samples;
 
 use samples::{Sample, tera, uru};
 
-/// How often each message is decided on.
+/// How many times each message is decided on.
 const TIMES: usize = 1_000;
 
 /// Rules on each message of TERA's sample.

@@ -1,4 +1,4 @@
-//! Encodes and decodes messages of a conversation outside of the item that carried them.
+//! Encodes and decodes messages of a conversation without the items that they arrived in.
 
 use core::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use worldwire_dissect::{Codec, CodecOptions, Line, LineEncoder, Message};
 
 use crate::exchange::Known;
 
-/// Encodes and decodes messages, with what a conversation has revealed about its build.
+/// Encodes and decodes messages for the build that a conversation has revealed.
 #[derive(Clone)]
 pub(crate) struct Coder {
     known: Known,
@@ -25,7 +25,7 @@ impl Coder {
         self.known.family
     }
 
-    /// Takes over what the message shows about the build.
+    /// Learns what the message reveals about the build.
     pub(crate) fn learn_from(&mut self, message: &dyn Message) {
         self.encoder = message.line_encoder();
     }

@@ -10,12 +10,12 @@ use crate::control::Choice;
 use crate::exchange::Exchange;
 use crate::held::HeldMessage;
 
-/// A command, with the way back for its outcome.
+/// A command, with the channel for its outcome.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Lists the messages held at breakpoints.
     Held { outcome: oneshot::Sender<Vec<HeldMessage>> },
-    /// Decides about a message held at a breakpoint, by its number.
+    /// Decides what happens to a message held at a breakpoint, by its number.
     Decide { number: u64, choice: Choice, outcome: oneshot::Sender<Result<(), SendError>> },
     /// Sends an additional message to a side.
     Add { to: Side, name: String, fields: Json, outcome: oneshot::Sender<Result<(), SendError>> },
@@ -24,7 +24,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Carries it out. The task that gave it may have ended.
+    /// Carries the command out. The task that sent it may have ended.
     pub(crate) fn carry_out(self, exchange: &mut Exchange) {
         match self {
             Self::Held { outcome } => drop(outcome.send(exchange.held())),

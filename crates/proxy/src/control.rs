@@ -50,7 +50,7 @@ pub struct Figures {
 pub enum Choice {
     /// It is forwarded as the handlers left it.
     Send,
-    /// It is not forwarded.
+    /// It is dropped.
     Drop,
     /// It is forwarded with other fields, given as in a line of `dissect --json`.
     Edit(Json),
@@ -60,10 +60,10 @@ pub enum Choice {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// The conversation is over, or never existed.
+    /// The conversation has ended, or never existed.
     #[error("connection {0} is not open")]
     NotOpen(u64),
-    /// The message is not held, or no longer.
+    /// The message is not held, or is no longer held.
     #[error("message {number} of connection {connection} is not held")]
     NotHeld {
         /// The conversation.
@@ -81,7 +81,7 @@ impl Control {
         Self(shared)
     }
 
-    /// The open conversations, the oldest first.
+    /// The open conversations, oldest first.
     #[must_use]
     pub fn conversations(&self) -> Vec<Listing> {
         let now = self.0.clock.now();
@@ -119,11 +119,11 @@ impl Control {
         Ok(held.into_iter().map(|held| (held.clone(), now.saturating_sub(held.since))).collect())
     }
 
-    /// Decides about a held message, by its number.
+    /// Decides what happens to a held message, by its number.
     ///
     /// # Errors
-    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`], if the fields do
-    /// not fit. The message then stays held.
+    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`], if the fields
+    /// do not fit. The message then stays held.
     pub async fn decide(
         &self,
         connection: u64,

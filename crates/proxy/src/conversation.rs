@@ -1,5 +1,5 @@
-//! A relayed conversation as the network drives it: an exchange, with facts from other
-//! conversations and commands from other tasks.
+//! A relayed conversation on the network: an exchange, with facts from other conversations and
+//! commands from other tasks.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,17 +32,17 @@ impl Default for SharedFacts {
 }
 
 impl SharedFacts {
-    /// What is known so far.
+    /// The facts so far.
     pub(crate) fn known(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What other tasks send to a conversation.
+/// Input from other tasks to a conversation.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub(crate) commands: mpsc::Receiver<Command>,
-    /// What hooks say, if there are any.
+    /// Events from hooks, if there are any.
     pub(crate) events: Option<mpsc::Receiver<HookEvent>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Conversation {
     facts: Arc<SharedFacts>,
     stated: watch::Receiver<()>,
     inputs: Inputs,
-    /// What woke the conversation.
+    /// Why the conversation woke up.
     command: Option<Command>,
     event: Option<HookEvent>,
     listed: Listed,
@@ -98,7 +98,7 @@ impl Conversation {
         Self { exchange, number, facts, stated, inputs, command, event, listed, legs, leaving }
     }
 
-    /// Records what has arrived.
+    /// Records received bytes.
     fn record(&mut self, from: Side, input: Input<'_>) {
         let Some(legs) = &mut self.legs else { return };
         legs.secrets(self.exchange.secrets());
@@ -114,7 +114,7 @@ impl Conversation {
         }
     }
 
-    /// Shares what the last step has revealed, and writes what it reported to the log.
+    /// Shares the facts that the last step stated, and logs its reports.
     fn settle(&mut self, now: Duration) {
         let facts = self.exchange.facts();
         if !facts.is_empty() {

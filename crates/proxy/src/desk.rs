@@ -1,4 +1,5 @@
-//! What decides about the messages of an exchange: its handlers, and the messages that they hold.
+//! Decides what happens to the messages of an exchange: asks its handlers, and keeps the messages
+//! that they hold.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,12 +15,12 @@ use crate::held::{Held, waiting_bytes};
 use crate::hook::ConversationHooks;
 use crate::kept::Kept;
 
-/// What decides about messages.
+/// Decides what happens to messages.
 pub(crate) struct Desk {
     pub(crate) handlers: Vec<Box<dyn Handler>>,
     /// Hooks, which see messages after the handlers.
     pub(crate) hooks: Option<ConversationHooks>,
-    /// Encodes messages with what this conversation has revealed.
+    /// Encodes messages for the build that this conversation has revealed.
     pub(crate) coder: Coder,
     pub(crate) ends: Option<Ends>,
     /// Whether the handlers know that the conversation is established.
@@ -32,7 +33,7 @@ pub(crate) struct Desk {
     pub(crate) holding: Option<Held>,
     pub(crate) held: BTreeMap<HoldId, Held>,
     pub(crate) reports: VecDeque<Report>,
-    /// What was done with messages. `None` unless the conversation is recorded.
+    /// What the proxy did with messages. `None` unless the conversation is recorded.
     pub(crate) marks: Option<Vec<Mark>>,
     pub(crate) counts: Counts,
     pub(crate) next_number: u64,
@@ -45,17 +46,18 @@ pub(crate) struct Desk {
 pub(crate) struct Mark {
     /// The sender of the message; for an added one, the side that appears to send it.
     pub(crate) from: Side,
-    /// Whether it concerns the packet that leaves rather than the one that arrived.
+    /// Whether it concerns the packet sent rather than the one received.
     pub(crate) leaves: bool,
     /// What was done: `changed auth.AgeReply`.
     pub(crate) text: String,
 }
 
-/// How many reports wait to be taken. Later ones are dropped.
+/// The maximum number of reports kept until they are polled. Later ones are dropped.
 const MAX_REPORTS: usize = 1_024;
-/// How many bytes of changed and added messages wait behind held ones. Further changes are refused.
+/// The maximum number of bytes of changed and added messages that wait for held ones. Further
+/// changes are refused.
 const MAX_WAITING_BYTES: usize = 32 << 20;
-/// How often a handler may see the same message again.
+/// How many times a handler may see the same message again.
 pub(crate) const MAX_AGAIN: usize = 64;
 
 impl Desk {
@@ -85,7 +87,7 @@ impl Desk {
         self.report(Report::Problem(why));
     }
 
-    /// Records what hooks decided about a held message.
+    /// Stores the hooks' decision about a held message.
     pub(crate) fn decide_held(
         &mut self,
         ticket: u64,

@@ -45,11 +45,11 @@ pub struct Known {
 pub struct Counts {
     /// Messages that arrived.
     pub messages: u64,
-    /// Of these, how many were changed.
+    /// Messages that were changed.
     pub changed: u64,
-    /// Of these, how many were dropped.
+    /// Messages that were dropped.
     pub dropped: u64,
-    /// Of these, how many were held or delayed.
+    /// Messages that were held or delayed.
     pub held: u64,
     /// Messages that were added.
     pub added: u64,
@@ -79,7 +79,7 @@ impl Exchange {
         Self { session, desk, stamp: Stamp { stream, ..Stamp::default() }, epoch }
     }
 
-    /// Takes what a side sent.
+    /// Handles bytes from a side.
     pub fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         let stamp = self.at(now);
         self.session.input(now, stamp, from, input, &mut self.desk);
@@ -95,30 +95,31 @@ impl Exchange {
         self.release_ready(stamp);
     }
 
-    /// Continues after output made room, or after a [decision](Self::decide).
+    /// Continues after sent output has made room, or after a [decision](Self::decide).
     pub fn resume(&mut self, now: Duration) {
         let stamp = self.at(now);
         self.session.resume(stamp, &mut self.desk);
         self.release_ready(stamp);
     }
 
-    /// Learns what other conversations have stated.
+    /// Learns facts that other conversations have stated.
     pub fn learn(&mut self, now: Duration, facts: &Facts) {
         let stamp = self.at(now);
         self.session.learn(facts, stamp, &mut self.desk);
         self.release_ready(stamp);
     }
 
-    /// Lets hooks see the messages, after all handlers: hooks answer later, so no handler could see
-    /// what they change.
+    /// Shows hooks the messages, after all handlers: hooks answer later, so no handler could see
+    /// their changes.
     #[must_use]
     pub fn with_hooks(mut self, hooks: ConversationHooks) -> Self {
         self.desk.hooks = Some(hooks);
         self
     }
 
-    /// Takes what a hook said, from the channel that [`Hooks::join`](crate::Hooks::join) returned.
-    /// Messages that it answered leave, each preceded by what it adds.
+    /// Handles an event from a hook, received on the channel that
+    /// [`Hooks::join`](crate::Hooks::join) returned. Answered messages are sent, each after the
+    /// messages that the answer adds.
     pub fn hook(&mut self, now: Duration, event: HookEvent) {
         let stamp = self.at(now);
         let mut effects = Effects::default();
@@ -140,8 +141,8 @@ impl Exchange {
         self.session.waits()
     }
 
-    /// Decides about a message held at a breakpoint, by its number. It leaves with the next
-    /// [`resume`](Self::resume).
+    /// Decides what happens to a message held at a breakpoint, by its number. The next
+    /// [`resume`](Self::resume) carries the decision out.
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
@@ -150,7 +151,7 @@ impl Exchange {
         let found = open.find(|(_, held)| held.number == number);
         let (id, held) = found.ok_or(SendError::NotHeld)?;
         let own = match decision {
-            // As the handlers left it, now or when its hooks have answered.
+            // Forwarded as the handlers left it: now, or when its hooks have answered.
             Decision::AsIs if held.ticket.is_some() || !held.added.is_empty() => {
                 held.hold = None;
                 return Ok(());
@@ -164,7 +165,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The messages held at breakpoints, the oldest first.
+    /// The messages held at breakpoints, oldest first.
     #[must_use]
     pub fn held(&self) -> Vec<HeldMessage> {
         let open = self.desk.held.values().filter(|held| held.is_open());
@@ -209,12 +210,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Notes from now on what is done with messages, for [`marks`](Self::marks).
+    /// Starts to note what the proxy does with messages, for [`marks`](Self::marks).
     pub(crate) fn begin_marks(&mut self) {
         self.desk.marks = Some(Vec::new());
     }
 
-    /// What was done with messages since the last call.
+    /// What the proxy has done with messages since the last call.
     pub(crate) fn marks(&mut self) -> Vec<Mark> {
         self.desk.marks.as_mut().map(core::mem::take).unwrap_or_default()
     }
@@ -235,7 +236,7 @@ impl Exchange {
         self.session.poll_transmit(to)
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let Desk { handlers, hooks, held, .. } = &self.desk;
@@ -245,7 +246,7 @@ impl Exchange {
         handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
-    /// Whether it reads no more from a side for now.
+    /// Whether it has stopped reading from a side for now.
     #[must_use]
     pub fn is_paused(&self, from: Side) -> bool {
         self.session.is_paused(from)
@@ -263,7 +264,7 @@ impl Exchange {
         self.session.queued_bytes(to)
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.session.is_closed()
@@ -295,7 +296,7 @@ impl Exchange {
         Stamp { time: Time(self.epoch.0.saturating_add(nanos)), since: now, ..self.stamp }
     }
 
-    /// Gives handlers and hooks the time, and carries out what they ask for.
+    /// Tells handlers and hooks the time, and carries out what they request.
     fn run_handlers(&mut self) {
         let now = self.desk.now;
         let mut effects = Effects::default();
@@ -312,7 +313,7 @@ impl Exchange {
         self.carry_out(effects);
     }
 
-    /// Carries out what handlers and hooks asked for outside of a message.
+    /// Carries out what handlers and hooks request independently of a message.
     fn carry_out(&mut self, effects: Effects) {
         for (to, addition) in effects.added {
             let Some(body) = self.desk.encode(to, addition) else { continue };
@@ -340,7 +341,7 @@ impl Exchange {
         }
     }
 
-    /// Releases the messages that wait for nothing more, each after the messages added before it.
+    /// Releases the messages that are no longer held, each after the messages added before it.
     fn release_ready(&mut self, stamp: Stamp) {
         if self.desk.is_ending {
             return self.session.close();
@@ -350,7 +351,7 @@ impl Exchange {
         while let Some(id) = self.desk.next_ready(full) {
             let Some(mut held) = self.desk.held.remove(&id) else { break };
             if !held.added.is_empty() {
-                // What was released before leaves before them.
+                // Messages released earlier are sent before them.
                 self.session.resume(stamp, &mut self.desk);
                 if !self.add_before(&mut held) {
                     full[held.from.index()] = true;
@@ -359,7 +360,7 @@ impl Exchange {
                 }
             }
             let outcome = match self.session.release(id, held.decision) {
-                // Never keep the conversation waiting for a decision that cannot be carried out.
+                // A decision that cannot be carried out must not block the conversation.
                 Err(error) => self.session.release(id, Decision::AsIs).and(Err(error)),
                 done => done,
             };
@@ -371,8 +372,7 @@ impl Exchange {
         }
     }
 
-    /// Adds the messages that precede a held one. False if a queue is full, so that the rest has to
-    /// wait.
+    /// Adds the messages that precede a held one. False if a queue is full, so the rest must wait.
     fn add_before(&mut self, held: &mut Held) -> bool {
         while let Some((to, body)) = held.added.front() {
             match self.session.inject(*to, body) {

@@ -61,7 +61,7 @@ pub(crate) struct Open {
     counts: Arc<Mutex<Counts>>,
 }
 
-/// How many commands may wait for a conversation.
+/// The maximum number of commands waiting for a conversation.
 const COMMANDS: usize = 64;
 
 impl Shared {
@@ -86,7 +86,7 @@ impl fmt::Debug for Shared {
 #[derive(Debug)]
 pub(crate) struct Gate {
     shared: Arc<Shared>,
-    /// The server behind this port. `None` at the main port, where the [`World`] chooses.
+    /// The server to which this port leads. `None` for the main port, where the [`World`] chooses.
     server: Option<String>,
     ports: Arc<OpenPorts>,
 }
@@ -107,7 +107,7 @@ impl Gate {
         }
     }
 
-    /// A relay between a client and a server it is connected to.
+    /// A relay between a client and the server that it is connected to.
     fn relay(
         &self,
         peer: Peer,

@@ -1,4 +1,4 @@
-//! What a proxy does with messages: handlers, and what they can ask for.
+//! Handlers, which decide what a proxy does with messages, and the effects they can request.
 
 use core::cell::OnceCell;
 use core::fmt;
@@ -8,24 +8,24 @@ use worldwire_core::json::{Json, Parser, Style, write_children, write_node};
 use worldwire_core::{Limits, Side, Tree, Value};
 use worldwire_dissect::{Decision, Ends, Item, Message};
 
-/// Sees the messages of one conversation, in order, and may act on them.
+/// Handles the messages of one conversation, in order.
 ///
-/// A proxy asks its handlers in turn. Each sees a message as the handlers before it left it.
+/// A proxy passes each message to its handlers in turn. Each sees it as earlier handlers left it.
 pub trait Handler: fmt::Debug + Send {
-    /// Sees one message.
+    /// Handles one message.
     fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next;
 
-    /// Sees that the conversation has been established, right before its first message.
+    /// Called when the conversation has been established, right before its first message.
     fn established(&mut self, ends: Option<&Ends>, effects: &mut Effects) {
         let _ = (ends, effects);
     }
 
-    /// Time has reached the last [deadline](Self::poll_timeout).
+    /// Called when time has reached the last [deadline](Self::poll_timeout).
     fn timeout(&mut self, now: Duration, effects: &mut Effects) {
         let _ = (now, effects);
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration> {
         None
     }
@@ -34,9 +34,9 @@ pub trait Handler: fmt::Debug + Send {
 /// Whether a handler is done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It is.
+    /// The handler is done.
     Done,
-    /// It wants to see the message again, as it has just changed it.
+    /// The handler has changed the message, and must see it again.
     Again,
 }
 
@@ -48,7 +48,7 @@ pub struct Passing<'p> {
     pub name: &'p str,
     /// The time on the proxy's clock.
     pub now: Duration,
-    /// Its bytes without a frame, as the handlers before left them.
+    /// Its bytes without a frame, as earlier handlers left them.
     pub body: &'p [u8],
     /// Whether an earlier handler changed it.
     pub is_changed: bool,
@@ -126,7 +126,7 @@ impl FieldsReader {
     }
 }
 
-/// What a handler asks for.
+/// The effects that a handler requests.
 #[derive(Debug, Default)]
 pub struct Effects {
     pub(crate) change: Option<Vec<u8>>,
@@ -135,13 +135,13 @@ pub struct Effects {
     /// The ticket of the message, if hooks finish it later.
     pub(crate) ticket: Option<u64>,
     pub(crate) finished: Vec<Finished>,
-    /// Why the conversation has to end.
+    /// Why the conversation must end.
     pub(crate) end: Option<String>,
     pub(crate) added: Vec<(Side, Addition)>,
     pub(crate) reports: Vec<Report>,
 }
 
-/// The end of the work on a message that waited for hooks.
+/// The decision about a message that waited for hooks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finished {
     /// The message.
@@ -161,12 +161,12 @@ pub(crate) enum Addition {
     Named(String, Json),
 }
 
-/// For how long a message is held.
+/// How long a message is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
     /// Until this time.
     Until(Duration),
-    /// Until somebody decides.
+    /// Until an operator releases or drops it.
     Open,
 }
 
@@ -195,12 +195,12 @@ impl Effects {
         self.change = Some(body);
     }
 
-    /// Does not forward the message.
+    /// Drops the message.
     pub fn discard(&mut self) {
         self.is_dropped = Some(true);
     }
 
-    /// Forwards the message although an earlier handler dropped it.
+    /// Forwards the message even though an earlier handler dropped it.
     pub fn keep(&mut self) {
         self.is_dropped = Some(false);
     }
@@ -215,7 +215,7 @@ impl Effects {
         self.hold = Some(Hold::Until(at));
     }
 
-    /// Holds the message until somebody decides.
+    /// Holds the message at a breakpoint, until an operator releases or drops it.
     pub fn pause(&mut self) {
         self.hold = Some(Hold::Open);
     }
@@ -236,7 +236,7 @@ impl Effects {
         self.end.get_or_insert(why);
     }
 
-    /// Sends an additional message to a side, before the message that is handled now. The body is
+    /// Sends an additional message to a side, before the message being handled. The body is
     /// a whole message of the family, as [`Item::encode`] returns it.
     pub fn add(&mut self, to: Side, body: Vec<u8>) {
         self.added.push((to, Addition::Body(body)));

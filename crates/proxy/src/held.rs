@@ -15,7 +15,7 @@ pub(crate) struct Held {
     pub(crate) number: u64,
     pub(crate) name: String,
     pub(crate) from: Side,
-    /// What it waits for, besides a ticket.
+    /// How long it is held, besides the ticket.
     pub(crate) hold: Option<Hold>,
     /// It waits until its hooks finish this ticket.
     pub(crate) ticket: Option<u64>,
@@ -24,9 +24,9 @@ pub(crate) struct Held {
     /// The ticket with which its hooks finished it.
     pub(crate) finished: Option<u64>,
     pub(crate) decision: Decision<'static>,
-    /// The message, if somebody has to decide about it.
+    /// The message, if it is held at a breakpoint.
     pub(crate) kept: Option<Kept>,
-    /// The time on the proxy's clock since when it is held.
+    /// When it was held, on the proxy's clock.
     pub(crate) since: Duration,
 }
 
@@ -39,7 +39,7 @@ pub struct HeldMessage {
     pub name: String,
     /// Its sender.
     pub from: Side,
-    /// The time on the proxy's clock since when it is held.
+    /// When it was held, on the proxy's clock.
     pub since: Duration,
     /// The message as a line of `dissect --json`, as the handlers left it.
     pub line: String,
@@ -67,19 +67,19 @@ impl Held {
         self.ticket.is_none() && !waits
     }
 
-    /// Whether it waits until everything before it has left: additions would overtake it, and what
-    /// waits here is bounded.
+    /// Whether it waits until everything before it has been sent: additions would overtake earlier
+    /// messages, and the number of bytes waiting here is limited.
     pub(crate) fn is_ordered(&self) -> bool {
         !self.added.is_empty() || matches!(self.decision, Decision::Instead(_))
     }
 
-    /// How many bytes it adds and changes.
+    /// The size of what it adds and changes, in bytes.
     pub(crate) fn waiting_bytes(&self) -> usize {
         waiting_bytes(&self.added, &self.decision)
     }
 }
 
-/// How many bytes a decision and additions take.
+/// The size of a decision and of additions, in bytes.
 pub(crate) fn waiting_bytes<'a>(
     added: impl IntoIterator<Item = &'a (Side, Vec<u8>)>,
     decision: &Decision<'_>,

@@ -1,5 +1,5 @@
-//! A message that outlives the buffers of its conversation, while hooks work on it or somebody has
-//! to decide about it.
+//! A message that outlives the buffers of its conversation, while hooks handle it or a breakpoint
+//! holds it.
 
 use core::fmt;
 
@@ -31,7 +31,7 @@ pub(crate) struct Moment {
 }
 
 impl Kept {
-    /// Keeps a message as the handlers so far have left it.
+    /// Copies a message as earlier handlers have left it.
     pub(crate) fn new(passing: &Passing<'_>, coder: &Coder) -> Self {
         let item = passing.item;
         let mut members = String::new();
@@ -82,7 +82,7 @@ impl Kept {
         line
     }
 
-    /// Gives its item to `f`.
+    /// Calls `f` with its item.
     pub(crate) fn with_item<R>(&self, f: impl FnOnce(&Item<'_>) -> R) -> R {
         let family = self.coder.family();
         let body = ItemBody::Message(self);
@@ -131,8 +131,8 @@ impl Message for Kept {
     }
 }
 
-/// Appends the line of a message as `dissect --json` writes it, with a comma as its first character:
-/// it continues an object.
+/// Appends the line of a message as `dissect --json` writes it, to continue an object: its first
+/// character is a comma.
 pub(crate) fn write_line(
     item: &Item<'_>,
     name: &str,

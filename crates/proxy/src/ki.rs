@@ -1,7 +1,7 @@
 //! KI: login, patch and zone servers, each at its own address.
 //!
-//! A server sends clients on with messages that contain the host and the ports of the next one. The
-//! proxy opens a port for each such address, and names that port instead.
+//! To send a client on, a server names the host and the ports of the next server in a message. The
+//! proxy opens a port for each such address, and replaces the address with its own.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::handler::{Effects, Handler, Next, Passing};
 use crate::ports::{Ports, Transport};
 use crate::world::World;
 
-/// A KI server behind a proxy.
+/// A KI server, as a proxy's clients reach it.
 #[derive(Debug)]
 pub struct KiWorld {
     server: String,
@@ -73,7 +73,10 @@ impl Handler for Rewriter {
             match passing.item.encode(&fields) {
                 Ok(body) => effects.change(body),
                 Err(error) => {
-                    effects.problem(format!("{}: its address stays: {error}", passing.name));
+                    effects.problem(format!(
+                        "{}: its address was not replaced: {error}",
+                        passing.name
+                    ));
                 }
             }
         }

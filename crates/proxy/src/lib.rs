@@ -1,10 +1,10 @@
 //! A proxy between clients and servers: it reads their conversations, and can change, drop, delay
 //! and add messages.
 //!
-//! A [`Proxy`] accepts clients, and connects each to the server that a [`World`] chooses. In
-//! between is a relay of the client's family, which decrypts both directions and encrypts them
-//! again. A [`Handler`] sees every message and says what to do with it. Everything that no handler
-//! touches is forwarded as the same bytes, wherever the family allows it.
+//! A [`Proxy`] accepts clients, and connects each to the server that a [`World`] chooses, through a
+//! relay of the client's family, which decrypts both directions and re-encrypts them. A
+//! [`Handler`] sees every message and decides what happens to it. Unchanged messages are forwarded
+//! byte for byte, wherever the family allows it.
 //!
 //! ```
 //! use worldwire_proxy::{Effects, Handler, Next, Passing};
@@ -26,11 +26,11 @@
 //! | type | what it is |
 //! | --- | --- |
 //! | [`Proxy`], [`Setup`] | listeners, and what their conversations share |
-//! | [`Handler`], [`Passing`], [`Effects`] | what is done with messages |
+//! | [`Handler`], [`Passing`], [`Effects`] | see messages and decide what happens to them |
 //! | [`World`]: [`OneServer`], [`UruWorld`], [`KiWorld`] | how connections find their servers |
-//! | [`ServerList`] | the servers that TERA's launchers choose from |
-//! | [`Recorder`] | writes both sides to a capture |
-//! | [`Exchange`] | one conversation without IO, for tests and other drivers |
+//! | [`ServerList`] | the servers that TERA's launchers offer |
+//! | [`Recorder`] | writes the traffic on both sides to a capture |
+//! | [`Exchange`] | one conversation without I/O, for tests and other drivers |
 
 mod coder;
 mod command;

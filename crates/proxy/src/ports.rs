@@ -1,4 +1,4 @@
-//! Additional ports, which a proxy opens when a server names further servers.
+//! Additional ports, which a proxy opens when a server refers clients to other servers.
 
 use core::fmt;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub enum Transport {
     Udp,
 }
 
-/// Opens ports for further servers.
+/// Opens ports for additional servers.
 pub trait Ports: fmt::Debug + Send + Sync {
     /// The proxy's port for a server, given as host and port. The same server always has the same
     /// port.
@@ -29,7 +29,7 @@ pub trait Ports: fmt::Debug + Send + Sync {
     fn port_for(&self, server: &str, transport: Transport) -> io::Result<u16>;
 }
 
-/// How many additional ports a proxy opens.
+/// The maximum number of additional ports.
 const MAX_PORTS: usize = 1_024;
 
 /// The additional ports of a running proxy.

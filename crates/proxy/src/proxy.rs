@@ -27,8 +27,8 @@ pub struct Setup {
     pub definitions: Arc<Definitions>,
     /// Secrets that decrypt the conversations.
     pub keys: Arc<Keys>,
-    /// Creates the handlers of each conversation. They see messages in which the proxy has replaced
-    /// the addresses of servers.
+    /// Creates the handlers of each conversation. In the messages that they see, the proxy has
+    /// already replaced the addresses of servers.
     pub handlers: Box<MakeHandlers>,
     /// Hooks, which see messages after all handlers.
     pub hooks: Option<Hooks>,
@@ -51,8 +51,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at an address: over TCP, and over UDP if the family uses it. The port of both is the
-    /// same. The signal ends the proxy.
+    /// Listens on an address: over TCP and, if the family uses UDP, over UDP on the same port. The
+    /// signal ends the proxy.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

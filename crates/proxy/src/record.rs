@@ -1,4 +1,4 @@
-//! Records the conversations of a proxy: both sides of it, as captures.
+//! Records a proxy's conversations, on both sides, to a capture.
 
 use core::fmt;
 use core::hash::{BuildHasher as _, BuildHasherDefault};
@@ -20,8 +20,8 @@ use worldwire_dissect::Time;
 /// Writes a pcapng capture of both sides of a proxy: the client's conversations with it, and its
 /// conversations with the server.
 ///
-/// The packets are generated, since a proxy sees streams. They have the times at which the proxy
-/// read or wrote the bytes. Comments say what it changed, dropped, held and added. The capture
+/// The packets are generated, because a proxy sees streams. Their times are those at which it read
+/// or wrote the bytes. Comments say what it changed, dropped, held and added. The capture
 /// contains the session keys that decrypt it. It is complete up to the last packet even if the
 /// proxy is killed.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct Recorder {
     lost: Arc<AtomicU64>,
 }
 
-/// The first keys of a recording: a comment in a key file, which says that keys of conversations
-/// follow between the packets.
+/// The first keys of a recording: only a comment, which says that the keys of conversations follow
+/// between the packets.
 pub const MORE_KEYS: &str = "# keys follow between the packets\n";
 
 /// What the recording thread writes.
@@ -42,7 +42,8 @@ enum Entry {
     End,
 }
 
-/// How many packets may wait for a slow disk. Later ones are lost, so that the game continues.
+/// The maximum number of packets waiting for a slow disk. Later ones are lost, so that the game
+/// continues.
 const MAX_WAITING: usize = 16_384;
 /// The longest comment on a packet.
 const MAX_COMMENT: usize = 1_024;
@@ -62,7 +63,7 @@ impl Recorder {
         file.set_len(complete)?;
         let comments = [
             "recorded by worldwire proxy: the packets are generated from the streams",
-            "other addresses than those of IPv4 are shown as addresses in 198.18.0.0/15",
+            "addresses other than IPv4 are shown as addresses in 198.18.0.0/15",
         ];
         let mut writer = CaptureWriter::new(BufWriter::new(file), &comments).map_err(io_error)?;
         writer.secrets(SecretsKind::WORLDWIRE, MORE_KEYS.as_bytes()).map_err(io_error)?;
@@ -93,7 +94,7 @@ impl Recorder {
     /// The file could not be written.
     pub(crate) fn finish(&self) -> io::Result<()> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Conversations that did not end in time may still hold a sender.
+        // Conversations that did not end in time may still own a sender.
         let _ = self.entries.send(Entry::End);
         match thread.map(JoinHandle::join) {
             Some(Ok(written)) => written.map_err(io_error),
@@ -103,8 +104,8 @@ impl Recorder {
     }
 }
 
-/// How many bytes of an existing capture are complete blocks. A killed program may have left a part
-/// of one.
+/// The number of bytes of complete blocks in an existing capture. A killed program may have left an
+/// incomplete one.
 fn complete_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
     const SECTION: u32 = 0x0A0D_0D0A;
     const LITTLE_ENDIAN: [u8; 4] = [0x4D, 0x3C, 0x2B, 0x1A];
@@ -173,7 +174,7 @@ enum Leg {
 
 /// Both sides of a conversation that is recorded.
 pub(crate) struct Legs {
-    /// By the side that the proxy talks to.
+    /// Indexed by the side that the proxy talks to.
     legs: [Leg; 2],
     entries: mpsc::SyncSender<Entry>,
     lost: Arc<AtomicU64>,
@@ -256,7 +257,8 @@ fn shortened(mut comment: String) -> String {
     comment
 }
 
-/// An address as IPv4. Others become one of the addresses for benchmarks, always the same.
+/// An address as IPv4. Any other address becomes one of those reserved for benchmarks, always the
+/// same one.
 fn v4(address: SocketAddr) -> SocketAddrV4 {
     let ip = match address.ip().to_canonical() {
         IpAddr::V4(ip) => ip,

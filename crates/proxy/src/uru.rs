@@ -18,7 +18,7 @@ use crate::handler::{Effects, Handler, Next, Passing};
 use crate::ports::Ports;
 use crate::world::World;
 
-/// A shard behind a proxy.
+/// A shard, as a proxy's clients reach it.
 #[derive(Debug)]
 pub struct UruWorld {
     shared: Arc<Shared>,
@@ -26,19 +26,18 @@ pub struct UruWorld {
 
 #[derive(Debug)]
 struct Shared {
-    /// The shard's host, for connections to servers that neither a reply nor the configuration
-    /// names.
+    /// The shard's host, for servers that neither a reply nor the configuration names.
     host: String,
     port: u16,
-    /// The proxy's address, as clients reach it.
+    /// The address at which clients reach the proxy.
     own: Ipv4Addr,
-    /// Servers by configuration.
+    /// The configured servers.
     servers: HashMap<ConnectionType, String>,
-    /// Where replies sent each client.
+    /// The servers to which replies sent each client.
     named: Mutex<HashMap<(IpAddr, Purpose), String>>,
 }
 
-/// What a client connects for.
+/// The purpose of a client's connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     /// A kind of server.
@@ -49,8 +48,8 @@ enum Purpose {
 
 /// The length of the longest connect packet: one for a game server.
 const CONNECT_BYTES: usize = 67;
-/// How many addresses are remembered. When that many are, all are forgotten: clients ask again
-/// before each connection.
+/// The maximum number of remembered addresses. When it is reached, all are forgotten: clients ask
+/// again before each connection.
 const MAX_NAMED: usize = 65_536;
 
 impl UruWorld {
@@ -95,7 +94,7 @@ impl World for UruWorld {
     }
 }
 
-/// What a client connects for, judging by its first bytes: the most specific first.
+/// The possible purposes of a connection, judging by its first bytes, most specific first.
 fn purposes(opening: &[u8]) -> impl Iterator<Item = Purpose> {
     let packet = ConnectPacket::decode_fields(&mut Reader::new(opening)).ok();
     let age = packet.and_then(|packet| match packet.data {
@@ -141,7 +140,9 @@ impl Handler for Rewriter {
         }
         match passing.item.encode(&fields) {
             Ok(body) => effects.change(body),
-            Err(error) => effects.problem(format!("{}: its address stays: {error}", passing.name)),
+            Err(error) => {
+                effects.problem(format!("{}: its address was not replaced: {error}", passing.name))
+            }
         }
         Next::Done
     }

@@ -17,19 +17,19 @@ pub trait World: fmt::Debug + Send + Sync + 'static {
         0
     }
 
-    /// Where a new client's connection goes: a host and a port. `opening` has at most as many bytes
-    /// as requested.
+    /// The server for a new client's connection: a host and a port. `opening` has at most as many
+    /// bytes as requested.
     fn server(&self, peer: Peer, opening: &[u8]) -> String;
 
-    /// What changes the addresses that the server tells this client, so that its later connections
-    /// pass through the proxy too.
+    /// A handler that replaces the server addresses in messages to this client, so that its later
+    /// connections also pass through the proxy.
     fn rewriter(&self, peer: Peer, ports: &Arc<dyn Ports>) -> Option<Box<dyn Handler>> {
         let _ = (peer, ports);
         None
     }
 }
 
-/// A world whose server never names another address.
+/// A world with a single server, which never sends clients elsewhere.
 #[derive(Clone, Debug)]
 pub struct OneServer(pub String);
 

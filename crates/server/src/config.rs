@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::folder::reason;
 
-/// A configuration that an operator has to correct.
+/// A configuration that the operator must correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

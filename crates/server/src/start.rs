@@ -54,7 +54,7 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An address is not available.
-    #[error("cannot listen at {address}: {}; choose another address with {setting}", reason(error))]
+    #[error("cannot listen on {address}: {}; choose another address with {setting}", reason(error))]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -188,7 +188,7 @@ impl ClientView {
 
     fn section(&self) -> Result<Section<'static>> {
         let Some(own) = self.replica.view(OWN_VIEW) else {
-            return Err(Error::value("a character", "none"));
+            return Err(Error::invalid("the client has no character"));
         };
         let Movement { action, yaw, position, .. } = self.movement;
         let update = Update {

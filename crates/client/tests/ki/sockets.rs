@@ -98,7 +98,7 @@ async fn from_the_password_to_the_zone_over_udp() {
     let (zone, _) = Client::enter(&to, &settings).await.unwrap();
     zone.close().await;
 
-    // A datagram that is no hello is not answered, nor is one from elsewhere in the conversation.
+    // A datagram that is not a hello is not answered, nor is one from later in the conversation.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut answer = [0; 100];
     let mut ask = async |bytes: &[u8]| {

@@ -246,7 +246,7 @@ pub trait Connection {
     /// Output: the next bytes for a side, to be written in one call; over UDP, one datagram.
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>>;
 
-    /// Output: when to call [`timeout`](Self::timeout) at the latest.
+    /// Output: the time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
     /// The half that sends.

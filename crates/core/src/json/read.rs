@@ -148,7 +148,7 @@ pub struct FieldsOf<'j> {
 }
 
 impl<'j> FieldsOf<'j> {
-    /// Begins with a value that has to be an object.
+    /// Begins with a value that must be an object.
     pub fn new(json: impl Into<Given<'j>>) -> Result<Self> {
         let given = json.into();
         match given.json() {
@@ -162,7 +162,7 @@ impl<'j> FieldsOf<'j> {
         self.given = self.given.of(message);
     }
 
-    /// The value of a field that has to be there, to be read as its type.
+    /// The value of a required field, to be read as its type.
     pub fn given(&mut self, name: &'static str) -> Result<Given<'j>> {
         self.take(name).map(|json| self.given.field(name, json))
     }
@@ -172,10 +172,10 @@ impl<'j> FieldsOf<'j> {
         self.take_optional(name).map(|json| self.given.field(name, json))
     }
 
-    /// The value of a field that has to be there.
+    /// The value of a required field.
     pub fn take(&mut self, name: &'static str) -> Result<&'j Json> {
         self.take_optional(name).ok_or_else(|| {
-            let error = Error::value("a value", "none").inside(name);
+            let error = Error::invalid("is missing").inside(name);
             let others = self.object.keys();
             match nearest(name, others.filter(|other| !self.known.contains(other))) {
                 Some(near) => error.hint(format!("is \"{near}\" a misspelling of it?")),
@@ -190,7 +190,7 @@ impl<'j> FieldsOf<'j> {
         self.object.get(name)
     }
 
-    /// The value of a field that has to be there, read as its type.
+    /// The value of a required field, read as its type.
     pub fn value<F: for<'a> crate::Field<'a>>(&mut self, name: &'static str) -> Result<F> {
         F::from_json(self.given(name)?).map_err(|error| error.inside(name))
     }
@@ -299,10 +299,7 @@ mod tests {
         let mut fields = FieldsOf::new(&value).unwrap();
         fields.take("transId").unwrap();
         let error = fields.take("playerId").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "playerId: wanted a value, found none; is \"playrId\" a misspelling of it?"
-        );
+        assert_eq!(error.to_string(), "playerId: is missing; is \"playrId\" a misspelling of it?");
         let error = fields.end().unwrap_err();
         assert!(error.to_string().contains("did you mean \"playerId\"?"), "{error}");
     }

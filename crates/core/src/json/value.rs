@@ -151,7 +151,7 @@ pub trait Place: sealed::Sealed {
     /// The same; a key that is missing is added.
     ///
     /// # Panics
-    /// If there is no such index, or a key is meant and this is neither an object nor `null`.
+    /// If there is no such index, or the index is a key and this is neither an object nor `null`.
     fn find_or_add<'j>(&self, json: &'j mut Json) -> &'j mut Json;
 }
 

@@ -427,7 +427,7 @@ pub fn encode_optional<'d, F: Field<'d>>(
     match (value, present) {
         (Some(value), true) => value.encode(writer),
         (None, false) => Ok(()),
-        (None, true) => Err(Error::value(format!("a value, since {condition}"), "none")),
-        (Some(_), false) => Err(Error::value(format!("none, unless {condition}"), "a value")),
+        (None, true) => Err(Error::invalid(format!("is required if {condition}"))),
+        (Some(_), false) => Err(Error::invalid(format!("is allowed only if {condition}"))),
     }
 }

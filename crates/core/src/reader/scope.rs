@@ -182,8 +182,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.place_error(Error::limit("depth", limit, limit + 1))
     }
 
-    /// A part of exactly `length` bytes. It is an error if `read` leaves some of them, or reads past
-    /// their end.
+    /// A part of exactly `length` bytes. It is an error if `read` leaves some of them, or reads
+    /// past their end.
     ///
     /// # Errors
     /// Incomplete, if the part itself is incomplete; otherwise those of `read`, and Malformed for
@@ -294,8 +294,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// A [layer](Self::layer) that may be far longer than the bytes it was made from. A trace keeps a
-    /// bounded number of its nodes.
+    /// A [layer](Self::layer) that may be far longer than the bytes it was derived from. A trace
+    /// keeps a bounded number of its nodes.
     ///
     /// # Errors
     /// Those of [`Self::layer`], and the limit on nodes, called `what`. The layer is then

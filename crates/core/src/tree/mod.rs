@@ -49,7 +49,7 @@ struct Node<'n> {
 /// A buffer that nodes refer to, and its origin.
 ///
 /// The first layer is the decoder's input. A decrypted or inflated block is a separate layer that
-/// refers to the bytes it was made from, so every field can be traced back to bytes on the wire.
+/// refers to the bytes it was derived from, so every field can be traced back to bytes on the wire.
 #[derive(Clone, Debug)]
 pub struct Layer<'n> {
     name: &'n str,
@@ -58,7 +58,7 @@ pub struct Layer<'n> {
     parent: Option<Parent>,
 }
 
-/// The bytes that a layer was made from.
+/// The bytes that a layer was derived from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// Index of their layer.
@@ -88,7 +88,7 @@ impl<'n> Layer<'n> {
         self.base
     }
 
-    /// The bytes it was made from; `None` for the first layer.
+    /// The bytes it was derived from; `None` for the first layer.
     #[must_use]
     pub fn parent(&self) -> Option<Parent> {
         self.parent

@@ -9,7 +9,7 @@
 //! | `result != 0`, `result == PlayerAlreadyExists` | an enumeration, by number or by name |
 //! | `accountFlags has Admin`, `mask has 0x4` | flags: these bits are set |
 //! | `transId < 0x20`, `scale >= 0.5`, `delta == -3` | numbers, exactly |
-//! | `isPatcher == true`, `avatar != null` | truth values; optional values |
+//! | `isPatcher == true`, `avatar != null` | booleans; optional values |
 //! | `ageName contains "ee"`, `startswith`, `endswith` | parts of a text |
 //! | `ageName ~ r"^City\d+$"`, `ageName matches "(?i)city"` | text by a regular expression |
 //! | `buffer contains 98:53:f1`, `buffer == hex"9853 f1"` | bytes as they are in the message |
@@ -44,8 +44,8 @@
 //! [ambiguous](Filter::ambiguity). Its single words also match messages inside others.
 //!
 //! `any` is every value of a message, as output shows it: text, numbers, names, and what output
-//! shows beside the fields, such as the names of players and the text of notes. A field of that name
-//! is `fields.any`.
+//! shows beside the fields, such as the names of players and the text of notes. A field of that
+//! name is `fields.any`.
 //!
 //! A field is looked up among the fields, then at the top of the tree, then in the metadata of the
 //! message; only the first match counts. `fields.length` is always the field, `message.length`
@@ -53,8 +53,9 @@
 //! if no field has that name. The metadata is `name`, `family`, `from` (`client` or `server`),
 //! `stream`, `packet`, `elapsed` (seconds since the first packet of the capture), `length` (bytes),
 //! `date` (date and time), `src`, `dst` (addresses), `srcport` and `dstport`; `addr` and `port`
-//! match either end. `error` and `remarks` are the texts of those names in JSON lines: why a message
-//! cannot be decoded completely, and why fields are shown as bytes. `time` is an older name of `elapsed`; in JSON lines, `time` is the date.
+//! match either end. `error` and `remarks` are the texts with these keys in JSON lines: why a
+//! message cannot be decoded completely, and why fields are shown as bytes. `time` is an older name
+//! for `elapsed`; in JSON lines, `time` is the date.
 //!
 //! # Comparisons
 //!
@@ -62,7 +63,7 @@
 //! * A list matches if any of its elements does. `[*]` has the same effect. `!=` is the opposite of
 //!   `==` for fields that exist, so it requires that *no* element is equal.
 //! * Values of different kinds are never equal and have no order. However, a text that is a whole
-//!   number can be compared with numbers, truth values are 1 and 0, and bytes are compared with the
+//!   number can be compared with numbers, booleans are 1 and 0, and bytes are compared with the
 //!   bytes of any field, including records and lists.
 //! * Numbers compare exactly over all of `u64`, `i64` and `f64`. A number with a fraction is first
 //!   rounded to the precision of the field, so `== 0.1` finds what was sent as 0.1.

@@ -182,7 +182,7 @@ fn is_value_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '-' | '+' | '$')
 }
 
-/// A value without quotes: a number, bytes, a truth value or `null`. Anything else that looks like
+/// A value without quotes: a number, bytes, a boolean or `null`. Anything else that looks like
 /// a name, an identifier or an address is text.
 fn bare(at: usize, run: &str) -> Outcome<Literal> {
     let wrong = |wanted: &'static str, hint: &'static str| {

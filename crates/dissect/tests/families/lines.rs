@@ -188,12 +188,12 @@ fn lines_that_are_not_messages_are_refused() {
     wanted a line of `dissect --json`, found no `fields`
     family: the line lacks the name of its family
     family: unknown family "urru"; did you mean "uru"?
-    auth.PingRequest: fields.pingTimeMs: wanted a value, found none
+    auth.PingRequest: fields.pingTimeMs: is missing
     auth.PingRequest: error: the message could not be decoded, and without `payload` its bytes are lost
     vault.Ping: no codec encodes messages called `vault.Ping`
     ki.dml: order: unknown message "LOGIN.MSG_NONE"; give message XML of this revision with --data
     tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the opcode map with --data
-    mxo.packet: time: wanted a value, found none
+    mxo.packet: time: is missing
     "#
     );
     let note = r#"{"name":"gap","from":"client","family":"uru","fields":{"what":"12 bytes"}}"#;

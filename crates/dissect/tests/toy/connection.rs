@@ -5,8 +5,8 @@
 //! Over UDP, every datagram has a header with two letters, the session and a number, followed by a
 //! message. The message is "encrypted" with a key that was agreed over TCP.
 //!
-//! A relay forwards unchanged messages as the same bytes. Over UDP this ends once the relay injects
-//! a message, because all later numbers are then higher.
+//! A relay forwards unchanged messages byte for byte. Over UDP, it does so only until it injects a
+//! message, because all later numbers are then higher.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,11 +29,11 @@ const SETUP: Duration = Duration::from_secs(10);
 /// The role of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Is this side.
+    /// Plays this side.
     Plays(Side),
     /// Watches both sides.
     Observer,
-    /// Stands between the two sides.
+    /// Relays between the two sides.
     Relay,
 }
 

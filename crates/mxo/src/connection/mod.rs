@@ -157,8 +157,8 @@ impl Connection {
         Self::new(Role::Observer(Box::new(keys)), Bounds::default(), Duration::ZERO)
     }
 
-    /// Stands between a client and a server whose key is one of these. It forwards datagrams in
-    /// order of arrival, and repeated ones the same way as the first time. It has no time-outs. A
+    /// Relays between a client and a server whose key is one of these. It forwards datagrams in
+    /// order of arrival, and treats repeated ones like the first copy. It has no time-outs. A
     /// datagram that no known key opens closes the connection.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {

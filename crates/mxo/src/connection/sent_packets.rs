@@ -13,7 +13,7 @@ use crate::frame::{ACK_BITS, MAX_NEWER, SequenceNumber, SequenceWord};
 pub(super) struct SentPackets {
     /// In the order of their numbers, which is the order of sending.
     sent: VecDeque<Sent>,
-    /// The newest acknowledged packet; at first, the last one that needs no acknowledgement.
+    /// The newest acknowledged packet; initially, the last one that needs no acknowledgement.
     highest: u64,
     times: RoundTrips,
     /// How many of them carry RPC messages.

@@ -149,8 +149,8 @@ impl Movement {
         let animation = match (byte("animation")?, byte("mood")?) {
             (Some(animation), Some(mood)) => Some(Animation { animation, mood }),
             (None, None) => None,
-            (Some(_), None) => return Err(Error::value("a value", "none").inside("mood")),
-            (None, Some(_)) => return Err(Error::value("a value", "none").inside("animation")),
+            (Some(_), None) => return Err(Error::invalid("is missing").inside("mood")),
+            (None, Some(_)) => return Err(Error::invalid("is missing").inside("animation")),
         };
         let action = byte("action")?;
         let yaw = byte("yaw")?;

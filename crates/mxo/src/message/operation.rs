@@ -229,7 +229,7 @@ impl<'d> Operation<'d> {
     }
 }
 
-/// Whether it is a relevance notice, which has its own fault, whoever sends it.
+/// Whether it is a relevance notice, which has its own fault, regardless of the sender.
 fn is_notice(view: u16, rest: &[u8]) -> bool {
     view == ADMIN_VIEW && rest.get(2).is_some_and(|flags| flags & COMMAND == COMMAND)
 }

@@ -1,6 +1,6 @@
 //! A client's views: the world as a server shows it to a client.
 //!
-//! A [`Replica`] applies sections one after the other, as the client does. Decoding the next
+//! A [`Replica`] applies sections one by one, as the client does. Decoding the next
 //! section requires its views, so it implements [`Views`]. The state of each view can be read by
 //! property name, or written as JSON and text.
 //!

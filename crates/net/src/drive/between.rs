@@ -18,27 +18,27 @@ use crate::clock::Clock;
 use crate::stop::Signal;
 use crate::unwind::catch_panic;
 
-/// What a [`Between`] drives: a relay, together with whatever decides about its pieces.
+/// What a [`Between`] drives: a relay, together with the code that decides on its pieces.
 ///
 /// The methods are those of [`Connection`](worldwire_core::connection::Connection), for both
 /// sides.
 pub trait Intermediary: Send {
-    /// Takes what a side sent.
+    /// Handles input from a side.
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>);
 
     /// Advances time to `now`.
     fn timeout(&mut self, now: Duration);
 
-    /// Continues after output made room, and after [`woken`](Self::woken).
+    /// Continues after sent output has made room, and after [`woken`](Self::woken).
     fn resume(&mut self, now: Duration);
 
     /// The next bytes for a side; over UDP, one datagram.
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>>;
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
-    /// Whether it reads no more from a side for now.
+    /// Whether it has stopped reading from a side for now.
     fn is_paused(&self, from: Side) -> bool;
 
     /// How many bytes of a side it keeps.
@@ -47,14 +47,14 @@ pub trait Intermediary: Send {
     /// How many bytes are queued for a side.
     fn queued_bytes(&self, to: Side) -> usize;
 
-    /// Whether the conversation is over.
+    /// Whether the conversation has ended.
     fn is_closed(&self) -> bool;
 
     /// Ends the conversation.
     fn close(&mut self);
 
-    /// Waits until another task has something for it, which it handles when it is
-    /// [resumed](Self::resume). Dropping the future loses nothing.
+    /// Waits for input from another task, which [`resume`](Self::resume) handles. Dropping the
+    /// future loses nothing.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 }
 
@@ -98,11 +98,11 @@ pub struct Between {
     pub signal: Signal,
 }
 
-/// How long two peers may be silent over UDP, which cannot say that a conversation is over.
+/// How long both peers may be silent over UDP, which has no way to end a conversation.
 const SILENCE: Duration = Duration::from_secs(120);
 
 impl Between {
-    /// Drives a relay between two streams until both have ended and everything is written. A panic
+    /// Drives a relay between two streams until both have ended and all output is written. A panic
     /// in the relay ends only this conversation.
     pub async fn streams<C, S, R>(&self, client: C, server: S, relay: &mut R) -> Ended
     where
@@ -167,9 +167,9 @@ struct End<R, W> {
     writer: W,
     /// The peer may still send something.
     is_reading: bool,
-    /// Its stream was ended, because the other peer's has.
+    /// Its stream was ended, because the other peer's has ended.
     is_finished: bool,
-    /// When it last read something, and how much it had read by then.
+    /// When it last read something, and how many bytes it had read by then.
     progress: (Instant, u64),
 }
 
@@ -313,7 +313,7 @@ where
         }
     }
 
-    /// Ends each stream whose other end has ended, once everything from there is written.
+    /// Ends each stream whose opposite stream has ended, once all of that stream's data is written.
     async fn finish_sides(&mut self) {
         let Self { client, server, relay, .. } = self;
         let is_due = Side::BOTH.map(|from| {
@@ -355,7 +355,8 @@ where
     }
 }
 
-/// Whether a side may be read from: the relay reads, and not too much is queued for the other side.
+/// Whether to read from a side: the relay has not stopped, and the queue to the other side has
+/// room.
 fn has_room(relay: &impl Intermediary, from: Side, pending: usize, high_water: usize) -> bool {
     !relay.is_paused(from) && relay.queued_bytes(from.other()).saturating_add(pending) <= high_water
 }

@@ -1,4 +1,4 @@
-//! The hooks of one conversation, in order and without IO: lines to hooks are queued, time and
+//! The hooks of one conversation, in order and without I/O: lines to hooks are queued, and time and
 //! answers are arguments.
 
 use core::cell::OnceCell;
@@ -19,25 +19,26 @@ use crate::coder::Coder;
 use crate::handler::{Effects, Finished, Passing};
 use crate::kept::{Kept, Moment, write_line};
 
-/// How many hooks may add messages in turn, each in answer to what another one added. Hooks do not
-/// see what is added beyond that.
+/// The maximum length of a chain in which hooks add messages in response to each other's. Hooks do
+/// not see messages added beyond it.
 pub(crate) const MAX_DEPTH: u32 = 8;
-/// How many bytes of added messages a conversation keeps while they wait for hooks.
+/// The maximum number of bytes of added messages that wait for hooks in a conversation.
 pub(crate) const MAX_ADDED_BYTES: usize = 16 << 20;
-/// For how many names of messages it is remembered which hooks they concern.
+/// The maximum number of message names whose stages are cached.
 const MAX_NAMES: usize = 4_096;
-/// How many messages are remembered with the hook to which a refusal is reported.
+/// The maximum number of messages for which the hook that changed them is remembered, to report
+/// refusals.
 const MAX_AUTHORS: usize = 256;
 
 /// The messages of one conversation on their way through its hooks.
 ///
-/// Each hook sees a message as the one before left it. Messages of a side come to every hook in the
-/// order in which they were sent, also if a hook answers them in another order.
+/// Each hook sees a message as the previous one left it. Every hook gets a side's messages in the
+/// order in which they were sent, even if another hook answers them in a different order.
 #[derive(Debug)]
 pub(crate) struct Chain {
     /// By sender.
     queues: [VecDeque<Pending>; 2],
-    /// Messages that hooks add by themselves.
+    /// Messages that hooks add independently of an answer.
     loose: VecDeque<Pending>,
     router: Router,
     /// The hooks that changed messages, by ticket.
@@ -50,11 +51,11 @@ struct Router {
     conversation: u64,
     coder: Coder,
     set: Arc<HookSet>,
-    /// By the name of messages.
+    /// By message name.
     candidates: HashMap<String, Arc<[Candidate]>>,
     moment: Moment,
     next_number: u64,
-    /// No deadline is earlier.
+    /// A lower bound on the deadlines.
     due: Option<Duration>,
     line: String,
 }
@@ -63,7 +64,7 @@ struct Router {
 enum Step {
     /// It was sent to a hook.
     Sent(Waiting),
-    /// It may not overtake earlier messages.
+    /// It must wait, so as not to overtake earlier messages.
     Blocked,
     /// It has passed all hooks.
     Through,
@@ -85,13 +86,13 @@ impl Chain {
         Self { queues, loose: VecDeque::new(), router, authors: VecDeque::new() }
     }
 
-    /// Takes over other subscriptions. Messages on their way continue from where they are.
+    /// Switches to new subscriptions. Messages already in the chain continue from their positions.
     pub(crate) fn use_set(&mut self, set: Arc<HookSet>) {
         self.router.set = set;
         self.router.candidates.clear();
     }
 
-    /// Takes a message. Holds it if a hook wants to see it.
+    /// Handles a message. Holds it if a hook wants to see it.
     pub(crate) fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
         let router = &mut self.router;
         if let Some(name) = &router.set.missing {
@@ -104,7 +105,7 @@ impl Chain {
         router.remember(passing.item);
         let queue = &mut self.queues[passing.item.from.index()];
         let last = queue.iter().rfind(|pending| !pending.is_done);
-        // Each message has come at most as far as the one before it.
+        // No message is further along than the one before it.
         let reach = last.map_or(Reach::Anywhere, |it| Reach::UpTo(it.progress.place));
         let mut progress = Progress::default();
         progress.flags.modified = passing.is_changed;
@@ -122,7 +123,7 @@ impl Chain {
         effects.wait(ticket);
     }
 
-    /// Takes a hook's answer.
+    /// Handles a hook's answer.
     pub(crate) fn answer(
         &mut self,
         now: Duration,
@@ -134,7 +135,7 @@ impl Chain {
         let id = MessageId { conversation: self.router.conversation, number }.to_string();
         let Some((list, at)) = self.locate(link.number, number) else {
             const UNKNOWN: &str =
-                "no such message waits for an answer: it was answered, or its time is over";
+                "no such message is waiting for an answer: it was answered already, or timed out";
             return tell(link, Some(&id), UNKNOWN);
         };
         let room = MAX_ADDED_BYTES.saturating_sub(self.added_bytes(&add));
@@ -148,7 +149,7 @@ impl Chain {
             if let Some(waiting) = &mut pending.waiting {
                 waiting.deadline = None;
             }
-            // The message stays, so they do not wait for it.
+            // The message is still held, so the additions do not wait for it.
             self.add_loose(link, added);
         } else {
             pending.waiting = None;
@@ -161,7 +162,7 @@ impl Chain {
         self.run(now, effects);
     }
 
-    /// Adds messages that belong to no other.
+    /// Adds messages independently of an answer.
     pub(crate) fn add(
         &mut self,
         now: Duration,
@@ -188,7 +189,7 @@ impl Chain {
         self.run(now, effects);
     }
 
-    /// Continues without the hooks whose time is over.
+    /// Continues without the hooks that have timed out.
     pub(crate) fn timeout(&mut self, now: Duration, effects: &mut Effects) {
         let conversation = self.router.conversation;
         let mut due: Option<Duration> = None;
@@ -208,12 +209,12 @@ impl Chain {
         self.run(now, effects);
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         self.router.due
     }
 
-    /// Reports to a hook that what it asked for could not be carried out.
+    /// Reports to a hook that its request could not be carried out.
     pub(crate) fn refused(&self, ticket: u64, why: &str) {
         if let Some((_, link)) = self.authors.iter().rfind(|(known, _)| *known == ticket) {
             tell(link, None, why);
@@ -233,7 +234,7 @@ impl Chain {
                 } else if in_order {
                     reach = reach.behind(pending.progress.place);
                 } else {
-                    // Loose messages leave one after the other.
+                    // Independent additions are sent one by one.
                     break;
                 }
             }
@@ -259,7 +260,7 @@ impl Chain {
         self.authors.push_back((ticket, Arc::clone(link)));
     }
 
-    /// Where the message is that a hook answers: the list, and the index in it.
+    /// The position of the message that a hook answers: the list, and the index in it.
     fn locate(&mut self, hook: u64, number: u64) -> Option<(usize, usize)> {
         let lists = self.lists_mut();
         lists.into_iter().enumerate().find_map(|(list, queue)| {
@@ -277,7 +278,7 @@ impl Chain {
         self.lists_mut().into_iter().flatten().for_each(|it| it.each_waiting(f));
     }
 
-    /// How many bytes of additions wait, if there will be more.
+    /// The total size of waiting additions in bytes. Not counted, and 0, if `add` is empty.
     fn added_bytes(&self, add: &[Addition]) -> usize {
         if add.is_empty() {
             return 0;
@@ -287,7 +288,8 @@ impl Chain {
 }
 
 impl Pending {
-    /// Sends it to its next hook, unless it waits for one. True once it has passed all.
+    /// Sends it to its next hook, unless it is waiting for one. Returns true once it has passed
+    /// all.
     fn advance(
         &mut self,
         router: &mut Router,
@@ -331,7 +333,7 @@ impl Pending {
         }
     }
 
-    /// What the exchange has to do with it, now that it has passed all hooks.
+    /// What the exchange must do with a message that has passed all hooks.
     fn finish(&mut self) -> Finished {
         self.is_done = true;
         let Flags { modified, silenced, .. } = self.progress.flags;
@@ -344,7 +346,7 @@ impl Pending {
     }
 }
 
-/// A message as hooks see it.
+/// A message on its way to hooks.
 struct View<'v> {
     item: &'v Item<'v>,
     name: &'v str,
@@ -411,7 +413,7 @@ impl Router {
                     let link = Arc::clone(link);
                     return Step::Sent(Waiting { link, number, deadline: Some(deadline) });
                 }
-                // The log already says that it has ended.
+                // It has ended, which is logged elsewhere.
                 Err(Unsent::Closed) if !link.is_required => {}
                 Err(why) => miss(link, view.name, &why.to_string(), now, effects),
             }
@@ -419,7 +421,7 @@ impl Router {
         Step::Through
     }
 
-    /// Encodes messages that a hook adds. Those that cannot be are reported to it.
+    /// Encodes messages that a hook adds. It gets an error for each that cannot be encoded.
     fn additions(
         &self,
         link: &Link,
@@ -477,7 +479,7 @@ impl Router {
 
 /// Sends a hook an error.
 fn tell(link: &Link, id: Option<&str>, text: &str) {
-    // A hook that does not read misses the error, too.
+    // A hook that does not read its input misses the error, too.
     let _ = link.send(&error(id, text));
 }
 

@@ -1,4 +1,4 @@
-//! Which messages and fields exist, for hooks that ask.
+//! Answers hooks that ask which messages and fields exist.
 
 use worldwire_core::json::string;
 use worldwire_dissect::Definitions;
@@ -7,7 +7,7 @@ use worldwire_dissect::filter::Filter;
 use super::protocol::{Query, texts};
 use super::subscription::names;
 
-/// How many messages one answer describes.
+/// The maximum number of messages in one answer.
 const MAX_DEFINITIONS: usize = 2_000;
 
 /// All messages of all families.
@@ -42,7 +42,7 @@ impl Catalogue {
         Self(entries)
     }
 
-    /// The line that answers a question. The error is a text for the hook.
+    /// The line that answers a query. The error is a text for the hook.
     pub(crate) fn answer(&self, query: &Query) -> Result<String, String> {
         let filter = Filter::parse(&query.messages).map_err(|error| error.to_string())?;
         let mut found = self.0.iter().filter(|entry| names(&filter, entry.family, &entry.name));

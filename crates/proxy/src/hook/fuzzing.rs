@@ -1,4 +1,4 @@
-//! Fuzz target of the lines that hooks send.
+//! The fuzz target for lines from hooks.
 
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
@@ -18,13 +18,13 @@ use crate::kept::{Kept, Moment};
 
 /// The conversation that hooks can answer.
 const CONVERSATION: u64 = 1;
-/// Reading them takes longer than a run.
+/// Cached, because reading them takes longer than a run.
 static DEFINITIONS: LazyLock<Arc<Definitions>> =
     LazyLock::new(|| Arc::new(Definitions::built_in()));
 /// How many messages wait before the first line.
 const MESSAGES: u8 = 4;
 
-/// Two hooks say these lines in turn, while messages wait for them.
+/// Two hooks send these lines alternately, while messages wait for them.
 ///
 /// # Panics
 /// If a line to a hook is not JSON, or a message is lost or finished twice.
@@ -78,7 +78,7 @@ pub(crate) fn lines(data: &[u8]) {
         waiting.extend(effects.ticket);
         settle(&mut waiting, effects);
     }
-    // Everything comes to an end once the hooks have ended.
+    // Once the hooks have ended, no message may be left waiting.
     for link in &links {
         let mut effects = Effects::default();
         link.close();
@@ -90,7 +90,7 @@ pub(crate) fn lines(data: &[u8]) {
     assert!(waiting.is_empty(), "{waiting:?} are lost");
 }
 
-/// Gives the chain a ping.
+/// Passes a ping to the chain.
 fn message(chain: &mut Chain, coder: &Coder, number: u8, effects: &mut Effects) {
     let body = vec![12, 0, 0, 0, 0, 0, 0, 0, number, 0, 0, 0];
     let name = (Side::Client, "file.PingRequest".to_owned());
@@ -101,7 +101,7 @@ fn message(chain: &mut Chain, coder: &Coder, number: u8, effects: &mut Effects) 
     chain.message(&passing, effects);
 }
 
-/// Removes what is finished from what waits.
+/// Removes finished messages from those that wait.
 fn settle(waiting: &mut Vec<u64>, effects: Effects) {
     for finished in effects.finished {
         let Some(decision) = finished.decision else { continue };
@@ -111,7 +111,7 @@ fn settle(waiting: &mut Vec<u64>, effects: Effects) {
     }
 }
 
-/// All lines to a hook are JSON objects with a type.
+/// Checks that all lines to a hook are JSON objects with a type.
 fn check(link: &Link) {
     for line in link.take().lines() {
         let json = parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));

@@ -16,7 +16,7 @@ use super::protocol::{
 };
 use super::subscription::{HookSet, Subscription};
 
-/// How many hooks there may be at the same time.
+/// The maximum number of hooks at the same time.
 const MAX_HOOKS: usize = 64;
 
 /// Connects hooks with conversations.
@@ -26,9 +26,9 @@ pub(crate) struct Hub {
     definitions: Arc<Definitions>,
     catalogue: OnceLock<Catalogue>,
     state: Mutex<HubState>,
-    /// Changes with the subscriptions.
+    /// Increases when subscriptions change.
     version: AtomicU64,
-    /// A hook has come.
+    /// A hook has connected.
     came: Notify,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct HubSettings {
 
 #[derive(Debug)]
 struct HubState {
-    /// Where hooks come from: commands, then sockets.
+    /// The sources of hooks: commands, then sockets.
     sources: Vec<String>,
     hooks: Vec<Hook>,
     conversations: BTreeMap<u64, Conversation>,
@@ -61,7 +61,7 @@ struct Conversation {
     opened: String,
 }
 
-/// What happens to a conversation.
+/// An event for a conversation.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A hook answered the message with this number.
@@ -122,13 +122,13 @@ impl Hub {
         (0..state.sources.len()).all(|source| state.has(source))
     }
 
-    /// Lets a hook in that has introduced itself. The error is a text for it.
+    /// Admits a hook that has sent its hello. The error is a text for it.
     pub(crate) fn enter(&self, source: usize, hello: Hello) -> Result<Arc<Link>, String> {
         let Hello { name, json_safe, subscriptions } = hello;
         let read = self.read(subscriptions)?;
         let mut state = self.state();
         if state.hooks.len() >= MAX_HOOKS {
-            return Err(format!("there are {MAX_HOOKS} hooks already"));
+            return Err(format!("there are already {MAX_HOOKS} hooks"));
         }
         let number = state.next_number;
         state.next_number += 1;
@@ -137,7 +137,7 @@ impl Hub {
         let name = name.escape_debug().to_string();
         let link = Arc::new(Link::new((number, name), is_required, answer_time, json_safe));
         let families: Vec<_> = self.definitions.families().iter().map(Family::name).collect();
-        // A new line has room for all this.
+        // The new link has room for all of these lines.
         let _ = link.send(&welcome(&families));
         for conversation in state.conversations.values() {
             let _ = link.send(&conversation.opened);
@@ -180,7 +180,7 @@ impl Hub {
         }
     }
 
-    /// Passes what a hook said on to a conversation. Waits while many events wait there.
+    /// Passes an event from a hook to a conversation. Waits while the conversation's queue is full.
     pub(crate) async fn pass(&self, conversation: u64, event: Event) -> Result<(), String> {
         let events = self.state().conversations.get(&conversation).map(|it| it.events.clone());
         let closed = || format!("conversation {conversation} is not open");
@@ -201,12 +201,12 @@ impl Hub {
         }
     }
 
-    /// Answers a question about definitions.
+    /// Answers a query about definitions.
     pub(crate) fn look_up(&self, query: &Query) -> Result<String, String> {
         self.catalogue.get_or_init(|| Catalogue::new(&self.definitions)).answer(query)
     }
 
-    /// Lets a conversation begin. Returns all subscriptions, and their version.
+    /// Registers a new conversation. Returns all subscriptions, and their version.
     pub(crate) fn open(
         &self,
         conversation: u64,
@@ -221,7 +221,7 @@ impl Hub {
         (Arc::clone(&state.set), self.version.load(Ordering::Acquire))
     }
 
-    /// Lets a conversation end.
+    /// Removes a conversation that has ended.
     pub(crate) fn close(&self, conversation: u64) {
         let mut state = self.state();
         if state.conversations.remove(&conversation).is_some() {
@@ -256,7 +256,7 @@ impl Hub {
         }
     }
 
-    /// Arranges all subscriptions after a change.
+    /// Sorts all subscriptions into stages after a change.
     fn arrange(&self, state: &mut HubState) {
         let is_missing = |source: &usize| !state.has(*source);
         let missing = (0..state.sources.len()).find(is_missing);
@@ -283,7 +283,7 @@ impl HubState {
 
     fn tell_all(&self, line: &str) {
         for hook in &self.hooks {
-            // A hook that does not read misses it.
+            // A hook that does not read its input misses it.
             let _ = hook.link.send(line);
         }
     }

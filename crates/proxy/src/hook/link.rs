@@ -1,4 +1,4 @@
-//! The proxy's end of the line to one hook: bounded, and never blocking.
+//! The proxy's end of the link to one hook: bounded, and never blocking.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -6,21 +6,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How many bytes may wait until a hook reads them.
+/// The maximum number of bytes that a hook has not read yet.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 << 20;
-/// How many messages a hook may have to answer.
+/// The maximum number of messages that a hook has not answered yet.
 pub(crate) const MAX_UNANSWERED: usize = 4_096;
-/// How often a hook is warned about in the log.
+/// The minimum interval between warnings about a hook in the log.
 const WARNING_EVERY: Duration = Duration::from_secs(60);
 
-/// The line to one hook, for as long as it runs. Conversations write to it without waiting.
+/// The link to one hook, for as long as it runs. Conversations write to it without waiting.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// Unique among all hooks so far. Hooks of equal order are asked in this order.
     pub(crate) number: u64,
     /// For the log.
     pub(crate) name: String,
-    /// Conversations end instead of continuing without it.
+    /// Whether conversations end instead of continuing without it.
     pub(crate) is_required: bool,
     /// How long it may take to answer.
     pub(crate) answer_time: Duration,
@@ -29,9 +29,9 @@ pub(crate) struct Link {
     queue: Mutex<Queue>,
     filled: Notify,
     unanswered: AtomicUsize,
-    /// When it was warned about last, in milliseconds on the proxy's clock, plus one.
+    /// When the last warning about it was logged, in milliseconds on the proxy's clock, plus one.
     warned: AtomicU64,
-    /// Warnings that were not logged since.
+    /// Warnings that have not been logged since.
     unlogged: AtomicU64,
 }
 
@@ -47,9 +47,9 @@ struct Queue {
 pub(crate) enum Unsent {
     #[error("it has ended")]
     Closed,
-    #[error("it does not read: more than {MAX_QUEUED_BYTES} bytes wait for it")]
+    #[error("it does not read its input: more than {MAX_QUEUED_BYTES} bytes are waiting")]
     Full,
-    #[error("it has more than {MAX_UNANSWERED} messages to answer")]
+    #[error("it has more than {MAX_UNANSWERED} unanswered messages")]
     Unanswered,
 }
 
@@ -89,7 +89,7 @@ impl Link {
         Ok(())
     }
 
-    /// Queues a message, which the hook has to answer.
+    /// Queues a message, which the hook must answer.
     pub(crate) fn ask(&self, line: &str) -> Result<(), Unsent> {
         if self.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
             return Err(Unsent::Unanswered);
@@ -99,13 +99,13 @@ impl Link {
         Ok(())
     }
 
-    /// A message needs no answer any more.
+    /// A message has been answered, or no longer needs an answer.
     pub(crate) fn answered(&self) {
         let less = |count: usize| Some(count.saturating_sub(1));
         let _ = self.unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Whether so much waits that the hook should not ask for more.
+    /// Whether so many bytes are waiting that queries are refused.
     pub(crate) fn is_filling(&self) -> bool {
         self.queue().lines.len() > MAX_QUEUED_BYTES / 8
     }
@@ -115,7 +115,7 @@ impl Link {
         core::mem::take(&mut self.queue().lines)
     }
 
-    /// Waits until lines are queued or the line is closed. False once it is closed and empty.
+    /// Waits until lines are queued or the link is closed. False once it is closed and empty.
     pub(crate) async fn filled(&self) -> bool {
         loop {
             let filled = self.filled.notified();
@@ -132,14 +132,14 @@ impl Link {
         }
     }
 
-    /// Takes no more lines.
+    /// Closes the link: no more lines are queued.
     pub(crate) fn close(&self) {
         self.queue().is_closed = true;
         self.filled.notify_one();
     }
 
-    /// Counts a warning. Returns how many there were since the last one that was logged, if it is
-    /// time to log one.
+    /// Counts a warning. If it is time to log one, returns the number of warnings since the last
+    /// logged one.
     pub(crate) fn warn(&self, now: Duration) -> Option<u64> {
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         self.unlogged.fetch_add(1, Ordering::Relaxed);

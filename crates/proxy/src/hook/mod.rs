@@ -1,13 +1,13 @@
 //! Hooks: programs in any language that see and change messages.
 //!
-//! A hook talks with the proxy in lines of JSON, over the standard streams of a process that the
-//! proxy starts, or over a socket. `docs/hooks.md` describes the lines, and `docs/hooks.schema.json`
-//! is their schema.
+//! A hook exchanges lines of JSON with the proxy, over the standard streams of a process that the
+//! proxy starts, or over a socket. `docs/hooks.md` describes the lines; `docs/hooks.schema.json` is
+//! their schema.
 //!
 //! * `protocol`: the lines;
 //! * `subscription`: the messages that hooks want to see, and the order of hooks;
-//! * `chain`: the messages of a conversation on their way through the hooks, without IO;
-//!   `pending` and `kept` are such a message;
+//! * `chain`: the messages of a conversation on their way through the hooks, without I/O;
+//!   `pending`: such a message;
 //! * `link`: the lines that wait for one hook;
 //! * `hub`: all hooks and all conversations;
 //! * `serve`, `process`, `socket`: the streams to hooks.
@@ -48,24 +48,24 @@ use hub::{Event, Hub, HubSettings};
 pub struct HookOptions {
     /// Commands to run, each with its arguments, as a shell understands them.
     pub commands: Vec<String>,
-    /// Where to wait for hooks that connect by themselves.
+    /// Sockets on which to listen for hooks that the proxy does not start.
     pub sockets: Vec<HookSocket>,
     /// Closes conversations instead of continuing without a hook: if one of the commands is not
     /// running, if no hook is connected to one of the sockets, or if a hook does not answer.
     pub is_required: bool,
     /// How long a hook may take to answer. Default 1 s.
     pub answer_time: Duration,
-    /// How long to wait until a command that ended is started again; twice as long every time, up
-    /// to a minute. Default 1 s.
+    /// The delay before a command that has ended is restarted. It doubles each time, up to a
+    /// minute. Default 1 s.
     pub restart_after: Duration,
 }
 
-/// Where to wait for hooks.
+/// A socket on which to listen for hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookSocket {
-    /// A Unix socket, which is created with access for its owner only.
+    /// A Unix socket, which only its owner can access.
     Unix(PathBuf),
-    /// A TCP port. Everybody who can connect to it can read and change messages.
+    /// A TCP port. Anyone who can connect to it can read and change messages.
     Tcp(SocketAddr),
 }
 
@@ -76,12 +76,12 @@ pub struct Hooks {
     addresses: Vec<SocketAddr>,
 }
 
-/// Something that a hook said about a conversation, for [`Exchange::hook`](crate::Exchange::hook).
+/// An event from a hook about a conversation, for [`Exchange::hook`](crate::Exchange::hook).
 pub struct HookEvent(Event);
 
-/// How long to wait at the start until all commands have introduced themselves.
+/// How long to wait at startup until all commands have sent their hello.
 const START_TIME: Duration = Duration::from_secs(10);
-/// How many events may wait for a conversation. Hooks have to wait beyond that.
+/// The maximum number of events waiting for a conversation. Beyond that, hooks must wait.
 const MAX_EVENTS: usize = 1_024;
 
 impl Default for HookOptions {
@@ -97,11 +97,11 @@ impl Default for HookOptions {
 }
 
 impl Hooks {
-    /// Starts all commands and opens all sockets. Waits until each command has introduced itself,
+    /// Starts all commands and opens all sockets. Waits until each command has sent its hello, for
     /// at most ten seconds. The signal ends all hooks.
     ///
     /// # Errors
-    /// Those of binding a socket. A command that cannot be run is logged, and tried again.
+    /// Those of binding a socket. A command that cannot be run is logged and retried.
     pub async fn start(
         options: HookOptions,
         definitions: Arc<Definitions>,
@@ -143,8 +143,8 @@ impl Hooks {
         self.hub.is_complete()
     }
 
-    /// Lets hooks see a conversation: the first result is for
-    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), and the events are for
+    /// Opens a conversation to hooks. The first result is for
+    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), the events are for
     /// [`Exchange::hook`](crate::Exchange::hook).
     #[must_use]
     pub fn join(
@@ -162,7 +162,7 @@ impl Hooks {
     }
 }
 
-/// The hooks of one conversation, from [`Hooks::join`]. Dropping it ends the conversation for them.
+/// The hooks of one conversation, from [`Hooks::join`]. Dropping it closes the conversation to them.
 #[derive(Debug)]
 pub struct ConversationHooks {
     hub: Arc<Hub>,

@@ -20,28 +20,29 @@ pub(crate) struct Pending {
     pub(crate) message: Option<Kept>,
     pub(crate) progress: Progress,
     pub(crate) waiting: Option<Waiting>,
-    /// Additions that have not passed all hooks, in order.
+    /// Additions that have not passed all hooks yet, in order.
     pub(crate) before: VecDeque<Self>,
-    /// Additions that have.
+    /// Additions that have passed all hooks.
     pub(crate) added: Vec<(Side, Vec<u8>)>,
     pub(crate) is_done: bool,
 }
 
-/// How far a message has come.
+/// How far a message has progressed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    /// The last stage that it was sent to.
+    /// The last stage to which it was sent.
     pub(crate) place: Option<StagePlace>,
     pub(crate) flags: Flags<bool>,
     /// The hook that added it, which does not see it.
     pub(crate) author: Option<u64>,
-    /// How many hooks have added it in turn: one in answer to what another one added, and so on.
+    /// The length of the chain of additions that led to it; see
+    /// [`MAX_DEPTH`](super::chain::MAX_DEPTH).
     pub(crate) depth: u32,
-    /// No hook sees it.
+    /// Whether it is hidden from all hooks.
     pub(crate) is_through: bool,
 }
 
-/// A message that a hook has to answer.
+/// A message that a hook must answer.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) link: Arc<Link>,
@@ -56,12 +57,12 @@ impl Drop for Waiting {
     }
 }
 
-/// Up to which stage a message may go, so that it does not overtake earlier ones.
+/// The last stage that a message may reach without overtaking earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// To any.
+    /// Any stage.
     Anywhere,
-    /// To this one; `None` is before the first.
+    /// This stage; `None` is before the first.
     UpTo(Option<StagePlace>),
 }
 
@@ -73,7 +74,7 @@ impl Reach {
         }
     }
 
-    /// The reach of what follows a message that has come to this place.
+    /// The reach of the messages that follow one at this place.
     pub(crate) fn behind(self, place: Option<StagePlace>) -> Self {
         match self {
             Self::Anywhere => Self::UpTo(place),
@@ -91,7 +92,7 @@ impl Pending {
         Self { message: Some(message), progress, ..Self::default() }
     }
 
-    /// The message with this number that a hook has to answer.
+    /// The message with this number that a hook must answer.
     pub(crate) fn find(&mut self, hook: u64, number: u64) -> Option<&mut Self> {
         let is_it = |it: &Waiting| it.number == number && it.link.number == hook;
         if self.waiting.as_ref().is_some_and(is_it) {
@@ -109,14 +110,14 @@ impl Pending {
         self.before.iter_mut().for_each(|it| it.each_waiting(f));
     }
 
-    /// How many bytes of additions it keeps.
+    /// The size of its additions in bytes.
     pub(crate) fn added_bytes(&self) -> usize {
         let own: usize = self.added.iter().map(|(_, body)| body.len()).sum();
         let body = |it: &Self| it.message.as_ref().map_or(0, |message| message.body.len());
         own + self.before.iter().map(|it| body(it) + it.added_bytes()).sum::<usize>()
     }
 
-    /// Changes it as a hook says. The error is a text for the hook.
+    /// Changes it as a hook requests. The error is a text for the hook.
     pub(crate) fn apply(&mut self, action: Action) -> Result<(), String> {
         let Some(message) = &mut self.message else { return Ok(()) };
         let flags = &mut self.progress.flags;

@@ -11,14 +11,14 @@ use worldwire_net::{Signal, reason};
 use super::hub::Hub;
 use super::serve::{Ended, LineReader, LogBudget, serve};
 
-/// The longest wait between two starts.
+/// The longest delay before a restart.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// A hook that ran this long is started again as if it had ended for the first time.
+/// After a hook has run this long, the delay before its next restart is the initial one.
 const STEADY_TIME: Duration = Duration::from_secs(60);
-/// How long a hook may take to end after its input was closed.
+/// How long a hook may take to exit after its input has been closed.
 const END_TIME: Duration = Duration::from_secs(2);
 
-/// Runs a command as a hook. Starts it again whenever it ends.
+/// Runs a command as a hook. Restarts it whenever it ends.
 pub(crate) async fn run(
     hub: Arc<Hub>,
     source: usize,
@@ -37,7 +37,7 @@ pub(crate) async fn run(
             wait = restart_after;
         }
         let why = ended.map_or_else(|error| error, |ended| ended.to_string());
-        tracing::warn!("hook {command} has ended: {why}; it is started again in {wait:?}");
+        tracing::warn!("hook {command} has ended: {why}; restarting it in {wait:?}");
         tokio::select! {
             () = sleep(wait) => {}
             () = signal.stopping() => return,
@@ -77,7 +77,7 @@ async fn run_once(
         (Ended::Closed | Ended::Failed(_), Some(status)) => return Err(status),
         (ended, _) => ended,
     };
-    // Something that the hook started may keep the stream open.
+    // A child process of the hook may keep the stream open.
     let _ = timeout(END_TIME, logging).await;
     Ok(ended)
 }
@@ -93,7 +93,7 @@ async fn end(child: &mut Child) -> Option<String> {
     }
 }
 
-/// A command as a shell understands it.
+/// A command, run by the shell.
 fn shell(command: &str) -> Command {
     let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let mut shell = Command::new(shell);

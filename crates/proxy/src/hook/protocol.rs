@@ -1,4 +1,5 @@
-//! The lines that hooks and proxy exchange: version 1 of the protocol. `docs/hooks.md` describes it.
+//! The lines that hooks and the proxy exchange: version 1 of the protocol, which `docs/hooks.md`
+//! describes.
 
 use core::fmt::Write as _;
 
@@ -9,13 +10,14 @@ use worldwire_core::{Error, Result, Side};
 /// The version of the protocol.
 pub(crate) const VERSION: u64 = 1;
 
-/// The longest line that a hook may send, without its end.
+/// The maximum length of a line from a hook, without its terminator.
 pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
-/// How many messages a hook may add with one line.
+/// The maximum number of messages that one line adds.
 pub(crate) const MAX_ADDED: usize = 256;
-/// How many subscriptions a hook may have.
+/// The maximum number of subscriptions per hook.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 4_096;
-/// How long a name that a hook chooses may be: its own, or that of a subscription or query.
+/// The maximum size in bytes of a name that a hook chooses: its own, or that of a subscription or
+/// query.
 pub(crate) const MAX_NAME_BYTES: usize = 256;
 
 /// A line from a hook.
@@ -37,7 +39,7 @@ pub(crate) enum FromHook {
     Query(Query),
 }
 
-/// How a hook introduces itself.
+/// A hook's first line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hello {
     /// A name for the log.
@@ -47,7 +49,7 @@ pub(crate) struct Hello {
     pub(crate) subscriptions: Vec<Wanted>,
 }
 
-/// A subscription as a hook asks for it.
+/// A subscription as a hook requests it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wanted {
     pub(crate) id: String,
@@ -58,7 +60,7 @@ pub(crate) struct Wanted {
     pub(crate) order: f64,
     pub(crate) bytes: bool,
     pub(crate) fields: bool,
-    /// What each flag has to be; `None` for either.
+    /// The value that each flag must have; `None` accepts both.
     pub(crate) flags: Flags<Option<bool>>,
 }
 
@@ -91,7 +93,7 @@ pub(crate) struct Reply {
 /// What to do with a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Leaves it as it is, dropped or not.
+    /// Leaves it unchanged, dropped or not.
     Pass,
     /// Forwards it, even if it was dropped.
     Forward,
@@ -113,7 +115,7 @@ pub(crate) struct Addition {
     pub(crate) content: Content,
 }
 
-/// What a message to add consists of.
+/// The content of a message to add.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     /// Fields, and the version of their definition.
@@ -121,7 +123,7 @@ pub(crate) enum Content {
     Bytes(Vec<u8>),
 }
 
-/// A question about definitions.
+/// A query about definitions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Query {
     pub(crate) id: Option<String>,
@@ -141,7 +143,7 @@ impl FromHook {
     /// Reads a line.
     pub(crate) fn parse(line: &str, parser: &mut Parser) -> core::result::Result<Self, LineError> {
         let fault = |id, text| LineError { id, text };
-        let json = parser.parse(line).map_err(|error| fault(None, format!("no JSON: {error}")))?;
+        let json = parser.parse(line).map_err(|error| fault(None, format!("not JSON: {error}")))?;
         Self::read(&json).map_err(|error| {
             let id = json.get("id").and_then(Json::as_str);
             let id = id.filter(|id| id.len() <= MAX_NAME_BYTES).map(str::to_owned);
@@ -367,7 +369,7 @@ fn boolean(key: &'static str, json: Option<&Json>, default: bool) -> Result<bool
     }
 }
 
-/// What a flag has to be. `null` is either.
+/// The value that a flag must have. `null` accepts both.
 fn flag(key: &'static str, json: Option<&Json>, default: Option<bool>) -> Result<Option<bool>> {
     match json {
         None => Ok(default),
@@ -400,7 +402,7 @@ pub(crate) fn welcome(families: &[&str]) -> String {
     )
 }
 
-/// Writes that a conversation began.
+/// Writes the line for a conversation that has begun.
 pub(crate) fn opened(conversation: u64, family: &str, ends: Option<[String; 2]>) -> String {
     let mut line =
         format!("{{\"type\":\"opened\",\"conversation\":{conversation},\"family\":\"{family}\"");
@@ -411,12 +413,12 @@ pub(crate) fn opened(conversation: u64, family: &str, ends: Option<[String; 2]>)
     line
 }
 
-/// Writes that a conversation ended.
+/// Writes the line for a conversation that has ended.
 pub(crate) fn closed(conversation: u64) -> String {
     format!("{{\"type\":\"closed\",\"conversation\":{conversation}}}\n")
 }
 
-/// Writes what was wrong with a line or an answer.
+/// Writes an error about a line or an answer.
 pub(crate) fn error(id: Option<&str>, text: &str) -> String {
     let mut line = "{\"type\":\"error\"".to_owned();
     if let Some(id) = id {
@@ -506,8 +508,8 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (line, id, text) in [
-            ("nonsense", None, "no JSON: expected ident"),
-            ("{}", None, "type: wanted a value, found none"),
+            ("nonsense", None, "not JSON: expected ident"),
+            ("{}", None, "type: is missing"),
             (r#"{"type":"hallo"}"#, None, "type: wanted hello, subscribe,"),
             (r#"{"type":"hello","version":2}"#, None, "version: wanted version 1 of the protocol"),
             (r#"{"type":"answer","id":7,"do":"pass"}"#, None, "id: wanted the id of a message"),
@@ -525,7 +527,7 @@ mod tests {
             (
                 r#"{"type":"add","conversation":1,"messages":[{"to":"client","fields":{}}]}"#,
                 None,
-                "messages[0].name: wanted a value",
+                "messages[0].name: is missing",
             ),
             (
                 r#"{"type":"subscribe","subscriptions":[{"id":"a","order":"NaN"}]}"#,

@@ -1,4 +1,4 @@
-//! Talks with one hook over its streams.
+//! Exchanges lines with one hook over its streams.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,17 +14,17 @@ use super::hub::{Event, Hub};
 use super::link::Link;
 use super::protocol::{FromHook, LineError, MAX_LINE_BYTES, error};
 
-/// How long a hook may take to introduce itself.
+/// How long a hook may take to send its hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);
-/// How long it takes at most to tell a hook why it is ended, and to write what waits for it.
+/// The time limit for telling a hook why it is disconnected, and for writing queued lines.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
-/// After this many faulty lines in a row, a hook is ended.
+/// After this many faulty lines in a row, a hook is disconnected.
 const MAX_FAULTS: u32 = 100;
-/// After this many lines, other tasks have a turn.
+/// After this many lines, the task yields to others.
 const LINES_AT_ONCE: u64 = 64;
-/// How many lines of a hook are logged each second.
+/// The maximum number of a hook's lines that are logged per second.
 const MAX_LOG_LINES: u32 = 100;
-/// How much of a line is logged.
+/// The maximum number of bytes of a line that are logged.
 const MAX_LOG_BYTES: usize = 1_000;
 
 /// Why a hook has ended.
@@ -34,11 +34,11 @@ pub(crate) enum Ended {
     Closed,
     /// Its streams failed.
     Failed(io::Error),
-    /// It did not introduce itself properly.
+    /// It did not send a valid hello.
     Unknown(String),
-    /// It sent only nonsense.
+    /// It sent too many faulty lines in a row.
     Faulty,
-    /// The proxy ends.
+    /// The proxy is stopping.
     Stopped,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for Ended {
         match self {
             Self::Closed => f.write_str("it closed its output"),
             Self::Failed(error) => f.write_str(&worldwire_net::reason(error)),
-            Self::Unknown(why) => write!(f, "its first line was not a hello: {why}"),
+            Self::Unknown(why) => write!(f, "it sent no valid hello: {why}"),
             Self::Faulty => write!(f, "{MAX_FAULTS} faulty lines in a row"),
-            Self::Stopped => f.write_str("the proxy stops"),
+            Self::Stopped => f.write_str("the proxy is stopping"),
         }
     }
 }
 
-/// Talks with a hook until it ends.
+/// Exchanges lines with a hook until it ends.
 pub(crate) async fn serve<R, W>(
     hub: &Arc<Hub>,
     source: usize,
@@ -79,7 +79,7 @@ where
             }
             return ended;
         }
-        Err(_) => return Ended::Unknown(format!("none came within {HELLO_TIME:?}")),
+        Err(_) => return Ended::Unknown(format!("no line within {HELLO_TIME:?}")),
     };
     tracing::info!("hook {} is running", link.name);
     let ended = {
@@ -114,12 +114,12 @@ async fn introduce<R: AsyncRead + Unpin>(
     };
     match FromHook::parse(line, &mut Parser::default()) {
         Ok(FromHook::Hello(hello)) => hub.enter(source, hello).map_err(Ended::Unknown),
-        Ok(_) => Err(Ended::Unknown("say hello first".to_owned())),
+        Ok(_) => Err(Ended::Unknown("the first line must be a hello".to_owned())),
         Err(error) => Err(Ended::Unknown(error.text)),
     }
 }
 
-/// Writes the lines that wait for a hook, until there are no more.
+/// Writes queued lines to a hook, until the link is closed.
 async fn write<W: AsyncWrite + Unpin>(link: &Link, writer: &mut W) -> io::Result<()> {
     while link.filled().await {
         writer.write_all(link.take().as_bytes()).await?;
@@ -128,7 +128,7 @@ async fn write<W: AsyncWrite + Unpin>(link: &Link, writer: &mut W) -> io::Result
     Ok(())
 }
 
-/// Carries out what a hook says.
+/// Carries out a hook's lines.
 async fn read<R: AsyncRead + Unpin>(
     hub: &Hub,
     link: &Arc<Link>,
@@ -150,15 +150,15 @@ async fn read<R: AsyncRead + Unpin>(
             Ok(None) => return Ended::Closed,
             Err(error) => return Ended::Failed(error),
         };
-        // A line that makes sense but comes too late, as when a conversation has just ended, is no
-        // fault.
+        // A valid line that arrives too late, for example because the conversation has just ended,
+        // is not a fault.
         faults = if parsed.is_ok() { 0 } else { faults + 1 };
         let outcome = match parsed {
             Ok(line) => carry_out(hub, link, line, &mut budget).await,
             Err(error) => Err(error),
         };
         if let Err(LineError { id, text }) = outcome {
-            // A hook that does not read misses the error, too.
+            // A hook that does not read its input misses the error, too.
             let _ = link.send(&error(id.as_deref(), &text));
         }
         if faults >= MAX_FAULTS {
@@ -175,7 +175,7 @@ async fn carry_out(
 ) -> Result<(), LineError> {
     let fault = |id: Option<String>| |text: String| LineError { id, text };
     match line {
-        FromHook::Hello(_) => Err(fault(None)("hello is only the first line".to_owned())),
+        FromHook::Hello(_) => Err(fault(None)("only the first line can be a hello".to_owned())),
         FromHook::Subscribe(wanted) => hub.subscribe(link, wanted).map_err(fault(None)),
         FromHook::Unsubscribe(ids) => hub.unsubscribe(link, &ids).map_err(fault(None)),
         FromHook::Answer(id, reply) => {
@@ -191,10 +191,10 @@ async fn carry_out(
             Ok(())
         }
         FromHook::Query(query) => {
-            // Finding the answer takes a while.
+            // Finding the answer takes time, so let other tasks run first.
             tokio::task::yield_now().await;
             if link.is_filling() {
-                let text = "the answers to earlier questions wait to be read".to_owned();
+                let text = "read the answers to earlier queries first".to_owned();
                 return Err(fault(query.id)(text));
             }
             let answer = hub.look_up(&query).map_err(fault(query.id.clone()))?;
@@ -203,7 +203,7 @@ async fn carry_out(
     }
 }
 
-/// Logs the lines of a hook, but not floods of them.
+/// Logs a hook's lines, at a limited rate.
 #[derive(Debug)]
 pub(crate) struct LogBudget {
     since: Instant,
@@ -232,15 +232,15 @@ impl LogBudget {
     }
 }
 
-/// Reads lines within a bound.
+/// Reads lines of limited length.
 pub(crate) struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// Where the next line begins.
+    /// The offset at which the next line begins.
     start: usize,
-    /// No line ends before this.
+    /// The offset up to which no line end was found.
     searched: usize,
-    /// The rest of a line that is too long is skipped.
+    /// Whether the rest of a line that is too long is being skipped.
     is_skipping: bool,
 }
 
@@ -266,7 +266,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                     continue;
                 }
                 let line = core::str::from_utf8(&self.buffer[line]);
-                return Ok(Some(line.map_err(|error| format!("no UTF-8: {error}"))));
+                return Ok(Some(line.map_err(|error| format!("not UTF-8: {error}"))));
             }
             self.searched = self.buffer.len();
             if self.is_skipping {
@@ -290,7 +290,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// How much is read at a time.
+/// The number of bytes read at a time.
 const READ_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
@@ -315,6 +315,6 @@ mod tests {
         assert_eq!((one, two), (&Ok("one".to_owned()), &Ok("two\r".to_owned())));
         assert!(long.as_ref().is_err_and(|why| why.contains("8388608")), "{long:?}");
         assert_eq!(three, &Ok("three".to_owned()));
-        assert!(wrong.as_ref().is_err_and(|why| why.starts_with("no UTF-8")), "{wrong:?}");
+        assert!(wrong.as_ref().is_err_and(|why| why.starts_with("not UTF-8")), "{wrong:?}");
     }
 }

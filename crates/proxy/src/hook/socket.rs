@@ -1,4 +1,4 @@
-//! Hooks that connect by themselves.
+//! Sockets for hooks that the proxy does not start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use super::HookSocket;
 use super::hub::Hub;
 use super::serve::{Ended, serve};
 
-/// How many hooks may be connected to a socket, with those that have not said hello.
+/// The maximum number of hooks connected to a socket, including those without a hello so far.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Waits for hooks.
+/// A listener for hooks.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
@@ -50,7 +50,7 @@ impl Listener {
     }
 }
 
-/// Creates a Unix socket, in place of one that nobody listens to any more.
+/// Creates a Unix socket, and replaces a stale one that nobody listens on any more.
 #[cfg(unix)]
 fn bind_unix(path: &std::path::Path) -> io::Result<Listener> {
     use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};

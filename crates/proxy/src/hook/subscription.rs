@@ -1,4 +1,4 @@
-//! What hooks want to see, and in which order they are asked.
+//! The messages that hooks want to see, and the order of hooks.
 
 use core::cmp::Ordering;
 use std::sync::Arc;
@@ -30,30 +30,30 @@ pub(crate) struct Stage {
     subscriptions: Vec<Arc<Subscription>>,
 }
 
-/// Where a stage is among all others: by order, then by hook.
+/// The position of a stage among all others: by order, then by hook.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StagePlace {
     order: f64,
     hook: u64,
 }
 
-/// All hooks and their subscriptions at a moment.
+/// A snapshot of all hooks and their subscriptions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookSet {
     /// In the order in which messages pass them.
     pub(crate) stages: Vec<Stage>,
     /// A required hook that is not running.
     pub(crate) missing: Option<String>,
-    /// Whether any subscription takes messages that hooks added.
+    /// Whether any subscription accepts messages that hooks added.
     pub(crate) takes_fakes: bool,
 }
 
-/// A stage that messages of some name may have to pass, by its index, with its subscriptions that
-/// may match.
+/// A stage that messages of one name may have to pass, with those of its subscriptions that may
+/// match.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     stage: usize,
-    /// The index of a subscription, and whether its filter matches all messages of the name.
+    /// The indices of the subscriptions, and whether the filter matches all messages of the name.
     subscriptions: Vec<(usize, bool)>,
 }
 
@@ -68,7 +68,7 @@ impl Subscription {
         Ok(Self { id, order: order + 0.0, bytes, fields, filter, from, flags })
     }
 
-    /// Names and fields in the filter that no definition has, as a warning for the hook.
+    /// A warning for the hook about names in the filter that no definition has.
     pub(crate) fn doubts(&self, definitions: &Definitions) -> Option<String> {
         let filter = self.filter.as_ref()?;
         let (name, near) = filter.unknown_names(definitions).into_iter().next()?;
@@ -105,7 +105,7 @@ impl Stage {
 }
 
 impl HookSet {
-    /// Arranges the subscriptions of hooks.
+    /// Sorts the subscriptions of hooks into stages.
     pub(crate) fn new<'h>(
         hooks: impl Iterator<Item = (&'h Arc<Link>, &'h [Arc<Subscription>])>,
         missing: Option<String>,

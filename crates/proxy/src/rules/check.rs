@@ -1,4 +1,4 @@
-//! Checks rules against the definitions of messages, and makes them ready to run.
+//! Checks rules against the definitions of messages, and prepares them for running.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use super::scan::{MAX_DIAGNOSTICS, shown};
 use super::syntax::{Action, Item, Piece, Span, Spanned, Statement, Target, Value};
 use crate::handler::FieldsReader;
 
-/// How many variables a file can have.
+/// The maximum number of variables in a file.
 const MAX_VARIABLES: usize = 256;
 
 /// Parses and checks a file.
 ///
 /// # Errors
-/// All mistakes, with the warnings among them, in the order of the file.
+/// All errors and warnings, in file order.
 pub(super) fn check(
     name: &str,
     text: &str,
@@ -97,7 +97,7 @@ impl Checker<'_> {
                 continue;
             }
             if Filter::is_keyword(&name.text) {
-                let message = format!("`{}` is a word of the filter language", name.text);
+                let message = format!("`{}` is a keyword of the filter language", name.text);
                 self.error(&name.span, message, Some("choose another name".to_owned()));
             }
             if self.program.variables.len() >= MAX_VARIABLES {
@@ -143,11 +143,11 @@ impl Checker<'_> {
         }
     }
 
-    /// Computes the first value of a variable.
+    /// Computes the initial value of a variable.
     fn initial(&mut self, name: &Spanned, value: &Value) {
         let Some(index) = self.variable(&name.text) else { return };
         if self.program.variables.get(index).is_some_and(|known| known.initial.is_some()) {
-            let message = format!("`{}` has a first value already", name.text);
+            let message = format!("`{}` already has an initial value", name.text);
             self.error(&name.span, message, Some("remove one of them".to_owned()));
             return;
         }
@@ -166,7 +166,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The value of a term without fields, from the first values of variables.
+    /// The value of a term without fields, computed from the initial values of variables.
     pub(super) fn constant(&self, term: &Term) -> Result<Json, String> {
         let variables = self.program.variables.iter();
         let variables: Vec<Option<Json>> =
@@ -221,7 +221,7 @@ impl Checker<'_> {
         for (pattern, near) in filter.unknown_patterns(definitions) {
             let place = self.find(pattern, span);
             let help = near.map(|near| format!("did you mean `{near}`?"));
-            self.warning(&place, format!("no known message fits `{pattern}`"), help);
+            self.warning(&place, format!("no known message matches `{pattern}`"), help);
         }
         for field in filter.unknown_fields(definitions) {
             let place = self.find(&field.name, span);
@@ -240,7 +240,7 @@ impl Checker<'_> {
         let help = field.nearest.as_ref().map(|near| format!("did you mean `{near}`?"));
         match field.is_certain {
             true => self.error(span, format!("{what} `{}`", field.name), help),
-            false => self.warning(span, format!("the field `{}` is not known", field.name), help),
+            false => self.warning(span, format!("unknown field `{}`", field.name), help),
         }
     }
 
@@ -256,7 +256,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Where a word is in a part of the file; the whole part if it is spelled differently there.
+    /// The position of a word in a part of the file; the whole part if the word is spelled
+    /// differently there.
     fn find(&self, word: &str, span: &Span) -> Span {
         let text = self.source.text().get(span.clone()).unwrap_or_default();
         let is_edge =
@@ -323,7 +324,7 @@ impl Checker<'_> {
                     Piece::Text(text) => Some(Part::Text(text)),
                     Piece::Value(word) => self.word(&word, occasion).map(Part::Value),
                 });
-                // All are checked, even after a mistake.
+                // All are checked, even after an error.
                 let parts: Vec<Option<Part>> = parts.collect();
                 StepAction::Log(parts.into_iter().collect::<Option<_>>()?)
             }
@@ -369,7 +370,7 @@ impl Checker<'_> {
         if let Some(target) = &target {
             let unknown = target.filter().unknown_fields(self.definitions);
             if unknown.iter().any(|field| field.is_certain) {
-                // Its values are not known either.
+                // Its values are unknown, too.
                 return None;
             }
         }
@@ -384,7 +385,7 @@ impl Checker<'_> {
                     Value::Word(word) => self.value_word(target, word, occasion),
                     other => self.term(other, occasion),
                 });
-                // All are checked, even after a mistake.
+                // All are checked, even after an error.
                 let items: Vec<Option<Term>> = items.collect();
                 items.into_iter().collect::<Option<_>>().map(Term::List)
             }
@@ -394,7 +395,7 @@ impl Checker<'_> {
         Some(StepAction::Set { path, value: value? })
     }
 
-    /// A word that a field is set to: a variable, the name of a value, or another field.
+    /// A word on the right of a `set`: a variable, the name of a value, or another field.
     fn value_word(
         &mut self,
         target: &FieldPath,
@@ -471,7 +472,7 @@ impl Checker<'_> {
             }
         };
         if path.is_only_metadata() {
-            let message = format!("`{}` is about the message, and cannot be set", written.text);
+            let message = format!("`{}` is metadata, and cannot be set", written.text);
             self.error(&written.span, message, None);
             return None;
         }
@@ -525,7 +526,7 @@ impl Checker<'_> {
                     return None;
                 }
                 false => {
-                    let message = format!("the field `{name}` is not known");
+                    let message = format!("unknown field `{name}`");
                     self.warning(&word.span, message, Some(help));
                 }
             }

@@ -7,20 +7,19 @@ use super::program::{Part, Program, Term};
 use super::syntax::Operator;
 use crate::handler::{FieldsReader, Passing};
 
-/// How many bytes a variable can hold.
+/// The maximum size of a variable's value in bytes.
 pub(super) const MAX_VARIABLE_BYTES: usize = 64 << 10;
-/// How many bytes the parts of one value can have together.
+/// The maximum total size of a value's parts in bytes.
 const MAX_VALUE_BYTES: usize = 4 << 20;
-/// How many values a path through lists can give.
+/// The maximum number of values that a path through lists yields.
 const MAX_PLACES: usize = 65_536;
-/// How many bytes of a text are logged.
+/// The maximum number of bytes of a text that are logged.
 const MAX_LOG_BYTES: usize = 4_096;
 
 /// Why a value cannot be computed.
 pub(super) type Failure = String;
 
-/// The fields of the message that a rule runs for, as JSON. They are read when they are first
-/// needed.
+/// The fields of the message that a rule runs for, as JSON, read on first use.
 #[derive(Debug)]
 pub(super) struct Fields<'f, 'p> {
     pub(super) passing: &'f Passing<'p>,
@@ -80,7 +79,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 }
 
-/// What values are computed from.
+/// The input for computing values.
 pub(super) struct Scope<'s, 'f, 'p> {
     pub(super) program: &'s Program,
     pub(super) variables: &'s [Option<Json>],
@@ -143,8 +142,8 @@ impl Scope<'_, '_, '_> {
         }
     }
 
-    /// A text to log, safe to print on a terminal. A value that is missing is `?`, and the failure
-    /// is returned too.
+    /// A text to log, safe to print on a terminal. A missing value is shown as `?`, and the failure
+    /// is also returned.
     pub(super) fn text(&mut self, parts: &[Part]) -> (String, Option<Failure>) {
         let mut text = String::new();
         let mut failure = None;
@@ -165,7 +164,7 @@ impl Scope<'_, '_, '_> {
     }
 }
 
-/// Appends a text without characters that could control a terminal, and not too much of it.
+/// Appends a text, shortened if it is long, with characters that could control a terminal escaped.
 fn push_safe(out: &mut String, text: &str) {
     for c in text.chars() {
         if out.len() >= MAX_LOG_BYTES {
@@ -182,7 +181,7 @@ fn push_safe(out: &mut String, text: &str) {
     }
 }
 
-/// Roughly how many bytes a value takes as text; at least one.
+/// The approximate size of a value as text in bytes; at least 1.
 pub(super) fn size(json: &Json) -> usize {
     match json {
         Json::Null | Json::Bool(_) => 4,
@@ -233,7 +232,7 @@ fn compute(operator: Operator, first: &Json, second: &Json) -> Result<Json, Fail
             Operator::Minus => '-',
             Operator::Times => '*',
         };
-        format!("the result of {first} {sign} {second} does not fit into 64 bits")
+        format!("the result of {first} {sign} {second} does not fit in 64 bits")
     })
 }
 
@@ -286,7 +285,7 @@ mod tests {
         assert_eq!(of(Plus, &"a".into(), &7.into()).as_deref(), Ok("\"a7\""));
         for (operator, a, b) in [(Plus, &max, &1.into()), (Times, &max, &max)] {
             let error = of(operator, a, b).unwrap_err();
-            assert!(error.contains("does not fit into 64 bits"), "{error}");
+            assert!(error.contains("does not fit in 64 bits"), "{error}");
         }
         let error = of(Plus, &f64::MAX.into(), &f64::MAX.into()).unwrap_err();
         assert!(error.contains("64 bits"), "{error}");

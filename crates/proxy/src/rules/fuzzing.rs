@@ -1,4 +1,4 @@
-//! Fuzz target of rules.
+//! The fuzz target for rules.
 
 use core::time::Duration;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use worldwire_dissect::{
 use super::Rules;
 use crate::handler::{Effects, Next, Passing};
 
-/// Uru's definitions. Those of all families take longer than a run.
+/// Uru's definitions. Loading those of all families would take longer than a run.
 static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
     let uru = Families::standard().named("uru").expect("Uru is built in");
     Definitions::built_in_for(Families::new(Vec::leak(vec![uru])))
@@ -99,8 +99,8 @@ impl Message for Blob {
     }
 }
 
-/// Parses any text as rules, and applies valid rules to messages. Neither may panic, mistakes must
-/// lie in the text, and a changed message must be whole.
+/// Parses any text as rules, and applies valid rules to messages. Neither may panic, errors must
+/// point into the text, and a changed message must be complete.
 ///
 /// # Panics
 /// If they do not.

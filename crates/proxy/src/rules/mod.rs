@@ -10,8 +10,9 @@
 //! ```
 //!
 //! `docs/proxy.md` describes the language. A file passes through these modules: `scan` reads words
-//! and texts, `parse` and `value` the statements and values of `syntax`, `check` compares them with
-//! the definitions (`inject` the messages to add) and makes the `program`, which `run` carries out; `evaluate` computes values.
+//! and texts; `parse` and `value` build the statements and values of `syntax`; `check` compares
+//! them with the definitions (`inject` those of messages to add) and builds the `program`; `run`
+//! carries it out; `evaluate` computes values.
 
 mod check;
 mod evaluate;
@@ -45,9 +46,9 @@ use run::RuleHandler;
 ///
 /// let definitions = Definitions::built_in();
 /// let text = "when auth.AcctLoginRequest {\n  set os = \"mac\"\n  dorp\n}\n";
-/// let mistakes = Rules::parse("my.rules", text, &definitions).unwrap_err();
+/// let errors = Rules::parse("my.rules", text, &definitions).unwrap_err();
 /// assert_eq!(
-///     mistakes[0].to_string(),
+///     errors[0].to_string(),
 ///     "my.rules:3:3: error: unknown statement `dorp` (did you mean `drop`?)"
 /// );
 /// ```
@@ -60,7 +61,7 @@ impl Rules {
     /// Reads and checks a file of rules.
     ///
     /// # Errors
-    /// All mistakes in the file, and the warnings too, in the order of their lines.
+    /// All errors and warnings in the file, in the order of their lines.
     pub fn parse(
         file: &str,
         text: &str,
@@ -69,7 +70,7 @@ impl Rules {
         check::check(file, text, definitions).map(|program| Self { program: Arc::new(program) })
     }
 
-    /// What is odd in the file, and was accepted anyway.
+    /// The warnings about the file.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.program.warnings
@@ -110,11 +111,10 @@ impl RuleFile {
     }
 
     /// Replaces the rules with the new text of the file, in all conversations at once. Returns the
-    /// warnings about it. Variables and counters keep their values as long as they have the same
-    /// name.
+    /// warnings about it. Variables and counters that keep their names keep their values.
     ///
     /// # Errors
-    /// Those of [`Rules::parse`]. The rules then stay as they are.
+    /// Those of [`Rules::parse`]. The old rules then stay in force.
     pub fn reload(&self, text: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         let mut program = check::check(&self.file, text, &self.definitions)?;
         let mut current = self.current.program.write().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +132,7 @@ impl RuleFile {
         Ok(warnings)
     }
 
-    /// What is odd in the file, and was accepted anyway.
+    /// The warnings about the file.
     #[must_use]
     pub fn warnings(&self) -> Vec<Diagnostic> {
         self.current.get().warnings.clone()
@@ -144,7 +144,7 @@ impl RuleFile {
         Box::new(RuleHandler::new(Arc::clone(&self.current)))
     }
 
-    /// How often each `count` statement ran in all conversations together, by its name.
+    /// The counters of `count` statements, over all conversations, by name.
     #[must_use]
     pub fn counts(&self) -> Vec<(String, u64)> {
         let program = self.current.get();

@@ -7,14 +7,14 @@ use worldwire_core::{Diagnostic, Source, nearest};
 use super::scan::{Outcome, Scanner, shown, without_comments};
 use super::syntax::{Action, Item, STATEMENTS, Span, Spanned, Statement, Target, Value};
 
-/// How many bytes a rules file can have.
+/// The maximum size of a rules file in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
-/// How many rules, blocks and variables a file can have.
+/// The maximum number of rules, blocks and variables in a file.
 pub(super) const MAX_ITEMS: usize = 10_000;
 /// The shortest time between two runs of a block.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 
-/// The parts of a file, and all mistakes in it.
+/// The parts of a file, and all errors in it.
 pub(super) fn parse(source: &Source<'_>) -> (Vec<Item>, Vec<Diagnostic>) {
     if source.text().len() > MAX_BYTES {
         let limit = format!("a rules file can have at most {MAX_BYTES} bytes");
@@ -106,7 +106,7 @@ fn filter(scanner: &mut Scanner<'_>) -> Outcome<Spanned> {
             _ if skips => skips = false,
             '\\' if quoted && !raw => skips = true,
             '"' if quoted => quoted = false,
-            // A text ends on its line.
+            // Text in quotes cannot continue on the next line.
             '\n' if quoted => quoted = false,
             _ if quoted => {}
             '"' => {
@@ -306,8 +306,8 @@ fn ended(scanner: &mut Scanner<'_>) -> Outcome<()> {
     }
 }
 
-/// Skips the rest of a statement that began at `begin`: up to the end of its line, or the brace that
-/// ends its block.
+/// Skips the rest of a statement that began at `begin`: up to the end of its line, or the brace
+/// that ends its block.
 fn skip_statement(scanner: &mut Scanner<'_>, begin: usize) {
     let mut open = depth(scanner.slice(begin..scanner.at));
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! Rules that are ready to run.
+//! Checked rules, ready to run.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Program {
     pub(super) timers: Vec<Timer>,
     pub(super) variables: Vec<Variable>,
     pub(super) counters: Vec<Counter>,
-    /// How many [places](Origin::number) can report problems.
+    /// The number of [places](Origin::number) that can report problems.
     pub(super) places: usize,
     pub(super) warnings: Vec<Diagnostic>,
 }
@@ -70,11 +70,11 @@ pub(super) struct Step {
     pub(super) action: StepAction,
 }
 
-/// Where a problem can arise.
+/// A place in the file where a problem can occur.
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) line: usize,
-    /// The number of the place, for the rate of its reports.
+    /// The number of the place, for limiting the rate of its reports.
     pub(super) number: usize,
     /// The beginning of its text: `set os`.
     pub(super) text: String,
@@ -126,7 +126,7 @@ pub(super) enum Part {
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
-    /// Its first value.
+    /// Its initial value.
     pub(super) initial: Option<Json>,
 }
 

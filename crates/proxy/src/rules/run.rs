@@ -18,7 +18,7 @@ use super::syntax::Target;
 use crate::desk::MAX_AGAIN;
 use crate::handler::{Effects, FieldsReader, Handler, Next, Passing};
 
-/// The rules of one conversation, and what they remember.
+/// The rules of one conversation, and their state.
 pub(super) struct RuleHandler {
     current: Arc<Current>,
     version: u64,
@@ -29,11 +29,11 @@ pub(super) struct RuleHandler {
     conversation: Option<Conversation>,
     /// The rules that can apply to a message, by its name.
     candidates: HashMap<Box<str>, Arc<[Candidate]>>,
-    /// The message that is being handled.
+    /// The message being handled.
     pending: Pending,
 }
 
-/// What rules remember from message to message.
+/// The state that rules keep between messages.
 #[derive(Default)]
 struct Memory {
     variables: Vec<Option<Json>>,
@@ -45,7 +45,7 @@ struct Memory {
     reader: FieldsReader,
 }
 
-/// A rule whose filter a message of some name can match.
+/// A rule whose filter can match messages of one name.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     rule: usize,
@@ -53,14 +53,14 @@ struct Candidate {
     is_certain: bool,
 }
 
-/// What is known about the conversation from its first message.
+/// Facts about the conversation, from its first message.
 #[derive(Clone, Copy, Debug)]
 struct Conversation {
     family: &'static str,
     codec: Option<&'static str>,
 }
 
-/// What rules have done with the current message.
+/// The effects of rules on the current message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     /// The index of the next candidate.
@@ -70,21 +70,21 @@ struct Pending {
     is_paused: bool,
 }
 
-/// How often a place reports problems.
+/// Limits how often a place reports problems.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProblemRate {
-    /// When it did last.
+    /// When it last reported one.
     last: Option<Duration>,
-    /// How many were not reported since.
+    /// How many problems have not been reported since.
     more: u64,
 }
 
-/// How long a place is silent after it reported a problem.
+/// How long a place is silent after reporting a problem.
 const QUIET: Duration = Duration::from_secs(60);
-/// For how many names of messages the candidates are kept.
+/// The maximum number of message names whose candidates are cached.
 const MAX_NAMES: usize = 1_024;
 
-/// What a block did to the message it ran for.
+/// A block's effect on the message it ran for.
 #[derive(Debug, Default)]
 struct BlockOutcome {
     change: Option<Vec<u8>>,
@@ -114,7 +114,7 @@ impl RuleHandler {
         }
     }
 
-    /// Takes over rules that have changed.
+    /// Switches to rules that have changed.
     fn refresh(&mut self, now: Duration) {
         let version = self.current.version();
         if version == self.version {
@@ -145,7 +145,7 @@ impl RuleHandler {
         self.due = timers.map(|timer| now.saturating_add(timer.period)).collect();
     }
 
-    /// Runs what happens when a conversation begins, at its first message.
+    /// Runs the `on connect` blocks, at the conversation's first message.
     fn begin(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
         let codec = codec(passing, self.program.families);
         let conversation = Conversation { family: passing.item.family, codec };
@@ -249,7 +249,7 @@ impl Handler for RuleHandler {
             if *due > now {
                 continue;
             }
-            // Runs that were missed are not made up for.
+            // Missed runs are skipped.
             let next = due.saturating_add(timer.period);
             *due = if next > now { next } else { now.saturating_add(timer.period) };
             let mut block_run = BlockRun {
@@ -274,7 +274,7 @@ impl fmt::Debug for RuleHandler {
     }
 }
 
-/// The codec of the message, which tells kinds of conversations apart.
+/// The codec of the message, which distinguishes kinds of conversations.
 fn codec(passing: &Passing<'_>, families: Families) -> Option<&'static str> {
     let line: Json = [
         ("family", Json::from(passing.item.family)),
@@ -317,7 +317,7 @@ impl Memory {
         if filter.matches(&subject) {
             return true;
         }
-        // A path that is too short is reported once.
+        // An ambiguous path is reported once.
         if !self.ambiguous.contains(&index)
             && let Some(ambiguity) = filter.ambiguity().filter(|it| it.stream == subject.stream)
         {
@@ -328,7 +328,7 @@ impl Memory {
         false
     }
 
-    /// Reports a problem, unless its place reported one a short time ago.
+    /// Reports a problem, unless its place reported one recently.
     fn report(
         &mut self,
         program: &Program,
@@ -373,7 +373,7 @@ impl<'f, 'p> BlockRun<'_, 'f, 'p> {
     fn run(&mut self, block: &[Step], effects: &mut Effects) -> BlockOutcome {
         let mut outcome = BlockOutcome::default();
         let mut last_set = None;
-        // If one part of a change fails, none of it is made.
+        // If one part of a change fails, the whole change is discarded.
         let mut is_void = false;
         for step in block {
             match self.step(step, &mut outcome, effects) {

@@ -1,4 +1,4 @@
-//! Reads the words, texts and marks of a rules file.
+//! Reads the words, texts and punctuation of a rules file.
 
 use core::time::Duration;
 
@@ -7,19 +7,19 @@ use worldwire_core::{Diagnostic, Source};
 
 use super::syntax::{Piece, Span, Spanned};
 
-/// How many mistakes are reported.
+/// The maximum number of reported errors.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;
 /// The longest time in a file.
 const MAX_TIME: Duration = Duration::from_hours(24);
 
-/// A mistake was reported. Parsing continues after the statement.
+/// An error was reported. Parsing continues after the statement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reported;
 
 /// The result of reading a part.
 pub(super) type Outcome<T> = Result<T, Reported>;
 
-/// The unread part of a file, and the mistakes found so far.
+/// The unread part of a file, and the errors found so far.
 pub(super) struct Scanner<'t> {
     source: Source<'t>,
     /// The text, with comments replaced by spaces.
@@ -30,7 +30,7 @@ pub(super) struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    /// `text` is that of the source with its comments [blanked](without_comments).
+    /// `text` is the source's text with its comments [blanked](without_comments).
     pub(super) fn new(source: Source<'t>, text: &'t str) -> Self {
         Self { source, text, at: 0, found: Vec::new(), depth: 0 }
     }
@@ -59,7 +59,7 @@ impl<'t> Scanner<'t> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Takes a mark if it follows.
+    /// Consumes a punctuation mark, if it is next.
     pub(super) fn takes(&mut self, mark: char) -> bool {
         let is_next = self.peek() == Some(mark);
         if is_next {
@@ -68,19 +68,19 @@ impl<'t> Scanner<'t> {
         is_next
     }
 
-    /// Takes a mark that must follow.
+    /// Consumes a punctuation mark, or reports that it is missing.
     pub(super) fn mark(&mut self, mark: char, wanted: &str) -> Outcome<()> {
         if self.takes(mark) { Ok(()) } else { Err(self.wanted(wanted)) }
     }
 
-    /// The word that follows; empty if none does.
+    /// The next word; empty if there is none.
     pub(super) fn peek_word(&self) -> &'t str {
         let rest = self.rest();
         let end = rest.find(|c| !is_word_char(c)).unwrap_or(rest.len());
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Takes a word that must follow.
+    /// Consumes a word, or reports that it is missing.
     pub(super) fn word(&mut self, wanted: &str) -> Outcome<Spanned> {
         let word = self.peek_word();
         if word.is_empty() {
@@ -91,7 +91,7 @@ impl<'t> Scanner<'t> {
         Ok(Spanned { text: word.to_owned(), span })
     }
 
-    /// Takes a path: words, and brackets with an index, `*` or a name in quotes.
+    /// Consumes a path: words, and brackets with an index, `*` or a name in quotes.
     pub(super) fn path(&mut self) -> Outcome<Spanned> {
         let start = self.at;
         self.at += self.peek_word().len();
@@ -115,7 +115,7 @@ impl<'t> Scanner<'t> {
         Ok(Spanned { text: self.slice(span.clone()).to_owned(), span })
     }
 
-    /// Takes a duration: `200ms`, `1.5s`, `2m`, `1h`.
+    /// Consumes a duration: `200ms`, `1.5s`, `2m`, `1h`.
     pub(super) fn duration(&mut self, least: Duration) -> Outcome<Duration> {
         let word = self.word("a time such as `200ms` or `30s`")?;
         let unit = word.text.find(|c: char| c.is_alphabetic()).unwrap_or(word.text.len());
@@ -150,7 +150,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Takes a text in quotes: `"..."` with escapes, or `r"..."` without.
+    /// Consumes a text in quotes: `"..."` with escapes, or `r"..."` without.
     pub(super) fn text(&mut self, wanted: &str) -> Outcome<String> {
         if self.rest().starts_with("r\"") {
             self.at += 1;
@@ -162,7 +162,7 @@ impl<'t> Scanner<'t> {
         self.quoted(None)
     }
 
-    /// Takes `hex"00ff"`, if it follows.
+    /// Consumes `hex"00ff"`, if it is next.
     pub(super) fn hex(&mut self) -> Outcome<Option<Vec<u8>>> {
         let start = self.at;
         if !self.rest().starts_with("hex\"") {
@@ -178,7 +178,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Takes a text in quotes with values in braces, to log.
+    /// Consumes a text in quotes with values in braces, for `log`.
     pub(super) fn template(&mut self) -> Outcome<Vec<Piece>> {
         if self.peek() != Some('"') {
             return Err(self.wanted("text in double quotes"));
@@ -190,7 +190,7 @@ impl<'t> Scanner<'t> {
         Ok(pieces)
     }
 
-    /// Takes a text up to the next quote, without escapes.
+    /// Consumes a text up to the next quote, without escapes.
     fn verbatim(&mut self) -> Outcome<&'t str> {
         let start = self.at;
         self.at += 1;
@@ -205,7 +205,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Takes a text with escapes. With `pieces`, values in braces and the text before each are
+    /// Consumes a text with escapes. With `pieces`, values in braces and the text before each are
     /// added to them.
     fn quoted(&mut self, mut pieces: Option<&mut Vec<Piece>>) -> Outcome<String> {
         let start = self.at;
@@ -276,7 +276,7 @@ impl<'t> Scanner<'t> {
         self.error_with(at..at + 1, "no closing quote on this line", "texts end with `\"`")
     }
 
-    /// Reports that something else must follow here.
+    /// Reports that something else was expected here.
     pub(super) fn wanted(&mut self, wanted: &str) -> Reported {
         let rest = self.rest();
         let word = self.peek_word();
@@ -311,7 +311,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Whether a character can be in a word: a name, a path, a number.
+/// Whether a character can be part of a word: a name, a path, a number.
 pub(super) fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '$')
 }
@@ -340,7 +340,7 @@ pub(super) fn without_comments(text: &str) -> String {
     out
 }
 
-/// Where the comment on a line begins; its length if there is none.
+/// The offset of the comment on a line; the line's length if there is none.
 fn comment_start(line: &str) -> usize {
     let bytes = line.as_bytes();
     let (mut at, mut raw) = (0, None);

@@ -1,11 +1,11 @@
-//! The parts of a rules file, as they are written.
+//! The syntax tree of a rules file.
 
 use core::ops::Range;
 use core::time::Duration;
 
 use worldwire_core::json::Json;
 
-/// Bytes of the file.
+/// A byte range of the file.
 pub(super) type Span = Range<usize>;
 
 /// A text with its position.
@@ -15,7 +15,7 @@ pub(super) struct Spanned {
     pub(super) span: Span,
 }
 
-/// A part at the top of the file.
+/// A top-level part of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
     /// `let name = value`
@@ -35,7 +35,7 @@ pub(super) struct Statement {
     pub(super) action: Action,
 }
 
-/// What a statement does.
+/// The effect of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     Set { path: Spanned, value: Value },
@@ -68,7 +68,7 @@ impl Action {
 pub(super) const STATEMENTS: [&str; 8] =
     ["count", "delay", "drop", "inject", "let", "log", "pause", "set"];
 
-/// Who gets an added message.
+/// The receiver of an added message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Client,

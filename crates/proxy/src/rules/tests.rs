@@ -1,4 +1,4 @@
-//! Mistakes in rules, as people see them.
+//! Errors in rules, as users see them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use worldwire_dissect::Definitions;
 
 use super::{RuleFile, Rules};
 
-/// Every diagnostic about a text, with the line it is about.
+/// Every diagnostic about a text, with the line it refers to.
 fn shown(diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {
@@ -126,13 +126,13 @@ fn mistakes_of_grammar_are_all_reported() {
 #[test]
 fn unknown_names_and_values_get_suggestions() {
     insta::assert_snapshot!(mistakes(include_str!("tests/names.rules")), @r##"
-    my.rules:2:5: error: `muted` has a first value already (remove one of them)
+    my.rules:2:5: error: `muted` already has an initial value (remove one of them)
         let muted = "again"
             ^^^^^
     my.rules:3:13: error: `muted2` is not a variable (did you mean `muted`?)
         let other = muted2
                     ^^^^^^
-    my.rules:4:5: error: `or` is a word of the filter language (choose another name)
+    my.rules:4:5: error: `or` is a keyword of the filter language (choose another name)
         let or = 5
             ^^
     my.rules:6:6: error: no message is called `auth.AcctLoginRequset` (did you mean `auth.AcctLoginRequest`?)
@@ -147,7 +147,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:9:6: error: `accountName` is a field (write `exists(accountName)` or `fields.accountName`)
         when accountName { drop }
              ^^^^^^^^^^^
-    my.rules:10:6: warning: no known message fits `auth.*Foo`
+    my.rules:10:6: warning: no known message matches `auth.*Foo`
         when auth.*Foo { drop }
              ^^^^^^^^^
     my.rules:12:16: error: no value of `result` is named `Succes` (did you mean `Success`?)
@@ -168,7 +168,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:17:23: error: no value of `accountFlags` is named `Admn` (did you mean `Admin`?)
           set accountFlags = [Admn, User]
                               ^^^^
-    my.rules:18:7: error: `message.from` is about the message, and cannot be set
+    my.rules:18:7: error: `message.from` is metadata, and cannot be set
           set message.from = client
               ^^^^^^^^^^^^
     my.rules:19:7: error: `muted` is a variable (write `let muted = ...`, or `set fields.muted = ...`)
@@ -216,7 +216,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:38:14: error: `set` needs a message, and `on connect` has none (move it to a `when`)
         on connect { set os = "mac" }
                      ^^^^^^^^^^^^^^
-    my.rules:39:44: warning: auth.PingReply may not be encodable: auth.PingReply: fields.pingTimeMs: wanted a value, found none
+    my.rules:39:44: warning: auth.PingReply may not be encodable: auth.PingReply: fields.pingTimeMs: is missing
         when auth.AcctLoginRequest { inject client auth.PingReply { transId: "x" } }
                                                    ^^^^^^^^^^^^^^
     "##);
@@ -235,7 +235,7 @@ fn bounds_are_named() {
     let many: String = (0..300).map(|number| format!("let v{number} = 0\n")).collect();
     assert!(mistakes(&many).contains("a file can have at most 256 variables"));
     let deep = format!("let x = {}", "[".repeat(100));
-    assert!(mistakes(&deep).contains("values can be nested 64 levels deep"));
+    assert!(mistakes(&deep).contains("values can be nested at most 64 levels deep"));
     let sum = format!("let x = 0{}", " + 1".repeat(300));
     assert!(mistakes(&sum).contains("an expression can have at most 256 values"));
     let text = format!("let x = \"{}\"", "x".repeat(70_000));

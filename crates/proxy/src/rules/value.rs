@@ -6,17 +6,17 @@ use worldwire_core::value::{parse_guid, parse_hex, push_hex};
 use super::scan::{Outcome, Scanner, is_word_char, shown};
 use super::syntax::{Operator, Span, Spanned, Value};
 
-/// How deeply values can be nested.
+/// The maximum nesting depth of values.
 const MAX_DEPTH: usize = 64;
-/// How many values an expression can join with operators.
+/// The maximum number of values in an expression.
 const MAX_OPERANDS: usize = 256;
 
 impl Scanner<'_> {
-    /// Takes a value: a sum of products.
+    /// Consumes a value: a sum of products.
     pub(super) fn value(&mut self) -> Outcome<Value> {
         let at = self.at;
         if self.depth >= MAX_DEPTH {
-            let message = format!("values can be nested {MAX_DEPTH} levels deep");
+            let message = format!("values can be nested at most {MAX_DEPTH} levels deep");
             return Err(self.error(at..at + 1, message));
         }
         self.depth += 1;
@@ -81,7 +81,7 @@ impl Scanner<'_> {
                 self.at += 1;
                 self.space();
                 if self.depth >= MAX_DEPTH {
-                    let message = format!("values can be nested {MAX_DEPTH} levels deep");
+                    let message = format!("values can be nested at most {MAX_DEPTH} levels deep");
                     return Err(self.error(start..self.at, message));
                 }
                 self.depth += 1;
@@ -200,7 +200,7 @@ impl Scanner<'_> {
     }
 }
 
-/// A number as JSON has it, or hexadecimal.
+/// A number as in JSON, or hexadecimal.
 fn number(word: &str) -> Option<Number> {
     let (sign, digits) = match word.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -315,8 +315,8 @@ mod tests {
             ("[1 2]", "wanted `,` or `]`, found `2`"),
             ("hex\"abc\"", "an even number of hexadecimal digits"),
             ("1 +", "wanted a value"),
-            (&"[".repeat(99), "values can be nested 64 levels deep"),
-            (&"-".repeat(99), "values can be nested 64 levels deep"),
+            (&"[".repeat(99), "values can be nested at most 64 levels deep"),
+            (&"-".repeat(99), "values can be nested at most 64 levels deep"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(wanted), "{text}: {error}");

@@ -24,18 +24,18 @@ pub struct Sample {
     pub is_udp: bool,
 }
 
-/// What each side sent, by segment.
+/// The segments that each side sent.
 pub type Conversation = Vec<(Side, Vec<u8>)>;
 
 /// The time between two segments.
 pub const STEP: Duration = Duration::from_millis(10);
 
-/// What left a proxy.
+/// The output of a proxy.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Every message as a JSON line, in the order in which they left.
+    /// Every message as a JSON line, in the order of sending.
     pub messages: Vec<Json>,
-    /// When each of them left.
+    /// When each of them was sent.
     pub times: Vec<Duration>,
     pub reports: Vec<Report>,
     /// What the reader of the output noted.
@@ -164,7 +164,7 @@ impl Sample {
         line.encode(&options).unwrap().unwrap()
     }
 
-    /// The rules of a file, which must have no mistakes.
+    /// The rules of a file, which must have no errors.
     pub fn rules(&self, text: &str) -> Rules {
         Rules::parse("my.rules", text, &self.definitions).unwrap_or_else(|mistakes| {
             let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
@@ -172,8 +172,8 @@ impl Sample {
         })
     }
 
-    /// Passes all conversations through proxies with these rules. The other side must be able to read
-    /// everything.
+    /// Passes all conversations through proxies with these rules. The other side must be able to
+    /// read everything.
     pub fn run(&self, rules: &str) -> Vec<Outcome> {
         let rules = self.rules(rules);
         let outcomes = self.run_with(&mut || rules.handler(), &mut |_, _| {});
@@ -249,7 +249,7 @@ impl Sample {
                 _ => return,
             }
         }
-        panic!("time stands still");
+        panic!("time does not advance");
     }
 
     fn drain(

@@ -162,7 +162,11 @@ async fn a_unix_socket_is_for_its_owner_and_replaces_a_dead_one() {
     world.send(Client, &message(10, &[5]));
     player.hears("message").await;
     drop(player);
-    assert_eq!(world.receive(Server, 12).await, message(10, &[5]), "it continues without the hook");
+    assert_eq!(
+        world.receive(Server, 12).await,
+        message(10, &[5]),
+        "the conversation continues without the hook"
+    );
     stop.stop();
     crate::world::until("the socket is removed", || !path.exists()).await;
 }

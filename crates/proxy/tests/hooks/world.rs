@@ -1,4 +1,4 @@
-//! A conversation between a client and a server of files, with hooks.
+//! A conversation between a client and a file server, with hooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct World {
     received: [Vec<u8>; 2],
 }
 
-/// A message of files: its number, and its fields.
+/// A message of the file service: its number, and its fields.
 pub(crate) fn message(number: u32, fields: &[u32]) -> Vec<u8> {
     let length = u32::try_from(8 + 4 * fields.len()).unwrap();
     let words = [length, number].into_iter().chain(fields.iter().copied());

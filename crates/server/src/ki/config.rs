@@ -342,7 +342,7 @@ pub fn check_public_address(text: &str) -> Result<(), SettingError> {
 const TEMPLATE: &str = r#"# Configuration of this login server. Changes take effect at the next start.
 # Paths are relative to the folder of this file.
 
-# The address for logins and patch requests. 0.0.0.0 is every address of this machine.
+# The address for logins and patch requests. 0.0.0.0 means all addresses of this machine.
 listen =
 # The IP addresses of proxies in front of this server, such as ["10.0.0.2"]. They must begin every
 # connection with a header of the PROXY protocol, version 1 or 2. Limits and delays then apply to the

@@ -65,6 +65,6 @@ impl Peers {
 fn failed(failures: &LogLimiter, folder: &Path, why: &str) {
     if let Some(count) = failures.count() {
         let server = folder.display();
-        tracing::warn!(%server, why, count, "sessions were not dropped at another server");
+        tracing::warn!(%server, why, count, "sessions were not dropped on another server");
     }
 }

@@ -34,7 +34,7 @@ pub struct World {
     known: HashMap<ObjectId, Known>,
     players: HashMap<ClientId, Player>,
     now: Duration,
-    /// For how long objects were on hold, in total.
+    /// The total time for which objects were on hold.
     held: Duration,
     hold_until: Option<Duration>,
     section: Vec<u8>,

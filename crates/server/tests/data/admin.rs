@@ -410,7 +410,7 @@ fn a_dump_is_checked() {
     let dangling = problem(&[head, &system, &two, &down]);
     assert_eq!(dangling, "node 3 does not exist, but has a reference to or from 2");
     let cycle = problem(&[head, &system, &two, &three, &down, &up]);
-    assert_eq!(cycle, "node 2 is below itself");
+    assert_eq!(cycle, "node 2 is its own descendant");
     let missing = problem(&[head, &system, player]);
     assert_eq!(missing, "node 2 is a player without a Player node");
     let (root, info, part) = (node(2, "Player"), node(3, "PlayerInfo"), reference(2, 3));

@@ -1,7 +1,7 @@
 //! The TERA connection as a state machine without I/O. It implements the contract of
 //! [`worldwire_core::connection`].
 //!
-//! A [`Connection`] plays the client, plays the server, watches both, or stands between them.
+//! A [`Connection`] plays the client, plays the server, watches both, or relays between them.
 //!
 //! The server sends a hello (01 00 00 00). Then both sides exchange keys of 128 bytes: the client's
 //! first, the server's first, the client's second, the server's second. After that, both directions
@@ -112,13 +112,13 @@ impl Connection {
         Self { known: sessions, ..Self::observer(variant) }
     }
 
-    /// Stands between a client and a server. Its [`Sender`] implements
+    /// Relays between a client and a server. Its [`Sender`] implements
     /// [`Forward`](worldwire_core::connection::Forward) and
     /// [`Inject`](worldwire_core::connection::Inject).
     ///
     /// The keys pass through: the relay reads the exchange like an observer, decrypts each stream
-    /// with one cipher state and encrypts it with another. Unchanged messages are the same bytes on
-    /// both sides.
+    /// with one cipher state and encrypts it with another. Unchanged messages have the same bytes
+    /// on both sides.
     ///
     /// Some client messages carry a [counter and a checksum](crate::integrity). Once a message has
     /// been dropped, added or changed, the relay rewrites both fields in later messages with the
@@ -128,10 +128,10 @@ impl Connection {
     ///
     /// TERA has no keep-alives that could overtake a
     /// [held](worldwire_core::connection::Forward::hold) piece, so every later piece waits for it.
-    /// Counters and checksums follow the order in which messages leave.
+    /// Counters and checksums follow the order in which messages are sent.
     ///
     /// A message may be dropped or replaced; the hello and the keys are always forwarded unchanged.
-    /// The relay fills in counter and checksum of replacements, so they need not be right.
+    /// The relay fills in counter and checksum of replacements, so any values will do.
     ///
     /// A stream that is not TERA's is forwarded unread, and so is the rest of a stream after a
     /// fault. The relay then has no deadlines, just as after the key exchange.

@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(found, [Detection::First, Detection::Repeated]);
     }
 
-    /// A layout that grew by 8 bytes, whose first field happens to be 1 at first.
+    /// A layout that grew by 8 bytes, whose first field happens to start at 1.
     #[test]
     fn a_counter_that_does_not_rise_is_ignored() {
         let (packets, mut detector) = (packets(), IntegrityDetector::default());

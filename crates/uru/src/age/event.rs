@@ -6,7 +6,7 @@ use super::dropped::DropReason;
 use super::packet::Packet;
 use crate::types::{NetError, Uoid};
 
-/// Something the server has to do, or may want to know.
+/// A request to the server, or a report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -60,8 +60,8 @@ pub enum Event {
         /// The reason.
         why: DropReason,
     },
-    /// The instance has been empty for its linger time. It accepts no more members, and everything
-    /// that has to be stored was reported.
+    /// The instance has been empty for its linger time. It accepts no more members, and has
+    /// reported everything that must be stored.
     Over,
 }
 
@@ -93,7 +93,7 @@ pub enum JoinRefused {
     /// The player's KI number is 0.
     #[error("player 0 does not exist")]
     NoPlayer,
-    /// The player is already in the age; the server has to close the other connection first.
+    /// The player is already in the age; the server must close the other connection first.
     #[error("the player is already in the age")]
     AlreadyJoined,
     /// The age is full.

@@ -21,7 +21,7 @@ use crate::sdl::{
 };
 use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid, Uuid};
 
-/// All states, and which of them have to be stored.
+/// All states, and which of them must be stored.
 #[derive(Clone, Debug)]
 pub(super) struct StateStore {
     db: StateDb,
@@ -102,7 +102,7 @@ impl StateStore {
         }
     }
 
-    /// Applies a member's update. `due` is when the change has to be stored.
+    /// Applies a member's update. `due` is the deadline for storing the change.
     pub(super) fn apply(
         &mut self,
         object: &Uoid<'_>,
@@ -343,12 +343,12 @@ impl StateStore {
         });
     }
 
-    /// When a state has to be stored.
+    /// The deadline for storing a state.
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// Reports everything that has to be stored.
+    /// Reports everything that must be stored.
     pub(super) fn flush(&mut self, mut report: impl FnMut(Event)) {
         self.due = None;
         if core::mem::take(&mut self.age_changed)

@@ -149,22 +149,22 @@ impl Connection {
     /// [`Forward`](worldwire_core::connection::Forward) and
     /// [`Inject`](worldwire_core::connection::Inject).
     ///
-    /// A message may be dropped or replaced by another one of its service and side. A connect packet
-    /// may be replaced by another one of its service. Setup packets are forwarded unchanged, or
-    /// replaced by the relay's own.
+    /// A message may be dropped or replaced by another one of its service and side. A connect
+    /// packet may be replaced by another one of its service. Setup packets are forwarded unchanged,
+    /// or replaced by the relay's own.
     ///
     /// [`RelayKeys`] offers two ways to relay encrypted connections. With shared
     /// keys, the relay has the private key of the service and reads the exchange like an observer,
-    /// so unchanged messages are the same bytes on both sides. With separate keys, the relay
+    /// so unchanged messages have the same bytes on both sides. With separate keys, the relay
     /// answers the client as a server would and contacts the server as a client would, so one hop
-    /// can be encrypted and the other plain. Plain connections and the file service need no keys and
-    /// pass as the same bytes.
+    /// can be encrypted and the other plain. Plain connections and the file service need no keys,
+    /// and are forwarded byte for byte.
     ///
-    /// Pings and their answers overtake [held](worldwire_core::connection::Forward::hold) pieces, so that both ends stay
-    /// connected.
+    /// Pings and their answers overtake [held](worldwire_core::connection::Forward::hold) pieces,
+    /// so that both ends stay connected.
     ///
-    /// A stream of another protocol passes unread, as does a stream after a fault. The relay sets
-    /// no deadlines then, nor after setup.
+    /// A stream of another protocol is forwarded unread, as is a stream after a fault. The relay
+    /// sets no deadlines then, nor after setup.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);

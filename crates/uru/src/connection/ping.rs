@@ -1,4 +1,4 @@
-//! Pings and their replies, which the machine can send by itself.
+//! Pings and their replies, which the machine can send automatically.
 
 use worldwire_core::Field;
 

@@ -161,7 +161,7 @@ macro_rules! unit_list {
 
             fn write(entry: &$entry<'_>, writer: &mut Writer) -> Result<()> {
                 if !entry.has_name() {
-                    return Err(Error::value("a name", "none"));
+                    return Err(Error::invalid("the name is missing"));
                 }
                 entry.encode(writer)
             }
@@ -363,7 +363,7 @@ mod tests {
         for (wrong, wanted) in [
             (
                 json::json!([{"name": "a", "size": 1}, {"name": "", "size": 1}]),
-                "[1]: wanted a name",
+                "[1]: the name is missing",
             ),
             (json::json!([{"name": "a", "size": "x"}]), "[0].size: wanted "),
             (json::json!({}), "wanted an array, found {}"),

@@ -31,7 +31,7 @@ fn choice(byte: u8) -> (Option<GameType>, Side) {
     (GameType::ALL.get(usize::from(byte >> 1)).copied(), sender)
 }
 
-/// A message of the game that the first byte selects. What was decoded must encode, directly and
+/// A message of the game that the first byte selects. A decoded message must encode, directly and
 /// from its JSON, to bytes that decode to the same message: only uninitialised memory is lost.
 fn message(data: &[u8]) {
     let Some((byte, bytes)) = data.split_first() else { return };
@@ -112,7 +112,7 @@ struct Age {
     library: MarkerLibrary,
     requests: VecDeque<(Ticket, MarkerRequest)>,
     now: Duration,
-    /// The games that clients were told of, by player.
+    /// Games that clients know, by player.
     known: BTreeMap<(u32, u32), GameType>,
     /// The requests that were not answered.
     open: BTreeMap<(u32, u32), usize>,
@@ -261,7 +261,7 @@ impl Age {
         let message = message.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(message.to_bytes().as_deref(), Ok(&*delivery.bytes));
         let GameBody::ManagerServer(manager) = message.body else {
-            assert_eq!(header.trans_id, 0, "a message that is no answer");
+            assert_eq!(header.trans_id, 0, "a message that is not an answer");
             assert!(message.body.name().is_some());
             return;
         };

@@ -11,11 +11,11 @@ use super::refused::{Refused, check_range};
 use super::table::{Random, Table, below};
 
 const CLOTHS: usize = 7;
-/// How long the order is shown.
+/// How long the order of the cloths is shown.
 const SHOW: Duration = Duration::from_secs(15);
-/// When the time is up, counted from the start.
+/// The time limit, counted from the start.
 const END: Duration = Duration::from_secs(75);
-/// How soon the game can be started again.
+/// The minimum time between two starts.
 const RESTART: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -30,8 +30,8 @@ enum Phase {
     Won,
 }
 
-/// A blue spiral. Any member can start it and touch cloths; the owner's client turns the answers
-/// into what everybody sees.
+/// A blue spiral. Any member can start it and touch cloths; the owner's client
+/// turns the answers into animations that everybody sees.
 #[derive(Debug, Default)]
 pub(super) struct BlueSpiral {
     phase: Phase,

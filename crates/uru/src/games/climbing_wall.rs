@@ -36,7 +36,7 @@ enum Phase {
 pub(super) struct ClimbingWall {
     phase: Phase,
     count: u8,
-    /// Which teams agree to the number.
+    /// Which teams agree to the number of blockers.
     agreed: [bool; 2],
     /// Which teams have placed their blockers.
     placed: [bool; 2],
@@ -184,7 +184,7 @@ impl ClimbingWall {
         });
     }
 
-    /// Back to the first state, which everybody is shown.
+    /// Returns to the initial state, and shows it to all members.
     fn start_over(&mut self, table: &mut Table<'_>) {
         *self = Self::default();
         for index in 0..Self::STATE.len() {
@@ -206,7 +206,7 @@ impl ClimbingWall {
         Self::STATE.get(index).map_or_else(|| self.number(local_only), |of| of(self, local_only))
     }
 
-    /// Sends a message to all members. Those other than the owner only change their own display.
+    /// Sends a message to all members. Members other than the owner change only their own display.
     fn show(&self, table: &mut Table<'_>, message: impl Fn(&Self, bool) -> ServerMessage) {
         for member in table.members {
             let local_only = !table.is_owner(*member);
@@ -247,7 +247,7 @@ impl ClimbingWall {
         Array(places)
     }
 
-    /// A member other than the first is shown the current state.
+    /// Shows the current state to a joining member, unless it is the first.
     pub(super) fn after_joined(&self, table: &mut Table<'_>, joiner: u32) {
         if !table.is_owner(joiner) {
             for of in Self::STATE {
@@ -256,7 +256,7 @@ impl ClimbingWall {
         }
     }
 
-    /// A member left. Leaving the wall gives the game up.
+    /// Handles a member who left. A player who leaves the wall forfeits the game.
     pub(super) fn left(&mut self, table: &mut Table<'_>, player: u32) {
         if let Ok(team) = self.climbing(player) {
             self.end(table, 1 - team);

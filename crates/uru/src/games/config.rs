@@ -12,10 +12,10 @@ use crate::message::Caps;
 pub struct GamesConfig {
     /// The types of games that are served. Requests for other types are refused. Default: none.
     pub games: BTreeSet<GameType>,
-    /// Whether another member owns a VarSync game after its owner has left. Without it nobody does,
-    /// as on MOSS. Default: yes.
+    /// Whether another member becomes the owner of a VarSync game when its owner leaves. Otherwise
+    /// it has no owner, as on MOSS. Default: yes.
     pub var_sync_handoff: bool,
-    /// Bounds on what players can make the manager keep.
+    /// Bounds on what the manager stores for players.
     pub bounds: GameBounds,
 }
 
@@ -41,7 +41,7 @@ impl Default for GamesConfig {
     }
 }
 
-/// Bounds on what players can make a manager keep.
+/// Bounds on what a manager stores for players.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GameBounds {
     /// Tables of one type of game in an age. Empty tables make room for new ones. Default: 16.
@@ -53,9 +53,9 @@ pub struct GameBounds {
     pub own_games: usize,
     /// Variables of a VarSync game. Default: 256.
     pub variables: usize,
-    /// Answers of a marker game that wait for its store. Default: 512.
+    /// Answers of a marker game that are waiting for its store. Default: 512.
     pub waiting: usize,
-    /// How many messages a player can send at once. Default: 400.
+    /// The number of messages that a player can send in a burst. Default: 400.
     pub burst: u32,
     /// How long it takes until a player can send one more message. Default: 10 ms.
     pub interval: Duration,
@@ -77,7 +77,7 @@ impl Default for GameBounds {
 
 /// The counter of game IDs that all ages of a shard share.
 ///
-/// Some clients never forget a game, so no ID is used twice while they run.
+/// Some clients never forget a game, so IDs are not reused.
 #[derive(Debug)]
 pub struct GameIds(AtomicU32);
 

@@ -1,4 +1,4 @@
-//! The marker games that outlive an age: templates, markers, and who has captured them.
+//! The marker games, which outlive an age: templates, markers, and captures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct Marker {
     pub age: GameText<'static, AGE_UNITS>,
 }
 
-/// A marker game, as all players who have it see it.
+/// A marker game, as all its players see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkerTemplate {
     /// The player who made it; 0 for a template that does not exist.
@@ -34,13 +34,13 @@ pub struct MarkerTemplate {
     pub markers: BTreeMap<u32, Marker>,
 }
 
-/// What a [`GameManager`](super::GameManager) asks of the store of marker games.
+/// A request from a [`GameManager`](super::GameManager) to the store of marker games.
 ///
-/// The store carries requests out in the order in which it gets them, from all ages, and answers
-/// each when the change cannot be lost any more.
+/// The store carries requests from all ages out in the order in which it receives them, and answers
+/// each once its change is durable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MarkerRequest {
-    /// Make a template. The answer is `Opened`, or `Full`.
+    /// Create a template. The answer is `Opened`, or `Full`.
     Create {
         /// The template: a random UUID.
         template: Uuid,
@@ -53,14 +53,14 @@ pub enum MarkerRequest {
         /// The time limit in milliseconds.
         time_limit: u32,
     },
-    /// Read a template and what the player has captured. The answer is `Opened`: a missing quest is
-    /// an empty one of creator 0, a missing calibration mission is made; or `Full`.
+    /// Read a template and the player's captures. The answer is `Opened`, or `Full`. A missing
+    /// quest is read as an empty one with creator 0; a missing calibration mission is created.
     Open {
         /// The template.
         template: Uuid,
         /// The player.
         player: u32,
-        /// The type that it must have been, should it be missing.
+        /// The type to give to a missing template.
         game_type: MarkerGameType,
     },
     /// Add a marker. The answer is `Added`, `Full`, or `Nothing` if the template is gone.
@@ -110,8 +110,8 @@ pub enum MarkerRequest {
         /// The limit in milliseconds.
         time_limit: u32,
     },
-    /// Record that a player has captured a marker. The answer is `Done`; `Nothing` if the player had
-    /// captured it before, or there is no such marker.
+    /// Record that a player has captured a marker. The answer is `Done`; `Nothing` if the player
+    /// had captured it before, or there is no such marker.
     Capture {
         /// The template.
         template: Uuid,
@@ -161,7 +161,7 @@ pub enum MarkerAnswer {
     Failed,
 }
 
-/// Bounds on what players can make a store keep.
+/// Bounds on what a store keeps for players.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkerBounds {
     /// Markers of a template. Default: 500.
@@ -258,7 +258,8 @@ impl MarkerLibrary {
         }
     }
 
-    /// A template that this player made. It may have been removed, and made again by another one.
+    /// A template, if this player created it. It may have been deleted, and created again by
+    /// another player.
     fn made_by(&mut self, template: Uuid, creator: u32) -> Option<&mut MarkerTemplate> {
         self.templates.get_mut(&template).filter(|of| of.creator == creator)
     }

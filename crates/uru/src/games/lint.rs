@@ -1,5 +1,5 @@
-//! Irregularities in messages of the game manager and its games: what servers drop, and what harms
-//! clients.
+//! Irregularities in messages of the game manager and its games: messages that servers drop, or
+//! that harm clients.
 
 use worldwire_core::{Limits, Reader, Side};
 
@@ -52,15 +52,15 @@ fn server_remark(message: &GameMessage<'_>) -> Option<&'static str> {
                 .then_some("a success without a transaction, which crashes OpenUru clients")
         }
         GameBody::ManagerServer(_) => {
-            Some("H'uru clients take invitations for the end of the connection")
+            Some("H'uru clients mistake invitations for the end of the connection")
         }
         GameBody::Unknown { .. } => None,
         _ => has_transaction
-            .then_some("a transaction, for which clients take the message for a GameInstance"),
+            .then_some("a transaction, so clients mistake the message for a GameInstance"),
     }
 }
 
-/// Checks the values that clients are sent.
+/// Checks the values of a server's message.
 fn check_server(body: &GameBody<'_>) -> Result<(), Refused> {
     match body {
         GameBody::HeekServer(Heek::Welcome(welcome)) => check_text("name", &welcome.name),

@@ -1,7 +1,7 @@
 //! The rules of marker games.
 //!
-//! Everything but whether the player is playing belongs to the store. Answers are sent in the order
-//! of the messages, so an answer that waits for the store holds up those after it.
+//! All data except whether the player is playing is in the store. Answers are sent in the order of
+//! the messages, so an answer that waits for the store delays later ones.
 
 use std::collections::VecDeque;
 
@@ -42,13 +42,13 @@ pub(super) struct MarkerGame {
     answers: VecDeque<Slot>,
 }
 
-/// The messages that answer one.
+/// The messages that answer one message.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     /// The transaction of the `GameInstance` among them.
     pub(super) trans_id: TransId,
     pub(super) bodies: Vec<GameBody<'static>>,
-    /// The game ends after them.
+    /// Whether the game ends after them.
     pub(super) is_last: bool,
 }
 
@@ -64,7 +64,7 @@ enum Slot {
     Waiting(Ticket, Box<Asked>),
 }
 
-/// What a request to the store was made for.
+/// The purpose of a request to the store.
 #[derive(Debug)]
 pub(super) enum Asked {
     Add(Box<Marker>),
@@ -79,7 +79,7 @@ pub(super) enum Asked {
     Reopen(TransId),
 }
 
-/// What a message to a marker game leads to.
+/// The outcome of a message to a marker game.
 pub(super) enum Step {
     /// An answer.
     Answer(Answer),
@@ -111,7 +111,7 @@ impl MarkerGame {
         self.is_deleted
     }
 
-    /// How many answers wait.
+    /// The number of answers that are waiting.
     pub(super) fn waiting(&self) -> usize {
         self.answers.len()
     }
@@ -133,7 +133,7 @@ impl MarkerGame {
                 | ClientMessage::ChangeMarkerName(_)
         );
         if edits && !is_creator && !is_admin {
-            let error = Error::invalid("only the creator of the game changes it");
+            let error = Error::invalid("only the game's creator may change it");
             return Err(Refused::new(RefusedClass::NotCreator, error));
         }
         Ok(match message {
@@ -204,7 +204,7 @@ impl MarkerGame {
         self.answers.push_back(Slot::Waiting(ticket, Box::new(asked)));
     }
 
-    /// The store has answered a request.
+    /// Handles the store's answer to a request.
     ///
     /// # Errors
     /// A bound of the store is reached.
@@ -298,8 +298,8 @@ fn joined(player: u32) -> [GameBody<'static>; 3] {
     ]
 }
 
-/// What follows `GameInstance` when a player has made a game. `PlayerJoined` must come after the
-/// template and the type, because scripts start to play when they have all three.
+/// The messages after `GameInstance` when a player has created a game. `PlayerJoined` must come
+/// after the template and the type, because scripts start to play when they have all three.
 pub(super) fn opened_new(
     player: u32,
     template: Uuid,
@@ -314,8 +314,9 @@ pub(super) fn opened_new(
     messages
 }
 
-/// What follows `GameInstance` when a player opens an existing game. The name precedes the captures:
-/// it restarts the count of a calibration mission, and for other clients it ends the loading.
+/// The messages after `GameInstance` when a player opens an existing game. The name precedes the
+/// captures: it restarts the count of a calibration mission, and completes loading for other
+/// clients.
 pub(super) fn opened_again(
     player: u32,
     opened: &MarkerTemplate,
@@ -352,7 +353,7 @@ pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     }
 }
 
-/// Checks what a game is made from. Returns its template, or `None` to make one.
+/// Checks the data for creating a game. Returns its template, or `None` to create one.
 pub(super) fn check_params(params: &MarkerParams<'_>) -> Result<Option<Uuid>, Refused> {
     if !matches!(params.marker_type, MarkerGameType::Quest | MarkerGameType::Cgz) {
         return Err(Refused::value("type", "0 (quest) or 1 (CGZ)", params.marker_type));

@@ -34,11 +34,11 @@
 //!
 //! # Behaviour
 //!
-//! * **Messages.** Everything that is sent was made by the server, from checked values, in exactly
-//!   the size of its layout: clients do not check sizes, and bad text ends them. Bytes after the end
-//!   of a text are uninitialised memory of the sender; they are neither stored nor sent.
-//! * **Requests.** Only requests carry a transaction, and every one is answered, because clients keep
-//!   unanswered ones for ever.
+//! * **Messages.** The server composes everything that it sends from checked values, in exactly the
+//!   size of its layout: clients do not check sizes, and invalid text crashes them. Bytes after the
+//!   end of a text are uninitialised memory of the sender; they are neither stored nor sent.
+//! * **Requests.** Only requests carry a transaction. Each is answered, because clients keep
+//!   unanswered ones forever.
 //! * **Members.** The first member owns a game. If the owner leaves, the longest-standing member
 //!   becomes the owner. A common game without members starts over; other games end.
 //! * **Marker games** outlive the age in a store: the server carries out each

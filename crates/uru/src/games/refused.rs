@@ -72,8 +72,8 @@ classes! {
 }
 
 impl RefusedClass {
-    /// Whether such a message counts towards closing its sender's connection: everything that a
-    /// client that works never sends.
+    /// Whether such a message counts towards closing its sender's connection. All do that a working
+    /// client never sends.
     #[must_use]
     pub const fn is_counted(self) -> bool {
         !matches!(self, Self::BadState)
@@ -87,7 +87,7 @@ pub struct Refused {
     pub class: RefusedClass,
     /// What is wrong, and where.
     pub error: Error,
-    /// What a request is answered with.
+    /// The answer to a request.
     pub(super) answer: Option<GameResult>,
 }
 
@@ -100,19 +100,19 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Refused {
-    /// Not answered.
+    /// A refusal without an answer.
     #[cold]
     pub(super) fn new(class: RefusedClass, error: Error) -> Self {
         Self { class, error, answer: None }
     }
 
-    /// The game is in another state.
+    /// A refusal because the game is in another state.
     #[cold]
     pub(super) fn state(why: &'static str) -> Self {
         Self::new(RefusedClass::BadState, Error::invalid(why))
     }
 
-    /// A field with an impossible value.
+    /// A refusal because a field has an impossible value.
     #[cold]
     pub(super) fn value(
         field: &'static str,
@@ -123,27 +123,27 @@ impl Refused {
         Self::new(RefusedClass::BadValue, error)
     }
 
-    /// A bound.
+    /// A refusal because a bound would be exceeded.
     #[cold]
     pub(super) fn limit(what: &'static str, limit: usize) -> Self {
         let error = Error::limit(what, limit as u64, limit as u64 + 1);
         Self::new(RefusedClass::Limit, error).answered(GameResult::MaxPlayers)
     }
 
-    /// If it was a request, it is answered.
+    /// Answers the message if it was a request.
     #[must_use]
     pub(super) fn answered(self, result: GameResult) -> Self {
         Self { answer: Some(result), ..self }
     }
 
-    /// Adds the message that it is about.
+    /// Adds the name of the message to the error.
     #[must_use]
     pub(super) fn about(self, message: String) -> Self {
         Self { error: self.error.about(message), ..self }
     }
 }
 
-/// Checks that clients can be sent a text.
+/// Checks that a text can be sent to clients.
 pub(super) fn check_text<const N: usize>(
     field: &'static str,
     text: &GameText<'_, N>,

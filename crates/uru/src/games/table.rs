@@ -1,4 +1,4 @@
-//! What the rules of a game see of its members, and how they send messages.
+//! A game's members as its rules see them, and how rules send messages.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ pub type Random<'r> = dyn FnMut(&mut [u8]) + 'r;
 /// A uniformly distributed number below `bound`, which must not be 0.
 pub(super) fn below(random: &mut Random<'_>, bound: u32) -> u32 {
     let bound = bound.max(1);
-    // Numbers from the last, incomplete range would be too frequent. A source that only returns
-    // them must not hang the server.
+    // Numbers in the last, incomplete range would make some results too frequent, so they are drawn
+    // again, but not forever: a source that returns nothing else must not hang the server.
     let whole = u32::MAX - u32::MAX % bound;
     let mut number = 0;
     for _ in 0..64 {
@@ -74,7 +74,7 @@ impl Table<'_> {
         self.owner == Some(player)
     }
 
-    /// The rules only send texts that were checked, so every message can be encoded.
+    /// Rules send only checked texts, so every message can be encoded.
     fn encode(&self, body: GameBody<'_>) -> Option<Arc<[u8]>> {
         let message = GameMessage { trans_id: TransId(0), game_id: self.game_id, body };
         let bytes = message.to_bytes();

@@ -1,4 +1,4 @@
-//! Text in a fixed number of units, padded with uninitialised memory by its senders.
+//! Text in a fixed number of units, which senders pad with uninitialised memory.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::types::{Text, TextFormat, wide};
 
 /// Text in exactly `N` UTF-16LE units that ends at the first zero unit.
 ///
-/// The units after it are uninitialised memory of the sender. Decoding forgets them, so they are
+/// The units after it are uninitialised memory of the sender. Decoding discards them, so they are
 /// neither shown nor kept, and encoding writes zeros. Text that fills all units without a zero unit
 /// is decoded and encoded, but is [not sound](text_fault): clients read past its end.
 pub type GameText<'d, const N: usize> = Text<'d, GameUnits<N>>;
@@ -18,12 +18,12 @@ pub type GameText<'d, const N: usize> = Text<'d, GameUnits<N>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct GameUnits<const N: usize>;
 
-/// Why a client must not be sent a text.
+/// Why a text must not be sent to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFault {
     /// It has no zero unit at its end: clients read past the message.
     Unterminated,
-    /// It has an unpaired surrogate: clients throw an exception and end.
+    /// It has an unpaired surrogate: clients throw an exception and crash.
     Surrogate {
         /// The offset of the surrogate in units.
         unit: usize,

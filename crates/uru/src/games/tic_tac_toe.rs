@@ -43,7 +43,7 @@ impl TicTacToe {
         self.turns.is_some()
     }
 
-    /// Starts the game if everybody is here.
+    /// Starts the game if all players have joined.
     pub(super) fn after_joined(
         &mut self,
         table: &mut Table<'_>,
@@ -93,7 +93,7 @@ impl TicTacToe {
         self.turns.and_then(|turns| turns.get(self.moves % 2).copied())
     }
 
-    /// The server marks a random free cell, if it plays and it is its turn.
+    /// Marks a random free cell for the server, if it plays and it is its turn.
     fn move_of_server(&mut self, table: &mut Table<'_>, random: &mut Random<'_>) -> Course {
         if self.next_player() != Some(SERVER) {
             return Course::GoesOn;
@@ -124,7 +124,7 @@ impl TicTacToe {
         Course::Ended
     }
 
-    /// A member left, while another one stays.
+    /// Handles a member who left while another one stays.
     pub(super) fn left(&self, table: &mut Table<'_>) -> Course {
         let Some(winner) = table.members.first().copied().filter(|_| self.has_started()) else {
             return Course::GoesOn;

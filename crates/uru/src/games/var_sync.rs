@@ -63,7 +63,7 @@ impl VarSync {
         }
     }
 
-    /// Only the owner changes variables, and a variable keeps its kind.
+    /// Changes a variable. Only the owner may, and a variable keeps its kind.
     fn set(
         &mut self,
         table: &mut Table<'_>,
@@ -72,7 +72,7 @@ impl VarSync {
         value: Value,
     ) -> Result<(), Refused> {
         if !table.is_owner(from) {
-            let error = worldwire_core::Error::invalid("only the owner changes variables");
+            let error = worldwire_core::Error::invalid("only the owner may change variables");
             return Err(Refused::new(RefusedClass::NotOwner, error));
         }
         let at = usize::try_from(id).unwrap_or(usize::MAX).checked_sub(1);
@@ -139,15 +139,15 @@ impl VarSync {
         table.send(to, ServerMessage::from(AllVarsSent {}));
     }
 
-    /// A member other than the owner gets the variables first.
+    /// Sends the variables to a joining member, unless it is the owner.
     pub(super) fn before_joined(&self, table: &mut Table<'_>, joiner: u32) {
         if !table.is_owner(joiner) {
             self.send_all(table, joiner);
         }
     }
 
-    /// The owner creates variables as soon as all have been sent, and must know before that it has
-    /// joined and owns the game.
+    /// The owner creates variables as soon as all have been sent, and must know by then that it has
+    /// joined the game and owns it.
     pub(super) fn after_joined(&self, table: &mut Table<'_>, joiner: u32) {
         if table.is_owner(joiner) {
             self.send_all(table, joiner);
@@ -158,7 +158,7 @@ impl VarSync {
 /// Checks the values of a message.
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     let check_name = |name: &GameText<'_, TEXT_UNITS>| match name.is_empty() {
-        true => Err(Refused::value("name", "a name", "none")),
+        true => Err(Refused::value("name", "a name", "an empty text")),
         false => check_text("name", name),
     };
     match message {

@@ -341,7 +341,7 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
         let payload = fields.given_optional(K::FIELD).map(K::from_json);
         let payload = payload.transpose().map_err(|error| error.inside(K::FIELD))?;
         fields.end()?;
-        let missing = || Error::value("the bytes of a stream", "none").inside(K::FIELD);
+        let missing = || Error::invalid("is missing").inside(K::FIELD);
         if compression != Compression::Zlib {
             if data.is_some() {
                 let wanted = "no deflated data beside this compression";
@@ -355,10 +355,8 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
         match (data, payload) {
             (None, None) => Err(missing()),
             (Some(data), None) => {
-                let length = length.ok_or_else(|| {
-                    Error::value("the length of the inflated data", "none")
-                        .inside("uncompressedLength")
-                })?;
+                let length = length
+                    .ok_or_else(|| Error::invalid("is missing").inside("uncompressedLength"))?;
                 Ok(Self::of(length, compression, data.into()))
             }
             (None, Some(payload)) => {

@@ -570,7 +570,7 @@ fn json_that_would_decode_differently_is_refused() {
     // A file without a name would be read as the end of the list.
     let json = json!([{"name": "a", "size": 1}, {"name": "", "size": 2}]);
     let list = FileList::from_json((&json).into()).unwrap();
-    assert_eq!(bytes_of(&list).unwrap_err().to_string(), "[1]: wanted a name, found none");
+    assert_eq!(bytes_of(&list).unwrap_err().to_string(), "[1]: the name is missing");
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn json_with_a_misspelled_field() {
     });
     let error = Message::from_json(Service::Auth, Side::Client, &json).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    auth.AcctSetPlayerRequest: fields.playerId: wanted a value, found none; is "playrId" a misspelling of it?
+    auth.AcctSetPlayerRequest: fields.playerId: is missing; is "playrId" a misspelling of it?
     "#);
     let json = json!({"name": "AcctSetPlayerReqest", "fields": {}});
     let error = Message::from_json(Service::Auth, Side::Client, &json).unwrap_err();

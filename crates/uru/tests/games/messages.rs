@@ -217,7 +217,7 @@ fn errors_name_field_and_offset() {
 }
 
 proptest! {
-    /// Every message decodes to what was encoded, whole or not at all, and survives JSON.
+    /// Every message decodes to what was encoded, survives JSON, and fails to decode if truncated.
     #[test]
     fn every_message_round_trips(seed: u64) {
         let scopes = [GameScope::Manager, GameScope::Unknown].into_iter();

@@ -1,4 +1,4 @@
-//! Players in an age, whose clients check everything they are sent.
+//! Players in an age, whose clients check everything they receive.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) struct World {
     pub(crate) held: VecDeque<(Ticket, MarkerRequest)>,
     pub(crate) dropped: Vec<(u32, Refused)>,
     pub(crate) admins: BTreeSet<u32>,
-    /// Games that clients were told of, by player.
+    /// Games that clients know, by player.
     known: BTreeMap<u32, BTreeMap<u32, GameType>>,
     inboxes: BTreeMap<u32, Vec<Got>>,
     random: u64,
@@ -153,7 +153,7 @@ impl World {
         assert!(self.games.poll_timeout().is_none_or(|at| at > end), "a timer does not end");
     }
 
-    /// Lets the store answer the first request that it holds.
+    /// Lets the store answer the first waiting request.
     pub(crate) fn answer_one(&mut self) -> bool {
         let Some((ticket, request)) = self.held.pop_front() else { return false };
         let answer = self.library.apply(&request);
@@ -191,7 +191,7 @@ impl World {
         assert_eq!(self.games.poll_delivery(), None);
     }
 
-    /// A client takes a message, if it would survive it.
+    /// Passes a message to a client, and checks that the client would not crash.
     fn deliver(&mut self, delivery: GameDelivery) {
         let known = self.known.entry(delivery.to).or_default();
         let header = GameHeader::of(&delivery.bytes).expect("a header");
@@ -242,7 +242,7 @@ impl World {
         dropped[0].1.class
     }
 
-    /// Nothing was dropped, and nobody has received anything, since the last calls.
+    /// Checks that nothing was dropped and nobody received anything since the last calls.
     pub(crate) fn is_quiet(&self) -> bool {
         self.dropped.is_empty() && self.inboxes.values().all(Vec::is_empty)
     }

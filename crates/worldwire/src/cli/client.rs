@@ -50,10 +50,9 @@ Examples:
     /// Walk in a world of The Matrix Online, and check replication on a bad network
     #[command(after_help = "\
 The client connects, gets views of everything near its character, and walks about. If its connection
-ends, it prints why and reconnects. After --seconds, it stops. With
---compare, it asks the server's status page what it should see: once the world has settled, everything
-must be equal, whatever the network did. --loss, --delay, --reorder and --duplicate simulate a bad
-network, in both directions.
+ends, it prints the reason and reconnects. After --seconds, it stops. With --compare, it asks the
+server's status page what it should see: once the world has settled, everything must be equal, even on
+a bad network. --loss, --delay, --reorder and --duplicate simulate one, in both directions.
 
 Examples:
   worldwire client mxo
@@ -174,7 +173,7 @@ pub(crate) struct ClientMxo {
     /// Write views as JSON, one object per client
     #[arg(long, requires = "views")]
     pub(crate) json: bool,
-    /// Compare the views with those on the server's status page [default: port 10080 of the server]
+    /// Compare the views with those on the server's status page [default: port 10080 on the server]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) compare: Option<String>,
     /// Time limit for the world to settle

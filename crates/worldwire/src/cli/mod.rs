@@ -148,7 +148,7 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
     /// Run a headless client: explore, download files, or generate load
     #[command(arg_required_else_help = true)]
     Client(Client),
-    /// Relay clients to a server: read their messages as they pass
+    /// Relay clients to a server, and show, record, hold or change their messages
     #[command(arg_required_else_help = true)]
     Proxy(ProxyArguments),
     /// Work with Wizard101 and Pirate101: archives, objects, definitions, accounts

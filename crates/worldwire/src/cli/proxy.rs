@@ -17,19 +17,19 @@ pub(crate) struct ProxyArguments {
 pub(crate) enum ProxyCommand {
     /// Relay Uru clients to a shard
     #[command(after_help = "\
-The proxy needs the shard's server.ini, and writes the one that the client needs instead. Its own keys are
-generated at the first start and stored in --folder. Operators, who have the shard's private keys, can use
---keys instead; then only the hosts in the client's server.ini have to change.
+The proxy reads the shard's server.ini, and writes another one for the client. The first start generates the
+proxy's own keys and stores them in --folder. Operators, who have the shard's private keys, can use --keys
+instead; then only the hosts in the client's server.ini change.
 
 Examples:
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini --client-encryption off
-  worldwire proxy uru --to uru.example.org --keys shard/keys.toml --show 'text exists'")]
+  worldwire proxy uru --to uru.example.org --keys shard/keys.toml --show 'auth.*'")]
     Uru(ProxyUru),
     /// Relay Wizard101 and Pirate101 clients to a login or patch server, and on to zone servers
     #[command(after_help = "\
 Start the client with -L 127.0.0.1 12000. Encrypted sessions are decrypted if --keys has their secrets,
-and otherwise passed on unread.
+and otherwise forwarded unread.
 
 Examples:
   worldwire proxy ki --to 203.0.113.5:12000
@@ -46,7 +46,7 @@ Examples:
   worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml
   worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --keys keys.toml")]
     Mxo(ProxyMxo),
-    /// Control a running proxy: list connections, decide about held messages, add messages
+    /// Control a running proxy: list connections, release or drop held messages, add messages
     #[command(arg_required_else_help = true)]
     Ctl(ProxyCtl),
 }
@@ -81,8 +81,8 @@ pub(crate) enum CtlCommand {
     Drop(HeldArgument),
     /// Edit a held message as JSON, and release it
     #[command(after_help = "\
-Without FIELDS, the editor that the variable EDITOR or VISUAL names opens the fields. The message stays held
-if the editor fails or the fields do not fit.
+Without FIELDS, the fields open in the editor that the variable VISUAL or EDITOR names. The message stays
+held if the editor fails or the fields do not fit.
 
 Examples:
   worldwire proxy ctl edit 0 3
@@ -107,9 +107,10 @@ Examples:
         #[arg(default_value = "{}")]
         fields: String,
     },
-    /// Read the file of --rules again, and print its mistakes and warnings
+    /// Reload the file of --rules, and print its errors and warnings
     #[command(after_help = "\
-The proxy does so by itself when the file changes. With mistakes, the old rules stay, and the exit code is 1.
+The proxy reloads the file by itself when it changes. If there are errors, the old rules stay in force, and the exit code
+is 1.
 
 Example:
   worldwire proxy ctl reload")]
@@ -152,20 +153,20 @@ pub(crate) struct ProxyCommon {
     /// immediately
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// Hold matching messages until `worldwire proxy ctl` decides about them; can be repeated
+    /// Hold matching messages until `worldwire proxy ctl` releases or drops them; can be repeated
     #[arg(long, value_name = "FILTER")]
     pub(crate) pause: Vec<String>,
     /// Run this command as a hook, which docs/hooks.md describes; can be repeated
     #[arg(long, value_name = "COMMAND")]
     pub(crate) hook: Vec<String>,
-    /// Wait for hooks at this Unix socket, or at this loopback ADDRESS:PORT; can be repeated
+    /// Listen for hooks on this Unix socket, or on this loopback ADDRESS:PORT; can be repeated
     #[arg(long, value_name = "SOCKET")]
     pub(crate) hook_socket: Vec<String>,
-    /// Close conversations when a hook is missing or does not answer, instead of continuing without
+    /// Close conversations if a hook is missing or does not answer, instead of continuing
     #[arg(long)]
     pub(crate) hook_required: bool,
-    /// Record both sides of the proxy to this pcapng capture, with the keys that decrypt them; an
-    /// existing capture is continued
+    /// Record the traffic on both sides to this pcapng capture, with the keys that decrypt it;
+    /// append to an existing capture
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Serve the proxy's figures at this address: /status in JSON, /metrics for Prometheus. There is no

@@ -513,7 +513,7 @@ fn check_filter(
     }
     for (pattern, near) in filter.unknown_patterns(definitions) {
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        common.note("filter", &format!("no known message fits `{pattern}`{hint}"));
+        common.note("filter", &format!("no known message matches `{pattern}`{hint}"));
     }
     for field in filter.unknown_fields(definitions) {
         let UnknownField { name, nearest, is_certain } = field;
@@ -522,7 +522,7 @@ fn check_filter(
             let problem = format!("filter: no matching message has a field `{name}`{hint}");
             return Err(Failure::Run(problem));
         }
-        common.note("filter", &format!("the field `{name}` is not known{hint}"));
+        common.note("filter", &format!("unknown field `{name}`{hint}"));
     }
     if filter.metadata_names().contains(&"time") {
         common.note("filter", "`time` is now called `elapsed`; the `time` of JSON lines is `date`");

@@ -247,7 +247,7 @@ fn server_errors_name_the_option() {
     let output = worldwire(&["serve", "ki", server, "--no-status", "--listen", &taken]);
     let said = String::from_utf8(output.stderr).unwrap();
     let wanted = [
-        format!("cannot listen at {taken}: "),
+        format!("cannot listen on {taken}: "),
         "; choose another address with --listen".to_owned(),
     ];
     assert!(wanted.iter().all(|part| said.contains(part)), "{said}");

@@ -193,11 +193,11 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let at = proxy.address();
 
     fs::write(home.join("my.rules"), "when nothing.Here { dorp }\n").unwrap();
-    proxy.hear("has mistakes; the old rules stay");
+    proxy.hear("has errors; the old rules stay in force");
     let rules =
         format!("{rules}when LOGIN.MSG_USER_VALIDATE {{ log \"validates\"; count \"logins\" }}\n");
     fs::write(home.join("my.rules"), rules).unwrap();
-    proxy.hear("the new rules apply");
+    proxy.hear("the new rules are in force");
 
     let steps = "login + validate + create Merle Fire + list + select Merle";
     let steps: Vec<&str> = steps.split(' ').collect();
@@ -240,13 +240,13 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let counted = "\nworldwire_proxy_rule_count_total{name=\"logins\"} 1\n";
     assert!(metrics.contains(counted), "{metrics}");
     let reload = ["proxy", "ctl", "reload"];
-    assert_eq!(printed(home, &reload), "the new rules apply\n");
+    assert_eq!(printed(home, &reload), "the new rules are in force\n");
     fs::write(home.join("my.rules"), "when LOGIN.MSG_USER_VALIDATE { dorp }\n").unwrap();
     let output = worldwire(home, &reload).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.starts_with("my.rules:1:32: error: unknown statement `dorp`"), "{said}");
-    assert!(said.ends_with("the rules have mistakes; the old ones stay\n"), "{said}");
+    assert!(said.ends_with("the rules have errors; the old ones stay in force\n"), "{said}");
     assert_eq!(printed(home, &["proxy", "ctl", "counts"]), "        1  logins\n");
     let output = worldwire(home, &["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0"]).output();
     let output = output.unwrap();

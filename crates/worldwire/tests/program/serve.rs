@@ -132,7 +132,7 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap().to_string();
     for (option, value, wanted) in [
-        ("--listen", &*taken, format!("cannot listen at {taken}: ")),
+        ("--listen", &*taken, format!("cannot listen on {taken}: ")),
         ("--listen", &*taken, "; choose another address with --listen".to_owned()),
         (
             "--public-address",

@@ -234,7 +234,7 @@ mod tests {
         );
         assert_eq!(
             wrong("params", json!({"length": 1})),
-            "collisions[0].params.radius: wanted a value, found none"
+            "collisions[0].params.radius: is missing"
         );
     }
 }

@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(zones.zone_names.as_ref().unwrap()[0].as_text(), Some("A/B"));
         assert_eq!(NavFile { zone_names: None, ..zones }, nav);
         let error = NavFile::from_json(&json!({"graph": {"nodes": []}})).unwrap_err();
-        assert_eq!(error.to_string(), "graph.links: wanted a value, found none");
+        assert_eq!(error.to_string(), "graph.links: is missing");
     }
 
     #[test]

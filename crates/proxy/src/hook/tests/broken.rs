@@ -1,4 +1,4 @@
-//! Hooks that end, answer nonsense, or are required.
+//! Hooks that end, send faulty lines, or are required.
 
 use core::time::Duration;
 
@@ -53,7 +53,7 @@ fn wrong_answers_change_nothing() {
     assert_eq!(world.received(Server), [1]);
     world.answer(&hook, &message, json!({"do": "drop"}));
     assert_eq!(hook.errors().len(), 1, "it was answered before");
-    // Bytes that are no message.
+    // Bytes that are not a message.
     world.send(Client, 2);
     world.answer(&hook, &hook.message(), json!({"do": "replace", "bytes": "0102"}));
     assert_eq!(world.received(Server), [2]);
@@ -76,7 +76,10 @@ fn a_hook_that_answers_nothing_is_passed_over() {
     let asked = hook.lines();
     assert_eq!(asked.len(), 2);
     let problems = world.problems();
-    assert!(problems.len() == 1 && problems[0].contains("4096 messages to answer"), "{problems:?}");
+    assert!(
+        problems.len() == 1 && problems[0].contains("4096 unanswered messages"),
+        "{problems:?}"
+    );
     for message in &asked {
         world.answer(&hook, message, json!({"do": "forward"}));
     }
@@ -106,7 +109,7 @@ fn changes_that_wait_are_bounded() {
 
 #[test]
 fn a_required_hook_ends_conversations_instead() {
-    // One that is not there.
+    // A required hook that is not running.
     let mut world = World::with_sources(true, &["hook.py"]);
     world.send(Client, 1);
     assert!(world.exchange.is_closed() && world.received(Server).is_empty());

@@ -1,4 +1,4 @@
-//! Several hooks in order: what each of them sees, and what leaves.
+//! Several hooks in order: the messages that each of them sees, and those that are sent.
 
 use core::time::Duration;
 
@@ -146,7 +146,7 @@ fn without_an_answer_a_message_continues_unchanged() {
     assert_eq!(errors, ["no answer in time; the message continued unchanged"]);
     world.answer(&slow, &late, json!({"do": "drop"}));
     let errors = slow.errors();
-    assert!(errors.len() == 1 && errors[0].contains("its time is over"), "{errors:?}");
+    assert!(errors.len() == 1 && errors[0].contains("timed out"), "{errors:?}");
     // Warnings come once a minute.
     for second in 2..=61 {
         world.send(Client, second);
@@ -190,7 +190,7 @@ fn subscriptions_change_between_messages() {
     // The message that waits is not affected.
     world.say(&hook, &json!({"type": "unsubscribe", "ids": ["x"]}));
     world.ask_build(3);
-    assert_eq!(world.received(Server), [1], "what no hook wants to see waits, too");
+    assert_eq!(world.received(Server), [1], "messages that no hook wants to see wait, too");
     world.answer(&hook, &message, json!({"do": "forward"}));
     assert_eq!(world.received(Server), [2, 3]);
     let changed = json!({"id": "x", "filter": "file.PingReply"});

@@ -1,4 +1,4 @@
-//! Hooks in virtual time, without IO: an exchange between a client and a server of files, whose
+//! Hooks in virtual time, without I/O: an exchange between a client and a file server, whose
 //! messages are pings, and hooks that tests play by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]

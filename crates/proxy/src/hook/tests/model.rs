@@ -8,7 +8,7 @@ use worldwire_core::{Sampler, Side};
 
 use super::{Player, World, hex, number};
 
-/// A message on its way, and what has been decided about it.
+/// A message on its way, and the decision on it.
 struct Sent {
     from: Side,
     number: u32,
@@ -108,7 +108,7 @@ fn run(seed: u64) {
     assert_eq!(errors, Vec::<String>::new(), "seed {seed}");
 }
 
-/// Takes what hooks have been asked.
+/// Removes the messages that hooks have been sent.
 fn collect(
     players: &[Player],
     current: &BTreeMap<u32, usize>,

@@ -97,7 +97,8 @@ pub enum Request {
         sender: String,
         /// The text.
         text: String,
-        /// The number of an Age or AgeInfo node, an instance, or a unique name; `None` for all ages.
+        /// The number of an Age or AgeInfo node, an instance, or a unique name; `None` for all
+        /// ages.
         age: Option<String>,
     },
     /// Shows the message that launchers show, or changes it.
@@ -289,7 +290,7 @@ pub enum RequestError {
     #[error(transparent)]
     Fields(#[from] worldwire_core::Error),
     /// A state that is not hexadecimal digits.
-    #[error("a state must be written in hexadecimal digits")]
+    #[error("a state must be in hexadecimal")]
     NotHex,
     /// A dump that cannot be imported.
     #[error(transparent)]
@@ -340,7 +341,7 @@ async fn perform(
             vault.ban_account(&name, banned).await.map_err(about(&name))?;
             match banned {
                 true => tracing::info!(name, "operator banned an account"),
-                false => tracing::info!(name, "operator lifted the ban of an account"),
+                false => tracing::info!(name, "operator lifted the ban on an account"),
             }
             Ok(Vec::new())
         }

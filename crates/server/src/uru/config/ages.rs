@@ -30,7 +30,7 @@ const LINKED: [(&str, &str, &str); 10] = [
     ("GreatTreePub", "The Watcher's Pub", ""),
 ];
 
-/// An age that the shard creates by itself.
+/// An age that the shard creates automatically.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FixedAge {

@@ -45,7 +45,7 @@ settings! {
     /// The configuration of a shard. Paths are relative to the shard's directory.
     pub struct ShardConfig {
         /// The address for clients, with a port unless it is 14617. All services share one port.
-        /// 0.0.0.0 is every address of this machine.
+        /// 0.0.0.0 means all addresses of this machine.
         #[serde(deserialize_with = "listen_address")]
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
         /// The IP addresses of proxies in front of this shard, such as ["10.0.0.2"]. They must begin
@@ -361,7 +361,7 @@ pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// Parses the address to listen at; without a port, the standard one is meant.
+/// Parses the address to listen on. The port defaults to the standard one.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, SettingError> {
     let bare = || text.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, PORT)));
     let not_one = |_| SettingError::NotAnAddress(text.to_owned());

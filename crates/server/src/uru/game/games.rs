@@ -135,8 +135,8 @@ impl Games {
         self.0.tables().clients.get(&auth).copied()
     }
 
-    /// Shows a message to everybody in one instance, or in all ages. Returns the number of players.
-    /// Fails if the message cannot be sent.
+    /// Shows a message to all players in one instance, or in all ages. Returns the number of
+    /// players. Fails if the message cannot be sent.
     pub(in crate::uru) fn announce_text(
         &self,
         sender: &str,

@@ -34,7 +34,7 @@ pub(super) struct StateWriter {
     sdl: Option<u32>,
     /// The states last read from or written to the SDL node, the latest first.
     known: VecDeque<Vec<u8>>,
-    /// Whether somebody else may have changed the SDL node.
+    /// Whether another session may have changed the SDL node.
     is_stale: bool,
     /// Whether the settings for all instances have changed.
     has_settings: bool,
@@ -49,7 +49,7 @@ pub(super) struct StateWriter {
     not_before: Instant,
 }
 
-/// A change that somebody else made in the vault.
+/// A change by another session in the vault.
 pub(super) enum News {
     /// The age's state has changed.
     Edited(Vec<u8>),
@@ -61,7 +61,7 @@ pub(super) enum News {
 
 /// The meaning of a notice.
 enum VaultEvent {
-    /// Somebody else has changed the age's state.
+    /// Another session has changed the age's state.
     Age,
     /// The settings for all instances have changed.
     Settings,

@@ -1,5 +1,5 @@
-//! The ages that the other server created by itself. The shard must know them by their names, or it
-//! would create its own beside them.
+//! The ages that the other server created automatically. The shard must know them by their names,
+//! or it would create its own beside them.
 
 use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::{NodeType, VaultNode};

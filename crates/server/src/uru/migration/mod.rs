@@ -43,7 +43,7 @@ pub struct Import {
     pub skipped: Vec<String>,
     /// What the lines contain.
     pub counts: Counts,
-    /// The ages that the other server created by itself.
+    /// The ages that the other server created automatically.
     pub ages: OwnAges,
 }
 

@@ -36,10 +36,10 @@
 //! * the age has no owners, and it either has no parent age, or the player may enter the parent;
 //! * the operator has opened all ages.
 //!
-//! A player who shares a book sends the other client a `plLinkToAgeMsg` through the age, and clients
-//! do not record in the vault who was offered what. But the two players must be in one age for it, so
-//! being with an owner counts as an invitation. It lasts five minutes, because either client may
-//! leave the age before the other one asks for the new age.
+//! A player who shares a book sends the other client a `plLinkToAgeMsg` through the age, and
+//! clients do not record in the vault who was offered what. But the two players must be in one age
+//! for it, so being with an owner counts as an invitation. It lasts five minutes, because either
+//! client may leave the age before the other one asks for the new age.
 //!
 //! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the
 //! receiver.
@@ -345,8 +345,8 @@ impl VaultState {
         }
     }
 
-    /// Whether a player and an owner of an age are in the same age, or were a moment ago. Having been
-    /// in the age itself does not count, so that its owner can keep a player out.
+    /// Whether a player and an owner of an age are in the same age, or were a moment ago. Having
+    /// been in the age itself does not count, so that its owner can keep a player out.
     fn is_with_owner(&self, session: &Session, age: u32, info: u32) -> bool {
         let now = self.now();
         let owners = self.owners_list(info).into_iter();
@@ -379,7 +379,7 @@ impl VaultState {
         self.owns_age(session.player, age) && !self.is_operators(age)
     }
 
-    /// Whether the shard created an age by itself.
+    /// Whether the shard created an age automatically.
     fn is_operators(&self, age: u32) -> bool {
         let Some(facts) = self.info_of(age).and_then(|info| self.graph().age_info(info)) else {
             return false;

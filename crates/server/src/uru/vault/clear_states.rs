@@ -1,6 +1,6 @@
 //! Clearing the stored states of an age.
 //!
-//! A running age has its states in memory and writes them when they change, so it has to end first.
+//! A running age has its states in memory and writes them when they change, so it must end first.
 //! If it is empty, it ends and writes pending changes. Then all states are removed in one
 //! transaction, which is refused if a player has entered meanwhile.
 

@@ -204,7 +204,7 @@ pub(crate) fn problems<'p>(
         findings.push(Finding { problem: true, kind, id, text: text.to_owned() });
     };
     if let Some(node) = graph.cycle() {
-        say("cycle", node, "is below itself");
+        say("cycle", node, "is its own descendant");
     }
     for (parent, child, _) in graph.refs() {
         for (end, other) in [(parent, child), (child, parent)] {

@@ -1,6 +1,6 @@
 //! Requests about scores: points under a name. Each owner has at most one score per name.
 //!
-//! Everybody may read scores. A player may create and change its own (those of its Player node or
+//! Anyone may read scores. A player may create and change its own (those of its Player node or
 //! PlayerInfo), and those of ages that it owns or is in.
 //!
 //! | type | | `AddPoints` | `SetPoints` | `TransferPoints` |

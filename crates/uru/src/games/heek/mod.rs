@@ -17,13 +17,13 @@ use super::table::Table;
 const SEATS: usize = 5;
 /// How long players have to choose.
 const COUNTDOWN: Duration = Duration::from_secs(7);
-/// How long to wait for the end of the countdown.
+/// How long to wait for the countdown to end.
 const STOP: Duration = Duration::from_secs(1);
-/// How long to wait for the end of the animation of the choices.
+/// How long to wait for the animation of the choices to end.
 const ANIMATION: Duration = Duration::from_secs(11);
-/// How long to wait for the end of the animation of the winner.
+/// How long to wait for the winner's animation to end.
 const WIN: Duration = Duration::from_secs(6);
-/// Claimed points above this one are not believed.
+/// The maximum number of points that a client can claim.
 const MAX_CLAIM: u32 = 0x7fff_ffff;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -45,7 +45,7 @@ enum Phase {
     WinWait,
 }
 
-/// Somebody who has sat down.
+/// A seated player.
 #[derive(Debug)]
 struct Player {
     points: u32,
@@ -68,12 +68,12 @@ pub(super) struct Heek {
     /// The number of the running game, or of the last one.
     game: u32,
     pool: u32,
-    /// Several candidates had equally many wins.
+    /// Whether several candidates had the same number of wins.
     sudden_death: bool,
-    /// Who won the game, with which choice, until the winner is shown.
+    /// The winner of the game and the winning choice, until the winner is shown.
     won_with: Option<HeekChoice>,
     seats: [Option<u32>; SEATS],
-    /// Those in the seats, and those who stood up during the running game.
+    /// Seated players, and players who stood up during the current game.
     players: BTreeMap<u32, Player>,
     /// Seats to be cleaned up by the next owner, because nobody was left to do it.
     drops: BTreeSet<u8>,
@@ -102,7 +102,7 @@ impl Heek {
         if !is_free || self.seat_of(from).is_some() {
             let no = false.into();
             table.send(from, ServerMessage::from(PlayGame { playing: no, single: no, enable: no }));
-            return Err(Refused::state("the seat is taken, or the player sits already"));
+            return Err(Refused::state("the seat is taken, or the player is already seated"));
         }
         if let Some(seat) = self.seats.get_mut(usize::from(sit.position)) {
             *seat = Some(from);
@@ -134,10 +134,10 @@ impl Heek {
         Ok(())
     }
 
-    /// The player stands up, but stays in the game.
+    /// Handles a player who stands up, but stays in the game.
     fn stand_up(&mut self, table: &mut Table<'_>, from: u32) -> Result<(), Refused> {
         let Some(seat) = self.seat_of(from) else {
-            return Err(Refused::state("the player does not sit"));
+            return Err(Refused::state("the player is not seated"));
         };
         let is_last = self.seated().count() == 1;
         let pool = if is_last { core::mem::take(&mut self.pool) } else { 0 };
@@ -152,7 +152,7 @@ impl Heek {
         Ok(())
     }
 
-    /// A member left the game.
+    /// Handles a member who left the game.
     pub(super) fn left(&mut self, table: &mut Table<'_>, player: u32) {
         if let Some(seat) = self.seat_of(player) {
             match u8::try_from(seat) {
@@ -189,7 +189,7 @@ impl Heek {
         }
     }
 
-    /// No game runs any more, so nobody's wins matter, and those who stood up are forgotten.
+    /// Ends the game: wins no longer matter, and players who stood up are forgotten.
     fn become_idle(&mut self) {
         self.enter(Phase::Idle, None);
         self.sudden_death = false;
@@ -257,7 +257,7 @@ impl Heek {
         self.enter(Phase::Stop, Some(table.now + STOP));
     }
 
-    /// Only the owner plays sequences.
+    /// Handles the end of a sequence, which only the owner may report.
     fn sequence_finished(
         &mut self,
         table: &mut Table<'_>,
@@ -265,7 +265,8 @@ impl Heek {
         sequence: HeekSequence,
     ) -> Result<(), Refused> {
         if !table.is_owner(from) {
-            let error = worldwire_core::Error::invalid("only the owner plays sequences");
+            let error =
+                worldwire_core::Error::invalid("only the owner may report the end of a sequence");
             return Err(Refused::new(RefusedClass::NotOwner, error));
         }
         let fits = match self.phase {
@@ -281,7 +282,7 @@ impl Heek {
         Ok(())
     }
 
-    /// A sequence has ended, or the time is up.
+    /// Handles the end of a sequence, or of its time limit.
     fn proceed(&mut self, table: &mut Table<'_>) {
         match self.phase {
             Phase::Idle | Phase::Open => self.deadline = None,
@@ -296,7 +297,7 @@ impl Heek {
         }
     }
 
-    /// The next round can begin.
+    /// Begins the next round.
     fn reopen(&mut self, table: &mut Table<'_>) {
         let idle = HeekCountdown::Idle;
         table.send_owner(ServerMessage::from(CountdownState { state: idle }));
@@ -338,7 +339,7 @@ impl Heek {
         self.seats.iter().position(|seat| *seat == Some(player))
     }
 
-    /// A player's points and rank among those who sit.
+    /// A player's points, and rank among the seated players.
     fn score(&self, player: u32) -> (u32, u32) {
         let points = |player: u32| self.players.get(&player).map_or(0, |player| player.points);
         let own = points(player);
@@ -355,7 +356,7 @@ impl Heek {
         }
     }
 
-    /// The first state, in which only the seats to clean up are remembered.
+    /// Returns to the initial state. Only the seats to clean up are remembered.
     pub(super) fn reset(&mut self) {
         *self = Self { drops: core::mem::take(&mut self.drops), ..Self::default() };
     }

@@ -21,7 +21,7 @@ fn beats(choice: HeekChoice, other: HeekChoice) -> bool {
 }
 
 impl Heek {
-    /// Everybody's choice counts: how many others it beats, less those that beat it.
+    /// The score of each choice: the number of choices that it beats, less the number that beat it.
     pub(super) fn play_round(&mut self, table: &mut Table<'_>) {
         self.send_interface(table, false);
         let choosers: Vec<_> = self.choosers().collect();

@@ -31,11 +31,11 @@ use crate::types::{TransId, Uuid};
 pub struct GamePlayer {
     /// The player's KI number.
     pub id: u32,
-    /// Whether the player may change everybody's marker games.
+    /// Whether the player may change other players' marker games.
     pub is_admin: bool,
 }
 
-/// Something that the server has to do, or may want to know.
+/// A request to the server, or a report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GameEvent {
@@ -70,7 +70,7 @@ pub struct GameManager {
     config: GamesConfig,
     ids: Arc<GameIds>,
     games: BTreeMap<u32, Game>,
-    /// How many messages players may send, by player.
+    /// The players' rates of messages.
     senders: BTreeMap<u32, Budget>,
     /// Marker games that the store has not opened yet.
     opening: BTreeMap<Ticket, Opening>,
@@ -172,7 +172,7 @@ impl GameManager {
         }
     }
 
-    /// Handles the passing of time.
+    /// Advances time to `now`.
     pub fn timeout(&mut self, now: Duration) {
         let is_due = |game: &Game| game.rules.deadline().is_some_and(|at| at <= now);
         let due: Vec<u32> =
@@ -189,8 +189,8 @@ impl GameManager {
         }
     }
 
-    /// Takes the answer to [`GameEvent::Markers`]. Answers to requests of players who have left are
-    /// ignored.
+    /// Handles the answer to [`GameEvent::Markers`]. Answers to requests of players who have left
+    /// are ignored.
     pub fn marker_answer(&mut self, ticket: Ticket, answer: &MarkerAnswer) {
         if let Some(opening) = self.opening.remove(&ticket) {
             self.opened(opening, answer);
@@ -268,7 +268,7 @@ impl GameManager {
         self.play(now, from, header.game_id, message.body, random).map_err(named)
     }
 
-    /// Handles a member's message, whose values are possible.
+    /// Handles a member's message whose values have been checked.
     fn play(
         &mut self,
         now: Duration,
@@ -349,7 +349,7 @@ impl GameManager {
         }
     }
 
-    /// Removes a member. A game without members starts over if it is common, else it ends.
+    /// Removes a member. A common game without members starts over; others end.
     fn leave_game(&mut self, now: Duration, game_id: u32, player: u32) {
         let handoff = self.config.var_sync_handoff;
         let Some(game) = self.games.get_mut(&game_id) else { return };
@@ -405,12 +405,12 @@ impl Game {
         (rules, Table { now, game_id, members, owner: *owner, out })
     }
 
-    /// Whether it takes messages. A deleted marker game only waits for its last answer.
+    /// Whether it accepts messages. A deleted marker game only waits for its last answer.
     fn is_open(&self) -> bool {
         !matches!(&self.rules, Rules::Marker(rules) if rules.is_deleted())
     }
 
-    /// Sends what a joining player is sent after `GameInstance`.
+    /// Sends a joining player the messages after `GameInstance`.
     fn greet(
         &mut self,
         now: Duration,
@@ -465,7 +465,7 @@ impl Rules {
         }
     }
 
-    /// The first state, for the next members.
+    /// Returns to the initial state, for the next members.
     fn reset(&mut self) {
         match self {
             Self::BlueSpiral(rules) => *rules = BlueSpiral::default(),

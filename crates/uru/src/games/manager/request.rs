@@ -1,4 +1,4 @@
-//! Requests to make and to join games.
+//! Requests to create and join games.
 
 use core::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::games::{GameBody, GameHeader, GameScope, GameType};
 use crate::types::{TransId, Uuid};
 
 impl GameManager {
-    /// Handles a message to the manager itself: the only ones that are answered if they fail.
+    /// Handles a message to the manager itself. Only these are answered if they fail.
     pub(super) fn request(
         &mut self,
         now: Duration,
@@ -81,7 +81,7 @@ impl GameManager {
         send(&mut self.deliveries, player, trans_id, 0, body);
     }
 
-    /// Makes a new game.
+    /// Creates a game.
     fn create(
         &mut self,
         now: Duration,
@@ -101,7 +101,7 @@ impl GameManager {
         self.enter(now, from.id, trans_id, game_id, random)
     }
 
-    /// Joins a common game, which is made if there is none, or a game with an ID.
+    /// Joins a common game, which is created if missing, or the game with an ID.
     fn join(
         &mut self,
         now: Duration,
@@ -236,7 +236,7 @@ impl GameManager {
         Ok(())
     }
 
-    /// Asks the store to make or to read a marker game.
+    /// Asks the store to create or read a marker game.
     fn open_markers(
         &mut self,
         from: GamePlayer,
@@ -269,7 +269,7 @@ impl GameManager {
         Ok(())
     }
 
-    /// The store has made or read a marker game.
+    /// Handles a marker game that the store has created or read.
     pub(super) fn opened(&mut self, opening: Opening, answer: &MarkerAnswer) {
         let Opening { player, trans_id, template, is_new } = opening;
         let MarkerAnswer::Opened { template: opened, captured } = answer else {
@@ -295,7 +295,7 @@ impl GameManager {
         }
     }
 
-    /// The member of a marker game joins it again.
+    /// Handles the member of a marker game who joins it again.
     fn reopen(
         &mut self,
         game_id: u32,
@@ -343,7 +343,7 @@ fn failed(why: Refused) -> Refused {
     why.answered(GameResult::InitFailed)
 }
 
-/// The first state of a game, made from the data of a request.
+/// The initial state of a game, from the data of a request.
 fn new_rules(game_type: GameType, data: &CreateData<'_>) -> Result<Rules, Refused> {
     match (game_type, data) {
         (GameType::TicTacToe, CreateData::TicTacToe(params)) => {

@@ -1,11 +1,11 @@
 //! Messages of every game: the first numbers of each side.
 
-/// Messages from a member, whatever the game.
+/// Messages from a member of any game.
 pub mod client {
     use worldwire_core::messages;
 
     messages! {
-        /// Messages from a member, whatever the game.
+        /// Messages from a member of any game.
         pub enum ClientMessage: "AnyGame", Client;
 
         /// Leaves the game. Not answered.
@@ -25,7 +25,7 @@ pub mod client {
     }
 }
 
-/// Messages from the server, whatever the game.
+/// Messages from the server in any game.
 pub mod server {
     use worldwire_core::{messages, wire_enum};
 
@@ -46,13 +46,13 @@ pub mod server {
             GameOver = 5,
             /// The game is full.
             GameFull = 6,
-            /// Nobody can join at the moment.
+            /// Nobody can join now.
             NoJoin = 7,
         }
     }
 
     messages! {
-        /// Messages from the server, whatever the game.
+        /// Messages from the server in any game.
         pub enum ServerMessage: "AnyGame", Server;
 
         /// A player joined. Sent to every member, including the new one: its client acts as a
@@ -62,7 +62,7 @@ pub mod server {
             player "player": u32,
         }
 
-        /// A player left. Sent to the members who stay.
+        /// A player left. Sent to the remaining members.
         1 PlayerLeft {
             /// The former member.
             player "player": u32,

@@ -8,7 +8,7 @@ pub mod client {
         /// Messages of the blue spiral from a member.
         pub enum ClientMessage: "BlueSpiral", Client;
 
-        /// The door was touched: starts the game, or starts it again.
+        /// The door was touched: starts or restarts the game.
         3 StartGame {}
 
         /// A cloth was touched.
@@ -30,7 +30,7 @@ pub mod server {
         /// Messages of the blue spiral from the server.
         pub enum ServerMessage: "BlueSpiral", Server;
 
-        /// The order of the cloths for the game that starts. Sent to all members.
+        /// The order of the cloths for the new game. Sent to all members.
         4 ClothOrder {
             /// A permutation of 0 to 6; the first one is to be touched first.
             order "order": Array<u8, 7>,
@@ -42,14 +42,14 @@ pub mod server {
         /// The last cloth was touched. Sent to the owner, whose client opens the door.
         6 GameWon {}
 
-        /// The game is over: a wrong cloth, the end of the time, a new start, or the end of a game
-        /// that was won. Sent to all members.
+        /// The game is over, because of a wrong cloth, the time limit, a restart, or the end of a
+        /// game that was won. Sent to all members.
         7 GameOver {}
 
         /// The game has started.
         8 GameStarted {
-            /// False, sent to all members: show the order. True, sent to the owner 15 seconds later:
-            /// let the door spin.
+            /// False, sent to all members: show the order. True, sent to the owner 15 seconds
+            /// later: let the door spin.
             start_spin "startSpin": Bool8,
         }
     }

@@ -6,7 +6,7 @@ use worldwire_core::wire_enum;
 pub const MAX_BLOCKERS: usize = 20;
 
 wire_enum! {
-    /// What a team is ready with.
+    /// The step that a team has completed.
     pub enum WallReady(u8) {
         /// It agrees to the number of blockers.
         NumBlockers = 0,
@@ -34,7 +34,7 @@ pub mod client {
 
         /// A team is ready.
         4 Ready {
-            /// With what.
+            /// The step that is completed.
             ready_type "readyType": WallReady,
             /// The team, 1 or 2.
             team "team": u8,
@@ -89,11 +89,11 @@ pub mod server {
 
         /// Which teams are ready.
         5 Ready {
-            /// With what.
+            /// The step that is completed.
             ready_type "readyType": WallReady,
-            /// Whether team 1 is.
+            /// Whether team 1 is ready.
             team1 "team1": Bool8,
-            /// Whether team 2 is.
+            /// Whether team 2 is ready.
             team2 "team2": Bool8,
             /// Whether to change the player's own display only, without telling the others.
             local_only "localOnly": Bool8,
@@ -103,20 +103,20 @@ pub mod server {
         6 BlockersChanged {
             /// The team, 1 or 2.
             team "team": u8,
-            /// The places on the wall, in the order of placing; -1 where there is none.
+            /// The places on the wall, in the order of placing; -1 if unused.
             blockers "blockers": Array<i32, MAX_BLOCKERS>,
             /// Whether to change the player's own display only, without telling the others.
             local_only "localOnly": Bool8,
         }
 
-        /// The answer to the player who enters.
+        /// The answer to a player who enters.
         7 PlayerEntered {}
 
         /// Which suit machines are locked because a player has entered.
         8 SuitMachineLocked {
-            /// Whether that of team 1 is.
+            /// Whether team 1's is locked.
             team1 "team1": Bool8,
-            /// Whether that of team 2 is.
+            /// Whether team 2's is locked.
             team2 "team2": Bool8,
             /// Whether to change the player's own display only, without telling the others.
             local_only "localOnly": Bool8,

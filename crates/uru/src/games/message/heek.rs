@@ -6,7 +6,7 @@ use worldwire_core::wire_enum;
 pub const NAME_UNITS: usize = 256;
 
 wire_enum! {
-    /// What a player shows, which is also a colour of lights.
+    /// A player's choice, which is also a colour of lights.
     pub enum HeekChoice(u8) {
         /// Beats scissors; blue lights.
         Rock = 0,
@@ -18,7 +18,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Something that the owner's client plays.
+    /// A sequence that the owner's client plays.
     pub enum HeekSequence(u8) {
         /// The end of the countdown.
         Countdown = 0,
@@ -30,7 +30,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What a light does.
+    /// The state of a light.
     pub enum HeekLight(u8) {
         /// It is on.
         On = 0,
@@ -42,7 +42,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What the countdown does.
+    /// The state of the countdown.
     pub enum HeekCountdown(u8) {
         /// It starts.
         Start = 0,
@@ -103,20 +103,20 @@ pub mod server {
         /// Messages of Heek from the server.
         pub enum ServerMessage<'a>: "Heek", Server;
 
-        /// The answer to a player who wants to sit down.
+        /// The reply to a request to sit down.
         4 PlayGame {
             /// Whether the player may sit there.
             playing "playing": Bool8,
-            /// Whether the player is the only one.
+            /// Whether the player is the only one at the table.
             single "single": Bool8,
             /// Whether the buttons are open.
             enable "enable": Bool8,
         }
 
-        /// The answer to a player who stands up.
+        /// The reply to a player who stands up.
         5 Goodbye {}
 
-        /// A player sat down. Sent to everybody seated, as a line of chat.
+        /// A player sat down. Sent to all seated players, who see it as a line of chat.
         6 Welcome<'a> {
             /// The player's points.
             points "points": u32,
@@ -146,19 +146,19 @@ pub mod server {
         9 LightState {
             /// Twice the colour, plus 0 or 1 for the first or second light.
             light "light": u8,
-            /// What it does.
+            /// Its state.
             state "state": HeekLight,
         }
 
-        /// Whether the buttons are open. Sent to everybody seated.
+        /// The buttons opened or closed. Sent to all seated players.
         10 InterfaceState {
             /// Whether they are open.
             enabled "enabled": Bool8,
         }
 
-        /// What the countdown does. Sent to the owner, whose client shows it.
+        /// The countdown changed. Sent to the owner, whose client shows it.
         11 CountdownState {
-            /// What it does.
+            /// Its state.
             state "state": HeekCountdown,
         }
 

@@ -9,7 +9,7 @@ wire_flags! {
         Public = 1,
         /// Every member may invite.
         AnyoneMayInvite = 2,
-        /// The game is found by its type and table, and made if there is none.
+        /// The game is found by its type and table, and created if missing.
         Common = 4,
         /// The player only watches.
         Observer = 8,
@@ -17,13 +17,13 @@ wire_flags! {
 }
 
 wire_enum! {
-    /// Whether a game was joined.
+    /// Whether the player joined a game.
     pub enum GameResult(i32) {
-        /// It was.
+        /// The player joined.
         Success = 0,
         /// There is no such game.
         NotExist = 1,
-        /// The game cannot be made.
+        /// The game cannot be created.
         InitFailed = 2,
         /// The game has started.
         GameStarted = 3,
@@ -48,7 +48,7 @@ pub mod client {
         /// Messages from a player to the game manager.
         pub enum ClientMessage<'a>: "Manager", Client;
 
-        /// Makes a new game and joins it. The reply is `GameInstance`.
+        /// Creates a game and joins it. The reply is `GameInstance`.
         0 CreateGame<'a> {
             ..request: CreateRequest<'a>,
         }
@@ -84,7 +84,7 @@ pub mod server {
             game_id "gameId": u32,
         }
 
-        /// An invitation. Never sent, because current clients take it for the end of the
+        /// An invitation. Never sent, because current clients mistake it for the end of the
         /// connection.
         1 InviteReceived {
             /// The player who invites.

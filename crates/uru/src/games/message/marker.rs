@@ -1,4 +1,4 @@
-//! Marker games: markers in ages, to be found and captured.
+//! Marker games: players find and capture markers in ages.
 
 use worldwire_core::wire_enum;
 
@@ -35,10 +35,10 @@ pub mod client {
         /// Starts playing.
         3 StartGame {}
 
-        /// Pauses. Answered even if the game does not run.
+        /// Pauses. Answered even if the game is not running.
         4 PauseGame {}
 
-        /// Forgets what the player has captured.
+        /// Forgets the player's captures.
         5 ResetGame {}
 
         /// Renames the game. Only its creator may.
@@ -127,7 +127,7 @@ pub mod server {
 
         /// The player is not playing.
         8 GamePaused {
-            /// The milliseconds that are left; 0 for games without a limit.
+            /// The remaining milliseconds; 0 for games without a limit.
             time_left "timeLeft": u32,
         }
 

@@ -2,7 +2,7 @@
 //!
 //! | module | messages of |
 //! | --- | --- |
-//! | [`manager`] | the game manager itself: making and joining games |
+//! | [`manager`] | the game manager itself: creating and joining games |
 //! | [`any`] | every game: the first numbers of each side |
 //! | [`blue_spiral`], [`climbing_wall`], [`heek`], [`marker`], [`tic_tac_toe`], [`var_sync`] | one type of game |
 //!
@@ -304,8 +304,8 @@ impl GameHeader {
 }
 
 impl<'d> GameMessage<'d> {
-    /// Decodes the message that the reader holds, all of it. The bytes do not reveal the type of the
-    /// game: `game` is the one in its `GameInstance`.
+    /// Decodes the message that the reader holds, all of it. The bytes do not reveal the type of
+    /// the game: `game` is the one in its `GameInstance`.
     ///
     /// A trace sees `game`, `messageId`, `transId`, `gameId`, `size` and `fields`; if the type is
     /// needed and not known, `body` instead of the fields.

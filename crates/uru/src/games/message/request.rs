@@ -1,4 +1,4 @@
-//! Requests to make and to join games, whose data depends on the type of the game.
+//! Requests to create and join games, whose data depends on the type of the game.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::games::{GameText, GameType};
 use crate::types::Uuid;
 
 record! {
-    /// What a marker game is made from.
+    /// The data for creating a marker game.
     pub struct MarkerParams<'a> {
         /// The type, unless the template exists.
         marker_type "type": MarkerGameType,
@@ -27,14 +27,14 @@ record! {
 }
 
 record! {
-    /// What a game of tic-tac-toe is made from.
+    /// The data for creating a game of tic-tac-toe.
     pub struct TicTacToeParams {
         /// The number of players, 1 or 2. A single player plays against the server.
         players "players": u8,
     }
 }
 
-/// The data that a game is made from.
+/// The data for creating a game.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CreateData<'a> {
     /// For a marker game.
@@ -193,18 +193,18 @@ fn data_row() -> FieldInfo {
     row(
         DATA,
         "u32 count, u8[..2048] (MarkerParams, TicTacToeParams)",
-        "The data that the game is made from. Games without any have one meaningless byte, or none.",
+        "The data for creating the game. Games that need none have one meaningless byte, or no bytes.",
     )
 }
 
-/// A request to make a game.
+/// A request to create a game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRequest<'a> {
     /// The type of the game.
     pub game_type: Uuid,
     /// Ignored: the game is always a new one.
     pub options: GameOptions,
-    /// The data that the game is made from.
+    /// The data for creating the game.
     pub data: CreateData<'a>,
 }
 
@@ -276,7 +276,7 @@ pub struct JoinRequest<'a> {
 pub struct NewGame<'a> {
     /// The type of the game.
     pub game_type: Uuid,
-    /// The data that the game is made from.
+    /// The data for creating the game.
     pub data: CreateData<'a>,
 }
 
@@ -315,7 +315,7 @@ impl<'d> Record<'d> for JoinRequest<'d> {
                 new_game.data.write(writer)
             }
             None if self.options.contains(GameOptions::Common) => {
-                Err(Error::value("the type of the common game", "none").inside("gameType"))
+                Err(Error::invalid("is missing; a common game needs it").inside("gameType"))
             }
             None => Ok(()),
         }

@@ -30,14 +30,14 @@ pub mod client {
             value "value": Double,
         }
 
-        /// Requests all variables, which `AllVarsSent` ends.
+        /// Requests all variables. `AllVarsSent` follows the last one.
         5 RequestAllVars {}
 
         /// Creates a text, unless a variable of this name exists.
         6 CreateStringVar<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,
-            /// The first value.
+            /// The initial value.
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
@@ -45,7 +45,7 @@ pub mod client {
         7 CreateNumericVar<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,
-            /// The first value.
+            /// The initial value.
             value "value": Double,
         }
     }
@@ -62,7 +62,7 @@ pub mod server {
         /// Messages of VarSync from the server.
         pub enum ServerMessage<'a>: "VarSync", Server;
 
-        /// A text changed. Sent to all members, the sender of the change included.
+        /// A text changed. Sent to all members, including the sender of the change.
         4 StringVarChanged<'a> {
             /// The variable's ID.
             var "var": u32,
@@ -70,7 +70,7 @@ pub mod server {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// A number changed. Sent to all members, the sender of the change included.
+        /// A number changed. Sent to all members, including the sender of the change.
         5 NumericVarChanged {
             /// The variable's ID.
             var "var": u32,

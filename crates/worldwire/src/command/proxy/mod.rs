@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ProxyArguments, common: &Common) -> Result<(), Fai
             let own = public_address.unwrap_or_else(|| listen.ip());
             if own.is_unspecified() {
                 let problem =
-                    "--listen: servers would be named by an address that no client can reach";
+                    "--listen: clients would be sent to an address that they cannot reach";
                 return Err(Failure::Run(format!("{problem}; add --public-address")));
             }
             let world = Box::new(KiWorld::new(to.clone(), own));
@@ -156,7 +156,7 @@ impl<'a> Relaying<'a> {
         let is_mxo = family.name() == "mxo";
         let proxy = Proxy::bind(setup, listen, is_mxo, stop.signal()).await;
         let proxy = proxy.map_err(|error| {
-            Failure::Run(format!("cannot listen at {listen}: {}", reason(&error)))
+            Failure::Run(format!("cannot listen on {listen}: {}", reason(&error)))
         })?;
         let control = proxy.control();
         let operators = Operators { control: control.clone(), rules, stop: stop.clone() };

@@ -1,4 +1,4 @@
-//! `worldwire proxy --rules`: rules from a file, which is read again when it changes.
+//! `worldwire proxy --rules`: rules from a file, which is reloaded when it changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use worldwire_proxy::RuleFile;
 use crate::output::{Failure, say, shown};
 use crate::report;
 
-/// How often the file is examined for changes.
+/// The interval at which the file is checked for changes.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Rules that follow their file.
+/// Rules that are reloaded when their file changes.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Reads the rules. Mistakes are reported with their lines.
+    /// Reads the rules. Errors are reported with their lines.
     pub(super) fn read(path: &Path, definitions: &Arc<Definitions>) -> Result<Self, Failure> {
         let text = fs::read_to_string(path).map_err(|error| Failure::io(path, &error))?;
         let name = path.display().to_string();
@@ -35,13 +35,13 @@ impl Watched {
         Ok(Self { path: path.to_owned(), file: Arc::new(file) })
     }
 
-    /// Reads the file again whenever it changes. Ends with the runtime.
+    /// Reloads the file whenever it changes. Ends with the runtime.
     pub(super) async fn follow(self) {
         let mut known = stamp(&self.path);
         loop {
             tokio::time::sleep(INTERVAL).await;
             let now = stamp(&self.path);
-            // An editor may replace the file: it is then missing for a moment.
+            // While an editor replaces the file, it may be missing for a moment.
             if now == known || now.is_none() {
                 continue;
             }
@@ -50,15 +50,17 @@ impl Watched {
             let outcome = tokio::task::spawn_blocking(move || reader.reload()).await;
             let name = shown(&self.path);
             match outcome.map_err(io::Error::other).and_then(|outcome| outcome) {
-                Ok(Reloaded { apply, said }) => {
-                    let outcome = match apply {
-                        true => "the new rules apply",
-                        false => "has mistakes; the old rules stay",
+                Ok(Reloaded { in_force, said }) => {
+                    let outcome = match in_force {
+                        true => "the new rules are in force",
+                        false => "has errors; the old rules stay in force",
                     };
                     say(format_args!("worldwire: {name}: {outcome}"));
                     report::diagnostics(said.iter());
                 }
-                Err(error) => say(format_args!("worldwire: {name}: {error}; the old rules stay")),
+                Err(error) => {
+                    say(format_args!("worldwire: {name}: {error}; the old rules stay in force"))
+                }
             }
         }
     }
@@ -67,21 +69,21 @@ impl Watched {
     pub(super) fn reload(&self) -> io::Result<Reloaded> {
         let text = fs::read_to_string(&self.path)?;
         Ok(match self.file.reload(&text) {
-            Ok(warnings) => Reloaded { apply: true, said: warnings },
-            Err(mistakes) => Reloaded { apply: false, said: mistakes },
+            Ok(warnings) => Reloaded { in_force: true, said: warnings },
+            Err(errors) => Reloaded { in_force: false, said: errors },
         })
     }
 }
 
-/// The outcome of reading changed rules.
+/// The outcome of reloading rules.
 pub(super) struct Reloaded {
-    /// Whether the new rules apply.
-    pub(super) apply: bool,
-    /// Mistakes and warnings.
+    /// Whether the new rules are in force.
+    pub(super) in_force: bool,
+    /// Errors and warnings.
     pub(super) said: Vec<Diagnostic>,
 }
 
-/// What changes when a file changes.
+/// The time and size of a file, which show whether it has changed.
 fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let about = fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len()))

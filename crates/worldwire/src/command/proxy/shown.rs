@@ -21,7 +21,8 @@ pub(super) struct Shown {
     lines: mpsc::SyncSender<String>,
 }
 
-/// How many lines may wait for a slow terminal. Later ones are lost, so that the game continues.
+/// The maximum number of lines waiting for a slow terminal. Later ones are lost, so that the game
+/// continues.
 const MAX_LINES: usize = 4_096;
 
 impl Shown {
@@ -38,7 +39,7 @@ impl Shown {
         let (lines, arriving) = mpsc::sync_channel::<String>(MAX_LINES);
         thread::spawn(move || {
             let mut output = std::io::stdout().lock();
-            // When nobody reads the output any more, the proxy keeps relaying.
+            // If nobody reads the output any more, the proxy still relays.
             while let Ok(line) = arriving.recv() {
                 if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
                     break;

@@ -29,7 +29,7 @@ pub enum Damage {
     #[error("node {0}: its number or type differs from its row")]
     WrongNode(u32),
     /// The references have a cycle.
-    #[error("node {0} is below itself")]
+    #[error("node {0} is its own descendant")]
     Cycle(u32),
 }
 

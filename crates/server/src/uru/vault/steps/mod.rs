@@ -62,7 +62,8 @@ pub(crate) struct VaultState {
     /// The players that are online, and their connections.
     online: HashMap<u32, ConnectionId>,
     system: u32,
-    /// The instances that the shard created by itself. They belong to the operator under any name.
+    /// The instances that the shard created automatically. They belong to the operator under any
+    /// name.
     own_ages: BTreeSet<Uuid>,
     /// The number of nodes in ages that each player has created since the shard started, including
     /// those that were undone.
@@ -101,7 +102,7 @@ const MAX_NODE_BYTES: usize = 1_048_576;
 const NEXT_NODE: &str = "uru.next-node";
 /// The setting with the number of the next score.
 const NEXT_SCORE: &str = "uru.next-score";
-/// The setting with the instances that the shard created by itself, 16 bytes each.
+/// The setting with the instances that the shard created automatically, 16 bytes each.
 const OWN_AGES: &str = "uru.own-ages";
 
 impl VaultState {
@@ -519,7 +520,7 @@ impl VaultState {
         self.system
     }
 
-    /// Whether the shard created an instance by itself.
+    /// Whether the shard created an instance automatically.
     pub(crate) fn is_own_age(&self, instance: Uuid) -> bool {
         self.own_ages.contains(&instance)
     }
