@@ -150,7 +150,9 @@ pub(crate) enum UruFiles {
         after_help = "Age files, descriptors (.sdl) and scripts (.pak) are copied to where the shard looks for them; all
 other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
 for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
-are replaced. Symbolic links are followed. Files that only another shard's key decrypts are skipped.
+are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
+added or changed are not removed. Symbolic links are followed. Files that only another shard's key
+decrypts are skipped.
 
 Examples:
   worldwire uru files import \"/games/Myst Online\"
