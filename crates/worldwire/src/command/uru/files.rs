@@ -85,7 +85,7 @@ pub(crate) fn run(command: &UruFiles, common: &Common) -> Result<(), Failure> {
 }
 
 /// The data directory of a shard, which may not have started yet.
-fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
+pub(super) fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
     let file = shard.shard.join(CONFIG);
     let config = match file.exists() {
         true => ShardConfig::parse(&input::read_text(&file)?)
