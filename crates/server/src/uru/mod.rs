@@ -73,10 +73,10 @@ use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, at, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
+    Absent, StartError, at, configuration, in_config, listen, listen_status, lock_folder,
+    open_store, save,
 };
 use crate::store::lock::FolderLock;
-use crate::store::seal::KEY_FILE;
 
 /// Why a shard cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,7 @@ pub struct Shard {
     status: Option<TcpListener>,
     operators: operators::Listener<Control>,
     data: PathBuf,
-    is_new: bool,
+    absent: Absent,
     lock: FolderLock,
 }
 
@@ -150,16 +150,15 @@ impl Shard {
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
         let lock = lock_folder(folder).await?;
-        let (config, has_no_config) = configuration(folder, change)?;
+        let (config, absent) = configuration(folder, change)?;
         let options = Options { capacity: config.capacity(), ..Options::default() };
         let listener = listen(config.listen, "--listen", options).await?;
         let listener = listener.trusting(&config.trusted_proxies);
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
-        // The first start may find a prepared configuration, but not the key for passwords.
-        let is_new = has_no_config || !folder.join(KEY_FILE).exists();
-        let (store, key) = open_store(folder, &config).await?;
-        let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
+        // Before the database is created, which a later start finds: an interrupted first start is
+        // followed by another one.
+        let keys = keys_of(&folder.join(&config.keys), primes, absent.server).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
         let secure = data.join("secure");
@@ -174,10 +173,11 @@ impl Shard {
         server.builds =
             if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
 
-        if has_no_config {
+        if absent.config {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
+        let (store, key) = open_store(folder, &config).await?;
         let known = bound(&config, &listener, status.as_ref());
         let server_ini = keys::server_ini(&server.keys, &known);
         let vault = Vault::open(store, key, config.vault()).await?;
@@ -198,13 +198,20 @@ impl Shard {
             library: library.into(),
             figures: Arc::default(),
         };
-        Ok(Self { shared: shared.into(), listener, status, operators, data, is_new, lock })
+        Ok(Self { shared: shared.into(), listener, status, operators, data, absent, lock })
     }
 
     /// Whether this is the first start.
     #[must_use]
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.absent.server
+    }
+
+    /// Whether `shard.toml` was missing although this is not the first start. It has been written
+    /// anew, with default settings.
+    #[must_use]
+    pub fn had_no_config(&self) -> bool {
+        self.absent.config && !self.absent.server
     }
 
     /// The configuration.

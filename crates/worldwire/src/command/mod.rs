@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod codecs;
 pub(crate) mod codegen;
 pub(crate) mod completions;
+mod confirmation;
 pub(crate) mod decode;
 pub(crate) mod dissect;
 pub(crate) mod doctor;

@@ -11,6 +11,7 @@ use super::content::{Entry, Facts, decode, folder, named_json};
 use super::graph::Graph;
 use super::operations::without_fixed;
 use super::players::{NAME_RULE, is_player_name};
+use super::prune::KeptBecause;
 use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
@@ -140,6 +141,7 @@ impl VaultState {
                 findings.push(Finding { problem: true, kind: "player-name", id, text });
             }
         }
+        let loose = self.loose();
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph().get(id) else { continue };
@@ -155,19 +157,21 @@ impl VaultState {
                 let (kind, text) = ("content", problem.to_owned());
                 findings.push(Finding { problem: true, kind, id, text });
             }
-            if self.is_loose(id) {
+            if let Some(kept) = loose.get(&id) {
                 // A player removed it, or created it and left before placing it.
-                let (kind, text) = ("unreachable", LOOSE.to_owned());
-                findings.push(Finding { problem: false, kind, id, text });
+                let (kind, text) = kept.map_or(LOOSE, KeptBecause::finding);
+                findings.push(Finding { problem: false, kind, id, text: text.to_owned() });
             }
         }
         Ok(findings)
     }
 }
 
-/// The finding about a node that belongs to no tree.
-const LOOSE: &str =
-    "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it";
+/// The finding about a node that belongs to no tree, and that pruning removes.
+const LOOSE: (&str, &str) = (
+    "unreachable",
+    "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it",
+);
 
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
