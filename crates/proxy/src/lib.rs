@@ -29,6 +29,7 @@
 //! | [`Handler`], [`Passing`], [`Effects`] | what is done with messages |
 //! | [`World`]: [`OneServer`], [`UruWorld`], [`KiWorld`] | how connections find their servers |
 //! | [`Recorder`] | writes both sides to a capture |
+//! | [`replay`] | plays one side of a recorded conversation to a live peer |
 //! | [`Exchange`] | one conversation without IO, for tests and other drivers |
 
 mod coder;
@@ -49,6 +50,7 @@ mod ki;
 mod ports;
 mod proxy;
 mod record;
+pub mod replay;
 mod rules;
 mod uru;
 mod world;
