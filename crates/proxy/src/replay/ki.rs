@@ -73,7 +73,8 @@ pub(super) fn actor(
         let Ok(Control::SessionOffer(offer)) = offer else { return None };
         Some((step.before as u64, Salt::from(&offer)))
     });
-    let (own, account, ck2) = (setup.own, setup.account.clone(), None);
+    let (own, account) = (setup.own, setup.account.clone());
+    let ck2 = setup.token.clone().map(Secret::new);
     Box::new(Acting { role: Ki { own, account, salts: salts.collect(), ck2 }, machine, own })
 }
 

@@ -248,7 +248,7 @@ impl Recording {
             return Err(NoScript::Midstream(stream));
         }
         let family = overview.family.ok_or(NoScript::Nothing)?;
-        Script::new(family, overview.datagrams, items).ok_or(NoScript::Empty(stream))
+        Script::new(family, overview, items).ok_or(NoScript::Empty(stream))
     }
 }
 

@@ -36,6 +36,8 @@ pub struct ReplaySetup {
     pub handlers: Vec<Box<dyn Handler>>,
     /// The account to log in with; `None` for the recorded login.
     pub account: Option<Account>,
+    /// KI: the secret of another login (CK2), with which to continue it.
+    pub token: Option<String>,
     /// When to send own messages.
     pub pace: Pace,
     /// How long the peer may take for each step.

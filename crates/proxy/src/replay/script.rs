@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use worldwire_core::json::Json;
 use worldwire_core::{Limits, Side, Tree};
-use worldwire_dissect::Family;
+use worldwire_dissect::{Family, Overview};
 use worldwire_tera::packet::Packets;
 
 use super::recording::{Content, RecordedItem, RecordedMessage};
@@ -18,6 +18,10 @@ use crate::kept::Kept;
 #[derive(Debug)]
 pub struct Script {
     pub(super) family: &'static dyn Family,
+    /// The number of the conversation in its capture.
+    stream: u64,
+    /// The server's port.
+    port: u16,
     /// Whether it was recorded over UDP.
     pub(super) is_datagrams: bool,
     /// The steps of connection setup.
@@ -58,11 +62,18 @@ impl Script {
     /// `None` if there are no messages.
     pub(super) fn new(
         family: &'static dyn Family,
-        is_datagrams: bool,
+        overview: &Overview,
         items: Vec<RecordedItem>,
     ) -> Option<Self> {
-        let mut script =
-            Self { family, is_datagrams, setup: Vec::new(), steps: Vec::new(), build: None };
+        let mut script = Self {
+            family,
+            stream: overview.stream,
+            port: overview.server.port(),
+            is_datagrams: overview.datagrams,
+            setup: Vec::new(),
+            steps: Vec::new(),
+            build: None,
+        };
         let mut parts = (family.name() == "mxo").then(mxo::Parts::default);
         let mut repeats = (family.name() == "ki").then(ki::Repeats::default);
         for item in items {
@@ -109,6 +120,18 @@ impl Script {
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.family.name()
+    }
+
+    /// The number of the conversation in its capture.
+    #[must_use]
+    pub fn stream(&self) -> u64 {
+        self.stream
+    }
+
+    /// The port of the recorded server.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Whether it uses UDP; otherwise it uses TCP.

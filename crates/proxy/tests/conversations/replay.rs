@@ -84,6 +84,7 @@ pub fn replay(sample: &Sample, script: Script, own: Side, terms: &Terms) -> Repl
             name: name.to_owned(),
             password: password.to_owned(),
         }),
+        token: None,
         pace: terms.pace,
         patience: PATIENCE,
         ignored,
