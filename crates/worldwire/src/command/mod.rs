@@ -20,6 +20,7 @@ pub(crate) mod mxo;
 mod packets;
 mod password;
 pub(crate) mod proxy;
+pub(crate) mod replay;
 pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod stats;
