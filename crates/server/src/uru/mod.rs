@@ -23,7 +23,8 @@
 //! * [`vault`]: all persistent data: accounts, players, nodes, ages and scores;
 //! * [`migration`]: importing shards from other servers, and exporting to them;
 //! * [`admin`]: administration, whether the shard is running or not;
-//! * `hosts`: where ages run; `game`: the running ages, and the [`Outbox`] of each client;
+//! * `hosts`: where ages run; `game`: the running ages with their small games, and the [`Outbox`]
+//!   of each client;
 //! * `status`: the status page; `figures`: metrics.
 
 pub mod admin;
@@ -55,7 +56,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
-pub use game::{Outbox, hand_out};
+pub use game::{GameRandom, Outbox, hand_out};
 pub use vault::{ClearError, Cleared};
 
 use admin::Control;
@@ -149,6 +150,17 @@ impl Shard {
         primes: PrimeKind,
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
+        Self::open_within(folder, primes, change, GameRandom::default()).await
+    }
+
+    /// Opens a shard as [`open_with`](Self::open_with) does, with the caller's random numbers for
+    /// small games.
+    pub async fn open_within(
+        folder: &Path,
+        primes: PrimeKind,
+        change: impl FnOnce(&mut ShardConfig),
+        random: GameRandom,
+    ) -> Result<Self, ShardError> {
         let lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, change)?;
         let options = Options { capacity: config.capacity(), ..Options::default() };
@@ -181,7 +193,7 @@ impl Shard {
         let known = bound(&config, &listener, status.as_ref());
         let server_ini = keys::server_ini(&server.keys, &known);
         let vault = Vault::open(store, key, config.vault()).await?;
-        let games = Games::new(vault.clone(), ages, config.age());
+        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let (live_games, live_welcome) = (games.clone(), welcome.clone());
         let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
@@ -289,9 +301,11 @@ impl Shard {
             vault: vault.clone(),
             games: games.clone(),
         };
+        let cleaner = tokio::spawn(games.clone().clean_up());
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
+        cleaner.abort();
         reconnections.close();
         let lost = games.close().await;
         vault.close().await;

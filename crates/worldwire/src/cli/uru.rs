@@ -132,6 +132,16 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// List the running games: where, since when, and who plays
+    ///
+    /// These are the small games of ages, such as the Heek table and marker games, that shard.toml
+    /// switches on. The shard must be running. Times are in UTC.
+    #[command(after_help = "Example:
+  worldwire uru games --json")]
+    Games {
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// List who is online, where, and since when
     ///
     /// The shard must be running. Times are in UTC.

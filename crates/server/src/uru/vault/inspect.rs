@@ -9,6 +9,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{Entry, Facts, decode, folder, named_json};
 use super::graph::Graph;
+use super::markers::marker_problems;
 use super::operations::without_fixed;
 use super::players::{NAME_RULE, is_player_name};
 use super::prune::KeptBecause;
@@ -157,6 +158,10 @@ impl VaultState {
                 let (kind, text) = ("content", problem.to_owned());
                 findings.push(Finding { problem: true, kind, id, text });
             }
+            if let Facts::MarkerTemplate { unused_since: 1.., .. } = entry.facts {
+                let (kind, text) = ("unused-game", UNUSED.to_owned());
+                findings.push(Finding { problem: false, kind, id, text });
+            }
             if let Some(kept) = loose.get(&id) {
                 // A player removed it, or created it and left before placing it.
                 let (kind, text) = kept.map_or(LOOSE, KeptBecause::finding);
@@ -172,6 +177,10 @@ const LOOSE: (&str, &str) = (
     "unreachable",
     "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it",
 );
+
+/// The finding about a marker game that nobody has.
+const UNUSED: &str = "is a marker game that no player has any more; a running shard removes it a day \
+    after it was found";
 
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
@@ -220,6 +229,9 @@ pub(crate) fn problems<'p>(
                 );
             }
         }
+    }
+    for (id, kind, text) in marker_problems(graph) {
+        say(kind, id, text);
     }
     let (mut known, mut names) = (HashSet::new(), HashMap::new());
     for (id, name, has_account) in players {
