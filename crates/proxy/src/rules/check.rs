@@ -455,9 +455,10 @@ impl Checker<'_> {
             _ => return,
         };
         let Ok(filter) = target.filter_with(&condition) else { return };
-        for value in filter.unknown_values(self.definitions) {
-            self.unknown_value(&value, span);
-        }
+        // Text in a field that may also have other values need not be a name.
+        let mut unknown = filter.unknown_values(self.definitions);
+        unknown.retain(|value| value.is_certain);
+        unknown.iter().for_each(|value| self.unknown_value(value, span));
     }
 
     /// Reads and checks a path to a field.

@@ -29,6 +29,11 @@ fn definitions() -> Definitions {
     definitions
 }
 
+#[test]
+fn text_in_a_field_that_also_has_named_values_need_not_be_a_name() {
+    assert_eq!(mistakes("when auth.PlayerCreateReply { set playerName = \"Yeesha\" }"), "");
+}
+
 fn mistakes(text: &str) -> String {
     match Rules::parse("my.rules", text, &definitions()) {
         Ok(rules) => shown(rules.warnings()),

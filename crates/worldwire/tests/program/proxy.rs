@@ -8,6 +8,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use worldwire_core::json::{Json, parse};
 
+use crate::client::words;
+
 /// A server or proxy, which ends whatever becomes of the test. The end of its log is kept open for
 /// it.
 struct Running {
@@ -173,6 +175,52 @@ fn uru_evening(encrypted: [bool; 2]) {
         let setups: Vec<bool> = setups.map(|(_, it)| it.get("seed").is_some()).collect();
         assert!(setups.len() >= 2 && setups.iter().all(|it| *it == encrypted), "{messages:?}");
     }
+}
+
+/// The words of a line of a recipe, after the program's name.
+fn own(line: &str) -> Vec<&str> {
+    let words = words(line);
+    assert_eq!(words[0], "worldwire");
+    words[1..].to_vec()
+}
+
+/// Starts from an empty directory.
+#[test]
+fn the_readme_recipe_changes_a_message() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, chapter) = readme.split_once("## Change a message on its way\n").unwrap();
+    let recipe = chapter.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<&str> = recipe.lines().collect();
+    let [serve, account, rules, relay, visit] = lines[..] else { panic!("five lines: {recipe}") };
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let serve = own(serve);
+    let (wanted, to) = (serve.split_last().unwrap().1, serve.last().unwrap());
+    assert_eq!(*to, ">server.ini");
+    let free = ["--listen", "127.0.0.1:0", "--no-status"];
+    let mut shard = Running::start(home, &[wanted, &free].concat());
+    let mut ini = String::new();
+    let mut output = BufReader::new(shard.child.stdout.take().unwrap());
+    while !ini.contains("Server.Game.X") {
+        assert!(output.read_line(&mut ini).unwrap() > 0, "{ini}");
+    }
+    let kept = ini.lines().filter(|line| !line.starts_with("Server.Port"));
+    let ini = kept.collect::<Vec<_>>().join("\n");
+    let port_line = format!("Server.Port {}", port(&shard.address()));
+    fs::write(home.join("server.ini"), format!("{ini}\n{port_line}\n")).unwrap();
+    let (_, rules) = rules.split_once("echo '").unwrap();
+    let (rules, to) = rules.split_once("' >").unwrap();
+    fs::write(home.join(to), rules).unwrap();
+    let mut add = worldwire(home, &own(account));
+    assert!(add.output().unwrap().status.success());
+    let relay = relay.replace(":14700", ":0");
+    let proxy = Running::start(home, &own(&relay));
+    let ini = fs::read_to_string(home.join("proxied.ini")).unwrap();
+    let ini = ini.replace("Server.Port 0\n", &format!("Server.Port {}\n", port(&proxy.address())));
+    fs::write(home.join("proxied.ini"), ini).unwrap();
+    let said = printed(home, &own(visit));
+    assert!(said.contains("  name Yeesha  "), "{said}");
 }
 
 #[test]
