@@ -42,7 +42,7 @@ pub trait Handler: fmt::Debug + Send {
         let _ = (now, event, effects);
     }
 
-    /// Called when a part of what the handler [finished](Effects::finish) could not be carried out.
+    /// Called when a part of a decision under this ticket could not be carried out.
     fn refused(&mut self, ticket: u64, why: &str) {
         let _ = (ticket, why);
     }
