@@ -43,8 +43,9 @@ impl Conversation {
         let family = definitions.families().named("uru").expect("a family");
         let session = family.relay(&start, &mut |bytes| bytes.fill(7)).expect("a relay");
         let known = Known { family: "uru", definitions, keys };
-        let (handler, events) = hooks.join(1, known.clone(), None);
-        let exchange = Exchange::new(session, vec![handler], known, (1, Time(0)), None);
+        let (joined, events) = hooks.join(1, known.clone(), None);
+        let exchange =
+            Exchange::new(session, Vec::new(), known, (1, Time(0)), None).with_hooks(joined);
         let mut conversation = Self { exchange, events, began: Instant::now(), received: 0 };
         conversation.send(&worldwire_core::value::parse_hex(CONNECT).expect("digits"));
         conversation.received = 0;

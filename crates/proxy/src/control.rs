@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, oneshot};
 use worldwire_core::Side;
@@ -10,6 +11,7 @@ use worldwire_core::connection::SendError;
 use worldwire_core::json::Json;
 
 use crate::command::Command;
+use crate::exchange::Counts;
 use crate::gate::Shared;
 use crate::held::HeldMessage;
 
@@ -28,6 +30,19 @@ pub struct Listing {
     pub server: SocketAddr,
     /// How long it has been open.
     pub age: Duration,
+    /// Its figures.
+    pub counts: Counts,
+}
+
+/// A proxy's figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Conversations that are open.
+    pub open: usize,
+    /// Conversations so far.
+    pub conversations: u64,
+    /// The messages of all conversations.
+    pub counts: Counts,
 }
 
 /// What happens to a held message.
@@ -70,14 +85,25 @@ impl Control {
     #[must_use]
     pub fn conversations(&self) -> Vec<Listing> {
         let now = self.0.clock.now();
-        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = open.iter().map(|(connection, open)| Listing {
+        let conversations = self.0.conversations();
+        let open = conversations.open.iter().map(|(connection, open)| Listing {
             connection: *connection,
             client: open.client,
             server: open.server,
             age: now.saturating_sub(open.since),
+            counts: open.counts(),
         });
         open.collect()
+    }
+
+    /// The figures of the proxy.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let conversations = self.0.conversations();
+        let mut counts = conversations.past;
+        conversations.open.values().for_each(|open| counts += open.counts());
+        let opened = self.0.next.load(Ordering::Relaxed);
+        Figures { open: conversations.open.len(), conversations: opened, counts }
     }
 
     /// The messages of a conversation that are held at breakpoints, and for how long.
@@ -149,8 +175,8 @@ impl Control {
     }
 
     fn commands(&self, connection: u64) -> Result<mpsc::Sender<Command>, ControlError> {
-        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = open.get(&connection).ok_or(ControlError::NotOpen(connection))?;
+        let conversations = self.0.conversations();
+        let open = conversations.open.get(&connection).ok_or(ControlError::NotOpen(connection))?;
         Ok(open.commands.clone())
     }
 }

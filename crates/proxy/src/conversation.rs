@@ -62,7 +62,7 @@ pub(crate) struct Conversation {
     /// Why the conversation woke up.
     command: Option<Command>,
     event: Option<HookEvent>,
-    _listed: Listed,
+    listed: Listed,
     /// Both sides, if they are recorded.
     legs: Option<Legs>,
     /// Comments on the next packet to each side.
@@ -95,18 +95,7 @@ impl Conversation {
             exchange.begin_marks();
         }
         let (command, event, leaving) = (None, None, Default::default());
-        Self {
-            exchange,
-            number,
-            facts,
-            stated,
-            inputs,
-            command,
-            event,
-            _listed: listed,
-            legs,
-            leaving,
-        }
+        Self { exchange, number, facts, stated, inputs, command, event, listed, legs, leaving }
     }
 
     /// Records received bytes.
@@ -138,6 +127,7 @@ impl Conversation {
             self.stated.mark_unchanged();
             self.exchange.learn(now, &self.facts.known());
         }
+        self.listed.update(self.exchange.counts());
         let connection = self.number;
         while let Some(report) = self.exchange.poll_report() {
             match report {

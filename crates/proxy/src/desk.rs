@@ -12,11 +12,14 @@ use crate::coder::Coder;
 use crate::exchange::{Counts, Known};
 use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
 use crate::held::{Held, waiting_bytes};
+use crate::hook::ConversationHooks;
 use crate::kept::Kept;
 
 /// Decides what happens to messages.
 pub(crate) struct Desk {
     pub(crate) handlers: Vec<Box<dyn Handler>>,
+    /// Hooks, which see messages after the handlers.
+    pub(crate) hooks: Option<ConversationHooks>,
     /// Encodes messages for the build that this conversation has revealed.
     pub(crate) coder: Coder,
     pub(crate) ends: Option<Ends>,
@@ -34,7 +37,7 @@ pub(crate) struct Desk {
     pub(crate) marks: Option<Vec<Mark>>,
     pub(crate) counts: Counts,
     pub(crate) next_number: u64,
-    /// A handler ends the conversation.
+    /// A hook ends the conversation.
     pub(crate) is_ending: bool,
 }
 
@@ -61,6 +64,7 @@ impl Desk {
     pub(crate) fn new(handlers: Vec<Box<dyn Handler>>, known: Known, ends: Option<Ends>) -> Self {
         Self {
             handlers,
+            hooks: None,
             coder: Coder::new(known),
             ends,
             is_announced: false,
@@ -83,7 +87,7 @@ impl Desk {
         self.report(Report::Problem(why));
     }
 
-    /// Stores a handler's decision about a held message.
+    /// Stores the decision of hooks on a held message.
     pub(crate) fn decide_held(
         &mut self,
         ticket: u64,
@@ -94,7 +98,7 @@ impl Desk {
         let mut held = self.held.values_mut();
         let Some(held) = held.find(|held| held.ticket == Some(ticket)) else { return };
         held.ticket = None;
-        held.added_by = Some(ticket);
+        held.finished = Some(ticket);
         if waiting.saturating_add(waiting_bytes(&added, &decision)) > MAX_WAITING_BYTES {
             let text = format!(
                 "{} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed and \
@@ -128,10 +132,10 @@ impl Desk {
         }
     }
 
-    /// Reports that something could not be carried out, also to the handler that asked for it.
+    /// Reports that something could not be carried out, also to the hook that asked for it.
     pub(crate) fn refuse(&mut self, ticket: Option<u64>, report: Report) {
-        if let (Some(ticket), Report::Problem(why)) = (ticket, &report) {
-            self.handlers.iter_mut().for_each(|handler| handler.refused(ticket, why));
+        if let (Some(ticket), Some(hooks), Report::Problem(why)) = (ticket, &self.hooks, &report) {
+            hooks.refused(ticket, why);
         }
         self.report(report);
     }
@@ -176,7 +180,7 @@ impl Desk {
         }
     }
 
-    /// Asks all handlers about one message.
+    /// Asks all handlers and hooks about one message.
     fn ask(&mut self, item: &Item<'_>) -> Answer {
         let Some(message) = item.message() else { return Decision::AsIs.into() };
         let mut name = core::mem::take(&mut self.name);
@@ -208,6 +212,9 @@ impl Desk {
                     is_over = false;
                     break;
                 }
+            }
+            if is_over && let Some(hooks) = &mut self.hooks {
+                hooks.message(&passing, &mut effects);
             }
             drop(passing);
             changed = effects.change.take().or(known);
@@ -271,7 +278,7 @@ impl Desk {
                     hold,
                     ticket,
                     added: before,
-                    added_by: None,
+                    finished: None,
                     decision,
                     kept,
                     since: self.now,

@@ -2,6 +2,7 @@
 //! messages.
 
 use core::fmt;
+use core::ops::AddAssign;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use worldwire_dissect::{
 use crate::desk::{Desk, Mark, not_added};
 use crate::handler::{Effects, Finished, Handler, Report};
 use crate::held::{Held, HeldMessage};
-use crate::hook::HookEvent;
+use crate::hook::{ConversationHooks, HookEvent};
 
 /// One conversation on its way through a proxy.
 ///
@@ -52,6 +53,16 @@ pub struct Counts {
     pub held: u64,
     /// Messages that were added.
     pub added: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.changed += other.changed;
+        self.dropped += other.dropped;
+        self.held += other.held;
+        self.added += other.added;
+    }
 }
 
 impl Exchange {
@@ -98,20 +109,22 @@ impl Exchange {
         self.release_ready(stamp);
     }
 
+    /// Lets hooks see the messages, after all handlers: hooks answer later, so no handler could see
+    /// their changes.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: ConversationHooks) -> Self {
+        self.desk.hooks = Some(hooks);
+        self
+    }
+
     /// Handles an event from a hook, received on the channel that
     /// [`Hooks::join`](crate::Hooks::join) returned. Answered messages are sent, each after the
     /// messages that the answer adds.
     pub fn hook(&mut self, now: Duration, event: HookEvent) {
         let stamp = self.at(now);
         let mut effects = Effects::default();
-        let mut event = Some(event);
-        for handler in &mut self.desk.handlers {
-            // There is one handler for all hooks.
-            if handler.takes_hooks()
-                && let Some(event) = event.take()
-            {
-                handler.hook(now, event, &mut effects);
-            }
+        if let Some(hooks) = &mut self.desk.hooks {
+            hooks.event(now, event, &mut effects);
         }
         self.carry_out(effects);
         self.release_ready(stamp);
@@ -226,9 +239,11 @@ impl Exchange {
     /// The time by which to call [`timeout`](Self::timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
-        let handlers = self.desk.handlers.iter().filter_map(|handler| handler.poll_timeout());
-        let held = self.desk.held.values().filter_map(Held::due);
-        handlers.chain(held).chain(self.session.poll_timeout()).min()
+        let Desk { handlers, hooks, held, .. } = &self.desk;
+        let handlers = handlers.iter().filter_map(|handler| handler.poll_timeout());
+        let hooks = hooks.as_ref().and_then(ConversationHooks::poll_timeout);
+        let held = held.values().filter_map(Held::due);
+        handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
     /// Whether it has stopped reading from a side for now.
@@ -281,7 +296,7 @@ impl Exchange {
         Stamp { time: Time(self.epoch.0.saturating_add(nanos)), since: now, ..self.stamp }
     }
 
-    /// Tells the handlers the time, and carries out what they request.
+    /// Tells handlers and hooks the time, and carries out what they request.
     fn run_handlers(&mut self) {
         let now = self.desk.now;
         let mut effects = Effects::default();
@@ -290,10 +305,15 @@ impl Exchange {
                 handler.timeout(now, &mut effects);
             }
         }
+        if let Some(hooks) = &mut self.desk.hooks
+            && hooks.poll_timeout().is_some_and(|at| at <= now)
+        {
+            hooks.timeout(now, &mut effects);
+        }
         self.carry_out(effects);
     }
 
-    /// Carries out what handlers request independently of a message.
+    /// Carries out what handlers and hooks request independently of a message.
     fn carry_out(&mut self, effects: Effects) {
         for (to, addition) in effects.added {
             let Some(body) = self.desk.encode(to, addition) else { continue };
@@ -346,7 +366,7 @@ impl Exchange {
             };
             if let Err(error) = outcome {
                 let text = format!("{} was forwarded unchanged: {error}", held.name);
-                self.desk.refuse(held.added_by, Report::Problem(text));
+                self.desk.refuse(held.finished, Report::Problem(text));
             }
             self.session.resume(stamp, &mut self.desk);
         }
@@ -358,7 +378,7 @@ impl Exchange {
             match self.session.inject(*to, body) {
                 Ok(()) => self.desk.note_addition(*to),
                 Err(SendError::QueueFull(_)) if self.session.queued_bytes(*to) > 0 => return false,
-                Err(error) => self.desk.refuse(held.added_by, not_added(&error)),
+                Err(error) => self.desk.refuse(held.finished, not_added(&error)),
             }
             held.added.pop_front();
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use worldwire_net::{Clock, Dial, Peer, tcp, udp};
 
 use crate::command::Command;
 use crate::conversation::{Conversation, Inputs, SharedFacts};
-use crate::exchange::{Exchange, Known};
+use crate::exchange::{Counts, Exchange, Known};
 use crate::handler::Handler;
 use crate::hook::Hooks;
 use crate::ports::{OpenPorts, Ports};
@@ -39,8 +39,16 @@ pub(crate) struct Shared {
     pub(crate) epoch: Time,
     pub(crate) facts: Arc<SharedFacts>,
     pub(crate) next: AtomicU64,
-    /// The open conversations, by number.
-    pub(crate) open: Mutex<BTreeMap<u64, Open>>,
+    pub(crate) conversations: Mutex<Conversations>,
+}
+
+/// A proxy's conversations.
+#[derive(Debug, Default)]
+pub(crate) struct Conversations {
+    /// The open ones, by number.
+    pub(crate) open: BTreeMap<u64, Open>,
+    /// The figures of those that have ended.
+    pub(crate) past: Counts,
 }
 
 /// An open conversation.
@@ -50,10 +58,23 @@ pub(crate) struct Open {
     pub(crate) server: SocketAddr,
     pub(crate) since: Duration,
     pub(crate) commands: mpsc::Sender<Command>,
+    counts: Arc<Mutex<Counts>>,
 }
 
 /// The maximum number of commands waiting for a conversation.
 const COMMANDS: usize = 64;
+
+impl Shared {
+    pub(crate) fn conversations(&self) -> MutexGuard<'_, Conversations> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    pub(crate) fn counts(&self) -> Counts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,13 +145,17 @@ impl Gate {
         let hooks = self.shared.hooks.as_ref();
         let joined = hooks.map(|hooks| hooks.join(number, known.clone(), Some(&ends)));
         let (hooks, events) = joined.unzip();
-        handlers.extend(hooks);
-        let exchange = Exchange::new(session, handlers, known, (number, *epoch), Some(ends));
+        let mut exchange = Exchange::new(session, handlers, known, (number, *epoch), Some(ends));
+        if let Some(hooks) = hooks {
+            exchange = exchange.with_hooks(hooks);
+        }
         let (sender, commands) = mpsc::channel(COMMANDS);
-        let open = Open { client: peer.address, server, since: clock.now(), commands: sender };
+        let (since, counts) = (clock.now(), Arc::default());
+        let listed = Listed { number, shared: Arc::clone(&self.shared), counts };
+        let counts = Arc::clone(&listed.counts);
+        let open = Open { client: peer.address, server, since, commands: sender, counts };
         tracing::info!(connection = number, client = %open.client, %server, "opened");
-        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).insert(number, open);
-        let listed = Listed { number, shared: Arc::clone(&self.shared) };
+        self.shared.conversations().open.insert(number, open);
         let addresses = [peer.address, peer.local, own, server];
         let recorder = self.shared.recorder.as_ref();
         let legs = recorder.map(|recorder| recorder.conversation(addresses, datagrams));
@@ -171,10 +196,21 @@ impl Dial<UdpSocket> for Gate {
 pub(crate) struct Listed {
     number: u64,
     shared: Arc<Shared>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Listed {
+    /// Shows the conversation's figures to others.
+    pub(crate) fn update(&self, counts: Counts) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        let mut conversations = self.shared.conversations();
+        if let Some(open) = conversations.open.remove(&self.number) {
+            conversations.past += open.counts();
+        }
     }
 }

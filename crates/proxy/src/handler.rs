@@ -8,8 +8,6 @@ use worldwire_core::json::{Json, Parser, Style, write_children, write_node};
 use worldwire_core::{Limits, Side, Tree, Value};
 use worldwire_dissect::{Decision, Ends, Item, Message};
 
-use crate::hook::HookEvent;
-
 /// Handles the messages of one conversation, in order.
 ///
 /// A proxy passes each message to its handlers in turn. Each sees it as earlier handlers left it.
@@ -30,21 +28,6 @@ pub trait Handler: fmt::Debug + Send {
     /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration> {
         None
-    }
-
-    /// Whether the handler receives events from hooks.
-    fn takes_hooks(&self) -> bool {
-        false
-    }
-
-    /// Handles an event from a hook.
-    fn hook(&mut self, now: Duration, event: HookEvent, effects: &mut Effects) {
-        let _ = (now, event, effects);
-    }
-
-    /// Called when a part of a decision under this ticket could not be carried out.
-    fn refused(&mut self, ticket: u64, why: &str) {
-        let _ = (ticket, why);
     }
 }
 
@@ -149,7 +132,7 @@ pub struct Effects {
     pub(crate) change: Option<Vec<u8>>,
     pub(crate) is_dropped: Option<bool>,
     pub(crate) hold: Option<Hold>,
-    /// The ticket of the message, if a handler finishes it later.
+    /// The ticket of the message, if hooks finish it later.
     pub(crate) ticket: Option<u64>,
     pub(crate) finished: Vec<Finished>,
     /// Why the conversation must end.
@@ -158,7 +141,7 @@ pub struct Effects {
     pub(crate) reports: Vec<Report>,
 }
 
-/// The decision about a message that a handler held.
+/// The decision on a message that waited for hooks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finished {
     /// The message.
@@ -237,13 +220,13 @@ impl Effects {
         self.hold = Some(Hold::Open);
     }
 
-    /// Holds the message until the handler [finishes](Self::finish) it. Tickets must be unique
-    /// within the conversation. Only one handler may do this.
+    /// Holds the message until its hooks have answered, and it is [finished](Self::finish). Tickets
+    /// are unique within the conversation.
     pub(crate) fn wait(&mut self, ticket: u64) {
         self.ticket = Some(ticket);
     }
 
-    /// Finishes a message that was [held](Self::wait).
+    /// Finishes a message that [waited](Self::wait).
     pub(crate) fn finish(&mut self, finished: Finished) {
         self.finished.push(finished);
     }

@@ -17,11 +17,12 @@ pub(crate) struct Held {
     pub(crate) from: Side,
     /// How long it is held, besides the ticket.
     pub(crate) hold: Option<Hold>,
-    /// It waits until a handler finishes this ticket.
+    /// It waits until its hooks finish this ticket.
     pub(crate) ticket: Option<u64>,
-    /// Messages to add right before it, with the ticket of the handler that adds them.
+    /// Messages to add right before it.
     pub(crate) added: VecDeque<(Side, Vec<u8>)>,
-    pub(crate) added_by: Option<u64>,
+    /// The ticket with which its hooks finished it.
+    pub(crate) finished: Option<u64>,
     pub(crate) decision: Decision<'static>,
     /// The message, if it is held at a breakpoint.
     pub(crate) kept: Option<Kept>,

@@ -28,6 +28,7 @@
 //! | [`Proxy`], [`Setup`] | listeners, and what their conversations share |
 //! | [`Handler`], [`Passing`], [`Effects`] | see messages and decide what happens to them |
 //! | [`World`]: [`OneServer`], [`UruWorld`], [`KiWorld`] | how connections find their servers |
+//! | [`ServerList`] | the servers that TERA's launchers choose from |
 //! | [`Recorder`] | writes the traffic on both sides to a capture |
 //! | [`Exchange`] | one conversation without I/O, for tests and other drivers |
 
@@ -50,20 +51,23 @@ mod ports;
 mod proxy;
 mod record;
 mod rules;
+mod tera;
+mod unread;
 mod uru;
 mod world;
 
-pub use control::{Choice, Control, ControlError, Listing};
+pub use control::{Choice, Control, ControlError, Figures, Listing};
 pub use exchange::{Counts, Exchange, Known};
 pub use gate::MakeHandlers;
 pub use handler::{Effects, Handler, Next, Passing, Report};
 pub use held::HeldMessage;
-pub use hook::{HookEvent, HookOptions, HookSocket, Hooks};
+pub use hook::{ConversationHooks, HookEvent, HookOptions, HookSocket, Hooks};
 pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};
 pub use record::{MORE_KEYS, Recorder};
 pub use rules::{RuleFile, Rules};
+pub use tera::{ServerList, ServerListError};
 pub use uru::UruWorld;
 pub use world::{OneServer, World};
 

@@ -12,8 +12,9 @@ use worldwire_net::{Clock, Options, Signal, tcp, udp};
 use crate::control::Control;
 use crate::gate::{Gate, MakeHandlers, Shared};
 use crate::hook::Hooks;
-use crate::ports::OpenPorts;
+use crate::ports::{OpenPorts, Ports as _, Transport};
 use crate::record::Recorder;
+use crate::unread::UnreadGate;
 use crate::world::World;
 
 /// What a proxy relays, and how.
@@ -44,15 +45,23 @@ pub struct Proxy {
     tcp: Option<tcp::Listener>,
     udp: Option<udp::Listener>,
     address: SocketAddr,
+    ports: Arc<OpenPorts>,
     options: Options,
+    signal: Signal,
 }
 
 impl Proxy {
-    /// Listens on an address: over TCP and, if the family uses UDP, over UDP on the same port.
+    /// Listens on an address: over TCP and, if the family uses UDP, over UDP on the same port. The
+    /// signal ends the proxy.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.
-    pub async fn bind(setup: Setup, listen: SocketAddr, is_udp_only: bool) -> io::Result<Self> {
+    pub async fn bind(
+        setup: Setup,
+        listen: SocketAddr,
+        is_udp_only: bool,
+        signal: Signal,
+    ) -> io::Result<Self> {
         let Setup { family, world, definitions, keys, handlers, hooks, recorder, options } = setup;
         let tcp = match is_udp_only {
             true => None,
@@ -65,7 +74,7 @@ impl Proxy {
         };
         let second = udp.as_ref().map(udp::Listener::local_addr).transpose()?;
         let address = first.or(second).unwrap_or(listen);
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             family,
             definitions,
             keys,
@@ -77,9 +86,10 @@ impl Proxy {
             epoch: epoch(options.clock),
             facts: Arc::default(),
             next: AtomicU64::new(0),
-            open: Mutex::default(),
-        };
-        Ok(Self { shared: Arc::new(shared), tcp, udp, address, options })
+            conversations: Mutex::default(),
+        });
+        let ports = OpenPorts::new(Arc::clone(&shared), address.ip(), options, signal.clone());
+        Ok(Self { shared, tcp, udp, address, ports: Arc::new(ports), options, signal })
     }
 
     /// The address it listens on. If the requested port was 0, the system chose one.
@@ -88,20 +98,41 @@ impl Proxy {
         self.address
     }
 
+    /// Opens another port, for a server given as host and port: its conversations are relayed, too.
+    /// The same server always has the same port.
+    ///
+    /// # Errors
+    /// No port can be opened, or too many servers were named.
+    pub fn port_for(&self, server: &str) -> io::Result<u16> {
+        self.ports.port_for(server, Transport::Tcp)
+    }
+
+    /// Listens on another address over TCP, and forwards connections unread to a server, given as
+    /// host and port. Returns the address.
+    ///
+    /// # Errors
+    /// The address is in use, or does not belong to this machine.
+    pub async fn pass_unread(&self, listen: SocketAddr, server: String) -> io::Result<SocketAddr> {
+        let listener = tcp::Listener::bind(listen, self.options).await?;
+        let address = listener.local_addr()?;
+        let gate = UnreadGate::new(Arc::clone(&self.shared), server);
+        tokio::spawn(listener.relay(Arc::new(gate), self.signal.clone()));
+        Ok(address)
+    }
+
     /// Controls the proxy while it runs.
     #[must_use]
     pub fn control(&self) -> Control {
         Control::new(Arc::clone(&self.shared))
     }
 
-    /// Relays conversations until the signal fires, then waits for them to end.
+    /// Relays conversations until the proxy's signal fires, then waits for them to end.
     ///
     /// # Errors
     /// The recording could not be written; it ends at that point.
-    pub async fn run(self, signal: Signal) -> io::Result<()> {
-        let Self { shared, tcp, udp, address, options } = self;
-        let ports = OpenPorts::new(Arc::clone(&shared), address.ip(), options, signal.clone());
-        let gate = Arc::new(Gate::main(Arc::clone(&shared), Arc::new(ports)));
+    pub async fn run(self) -> io::Result<()> {
+        let Self { shared, tcp, udp, ports, signal, .. } = self;
+        let gate = Arc::new(Gate::main(Arc::clone(&shared), ports));
         let over_tcp = async {
             if let Some(tcp) = tcp {
                 tcp.relay(Arc::clone(&gate), signal.clone()).await;

@@ -23,6 +23,7 @@
 //!
 //! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: a world of
 //!   The Matrix Online;
+//! * [`WebServer`]: status pages of other programs;
 //! * [`store`]: databases; [`admin`] and [`operators`]: administration of servers from their
 //!   directories.
 
@@ -39,10 +40,13 @@ mod start;
 pub mod store;
 mod unseen;
 pub mod uru;
+mod web;
 
 pub use config::{ConfigError, SettingError};
 pub use ending::ServeError;
+pub use metrics::Metrics;
 pub use start::StartError;
+pub use web::{Reported, WebServer};
 
 /// The example in the README compiles.
 #[cfg(doctest)]

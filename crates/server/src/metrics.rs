@@ -6,11 +6,12 @@ use worldwire_net::Counts;
 
 /// Collects the text of `/metrics`.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics(String);
+pub struct Metrics(String);
 
 impl Metrics {
-    /// Adds a metric: one value with the label `""`, or one for each value of a label.
-    pub(crate) fn add(
+    /// Adds a metric of a kind, such as `gauge` or `counter`: one value with the label `""`, or one
+    /// for each value of a label. Its name gets the prefix `worldwire_`.
+    pub fn add(
         &mut self,
         name: &str,
         kind: &str,
@@ -24,7 +25,10 @@ impl Metrics {
         for (of, value) in values {
             let _ = match *of {
                 "" => writeln!(text, "worldwire_{name} {value}"),
-                of => writeln!(text, "worldwire_{name}{{{label}=\"{of}\"}} {value}"),
+                of => {
+                    let of = of.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                    writeln!(text, "worldwire_{name}{{{label}=\"{of}\"}} {value}")
+                }
             };
         }
     }

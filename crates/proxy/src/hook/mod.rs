@@ -39,7 +39,7 @@ use worldwire_net::Signal;
 
 use crate::coder::Coder;
 use crate::exchange::Known;
-use crate::handler::{Effects, Handler, Next, Passing};
+use crate::handler::{Effects, Passing};
 use chain::Chain;
 use hub::{Event, Hub, HubSettings};
 
@@ -143,29 +143,28 @@ impl Hooks {
         self.hub.is_complete()
     }
 
-    /// Opens a conversation to hooks. The handler must be the conversation's last one: hooks answer
-    /// later, so no other handler can see their changes. The events are for
-    /// [`Exchange::hook`](crate::Exchange::hook). Dropping the handler closes the conversation to
-    /// hooks.
+    /// Opens a conversation to hooks: the first result is for
+    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), and the events are for
+    /// [`Exchange::hook`](crate::Exchange::hook).
     #[must_use]
     pub fn join(
         &self,
         conversation: u64,
         known: Known,
         ends: Option<&Ends>,
-    ) -> (Box<dyn Handler>, mpsc::Receiver<HookEvent>) {
+    ) -> (ConversationHooks, mpsc::Receiver<HookEvent>) {
         let (sender, receiver) = mpsc::channel(MAX_EVENTS);
         let ends = ends.map(|ends| Side::BOTH.map(|side| ends.of(side).to_string()));
         let (set, version) = self.hub.open(conversation, known.family, ends, sender);
         let chain = Chain::new(conversation, Coder::new(known), set);
         let hub = Arc::clone(&self.hub);
-        (Box::new(HookHandler { hub, conversation, version, chain }), receiver)
+        (ConversationHooks { hub, conversation, version, chain }, receiver)
     }
 }
 
-/// Lets hooks decide what happens to the messages of a conversation.
+/// The hooks of one conversation, from [`Hooks::join`]. Dropping it closes the conversation to them.
 #[derive(Debug)]
-struct HookHandler {
+pub struct ConversationHooks {
     hub: Arc<Hub>,
     conversation: u64,
     /// The version of the subscriptions in use.
@@ -173,35 +172,37 @@ struct HookHandler {
     chain: Chain,
 }
 
-impl HookHandler {
+impl ConversationHooks {
     fn refresh(&mut self) {
         if let Some((set, version)) = self.hub.newer_than(self.version) {
             self.version = version;
             self.chain.use_set(set);
         }
     }
-}
 
-impl Handler for HookHandler {
-    fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) -> Next {
+    /// Handles a message after all handlers.
+    pub(crate) fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
         self.refresh();
         self.chain.message(passing, effects);
-        Next::Done
     }
 
-    fn timeout(&mut self, now: Duration, effects: &mut Effects) {
+    /// Called when time has reached the last [deadline](Self::poll_timeout).
+    pub(crate) fn timeout(&mut self, now: Duration, effects: &mut Effects) {
         self.chain.timeout(now, effects);
     }
 
-    fn poll_timeout(&self) -> Option<Duration> {
+    /// The time by which to call [`timeout`](Self::timeout).
+    pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         self.chain.poll_timeout()
     }
 
-    fn takes_hooks(&self) -> bool {
-        true
-    }
-
-    fn hook(&mut self, now: Duration, HookEvent(event): HookEvent, effects: &mut Effects) {
+    /// Handles an event from a hook.
+    pub(crate) fn event(
+        &mut self,
+        now: Duration,
+        HookEvent(event): HookEvent,
+        effects: &mut Effects,
+    ) {
         self.refresh();
         match event {
             Event::Answer(link, number, reply) => {
@@ -212,12 +213,13 @@ impl Handler for HookHandler {
         }
     }
 
-    fn refused(&mut self, ticket: u64, why: &str) {
+    /// Tells a hook that a part of its decision under this ticket could not be carried out.
+    pub(crate) fn refused(&self, ticket: u64, why: &str) {
         self.chain.refused(ticket, why);
     }
 }
 
-impl Drop for HookHandler {
+impl Drop for ConversationHooks {
     fn drop(&mut self) {
         self.hub.close(self.conversation);
     }

@@ -26,9 +26,10 @@ async fn play(sample: &Sample, rules: &str) {
         recorder: None,
         options: Options::default(),
     };
-    let proxy = Proxy::bind(setup, "127.0.0.1:0".parse().unwrap(), false).await.unwrap();
-    let (address, stop) = (proxy.address(), Stop::new());
-    let running = tokio::spawn(proxy.run(stop.signal()));
+    let (listen, stop) = ("127.0.0.1:0".parse().unwrap(), Stop::new());
+    let proxy = Proxy::bind(setup, listen, false, stop.signal()).await.unwrap();
+    let address = proxy.address();
+    let running = tokio::spawn(proxy.run());
     for segments in &sample.conversations {
         let mut lengths = forwarded(sample, segments).into_iter();
         let mut client = TcpStream::connect(address).await.unwrap();

@@ -55,8 +55,9 @@ impl World {
         let known = Known { family: "uru", definitions, keys };
         let ends = ["192.0.2.10:50000", "192.0.2.1:14617"].map(|end| end.parse().unwrap());
         let ends = Ends::new(ends[0], ends[1]);
-        let (handler, events) = hooks.join(3, known.clone(), Some(&ends));
-        let exchange = Exchange::new(session, vec![handler], known, (3, Time(0)), Some(ends));
+        let (joined, events) = hooks.join(3, known.clone(), Some(&ends));
+        let exchange =
+            Exchange::new(session, Vec::new(), known, (3, Time(0)), Some(ends)).with_hooks(joined);
         let received = [Vec::new(), Vec::new()];
         let mut world = Self { hooks, exchange, events, began: Instant::now(), received };
         let connect: Vec<u8> = worldwire_core::value::parse_hex(CONNECT).unwrap();

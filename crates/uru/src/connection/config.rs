@@ -141,13 +141,14 @@ impl RelayConfig {
     }
 }
 
-/// A relay's keys. If the key for the service of an encrypted connection is missing, the connection
-/// closes with a fault that names it.
+/// A relay's keys. If a client asks for encryption, and the private key of the service is missing, the
+/// connection closes with a fault that names it.
 #[derive(Clone, Debug)]
 pub enum RelayKeys {
     /// The server's private keys. The key exchange passes through unchanged.
     Shared(KeyRing),
-    /// A key pair for each hop.
+    /// A key pair for each hop. A client's hop is encrypted if the client asks for it. The server's is
+    /// if its public key for the service is known.
     Separate {
         /// The relay's own private keys; clients have the public ones.
         own: KeyRing,

@@ -14,6 +14,7 @@ use super::Connection;
 use super::config::{key_kind, refused};
 use super::event::News;
 use super::sender::Role;
+use super::setup::PLAIN;
 use super::stream::Phase;
 use crate::connect::{ConnectPacket, SetupType};
 use crate::crypt::exchange::SessionKey;
@@ -175,7 +176,7 @@ impl Connection {
                 self.candidates.clear();
                 match session {
                     Some((seed, key)) => self.establish_known(service, Some(seed), &key),
-                    None => self.establish(service, None),
+                    None => self.establish(service, PLAIN),
                 }
             }
             Some(_) => return false,

@@ -72,6 +72,7 @@ use late::Candidate;
 use ping::{answer, is_ping};
 use relay::RelayState;
 use sender::Role;
+use setup::PLAIN;
 use stream::{Attempt, Phase, Stream};
 
 /// A connection to any service, in one of four roles.
@@ -122,7 +123,7 @@ impl Connection {
             sender.transmit(Side::Server, &SetupPacket::Connect(y.into()))?;
             sender.half.timers.start(Timer::Setup, config.setup_time);
         } else {
-            connection.establish(service, None);
+            connection.establish(service, PLAIN);
         }
         Ok(connection)
     }
@@ -155,8 +156,9 @@ impl Connection {
     /// [`RelayKeys`] offers two ways to relay encrypted connections. With shared
     /// keys, the relay has the private key of the service and reads the exchange like an observer,
     /// so unchanged messages have the same bytes on both sides. With separate keys, the relay
-    /// answers the client as a server would and contacts the server as a client would. Plain
-    /// connections and the file service need no keys, and are forwarded byte for byte.
+    /// answers the client as a server would and contacts the server as a client would, so one hop
+    /// can be encrypted and the other plain. Plain connections and the file service need no keys,
+    /// and are forwarded byte for byte.
     ///
     /// Pings and their answers overtake [held](worldwire_core::connection::Forward::hold) pieces,
     /// so that both ends stay connected.

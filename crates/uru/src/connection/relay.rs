@@ -45,12 +45,21 @@ pub struct RelayState {
     pub(super) service: Option<Service>,
     /// The client's number, with shared keys.
     y: Option<Vec<u8>>,
-    /// The key of the client's hop and the secret of the server's, with separate keys.
-    hops: Option<(SessionKey, SharedSecret)>,
+    /// The hops while their keys are negotiated, with separate keys.
+    hops: Option<Hops>,
     /// The seed and the key of each hop of an encrypted connection, once known.
     pub(super) sessions: Vec<([u8; 7], SessionKey)>,
     /// The relay's own setup packet, forwarded in place of the piece.
     pub(super) made: Option<Vec<u8>>,
+}
+
+/// The hops of a relay with separate keys. Each can be encrypted without the other.
+#[derive(Debug)]
+struct Hops {
+    /// The key of the client's hop. `None` if the client asked for a plain connection.
+    client: Option<SessionKey>,
+    /// The secret of the server's hop. `None` without the server's public key.
+    server: Option<SharedSecret>,
 }
 
 impl RelayState {
@@ -59,64 +68,74 @@ impl RelayState {
         Self { config, random, service: None, y: None, hops: None, sessions, made: None }
     }
 
-    /// Whether the relay has answered the client with its own key, so that nothing can pass unread.
+    /// Whether the relay has sent a setup packet of its own, so that nothing can pass unread.
     pub(super) fn is_committed(&self) -> bool {
         self.hops.is_some()
     }
 
-    /// Handles the client's number. With separate keys, the relay sends its own number to the
-    /// server.
+    /// Handles the client's number, which is empty if it asks for a plain connection. With separate
+    /// keys, the relay sends a number of its own to the server, or none.
     pub(super) fn begin(&mut self, service: Service, y: Vec<u8>) -> Result<()> {
         match &self.config.keys {
+            RelayKeys::Shared(_) if y.is_empty() => {}
             RelayKeys::Shared(keys) => {
                 private_key(keys, service)?;
                 self.y = Some(y);
             }
             RelayKeys::Separate { own, server } => {
-                let key = private_key(own, service)?;
+                let mut hops = Hops { client: None, server: None };
+                if !y.is_empty() {
+                    let key = private_key(own, service)?;
+                    let key = key.server_answer(&y, self.random.seed).map_err(refused)?;
+                    hops.client = Some(key);
+                }
                 let public = key_kind(service).and_then(|kind| server.public(kind));
-                let public = public.ok_or_else(|| {
-                    let wanted = format!("the server's public key for {}", service.name());
-                    Error::malformed(wanted, "no such key in the configuration")
-                })?;
-                let key = key.server_answer(&y, self.random.seed).map_err(refused)?;
-                let (y, secret) = public.client_begin(&self.random.secret).map_err(refused)?;
-                self.make(&SetupPacket::Connect(y.as_bytes().to_vec().into()))?;
-                self.hops = Some((key, secret));
+                let mut number = Vec::new();
+                if let Some(public) = public {
+                    let (y, secret) = public.client_begin(&self.random.secret).map_err(refused)?;
+                    number = y.as_bytes().to_vec();
+                    hops.server = Some(secret);
+                }
+                if hops.client.is_some() || hops.server.is_some() {
+                    self.make(&SetupPacket::Connect(number.into()))?;
+                    self.hops = Some(hops);
+                }
             }
         }
         Ok(())
     }
 
-    /// Handles the server's setup packet, with or without a seed. Returns the keys of both hops if
-    /// they are encrypted.
+    /// Handles the server's setup packet, with or without a seed. Returns the key of each hop that is
+    /// encrypted.
     pub(super) fn agree(
         &mut self,
         service: Service,
         seed: Option<[u8; 7]>,
-    ) -> Result<Option<[SessionKey; 2]>> {
-        let keys = match (self.y.take(), self.hops.take(), seed) {
-            (Some(y), _, Some(seed)) => {
-                let RelayKeys::Shared(keys) = &self.config.keys else { return Ok(None) };
+    ) -> Result<[Option<SessionKey>; 2]> {
+        if let Some(hops) = &self.hops {
+            let server = match (&hops.server, seed) {
+                (Some(secret), Some(seed)) => Some((seed, secret.session_key(seed))),
+                (None, None) => None,
+                (Some(_), None) => return Err(Error::malformed("a seed of 7 bytes", "no seed")),
+                (None, Some(_)) => return Err(Error::malformed("no seed", "a seed of 7 bytes")),
+            };
+            let client = hops.client.clone().map(|key| (self.random.seed, key));
+            self.make(&SetupPacket::Encrypt(client.as_ref().map(|(seed, _)| *seed)))?;
+            self.hops = None;
+            let keys = [client, server];
+            self.sessions.extend(keys.iter().flatten().cloned());
+            return Ok(keys.map(|session| session.map(|(_, key)| key)));
+        }
+        match (self.y.take(), seed) {
+            (Some(y), Some(seed)) => {
+                let RelayKeys::Shared(keys) = &self.config.keys else { return Ok([None, None]) };
                 let key = private_key(keys, service)?.captured_key(&y, seed).map_err(refused)?;
                 self.sessions.push((seed, key.clone()));
-                Some([key.clone(), key])
+                Ok([Some(key.clone()), Some(key)])
             }
-            (_, Some((client, secret)), Some(seed)) => {
-                self.make(&SetupPacket::Encrypt(Some(self.random.seed)))?;
-                let server = secret.session_key(seed);
-                self.sessions.push((self.random.seed, client.clone()));
-                self.sessions.push((seed, server.clone()));
-                Some([client, server])
-            }
-            (_, Some(hops), None) => {
-                self.hops = Some(hops);
-                return Err(Error::malformed("a seed of 7 bytes", "no seed"));
-            }
-            (None, None, Some(_)) => return Err(Error::malformed("no seed", "a seed of 7 bytes")),
-            (_, None, None) => None,
-        };
-        Ok(keys)
+            (None, Some(_)) => Err(Error::malformed("no seed", "a seed of 7 bytes")),
+            (_, None) => Ok([None, None]),
+        }
     }
 
     /// Checks that a piece may be dropped or replaced as decided.

@@ -95,7 +95,7 @@ impl connection::Role for Role {
         };
         match leaving.piece {
             // Setup packets are not encrypted.
-            Some(Unread { encrypted: false, .. }) => lane.out.forward(bytes),
+            Some(Unread { unit: Unit::Connect | Unit::Setup, .. }) => lane.out.forward(bytes),
             _ => lane.forward(bytes),
         }
         Ok(())

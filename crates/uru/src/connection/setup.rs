@@ -16,6 +16,9 @@ use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
 use crate::frame::Service;
 
+/// No keys: neither hop is encrypted.
+pub(super) const PLAIN: [Option<&SessionKey>; 2] = [None, None];
+
 impl Connection {
     /// Handles the client's connect packet.
     pub(super) fn connected(&mut self, side: Side, packet: ConnectPacket) -> Result<()> {
@@ -42,7 +45,7 @@ impl Connection {
         if service.is_encrypted() {
             self.streams[side.index()].set_phase(Phase::Setup);
         } else {
-            self.establish(service, None);
+            self.establish(service, PLAIN);
         }
         Ok(())
     }
@@ -64,23 +67,23 @@ impl Connection {
                         return wrong("an encrypted connection", "a request for a plain one");
                     }
                     self.sender.transmit(side, &SetupPacket::Encrypt(None))?;
-                    self.establish(service, None);
+                    self.establish(service, PLAIN);
                     return Ok(());
                 }
                 let key = private_key(&config.keys, service)?;
                 let key = key.server_answer(&y, seed).map_err(refused)?;
                 self.sender.transmit(side, &SetupPacket::Encrypt(Some(seed)))?;
                 let plain = config.encryption == Encryption::OpenUruPlain;
-                self.establish(service, (!plain).then_some([&key, &key]));
+                self.establish(service, [(!plain).then_some(&key); 2]);
             }
             (Role::Client { config, shared }, SetupPacket::Encrypt(seed)) => {
                 let encrypts = config.key.is_some();
                 match (shared.take(), seed) {
                     (Some(shared), Some(seed)) => {
                         let key = shared.session_key(seed);
-                        self.establish(service, Some([&key, &key]));
+                        self.establish(service, [Some(&key); 2]);
                     }
-                    (None, None) if !encrypts => self.establish(service, None),
+                    (None, None) if !encrypts => self.establish(service, PLAIN),
                     (Some(_), None) => return wrong("a seed of 7 bytes", "no seed"),
                     _ => return wrong("no seed", "a seed of 7 bytes"),
                 }
@@ -105,9 +108,6 @@ impl Connection {
         match (side, packet) {
             (Side::Client, SetupPacket::Connect(y)) => {
                 self.streams[side.index()].set_phase(Phase::Waiting);
-                if y.is_empty() {
-                    return Ok(());
-                }
                 let begun = relay.begin(service, y.into_owned());
                 if begun.is_err() {
                     self.sender.half.close_for(CloseReason::Fault);
@@ -124,7 +124,7 @@ impl Connection {
                         return Err(error);
                     }
                 };
-                self.establish(service, keys.as_ref().map(|[client, server]| [client, server]));
+                self.establish(service, keys.each_ref().map(Option::as_ref));
                 Ok(())
             }
             (_, SetupPacket::Error(error)) => {
@@ -163,7 +163,7 @@ impl Connection {
         }
         let Some(service) = service else { return self.observe_late_setup(&keys, y, seed) };
         let Some(seed) = seed else {
-            self.establish(service, None);
+            self.establish(service, PLAIN);
             return Ok(());
         };
         let Some(y) = y else {
@@ -192,7 +192,7 @@ impl Connection {
         if let Role::Observer { session, .. } = &mut self.sender.half.role {
             *session = seed.map(|seed| (seed, key.clone()));
         }
-        self.establish(service, Some([key, key]));
+        self.establish(service, [Some(key); 2]);
     }
 
     /// Gives up an encrypted connection whose key is missing.
@@ -201,26 +201,25 @@ impl Connection {
         self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
     }
 
-    /// Completes setup. Messages follow, encrypted if there are keys: one per side, for the hop to
-    /// that side. They differ only in a relay with separate keys.
-    pub(super) fn establish(&mut self, service: Service, keys: Option<[&SessionKey; 2]>) {
+    /// Completes setup. Messages follow, encrypted on the hop to each side that has a key. The hops
+    /// differ only in a relay with separate keys.
+    pub(super) fn establish(&mut self, service: Service, keys: [Option<&SessionKey>; 2]) {
         let own = self.sender.half.role.side();
         self.sender.service = Some(service);
         for side in Side::BOTH.into_iter().filter(|side| Some(*side) != own) {
             let stream = &mut self.streams[side.index()];
             stream.set_phase(Phase::Messages(service));
-            if let Some(keys) = keys {
-                stream.decrypt_with(keys[side.index()]);
+            if let Some(key) = keys[side.index()] {
+                stream.decrypt_with(key);
                 // Observers send nothing.
                 if !matches!(self.sender.half.role, Role::Observer { .. }) {
-                    self.sender.half.lanes[side.index()].cipher =
-                        Some(Rc4::new(keys[side.index()]));
+                    self.sender.half.lanes[side.index()].cipher = Some(Rc4::new(key));
                 }
             }
         }
         self.sender.is_established = true;
         self.sender.half.timers.stop(Timer::Setup);
-        let encrypted = keys.is_some();
+        let encrypted = keys.iter().any(Option::is_some);
         self.events.push_back(Event::News(News::Established { service, encrypted }));
         self.sender.note_message(service);
         if let Role::Client { config, .. } = &self.sender.half.role

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Data, SideArg};
 
@@ -23,6 +23,7 @@ instead; then only the hosts in the client's server.ini change.
 
 Examples:
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini
+  worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini --client-encryption off
   worldwire proxy uru --to uru.example.org --keys shard/keys.toml --show 'auth.*'")]
     Uru(ProxyUru),
     /// Relay Wizard101 and Pirate101 clients to a login or patch server, and on to zone servers
@@ -37,11 +38,13 @@ Examples:
     /// Relay TERA clients to a game server
     #[command(after_help = "Examples:
   worldwire proxy tera --to 203.0.113.5:7801 --data definitions/
-  worldwire proxy tera --to 203.0.113.5:7801 --data definitions/ --show S_CHAT")]
+  worldwire proxy tera --to 203.0.113.5:7801 --data definitions/ --show S_CHAT
+  worldwire proxy tera --server-list serverlist.xml --data definitions/")]
     Tera(ProxyTera),
     /// Relay clients of The Matrix Online to a world
-    #[command(after_help = "Example:
-  worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml")]
+    #[command(after_help = "Examples:
+  worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml
+  worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --keys keys.toml")]
     Mxo(ProxyMxo),
     /// Control a running proxy: list connections, release or drop held messages, add messages
     #[command(arg_required_else_help = true)]
@@ -104,6 +107,17 @@ Examples:
         #[arg(default_value = "{}")]
         fields: String,
     },
+    /// Reload the file of --rules, and print its errors and warnings
+    #[command(after_help = "\
+The proxy does so automatically when the file changes. If the file has errors, the old rules stay in force, and
+the exit code is 1.
+
+Example:
+  worldwire proxy ctl reload")]
+    Reload,
+    /// List the counters of the `count` statements in the rules
+    #[command(after_help = "Example:\n  worldwire proxy ctl counts")]
+    Counts,
     /// Close a connection
     #[command(after_help = "Example:\n  worldwire proxy ctl close 0")]
     Close {
@@ -155,6 +169,10 @@ pub(crate) struct ProxyCommon {
     /// append to an existing capture
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Serve the proxy's figures on this address, without a password: /status in JSON, /metrics for
+    /// Prometheus
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) status: Option<SocketAddr>,
     /// The proxy's directory, for its keys and the socket of `worldwire proxy ctl`
     #[arg(long, value_name = "DIRECTORY", default_value = "proxy")]
     pub(crate) folder: PathBuf,
@@ -181,11 +199,21 @@ pub(crate) struct ProxyUru {
     /// Write the server.ini for the client to this file
     #[arg(long, value_name = "FILE", requires = "server_ini")]
     pub(crate) client_ini: Option<PathBuf>,
+    /// Whether clients encrypt their connections to the proxy [default: if the shard's are encrypted]
+    #[arg(long, value_name = "ON|OFF", requires = "client_ini", value_enum)]
+    pub(crate) client_encryption: Option<Switch>,
     /// Overwrite the file that --client-ini names
     #[arg(long, requires = "client_ini")]
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) common: ProxyCommon,
+}
+
+/// An option that is on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Debug, Args)]
@@ -208,21 +236,39 @@ pub(crate) struct ProxyTera {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7801")]
     pub(crate) listen: SocketAddr,
-    /// The server
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
-    pub(crate) to: String,
+    /// The server [default: the first one in --server-list]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port,
+          required_unless_present = "server_list")]
+    pub(crate) to: Option<String>,
+    /// The launcher's server list, in XML: opens a port for each server, and serves the list with
+    /// these ports over HTTP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_list: Option<PathBuf>,
+    /// Address at which to serve the list
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7800")]
+    pub(crate) list_at: SocketAddr,
+    /// Address at which clients reach the proxy, for the list [default: the one it listens on]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) public_address: Option<std::net::IpAddr>,
     #[command(flatten)]
     pub(crate) common: ProxyCommon,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ProxyMxo {
-    /// Address to listen on
+    /// Address to listen on, over UDP for the world and over TCP for its margin server
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10000")]
     pub(crate) listen: SocketAddr,
-    /// The world
+    /// The world; connections to its margin server, on the same host and port over TCP, are forwarded
+    /// unread
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) to: String,
+    /// The auth server, whose connections are forwarded unread
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(crate) auth: Option<String>,
+    /// Address to listen on for the auth server
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:11000")]
+    pub(crate) auth_at: SocketAddr,
     #[command(flatten)]
     pub(crate) common: ProxyCommon,
 }

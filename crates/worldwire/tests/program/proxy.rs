@@ -1,7 +1,8 @@
 //! `worldwire proxy` between the project's servers and clients, as a user starts them.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -80,6 +81,16 @@ fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(String, Json)> {
     messages.filter(|(name, _)| name != "opened").collect()
 }
 
+/// What a web server answers.
+fn fetched(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    answer
+}
+
 fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap()
 }
@@ -93,6 +104,17 @@ fn names(messages: &[(String, Json)]) -> Vec<&str> {
 
 #[test]
 fn an_uru_evening_passes_through_a_proxy_with_its_own_keys() {
+    uru_evening([true, true]);
+}
+
+#[test]
+fn either_side_of_an_uru_proxy_can_be_encrypted_without_the_other() {
+    uru_evening([true, false]);
+    uru_evening([false, true]);
+}
+
+/// An evening through a proxy, of whose sides those to the client and to the shard are encrypted.
+fn uru_evening(encrypted: [bool; 2]) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let serve = ["serve", "uru", "shard", "--listen", "127.0.0.1:0", "--no-status"];
@@ -105,14 +127,19 @@ fn an_uru_evening_passes_through_a_proxy_with_its_own_keys() {
     while !ini.contains("Server.Game.X") {
         assert!(output.read_line(&mut ini).unwrap() > 0, "{ini}");
     }
-    let ini: String =
-        ini.lines().filter(|line| !line.starts_with("Server.Port")).collect::<Vec<_>>().join("\n");
+    let is_key = |line: &str| [".N ", ".X ", ".G "].iter().any(|key| line.contains(key));
+    let kept = ini.lines().filter(|line| !line.starts_with("Server.Port"));
+    let kept = kept.filter(|line| encrypted[1] || !is_key(line));
+    let ini = kept.collect::<Vec<_>>().join("\n");
     let shard_port = port(&shard.address()).to_owned();
     fs::write(home.join("server.ini"), format!("{ini}\nServer.Port {shard_port}\n")).unwrap();
 
     let relay = ["proxy", "uru", "--server-ini", "server.ini", "--client-ini", "client.ini"];
     let listen = ["--listen", "127.0.0.1:0", "--record", "evening.pcapng"];
-    let proxy = Running::start(home, &[&relay[..], &listen].concat());
+    let client = ["--client-encryption", if encrypted[0] { "on" } else { "off" }];
+    // Without the option, the sides are alike.
+    let client = if encrypted[0] == encrypted[1] { &[][..] } else { &client };
+    let proxy = Running::start(home, &[&relay[..], &listen, client].concat());
     let proxy_port = port(&proxy.address()).to_owned();
     let ini = fs::read_to_string(home.join("client.ini")).unwrap();
     let ini = ini.replace("Server.Port 0\n", &format!("Server.Port {proxy_port}\n"));
@@ -141,6 +168,11 @@ fn an_uru_evening_passes_through_a_proxy_with_its_own_keys() {
     let (inside, outside) = (sorted(&inside), sorted(&outside));
     let differing: Vec<String> = inside.iter().zip(&outside).filter_map(differing).collect();
     assert!(differing.iter().all(|name| name.starts_with("setup.")), "{differing:?}");
+    for (messages, encrypted) in [(&outside, encrypted[0]), (&inside, encrypted[1])] {
+        let setups = messages.iter().filter(|(name, _)| name == "setup.Encrypt");
+        let setups: Vec<bool> = setups.map(|(_, it)| it.get("seed").is_some()).collect();
+        assert!(setups.len() >= 2 && setups.iter().all(|it| *it == encrypted), "{messages:?}");
+    }
 }
 
 #[test]
@@ -156,12 +188,14 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let to = server.address();
     let relay = ["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0", "--rules", "my.rules"];
     let pause = ["--pause", "LOGIN.MSG_REQUESTCHARACTERLIST", "--record", "evening.pcapng"];
+    let pause = [&pause[..], &["--status", "127.0.0.1:0"]].concat();
     let mut proxy = Running::start(home, &[&relay[..], &pause].concat());
     let at = proxy.address();
 
     fs::write(home.join("my.rules"), "when nothing.Here { dorp }\n").unwrap();
     proxy.hear("has errors; the old rules stay in force");
-    let rules = format!("{rules}when LOGIN.MSG_USER_VALIDATE {{ log \"validates\" }}\n");
+    let rules =
+        format!("{rules}when LOGIN.MSG_USER_VALIDATE {{ log \"validates\"; count \"logins\" }}\n");
     fs::write(home.join("my.rules"), rules).unwrap();
     proxy.hear("the new rules are in force");
 
@@ -194,6 +228,26 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     };
     assert!(status.success() && decided > 0, "{decided}");
     proxy.hear("selects ");
+    assert_eq!(printed(home, &["proxy", "ctl", "counts"]), "        1  logins\n");
+    let listed = printed(home, &["proxy", "ctl", "list", "--json"]);
+    assert!(listed.is_empty() || listed.contains("\"messages\":"), "{listed}");
+    let page = proxy.said.split("the status page is http://").nth(1).unwrap();
+    let page = page.split("/status").next().unwrap().to_owned();
+    let status = fetched(&page, "/status");
+    assert!(status.contains("\"counters\":{\"logins\":1}"), "{status}");
+    let metrics = fetched(&page, "/metrics");
+    assert!(metrics.contains("\nworldwire_proxy_messages_held_total "), "{metrics}");
+    let counted = "\nworldwire_proxy_rule_count_total{name=\"logins\"} 1\n";
+    assert!(metrics.contains(counted), "{metrics}");
+    let reload = ["proxy", "ctl", "reload"];
+    assert_eq!(printed(home, &reload), "the new rules are in force\n");
+    fs::write(home.join("my.rules"), "when LOGIN.MSG_USER_VALIDATE { dorp }\n").unwrap();
+    let output = worldwire(home, &reload).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("my.rules:1:32: error: unknown statement `dorp`"), "{said}");
+    assert!(said.ends_with("the rules have errors; the old ones stay in force\n"), "{said}");
+    assert_eq!(printed(home, &["proxy", "ctl", "counts"]), "        1  logins\n");
     let output = worldwire(home, &["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0"]).output();
     let output = output.unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -265,6 +319,42 @@ fn clients_of_mxo_see_the_same_world_through_a_proxy() {
     let [inside, outside] =
         [port(&to), port(&at)].map(|port| messages(home, "evening.pcapng", port));
     assert_eq!(names(&inside), names(&outside));
+}
+
+#[test]
+fn launchers_get_a_list_of_servers_that_leads_to_the_proxy() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let servers = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let ports = servers.each_ref().map(|server| server.local_addr().unwrap().port());
+    let server = |port| format!("<server><ip>127.0.0.1</ip><port>{port}</port></server>\n");
+    let list = format!("<serverlist>\n{}</serverlist>\n", ports.map(server).concat());
+    fs::write(home.join("list.xml"), &list).unwrap();
+    let relay = ["proxy", "tera", "--server-list", "list.xml", "--list-at", "127.0.0.1:0"];
+    let proxy = Running::start(home, &[&relay[..], &["--listen", "127.0.0.1:0"]].concat());
+    let page = proxy.said.split("the servers at http://").nth(1).unwrap();
+    let answer = fetched(page.split('/').next().unwrap(), "/any/path?lang=en");
+    assert!(answer.contains("content-type: text/xml"), "{answer}");
+    let found: Vec<&str> = answer.split("<port>").skip(1).collect();
+    let found = found.iter().map(|rest| rest.split('<').next().unwrap());
+    let found: Vec<u16> = found.map(|port| port.parse().unwrap()).collect();
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].to_string(), port(&proxy.address()));
+    for (server, port) in servers.iter().zip(found) {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (mut server, _) = server.accept().unwrap();
+        // What every server sends first.
+        server.write_all(&[1, 0, 0, 0]).unwrap();
+        let mut first = [0; 4];
+        client.read_exact(&mut first).unwrap();
+        assert_eq!(first, [1, 0, 0, 0]);
+    }
+    proxy.stop();
+    fs::write(home.join("list.xml"), list.replace("127.0.0.1", "")).unwrap();
+    let output = worldwire(home, &relay).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("list.xml: line 2: the server needs an address in `ip`"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

@@ -84,8 +84,9 @@ impl World {
         let session = family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap();
         let known = Known { family: "uru", definitions, keys };
         let hooks = Hooks { hub: Arc::clone(&hub), addresses: Vec::new() };
-        let (handler, events) = hooks.join(CONVERSATION, known.clone(), None);
-        let exchange = Exchange::new(session, vec![handler], known, (CONVERSATION, Time(0)), None);
+        let (joined, events) = hooks.join(CONVERSATION, known.clone(), None);
+        let exchange = Exchange::new(session, Vec::new(), known, (CONVERSATION, Time(0)), None)
+            .with_hooks(joined);
         let received = [Vec::new(), Vec::new()];
         let mut world = Self { hub, exchange, now: Duration::ZERO, events, received };
         let connect = worldwire_core::value::parse_hex(CONNECT).unwrap();

@@ -1,5 +1,6 @@
 //! The operators' socket of a proxy, and `worldwire proxy ctl`.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
@@ -9,18 +10,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use worldwire_core::Side;
 use worldwire_net::Stop;
-use worldwire_proxy::{Choice, Control, ControlError};
+use worldwire_proxy::{Choice, Control, ControlError, Counts};
 use worldwire_server::operators::{self, Operated};
 
+use super::rules::{Reloaded, Watched};
 use crate::cli::{CtlCommand, HeldArgument, ProxyCtl};
 use crate::command::decode::side;
 use crate::command::system;
-use crate::output::{Failure, print, printable, shown};
+use crate::output::{Failure, counted, print, printable, shown};
 
 /// A proxy as its operators see it.
 #[derive(Clone)]
 pub(super) struct Operators {
     pub(super) control: Control,
+    pub(super) rules: Option<Watched>,
     pub(super) stop: Stop,
 }
 
@@ -34,6 +37,8 @@ pub(super) enum Request {
     Drop { connection: u64, id: u64 },
     Edit { connection: u64, id: u64, fields: String },
     Inject { connection: u64, to: String, name: String, fields: String },
+    Reload,
+    Counts,
     Close { connection: u64 },
     Stop,
 }
@@ -47,6 +52,10 @@ pub(super) enum Refusal {
     Fields(String),
     #[error("to: needs client or server, not {0}")]
     Side(String),
+    #[error("the proxy has no rules; start it with --rules")]
+    NoRules,
+    #[error("the rules cannot be read: {0}; the old ones stay")]
+    Rules(io::Error),
 }
 
 impl Operated for Operators {
@@ -55,7 +64,7 @@ impl Operated for Operators {
 
     async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, Refusal> {
         match request {
-            Request::List => Ok(self.list()),
+            Request::List => Ok(list(&self.control)),
             Request::Held => Ok(self.held().await),
             Request::Send { connection, id } => self.decide(connection, id, Choice::Send).await,
             Request::Drop { connection, id } => self.decide(connection, id, Choice::Drop).await,
@@ -67,6 +76,12 @@ impl Operated for Operators {
                 let side = side.ok_or(Refusal::Side(to))?;
                 self.control.add(connection, side, name, parsed(&fields)?).await?;
                 Ok(Vec::new())
+            }
+            Request::Reload => self.reload().await,
+            Request::Counts => {
+                let rules = self.rules.as_ref().ok_or(Refusal::NoRules)?;
+                let counts = rules.file.counts().into_iter();
+                Ok(counts.map(|(name, count)| json!({"counter": name, "count": count})).collect())
             }
             Request::Close { connection } => {
                 self.control.close(connection).await?;
@@ -81,16 +96,13 @@ impl Operated for Operators {
 }
 
 impl Operators {
-    fn list(&self) -> Vec<Json> {
-        let open = self.control.conversations().into_iter().map(|open| {
-            json!({
-                "connection": open.connection,
-                "client": open.client.to_string(),
-                "server": open.server.to_string(),
-                "seconds": open.age.as_secs_f64(),
-            })
-        });
-        open.collect()
+    async fn reload(&self) -> Result<Vec<Json>, Refusal> {
+        let rules = self.rules.clone().ok_or(Refusal::NoRules)?;
+        let outcome = tokio::task::spawn_blocking(move || rules.reload()).await;
+        let outcome = outcome.map_err(io::Error::other).and_then(|outcome| outcome);
+        let Reloaded { apply, said } = outcome.map_err(Refusal::Rules)?;
+        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+        Ok(vec![json!({"apply": apply, "said": said})])
     }
 
     async fn held(&self) -> Vec<Json> {
@@ -115,6 +127,35 @@ impl Operators {
     async fn decide(&self, connection: u64, id: u64, choice: Choice) -> Result<Vec<Json>, Refusal> {
         self.control.decide(connection, id, choice).await?;
         Ok(Vec::new())
+    }
+}
+
+/// The open connections.
+pub(super) fn list(control: &Control) -> Vec<Json> {
+    let open = control.conversations().into_iter().map(|open| {
+        let mut listed = json!({
+            "connection": open.connection,
+            "client": open.client.to_string(),
+            "server": open.server.to_string(),
+            "seconds": open.age.as_secs_f64(),
+        });
+        add_counts(&mut listed, open.counts);
+        listed
+    });
+    open.collect()
+}
+
+/// Adds the numbers of messages to an object.
+pub(super) fn add_counts(to: &mut Json, counts: Counts) {
+    let Counts { messages, changed, dropped, held, added } = counts;
+    for (key, count) in [
+        ("messages", messages),
+        ("changed", changed),
+        ("dropped", dropped),
+        ("held", held),
+        ("added", added),
+    ] {
+        to[key] = count.into();
     }
 }
 
@@ -148,17 +189,24 @@ pub(super) fn run(arguments: &ProxyCtl) -> Result<(), Failure> {
             name: name.clone(),
             fields: fields.clone(),
         },
+        CtlCommand::Reload => Request::Reload,
+        CtlCommand::Counts => Request::Counts,
         CtlCommand::Close { connection } => Request::Close { connection: *connection },
         CtlCommand::Stop => Request::Stop,
     };
-    for answer in ask(folder, &request)? {
+    let answers = ask(folder, &request)?;
+    let is_refused = answers.iter().any(|answer| answer["apply"] == false);
+    for answer in answers {
         let line = match json {
             true => answer.to_string(),
             false => described(&answer),
         };
         print(&format!("{line}\n"))?;
     }
-    Ok(())
+    match is_refused {
+        true => Err(Failure::Input),
+        false => Ok(()),
+    }
 }
 
 /// Sends a request to the proxy in a directory.
@@ -182,18 +230,36 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// An answer as a line for people.
+/// An answer as lines for people.
 fn described(answer: &Json) -> String {
+    if let Some(said) = answer["said"].as_array() {
+        let outcome = match answer["apply"].as_bool() {
+            Some(true) => "the new rules are in force",
+            _ => "the rules have errors; the old ones stay in force",
+        };
+        let said = said.iter().filter_map(Json::as_str).chain([outcome]).map(printable);
+        return said.collect::<Vec<_>>().join("\n");
+    }
+    if let (Some(name), Some(count)) = (answer["counter"].as_str(), answer["count"].as_u64()) {
+        return printable(&format!("{count:>9}  {name}"));
+    }
     let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
     let number = |key: &str| answer[key].as_u64().unwrap_or_default();
     let seconds = answer["seconds"].as_f64().unwrap_or_default();
     let line = match answer.get("id") {
-        None => format!(
-            "{}  {} > {}  {seconds:.0} s",
-            number("connection"),
-            text("client"),
-            text("server")
-        ),
+        None => {
+            let (connection, client, server) =
+                (number("connection"), text("client"), text("server"));
+            let mut line = format!("{connection}  {client} > {server}  {seconds:.0} s");
+            let messages = number("messages");
+            let _ = write!(line, "  {}", counted(messages, "message"));
+            for key in ["changed", "dropped", "held", "added"] {
+                if number(key) > 0 {
+                    let _ = write!(line, ", {} {key}", number(key));
+                }
+            }
+            line
+        }
         Some(_) => {
             let line: Json = serde_json::from_str(&text("line")).unwrap_or_default();
             let (connection, id) = (number("connection"), number("id"));

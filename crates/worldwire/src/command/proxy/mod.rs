@@ -4,6 +4,8 @@ mod control;
 mod paused;
 mod rules;
 mod shown;
+mod status;
+mod tera;
 mod uru;
 
 use std::fs;
@@ -20,13 +22,15 @@ use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 
 use super::serve::start;
-use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi};
+use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi, ProxyMxo};
 use crate::output::{Failure, Interruption, reason, say};
 use crate::{definitions, input};
 use control::Operators;
 use paused::Paused;
 use rules::Watched;
 use shown::Shown;
+use status::Status;
+use tera::ListToServe;
 
 pub(crate) fn run(arguments: &ProxyArguments, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
@@ -43,21 +47,12 @@ pub(crate) fn run(arguments: &ProxyArguments, common: &Common) -> Result<(), Fai
             let world = Box::new(KiWorld::new(to.clone(), own));
             Relaying::new("ki", shared, common)?.run(world, *listen, to)
         }
-        ProxyCommand::Tera(arguments) => {
-            let world = Box::new(OneServer(arguments.to.clone()));
-            Relaying::new("tera", &arguments.common, common)?.run(
-                world,
-                arguments.listen,
-                &arguments.to,
-            )
-        }
+        ProxyCommand::Tera(arguments) => tera::run(arguments, common),
         ProxyCommand::Mxo(arguments) => {
-            let world = Box::new(OneServer(arguments.to.clone()));
-            Relaying::new("mxo", &arguments.common, common)?.run(
-                world,
-                arguments.listen,
-                &arguments.to,
-            )
+            let ProxyMxo { listen, to, auth, auth_at, common: shared } = arguments;
+            let mut relaying = Relaying::new("mxo", shared, common)?;
+            relaying.auth = auth.clone().map(|auth| (*auth_at, auth));
+            relaying.run(Box::new(OneServer(to.clone())), *listen, to)
         }
     }
 }
@@ -70,6 +65,10 @@ struct Relaying<'a> {
     shown: Option<Shown>,
     paused: Option<Paused>,
     rules: Option<Watched>,
+    /// TERA's list of servers.
+    list: Option<ListToServe>,
+    /// Where to listen for the auth server of The Matrix Online, and its address.
+    auth: Option<(SocketAddr, String)>,
     /// Kept for as long as the proxy runs.
     lock: FolderLock,
     arguments: &'a ProxyCommon,
@@ -94,7 +93,20 @@ impl<'a> Relaying<'a> {
             None => None,
         };
         let lock = taken(&arguments.folder)?;
-        Ok(Self { family, keys, definitions, shown, paused, rules, lock, arguments, common })
+        let (list, auth) = (None, None);
+        Ok(Self {
+            family,
+            keys,
+            definitions,
+            shown,
+            paused,
+            rules,
+            list,
+            auth,
+            lock,
+            arguments,
+            common,
+        })
     }
 
     /// Relays until Ctrl-C.
@@ -109,8 +121,8 @@ impl<'a> Relaying<'a> {
         listen: SocketAddr,
         to: &str,
     ) -> Result<(), Failure> {
-        let Self { family, keys, definitions, shown, paused, rules, lock, arguments, common } =
-            self;
+        let Self { family, keys, definitions, shown, paused, rules, list, .. } = self;
+        let Self { auth, lock, arguments, common, .. } = self;
         let unknown = |error: worldwire_core::Error| Failure::Run(error.to_string());
         let family = Families::standard().named(family).map_err(unknown)?;
         let recorder = match &arguments.record {
@@ -122,10 +134,10 @@ impl<'a> Relaying<'a> {
             None => None,
         };
         let stop = Stop::new();
-        let signal = stop.signal();
         let hooks = hooks(arguments, &definitions, stop.signal()).await?;
         let following = rules.clone().map(|rules| tokio::spawn(rules.follow()));
-        let file = rules.map(|rules| rules.file);
+        let file = rules.as_ref().map(|rules| Arc::clone(&rules.file));
+        let counting = file.clone();
         let handlers = move |_| {
             let paused = paused.iter().map(Paused::handler);
             let rules = file.iter().map(|file| file.handler());
@@ -141,14 +153,40 @@ impl<'a> Relaying<'a> {
             recorder,
             options: Options::default(),
         };
-        let is_udp_only = family.name() == "mxo";
-        let proxy = Proxy::bind(setup, listen, is_udp_only).await.map_err(|error| {
+        let is_mxo = family.name() == "mxo";
+        let proxy = Proxy::bind(setup, listen, is_mxo, stop.signal()).await;
+        let proxy = proxy.map_err(|error| {
             Failure::Run(format!("cannot listen on {listen}: {}", reason(&error)))
         })?;
-        let operators = Operators { control: proxy.control(), stop: stop.clone() };
+        let control = proxy.control();
+        let operators = Operators { control: control.clone(), rules, stop: stop.clone() };
         let operators = Listener::bind(&arguments.folder, operators).await;
         let operators = operators.map_err(|error| Failure::io(&arguments.folder, &error))?;
         let operators = tokio::spawn(operators.run());
+        let status = match arguments.status {
+            Some(address) => {
+                let (family, to) = (family.name(), to.to_owned());
+                let status = Status { family, to, control, rules: counting };
+                Some(status.serve(address, stop.signal()).await?)
+            }
+            None => None,
+        };
+        let mut unread = auth;
+        if is_mxo {
+            // The margin server, which has the world's address. A port that the system chose for UDP
+            // may be taken over TCP.
+            let margin = pass_unread(&proxy, proxy.address(), to.to_owned()).await;
+            if listen.port() != 0 {
+                margin?;
+            }
+            if let Some((at, server)) = &mut unread {
+                *at = pass_unread(&proxy, *at, server.clone()).await?;
+            }
+        }
+        let list = match list {
+            Some(list) => Some(list.serve(&proxy, to, stop.signal()).await?),
+            None => None,
+        };
         // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
         // continue.
         let interruption = Interruption::ask_first(move || stop.stop());
@@ -160,9 +198,21 @@ impl<'a> Relaying<'a> {
             if !listen.ip().is_loopback() {
                 say("worldwire: anyone who can reach this address can use the proxy");
             }
+            if let Some((at, server)) = unread {
+                say(format_args!("worldwire: connections to {at} pass unread to {server}"));
+            }
+            if let Some(list) = list {
+                say(format_args!("worldwire: launchers find the servers at http://{list}/"));
+            }
+            if let Some(status) = status {
+                say(format_args!("worldwire: the status page is http://{status}/status"));
+                if !status.ip().is_loopback() {
+                    say("worldwire: anyone who can reach the status page can read it");
+                }
+            }
             say("worldwire: Ctrl-C stops the proxy");
         }
-        let recorded = proxy.run(signal).await;
+        let recorded = proxy.run().await;
         drop(interruption);
         operators.abort();
         following.into_iter().for_each(|following| following.abort());
@@ -175,6 +225,12 @@ impl<'a> Relaying<'a> {
         }
         Ok(())
     }
+}
+
+/// Passes connections on unread. Returns the address for clients.
+async fn pass_unread(proxy: &Proxy, at: SocketAddr, to: String) -> Result<SocketAddr, Failure> {
+    let passing = proxy.pass_unread(at, to).await;
+    passing.map_err(|error| Failure::Run(format!("cannot listen at {at}: {}", reason(&error))))
 }
 
 /// Locks the proxy's directory, and creates it if it does not exist.

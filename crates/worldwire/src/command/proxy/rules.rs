@@ -1,9 +1,9 @@
 //! `worldwire proxy --rules`: rules from a file, which is reloaded when it changes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use worldwire_core::Diagnostic;
 use worldwire_dissect::Definitions;
@@ -48,32 +48,39 @@ impl Watched {
             known = now;
             let reader = self.clone();
             let outcome = tokio::task::spawn_blocking(move || reader.reload()).await;
-            drop(outcome);
+            let name = shown(&self.path);
+            match outcome.map_err(io::Error::other).and_then(|outcome| outcome) {
+                Ok(Reloaded { apply, said }) => {
+                    let outcome = match apply {
+                        true => "the new rules are in force",
+                        false => "has errors; the old rules stay in force",
+                    };
+                    say(format_args!("worldwire: {name}: {outcome}"));
+                    report::diagnostics(said.iter());
+                }
+                Err(error) => {
+                    say(format_args!("worldwire: {name}: {error}; the old rules stay in force"))
+                }
+            }
         }
     }
 
-    fn reload(&self) {
-        let name = shown(&self.path);
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) => {
-                return say(format_args!(
-                    "worldwire: {name}: {error}; the old rules stay in force"
-                ));
-            }
-        };
-        let said: Vec<Diagnostic> = match self.file.reload(&text) {
-            Ok(warnings) => {
-                say(format_args!("worldwire: {name}: the new rules are in force"));
-                warnings
-            }
-            Err(mistakes) => {
-                say(format_args!("worldwire: {name}: has errors; the old rules stay in force"));
-                mistakes
-            }
-        };
-        report::diagnostics(said.iter());
+    /// Reloads the file.
+    pub(super) fn reload(&self) -> io::Result<Reloaded> {
+        let text = fs::read_to_string(&self.path)?;
+        Ok(match self.file.reload(&text) {
+            Ok(warnings) => Reloaded { apply: true, said: warnings },
+            Err(mistakes) => Reloaded { apply: false, said: mistakes },
+        })
     }
+}
+
+/// The outcome of reading changed rules.
+pub(super) struct Reloaded {
+    /// Whether the new rules are in force.
+    pub(super) apply: bool,
+    /// Errors and warnings.
+    pub(super) said: Vec<Diagnostic>,
 }
 
 /// The time and size of a file, which show whether it has changed.

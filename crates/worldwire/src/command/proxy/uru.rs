@@ -16,7 +16,7 @@ use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::Service;
 
 use super::Relaying;
-use crate::cli::{Common, ProxyUru, Target};
+use crate::cli::{Common, ProxyUru, Switch, Target};
 use crate::output::{Failure, shown, write_all};
 
 pub(super) fn run(arguments: &ProxyUru, common: &Common) -> Result<(), Failure> {
@@ -34,7 +34,9 @@ pub(super) fn run(arguments: &ProxyUru, common: &Common) -> Result<(), Failure> 
     if let Some(ini) = ini {
         let own_keys = own_keys(&arguments.common.folder.join("keys.toml"), common)?;
         if let Some(file) = &arguments.client_ini {
-            let text = ini.for_client(own, arguments.listen.port(), &own_keys);
+            let is_encrypted = arguments.client_encryption.map(|it| it == Switch::On);
+            let address = (own, arguments.listen.port());
+            let text = ini.for_client(address, &own_keys, is_encrypted);
             let target = Target { output: Some(file.clone()), force: arguments.force };
             write_all(&target, text.as_bytes())?;
             common.note(&shown(file), "this is the server.ini for the client");
@@ -104,8 +106,13 @@ impl ServerIni {
     }
 
     /// The file for a client of the proxy: the same lines, but with the proxy's address and public
-    /// keys. A service without keys stays unencrypted.
-    fn for_client(&self, own: Ipv4Addr, port: u16, own_keys: &KeyRing) -> String {
+    /// keys. A service without keys is not encrypted; by default, that is one without keys here.
+    fn for_client(
+        &self,
+        (own, port): (Ipv4Addr, u16),
+        own_keys: &KeyRing,
+        is_encrypted: Option<bool>,
+    ) -> String {
         let mut text = String::new();
         for line in self.text.lines().filter(|line| !is_replaced(line)) {
             let _ = writeln!(text, "{line}");
@@ -118,7 +125,7 @@ impl ServerIni {
         }
         let mut needed = KeyRing::new();
         for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
-            if self.shard.keys.public(kind).is_some()
+            if is_encrypted.unwrap_or_else(|| self.shard.keys.public(kind).is_some())
                 && let Some(key) = own_keys.private(kind)
             {
                 needed.insert_private(key.clone());

@@ -1,0 +1,333 @@
+//! What `worldwire proxy` costs: the latency that it adds, how many messages a second pass through it,
+//! and the memory of an idle connection. Its client and server are threads of this program, on the same
+//! cores, and speak TERA, encrypted on both sides of the proxy.
+//!
+//! `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`.
+
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use worldwire_core::connection::{Connection as _, Event, Input, Sender as _};
+use worldwire_core::json::parse;
+use worldwire_core::{Limits, Side};
+use worldwire_dissect::{CodecOptions, Definitions, Keys, Line};
+use worldwire_tera::connection::{Config, Connection, Unit};
+
+/// How many messages are sent one by one, and how many a second.
+const PACED: usize = 10_000;
+const RATE: u32 = 2_000;
+/// How many messages are sent as fast as possible.
+const FLOOD: usize = 300_000;
+/// The same through a hook.
+const HOOKED: usize = 30_000;
+/// How many connections are idle: a proxy accepts 32 from an address.
+const ADDRESSES: u8 = 20;
+const PER_ADDRESS: usize = 30;
+
+const RULES: [(&str, &str); 5] = [
+    ("a rule for other messages", "when C_CHAT { drop }\n"),
+    ("a rule that tests a field", "when S_CHAT and channel == 4711 { drop }\n"),
+    ("a rule that counts each message", "when S_CHAT { count \"chats\" }\n"),
+    ("a rule that sets a text", "when S_CHAT { set message = \"Hello, too!\" }\n"),
+    ("a rule that sets a number", "when S_CHAT { set channel = 7 }\n"),
+];
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let messages = Arc::new(Messages::read());
+    let direct = latencies(&messages, None);
+    println!("direct: {}", shown(&direct));
+    let through = |name: &str, words: &[&str]| {
+        let delays = latencies(&messages, Some((folder.path(), words)));
+        println!("{name}: {}, {}", shown(&delays), added(&direct, &delays));
+    };
+    through("proxy", &[]);
+    through("proxy that records", &["--record", "evening.pcapng"]);
+    println!("direct: {:.0} messages/s", rate(&messages, FLOOD, None));
+    let pass = |name: &str, count: usize, words: &[&str]| {
+        let rate = rate(&messages, count, Some((folder.path(), words)));
+        println!("{name}: {rate:.0} messages/s");
+    };
+    pass("proxy", FLOOD, &[]);
+    for (name, rules) in RULES {
+        std::fs::write(folder.path().join("my.rules"), rules).expect("rules");
+        pass(name, FLOOD, &["--rules", "my.rules"]);
+    }
+    pass("proxy that records", FLOOD, &["--record", "flood.pcapng"]);
+    if let Ok(hook) = std::env::var("WORLDWIRE_BENCH_HOOK") {
+        through("hook", &["--hook", &hook]);
+        pass("hook", HOOKED, &["--hook", &hook]);
+    }
+    idle(&messages, folder.path());
+}
+
+/// The encoded messages that are sent.
+struct Messages {
+    first: Vec<u8>,
+    chat: Vec<u8>,
+}
+
+fn samples() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples"))
+}
+
+impl Messages {
+    fn read() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["dissect", "tera-login.pcapng", "--data", "tera", "--json"]);
+        let output = command.current_dir(samples()).output().expect("dissect");
+        let lines = String::from_utf8(output.stdout).expect("text");
+        let mut definitions = Definitions::built_in();
+        let problems = definitions.add_folder(&samples().join("tera")).expect("definitions");
+        assert!(problems.is_empty(), "{problems:?}");
+        let encoded = |name: &str| {
+            let line = lines.lines().find(|line| line.contains(&format!("\"tera.{name}\"")));
+            let line = parse(line.expect("a message")).expect("JSON");
+            let line = Line::parse(&line).expect("a line").expect("a message");
+            let (keys, limits) = (&Keys::none(), &Limits::DEFAULT);
+            let options = CodecOptions { from: line.from, keys, definitions: &definitions, limits };
+            line.encode(&options).expect("a message").expect("bytes")
+        };
+        Self { first: encoded("C_CHECK_VERSION"), chat: encoded("S_CHAT") }
+    }
+}
+
+/// A running `worldwire proxy tera`.
+struct Proxy {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Proxy {
+    fn start(folder: &Path, to: SocketAddr, words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["proxy", "tera", "--listen", "127.0.0.1:0", "--to", &to.to_string()]);
+        command.arg("--data").arg(samples().join("tera")).args(words).current_dir(folder);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("a proxy");
+        let mut log = BufReader::new(child.stderr.take().expect("a log"));
+        let mut said = String::new();
+        while !said.contains("Ctrl-C") {
+            assert!(log.read_line(&mut said).expect("a line") > 0, "{said}");
+        }
+        // Nothing may block on a full pipe.
+        thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let address = said.split("connect to ").nth(1).and_then(|rest| rest.split(';').next());
+        let address = address.expect("an address").parse().expect("an address");
+        Self { child, address }
+    }
+
+    /// Its memory in bytes.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("a process");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
+        line.split_whitespace().nth(1).expect("kB").parse::<u64>().expect("kB") * 1024
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One end of a conversation.
+struct End {
+    connection: Connection,
+    stream: TcpStream,
+    peer: Side,
+    began: Instant,
+    buffer: Vec<u8>,
+}
+
+impl End {
+    fn new(stream: TcpStream, side: Side) -> Self {
+        stream.set_nodelay(true).expect("a socket");
+        let config = Arc::new(Config { idle_time: None, ..Config::default() });
+        let connection = match side {
+            Side::Client => Connection::client(config, [[3; 128], [4; 128]], Duration::ZERO),
+            Side::Server => Connection::server(config, [[1; 128], [2; 128]], Duration::ZERO),
+        };
+        let (peer, began, buffer) = (side.other(), Instant::now(), vec![0; 65_536]);
+        let mut end = Self { connection, stream, peer, began, buffer };
+        while !end.connection.is_established() {
+            end.flush();
+            end.receive();
+        }
+        end.flush();
+        end
+    }
+
+    fn flush(&mut self) {
+        while let Some(bytes) = self.connection.poll_transmit(self.peer) {
+            self.stream.write_all(&bytes).expect("an open connection");
+        }
+    }
+
+    fn send(&mut self, message: &[u8]) {
+        self.connection.sender().send(message).expect("a message");
+        self.flush();
+    }
+
+    /// Waits for bytes. Returns the number of messages that they completed; `None` at the end.
+    fn receive(&mut self) -> Option<usize> {
+        let count = match self.stream.read(&mut self.buffer) {
+            Ok(0) => return None,
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            Err(error) => panic!("{error}"),
+        };
+        let input = Input::Bytes(&self.buffer[..count]);
+        self.connection.input(self.began.elapsed(), self.peer, input);
+        let mut messages = 0;
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Received(it) => {
+                    messages += usize::from(matches!(it.unit, Unit::Message { .. }));
+                }
+                Event::Fault { error, .. } => panic!("{error}"),
+                _ => {}
+            }
+        }
+        Some(messages)
+    }
+}
+
+/// Connects a client to a server, through a proxy if there is one.
+fn connected(messages: &Messages, proxy: Option<(&Path, &[&str])>) -> (End, End, Option<Proxy>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("an address");
+    let proxy = proxy.map(|(folder, words)| Proxy::start(folder, to, words));
+    let at = proxy.as_ref().map_or(to, |proxy| proxy.address);
+    let server =
+        thread::spawn(move || End::new(listener.accept().expect("a connection").0, Side::Server));
+    let mut client = End::new(TcpStream::connect(at).expect("a connection"), Side::Client);
+    let mut server = server.join().expect("a server");
+    client.send(&messages.first);
+    while server.receive() == Some(0) {}
+    (client, server, proxy)
+}
+
+/// How long each message takes from the server to the client, sorted.
+fn latencies(messages: &Arc<Messages>, proxy: Option<(&Path, &[&str])>) -> Vec<Duration> {
+    let (mut client, mut server, _proxy) = connected(messages, proxy);
+    let sent: Arc<Vec<AtomicU64>> = Arc::new((0..PACED).map(|_| AtomicU64::new(0)).collect());
+    let began = Instant::now();
+    let nanos = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let sender = {
+        let (messages, sent) = (Arc::clone(messages), Arc::clone(&sent));
+        thread::spawn(move || {
+            for (index, at) in sent.iter().enumerate() {
+                let due = Duration::from_secs(1) / RATE * u32::try_from(index).unwrap_or(u32::MAX);
+                thread::sleep(due.saturating_sub(began.elapsed()));
+                at.store(nanos(), Ordering::Release);
+                server.send(&messages.chat);
+            }
+            server
+        })
+    };
+    let mut delays = Vec::new();
+    while delays.len() < PACED {
+        let count = client.receive().expect("an open connection");
+        let now = nanos();
+        for _ in 0..count {
+            let at = sent[delays.len()].load(Ordering::Acquire);
+            delays.push(Duration::from_nanos(now.saturating_sub(at)));
+        }
+    }
+    sender.join().expect("a server");
+    // The first messages warm up caches and connections.
+    delays.drain(..PACED / 10);
+    delays.sort_unstable();
+    delays
+}
+
+/// How many messages a second arrive if the server sends as fast as it can.
+fn rate(messages: &Arc<Messages>, count: usize, proxy: Option<(&Path, &[&str])>) -> f64 {
+    let (mut client, mut server, _proxy) = connected(messages, proxy);
+    let began = Instant::now();
+    let sender = {
+        let messages = Arc::clone(messages);
+        thread::spawn(move || {
+            for index in 1..=count {
+                server.connection.sender().send(&messages.chat).expect("room");
+                if index % 16 == 0 || index == count {
+                    server.flush();
+                }
+            }
+            server
+        })
+    };
+    let mut received = 0;
+    while received < count {
+        received += client.receive().expect("an open connection");
+    }
+    let rate = received as f64 / began.elapsed().as_secs_f64();
+    sender.join().expect("a server");
+    rate
+}
+
+/// The memory of idle connections.
+fn idle(messages: &Messages, folder: &Path) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let proxy = Proxy::start(folder, listener.local_addr().expect("an address"), &[]);
+    let count = usize::from(ADDRESSES) * PER_ADDRESS;
+    let servers = thread::spawn(move || {
+        let ends = (0..count).map(|_| {
+            let mut end = End::new(listener.accept().expect("a connection").0, Side::Server);
+            while end.receive() == Some(0) {}
+            end
+        });
+        ends.collect::<Vec<_>>()
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let mut clients = Vec::new();
+    let mut before = 0;
+    for address in 1..=ADDRESSES {
+        for _ in 0..PER_ADDRESS {
+            let stream = runtime.block_on(async {
+                let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+                socket.bind(SocketAddr::from(([127, 0, 1, address], 0))).expect("an address");
+                let stream = socket.connect(proxy.address).await.expect("a connection");
+                stream.into_std().expect("a socket")
+            });
+            stream.set_nonblocking(false).expect("a socket");
+            let mut end = End::new(stream, Side::Client);
+            end.send(&messages.first);
+            clients.push(end);
+        }
+        if address == 1 {
+            before = proxy.memory();
+        }
+    }
+    let servers = servers.join().expect("servers");
+    let more = count - PER_ADDRESS;
+    let each = proxy.memory().saturating_sub(before) / more as u64;
+    println!(
+        "idle connections: {each} bytes each, of {} ({} servers)",
+        clients.len(),
+        servers.len()
+    );
+}
+
+fn shown(delays: &[Duration]) -> String {
+    format!("p50 {:?}, p99 {:?}", percentile(delays, 50), percentile(delays, 99))
+}
+
+fn added(direct: &[Duration], delays: &[Duration]) -> String {
+    let [p50, p99] =
+        [50, 99].map(|it| percentile(delays, it).saturating_sub(percentile(direct, it)));
+    format!("added p50 {p50:?}, p99 {p99:?}")
+}
+
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[sorted.len() * percent / 100]
+}
