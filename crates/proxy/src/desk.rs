@@ -87,7 +87,7 @@ impl Desk {
         self.report(Report::Problem(why));
     }
 
-    /// Stores the decision of hooks on a held message.
+    /// Stores the hooks' decision about a held message.
     pub(crate) fn decide_held(
         &mut self,
         ticket: u64,

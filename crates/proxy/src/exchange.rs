@@ -109,7 +109,7 @@ impl Exchange {
         self.release_ready(stamp);
     }
 
-    /// Lets hooks see the messages, after all handlers: hooks answer later, so no handler could see
+    /// Shows hooks the messages, after all handlers: hooks answer later, so no handler could see
     /// their changes.
     #[must_use]
     pub fn with_hooks(mut self, hooks: ConversationHooks) -> Self {

@@ -141,7 +141,7 @@ pub struct Effects {
     pub(crate) reports: Vec<Report>,
 }
 
-/// The decision on a message that waited for hooks.
+/// The decision about a message that waited for hooks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finished {
     /// The message.

@@ -28,8 +28,9 @@
 //! | [`Proxy`], [`Setup`] | listeners, and what their conversations share |
 //! | [`Handler`], [`Passing`], [`Effects`] | see messages and decide what happens to them |
 //! | [`World`]: [`OneServer`], [`UruWorld`], [`KiWorld`] | how connections find their servers |
-//! | [`ServerList`] | the servers that TERA's launchers choose from |
+//! | [`ServerList`] | the servers that TERA's launchers offer |
 //! | [`Recorder`] | writes the traffic on both sides to a capture |
+//! | [`replay`] | plays one side of a recorded conversation to a live peer |
 //! | [`Exchange`] | one conversation without I/O, for tests and other drivers |
 
 mod coder;
@@ -50,6 +51,7 @@ mod ki;
 mod ports;
 mod proxy;
 mod record;
+pub mod replay;
 mod rules;
 mod tera;
 mod unread;

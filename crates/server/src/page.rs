@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::extract::Request;
@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use worldwire_net::{Capacity, Permit, Permits, Signal};
 
 /// How long open connections may delay the server's end.
@@ -27,6 +27,12 @@ const GRACE: Duration = Duration::from_secs(1);
 const LIFE: Duration = Duration::from_secs(10);
 /// How many connections may be open.
 const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
+
+/// A moment in Unix seconds.
+pub(crate) fn unix(moment: Instant) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(moment.elapsed()).as_secs()
+}
 
 /// Serves the page until the signal, and open connections for a moment longer.
 pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {

@@ -77,12 +77,12 @@ pub(crate) fn in_config<C: ServerConfig>(folder: &Path) -> impl FnOnce(ConfigErr
     |error| StartError::Config { path, error }
 }
 
-/// Creates a server's directory if it is missing, and locks it.
+/// Creates a server's directory if it is missing, and locks it. Dropping the lock after a failed
+/// start removes the directory if it is empty and new.
 pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError> {
     let folder = folder.to_owned();
     blocking(move || {
-        std::fs::create_dir_all(&folder).map_err(at(&folder))?;
-        let lock = FolderLock::take(&folder).map_err(at(&folder))?;
+        let lock = FolderLock::create(&folder).map_err(at(&folder))?;
         lock.ok_or_else(|| {
             let holder = FolderLock::holder(&folder);
             StartError::Taken { folder, holder }
@@ -91,22 +91,32 @@ pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError>
     .await
 }
 
-/// Reads the configuration, changes it, and checks the result. Also returns whether this is the
-/// first start.
+/// Files that a start of a server does not find in its directory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Absent {
+    /// All of the server's data: this is the first start.
+    pub(crate) server: bool,
+    /// The configuration, which the first start may find prepared.
+    pub(crate) config: bool,
+}
+
+/// Reads the configuration, changes it, and checks the result.
 pub(crate) fn configuration<C: ServerConfig>(
     folder: &Path,
     change: impl FnOnce(&mut C),
-) -> Result<(C, bool), StartError> {
+) -> Result<(C, Absent), StartError> {
     let config = C::read(folder).map_err(in_config::<C>(folder))?;
-    let is_new = config.is_none();
+    let has_server = [C::SQLITE_FILE, KEY_FILE].iter().any(|file| folder.join(file).exists());
+    let absent = Absent { server: !has_server, config: config.is_none() };
     let mut config = config.unwrap_or_default();
     change(&mut config);
     config.validate().map_err(in_config::<C>(folder))?;
-    Ok((config, is_new))
+    check_database(folder, &config)?;
+    Ok((config, absent))
 }
 
-/// Writes the configuration on the first start. Only its owner can read the file, because the URL
-/// of a database may contain a password.
+/// Writes a missing configuration. Only its owner can read the file, because the URL of a database
+/// may contain a password.
 pub(crate) async fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StartError> {
     let (file, text) = (folder.join(C::FILE), Zeroizing::new(config.to_text()));
     blocking(move || write_secret(&file, text.as_bytes()).map_err(at(&file))).await
@@ -127,10 +137,16 @@ pub(crate) async fn open_store<C: ServerConfig>(
 /// it.
 pub(crate) fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StoreError> {
     let (file, key) = (folder.join(C::SQLITE_FILE), folder.join(KEY_FILE));
-    if config.database_url().is_none() && key.exists() && !file.exists() {
-        return Err(StoreError::Lost { file, key });
+    if config.database_url().is_some() || !key.exists() || file.exists() {
+        return Ok(());
     }
-    Ok(())
+    let config = folder.join(C::FILE);
+    // The configuration may have named another database.
+    Err(if config.exists() {
+        StoreError::Lost { file, key }
+    } else {
+        StoreError::ConfigLost { config, key }
+    })
 }
 
 /// Reads the key that passwords are sealed with. It is created unless the database has passwords.

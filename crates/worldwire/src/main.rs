@@ -53,6 +53,7 @@ fn run() -> Result<(), Failure> {
         Command::Serve(arguments) => command::serve::run(arguments, &cli.common),
         Command::Client(arguments) => command::client::run(arguments, &cli.common),
         Command::Proxy(arguments) => command::proxy::run(arguments, &cli.common),
+        Command::Replay(arguments) => command::replay::run(arguments, &cli.common),
         Command::Ki(arguments) => command::ki::run(arguments, &cli.common),
         Command::Mxo(arguments) => command::mxo::run(arguments, &cli.common),
         Command::Tera(arguments) => command::tera::run(arguments, &cli.common),

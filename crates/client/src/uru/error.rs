@@ -4,15 +4,32 @@ use std::io;
 use std::path::PathBuf;
 
 use worldwire_core::Error;
+use worldwire_core::connection::CloseReason;
 use worldwire_net::{End, reason};
 use worldwire_uru::types::NetError;
+
+use super::games::PlayError;
 
 /// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
+    /// The host's name has no address.
+    #[error(
+        "cannot find the host {host} of the {service} server: check its name, and this machine's network"
+    )]
+    HostNotFound {
+        /// The service.
+        service: &'static str,
+        /// The name.
+        host: String,
+    },
     /// The server cannot be reached.
-    #[error("cannot connect to the {service} server at {address}: {}", reason(error))]
+    #[error(
+        "cannot connect to the {service} server at {address}: {}{}",
+        reason(error),
+        unreachable(error)
+    )]
     Connect {
         /// The service.
         service: &'static str,
@@ -24,17 +41,19 @@ pub enum ClientError {
     /// The configuration has no host for the service.
     #[error("no host is known for the {0} server; set its host or the gatekeeper's")]
     NoHost(&'static str),
-    /// The server closed the connection during setup: it does not offer the service, or has a
-    /// different key.
-    #[error("the {service} server closed the connection during setup: {end}")]
+    /// The connection ended during setup: the server is not an Uru server, does not offer the service,
+    /// or has a different key.
+    #[error("{}", not_set_up(service, address, end))]
     Setup {
         /// The service.
         service: &'static str,
+        /// The address that was tried.
+        address: String,
         /// How the connection ended.
         end: End,
     },
     /// The server answered with an error.
-    #[error("{request}: refused with {}", explained(*error))]
+    #[error("{request}: refused with {}{}", explained(*error), advice(request, *error))]
     Refused {
         /// The request's message.
         request: &'static str,
@@ -51,7 +70,7 @@ pub enum ClientError {
     #[error("kicked off: {}", explained(*.0))]
     KickedOff(NetError),
     /// The connection has ended.
-    #[error("{request}: the connection has ended: {end}")]
+    #[error("{request}: the connection has ended: {end}{}", closed_advice(request))]
     Closed {
         /// The request's message.
         request: &'static str,
@@ -85,6 +104,9 @@ pub enum ClientError {
         /// What is wrong with it.
         error: Box<Error>,
     },
+    /// The player cannot do this in a game.
+    #[error(transparent)]
+    Play(#[from] PlayError),
     /// A file differs from its manifest.
     #[error("{name}: wanted {wanted}, found {found}")]
     Download {
@@ -110,6 +132,66 @@ fn explained(error: NetError) -> String {
     match error.text() {
         Some(text) => format!("{error}: game clients show \"{text}\""),
         None => error.to_string(),
+    }
+}
+
+/// What to do about an address that cannot be reached.
+fn unreachable(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "; no program listens there: check that the shard is running, and its address and port"
+        }
+        io::ErrorKind::TimedOut => {
+            "; nothing answers there: check the address and port, and the firewalls in between"
+        }
+        _ => "",
+    }
+}
+
+/// Why a connection was not set up, and what to do.
+fn not_set_up(service: &str, address: &str, end: &End) -> String {
+    match end {
+        End::Fault { error, .. } => format!(
+            "the server at {address} does not answer like an Uru {service} server: {error}; check the \
+             address and port"
+        ),
+        End::Closed(CloseReason::Timeout(_)) => format!(
+            "the server at {address} does not answer like an Uru {service} server: {end}; check the \
+             address and port"
+        ),
+        _ => format!(
+            "the {service} server at {address} closed the connection during setup: {end}; check that \
+             it is an Uru server, that server.ini has its keys, and that it accepts the client's build"
+        ),
+    }
+}
+
+/// What to do about a connection that ended. With another server's keys, setup succeeds, and the
+/// first message is noise.
+fn closed_advice(request: &str) -> &'static str {
+    match request {
+        "ClientRegisterRequest" => {
+            "; check that server.ini has this server's keys, and that it accepts the client's build"
+        }
+        _ => "",
+    }
+}
+
+/// What to do about a refused login.
+fn advice(request: &str, error: NetError) -> &'static str {
+    if request != "AcctLoginRequest" {
+        return "";
+    }
+    match error {
+        NetError::AuthenticationFailed | NetError::AccountNotFound => {
+            "; check the account's name and the password"
+        }
+        NetError::LoginDenied => {
+            "; the shard is closed to players: try again when its operator has opened it"
+        }
+        NetError::AccountBanned => "; only the shard's operator can lift the ban",
+        NetError::TooManyFailedLogins => "; wait a minute, and check the password",
+        _ => "",
     }
 }
 

@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use worldwire_core::{Bytes32, Field, Writer};
 use worldwire_uru::frame::{Message, Service};
-use worldwire_uru::message::game::client::{ClientMessage, JoinAgeRequest, PropagateBuffer};
+use worldwire_uru::message::game::client::{
+    ClientMessage, GameMgrMsg, JoinAgeRequest, PropagateBuffer,
+};
 use worldwire_uru::net_message::{
     GameMessage, GameStateRequest, LoadClone, MembersListReq, NetFlags, NetHeader, NetMessage,
     PlayerPage, SdlState, SdlStateBCast, SharedState, Stream, TestAndSet,
@@ -20,6 +22,7 @@ use worldwire_uru::types::{
     Uuid,
 };
 
+use super::games::PlayerGames;
 use super::net_buffer::PHYSICAL;
 use super::notification::Notifications;
 use super::{Age, ClientError, Link, Result, Scene, SceneEvent, Shard};
@@ -106,6 +109,16 @@ impl Game {
         let (type_, buffer) = (ClassIndex(class.into()), Bytes32::new(buffer));
         let message = ClientMessage::from(PropagateBuffer { type_, buffer });
         self.link.send(Message::from(message)).await
+    }
+
+    /// Sends what the player's games have queued.
+    pub async fn send_games(&self, games: &mut PlayerGames) -> Result<()> {
+        while let Some(message) = games.poll_transmit() {
+            let buffer = Bytes32::new(message);
+            let message = ClientMessage::from(GameMgrMsg { buffer });
+            self.link.send(Message::from(message)).await?;
+        }
+        Ok(())
     }
 
     /// Performs a client's arrival: shows the avatar, and requests the members and the age's state.

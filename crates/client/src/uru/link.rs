@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::net::lookup_host;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use worldwire_core::Error;
@@ -13,6 +14,7 @@ use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
 use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
 use worldwire_uru::frame::{Message, Service};
+use worldwire_uru::message::Caps;
 use worldwire_uru::types::{NetError, TransId};
 
 use super::notification::{Notification, Notifications};
@@ -71,6 +73,8 @@ struct LinkState {
     pending: HashMap<Key, mpsc::Sender<Reply>>,
     /// Why the server kicked the client off.
     kicked: Option<NetError>,
+    /// What the server has announced that it can do.
+    caps: Option<Caps>,
     overflowed: bool,
     end: Option<End>,
 }
@@ -122,12 +126,20 @@ impl Link {
         port: u16,
     ) -> Result<(Self, Notifications)> {
         let service = config.connect.service().ok_or(ClientError::NoHost("dead"))?;
+        let address = format!("{host}:{port}");
+        let addresses: Vec<_> = match lookup_host((host, port)).await {
+            Ok(addresses) => addresses.collect(),
+            Err(_) => {
+                let (service, host) = (service.name(), host.to_owned());
+                return Err(ClientError::HostNotFound { service, host });
+            }
+        };
         let unreachable = |error| ClientError::Connect {
             service: service.name(),
-            address: format!("{host}:{port}"),
+            address: address.clone(),
             error: Arc::new(error),
         };
-        let stream = tcp::dial((host, port), shard.patience).await.map_err(unreachable)?;
+        let stream = tcp::dial(&*addresses, shard.patience).await.map_err(unreachable)?;
         let driver = Driver::client(Clock::start());
         let connection = connection(config, driver.clock.now())?;
         let (commands, receiver) = mpsc::channel(QUEUE);
@@ -144,7 +156,7 @@ impl Link {
         tokio::spawn(async move { driver.drive(stream, connection, messenger).await });
         if is_set_up.await.is_err() {
             let end = shared.state().end.clone().unwrap_or(End::Application);
-            return Err(ClientError::Setup { service: service.name(), end });
+            return Err(ClientError::Setup { service: service.name(), address, end });
         }
         let link = Self { service, commands, shared, patience: shard.patience };
         Ok((link, Notifications(notifications)))
@@ -251,6 +263,12 @@ impl Link {
     #[must_use]
     pub fn kicked(&self) -> Option<NetError> {
         self.shared.state().kicked
+    }
+
+    /// What the server has announced that it can do; `None` if it has announced nothing.
+    #[must_use]
+    pub fn caps(&self) -> Option<Caps> {
+        self.shared.state().caps.clone()
     }
 
     pub(super) fn patience(&self) -> Duration {
@@ -376,8 +394,10 @@ impl Messenger {
 
     fn notify(&self, message: &Message<'_>) -> Flow {
         let Some(notification) = Notification::of(message) else { return Flow::Continue(()) };
-        if let Notification::KickedOff(reason) = notification {
-            self.shared.state().kicked = Some(reason);
+        match &notification {
+            Notification::KickedOff(reason) => self.shared.state().kicked = Some(*reason),
+            Notification::ServerCaps(caps) => self.shared.state().caps = Some(caps.clone()),
+            _ => {}
         }
         match self.notify.try_send(notification) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Flow::Continue(()),

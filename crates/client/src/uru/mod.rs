@@ -32,6 +32,7 @@
 //!   age;
 //! * [`Notification`]: what the server sends unprompted; [`VaultMirror`]: a local copy of a part of
 //!   the vault; [`Scene`]: a local copy of an age's state; both follow notifications;
+//! * [`games`]: what a player does in the games of an age;
 //! * [`folder`]: downloads into a directory; [`ClientError`]: why a request failed.
 
 mod auth;
@@ -39,6 +40,7 @@ mod error;
 mod files;
 pub mod folder;
 mod game;
+pub mod games;
 mod gatekeeper;
 mod link;
 mod net_buffer;

@@ -55,6 +55,9 @@ pub enum Notification {
     NewBuild(Option<u32>),
     /// A message from the age; a [`Scene`](super::Scene) interprets it.
     NetMessage(NetBuffer),
+    /// A message of the game manager or of a game;
+    /// [`PlayerGames`](super::games::PlayerGames) interprets it.
+    GameManager(Vec<u8>),
     /// The server is kicking the client off, and will close the connection.
     KickedOff(NetError),
 }
@@ -90,6 +93,9 @@ impl Notification {
             Message::GameServer(Game::PropagateBuffer(message)) => {
                 let (class, bytes) = (message.type_, message.buffer.to_vec());
                 Self::NetMessage(NetBuffer { class, bytes })
+            }
+            Message::GameServer(Game::GameMgrMsg(message)) => {
+                Self::GameManager(message.buffer.to_vec())
             }
             Message::AuthServer(Auth::KickedOff(kicked)) => Self::KickedOff(kicked.reason),
             _ => return None,

@@ -4,6 +4,7 @@
 
 mod evening;
 mod files;
+mod games;
 mod login;
 mod operators;
 mod peers;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 use worldwire_client::uru::{Auth, ClientError, Shard};
 use worldwire_core::Bytes32;
@@ -11,7 +12,7 @@ use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_net::{Accept, Application, Flow, Options, Peer, Stop, tcp};
 use worldwire_uru::connection::{Connection, Encryption, Sender, ServerConfig};
 use worldwire_uru::file::keys::KeyRing;
-use worldwire_uru::frame::Message;
+use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server::{
     ClientRegisterReply, FileDownloadChunk, PublicAgeList, ServerMessage as Reply,
@@ -145,10 +146,38 @@ async fn a_silent_server_times_out() {
     shard.patience = Duration::from_millis(200);
     let error = Auth::connect(&shard).await.unwrap_err();
     assert!(matches!(error, ClientError::Setup { service: "auth", .. }), "{error}");
+    let address = silent.local_addr().unwrap();
+    let wanted = format!("the server at {address} does not answer like an Uru auth server: ");
+    assert!(error.to_string().starts_with(&wanted), "{error}");
     drop(silent);
     let error = Auth::connect(&shard).await.unwrap_err().to_string();
     assert!(error.starts_with("cannot connect to the auth server at 127.0.0.1:"), "{error}");
     assert!(!error.contains("os error"), "{error}");
+    assert!(
+        error.ends_with("check that the shard is running, and its address and port"),
+        "{error}"
+    );
+    // No name server is asked for a name that is too long.
+    shard.auth = Some(format!("{}.example", "x".repeat(64)));
+    let error = Auth::connect(&shard).await.unwrap_err();
+    assert!(matches!(error, ClientError::HostNotFound { service: "auth", .. }), "{error}");
+}
+
+#[tokio::test]
+async fn other_servers_are_recognised() {
+    let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = other.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = other.accept().await {
+            let answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(answer).await;
+        }
+    });
+    let error = Auth::connect(&at(address)).await.unwrap_err().to_string();
+    let wanted = format!("the server at {address} does not answer like an Uru auth server: ");
+    assert!(error.starts_with(&wanted), "{error}");
+    assert!(error.ends_with("; check the address and port"), "{error}");
+    serving.abort();
 }
 
 #[tokio::test]
@@ -160,13 +189,20 @@ async fn another_key_or_build_is_refused() {
     if let Ok((auth, _)) = Auth::connect(&shard).await {
         let error = auth.register().await.unwrap_err();
         assert!(matches!(error, ClientError::Closed { .. }), "{error}");
+        assert!(error.to_string().contains("check that server.ini has this server's keys"));
     }
     let mut shard = one.shard.clone();
     shard.build = 5;
     let error = Auth::connect(&shard).await.unwrap_err().to_string();
+    let address = one.shard.host(Service::Auth).unwrap();
     assert_eq!(
         error,
-        "the auth server closed the connection during setup: closed by the other side"
+        format!(
+            "the auth server at {}:{} closed the connection during setup: closed by the other side; \
+             check that it is an Uru server, that server.ini has its keys, and that it accepts the \
+             client's build",
+            address.0, address.1
+        )
     );
     for running in [one, other] {
         running.stop().await;

@@ -143,8 +143,8 @@ impl Hooks {
         self.hub.is_complete()
     }
 
-    /// Opens a conversation to hooks: the first result is for
-    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), and the events are for
+    /// Opens a conversation to hooks. The first result is for
+    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), the events are for
     /// [`Exchange::hook`](crate::Exchange::hook).
     #[must_use]
     pub fn join(
@@ -191,7 +191,7 @@ impl ConversationHooks {
         self.chain.timeout(now, effects);
     }
 
-    /// The time by which to call [`timeout`](Self::timeout).
+    /// When to call [`timeout`](Self::timeout) at the latest.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         self.chain.poll_timeout()
     }

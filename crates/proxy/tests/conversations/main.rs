@@ -6,5 +6,7 @@
 mod behaviour;
 mod properties;
 mod recipes;
+mod replay;
+mod replay_families;
 mod samples;
 mod sockets;

@@ -68,7 +68,7 @@ use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder,
+    Absent, StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder,
     open_store, save,
 };
 use crate::store::lock::FolderLock;
@@ -117,7 +117,7 @@ pub struct LoginServer {
     status: Option<TcpListener>,
     operators: operators::Listener<Realm>,
     files: Option<Arc<FileListAnswer>>,
-    is_new: bool,
+    absent: Absent,
     lock: FolderLock,
 }
 
@@ -126,7 +126,7 @@ impl LoginServer {
     /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
         let lock = lock_folder(folder).await?;
-        let (config, is_new) = configuration(folder, |config: &mut KiConfig| {
+        let (config, absent) = configuration(folder, |config: &mut KiConfig| {
             if let Some(change) = start.change {
                 change(config);
             }
@@ -157,7 +157,7 @@ impl LoginServer {
             None => None,
         };
         let status = listen_status(config.status_address().map_err(in_config(folder))?).await?;
-        if is_new {
+        if absent.config {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
@@ -186,15 +186,22 @@ impl LoginServer {
             status,
             operators,
             files,
-            is_new,
+            absent,
             lock,
         })
     }
 
-    /// Whether this is the first start, without a `ki.toml`.
+    /// Whether this is the first start.
     #[must_use]
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.absent.server
+    }
+
+    /// Whether `ki.toml` was missing although this is not the first start. It has been written anew,
+    /// with default settings.
+    #[must_use]
+    pub fn had_no_config(&self) -> bool {
+        self.absent.config && !self.absent.server
     }
 
     /// The configuration.

@@ -1,8 +1,8 @@
 //! The lock on a server's directory. Its file names the process that holds it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::process_name;
 
@@ -12,27 +12,48 @@ pub const LOCK_FILE: &str = "server.lock";
 /// The longest name of a process that is read, in bytes.
 const MAX_NAME: u64 = 512;
 
-/// The lock on a server's directory. It is released when dropped, or when the process ends.
+/// The lock on a server's directory. It is released when dropped, or when the process ends. Dropping
+/// it also removes its file, except on Windows.
 #[derive(Debug)]
 pub struct FolderLock {
     file: File,
+    folder: PathBuf,
+    /// Whether the directory was created to be locked.
+    is_new: bool,
 }
 
 impl FolderLock {
     /// Locks the directory. Returns `None` if another process holds the lock.
     pub fn take(folder: &Path) -> io::Result<Option<Self>> {
-        let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).open(folder.join(LOCK_FILE))?;
-        match file.try_lock() {
-            Ok(()) => {
-                let mut lock = Self { file };
-                lock.file.set_len(0)?;
-                lock.file.write_all(process_name().as_bytes())?;
-                Ok(Some(lock))
+        let path = folder.join(LOCK_FILE);
+        loop {
+            let mut options = OpenOptions::new();
+            let file = options.create(true).truncate(false).write(true).open(&path)?;
+            match file.try_lock() {
+                // Its last holder removed the file after it was opened here.
+                Ok(()) if !is_at(&file, &path)? => {}
+                Ok(()) => {
+                    let mut lock = Self { file, folder: folder.to_owned(), is_new: false };
+                    lock.file.set_len(0)?;
+                    lock.file.write_all(process_name().as_bytes())?;
+                    return Ok(Some(lock));
+                }
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
             }
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Creates the directory if it is missing, and locks it. Dropping the lock removes a directory
+    /// that was created here, if it is still empty.
+    pub fn create(folder: &Path) -> io::Result<Option<Self>> {
+        let is_new = !folder.exists();
+        fs::create_dir_all(folder)?;
+        let mut lock = Self::take(folder)?;
+        if let Some(lock) = &mut lock {
+            lock.is_new = is_new;
+        }
+        Ok(lock)
     }
 
     /// The process that holds the lock, for people: `process 4242 on host`, as far as its file can
@@ -54,8 +75,35 @@ impl Drop for FolderLock {
     /// Unlocks. Closing the file is not enough while a child process that is just being started
     /// still has a copy of it.
     fn drop(&mut self) {
+        if cfg!(unix) {
+            // While it is still locked: later, it may be another process's.
+            let _ = fs::remove_file(self.folder.join(LOCK_FILE));
+        }
         let _ = self.file.unlock();
+        if self.is_new {
+            // Fails if there is anything in it.
+            let _ = fs::remove_dir(&self.folder);
+        }
     }
+}
+
+/// Whether a path still leads to an open file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let opened = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Lock files are never removed here.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -77,8 +125,44 @@ mod tests {
         drop(copy);
         // A lock of an earlier version, and a file that is not a lock's.
         for text in ["", "a\u{1b}[31mb"] {
-            std::fs::write(folder.path().join(LOCK_FILE), text).unwrap();
+            fs::write(folder.path().join(LOCK_FILE), text).unwrap();
             assert_eq!(FolderLock::holder(folder.path()), "another process");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_left_of_a_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
+        fs::create_dir(&old).unwrap();
+        for used in [&new, &old] {
+            let lock = FolderLock::create(used).unwrap().unwrap();
+            assert!(FolderLock::create(used).unwrap().is_none());
+            assert!(used.join(LOCK_FILE).exists());
+            drop(lock);
+            assert!(!used.join(LOCK_FILE).exists());
+        }
+        assert!(!new.exists() && old.exists());
+        // A directory that has been used stays.
+        let lock = FolderLock::create(&new).unwrap().unwrap();
+        fs::write(new.join("shard.toml"), "").unwrap();
+        drop(lock);
+        assert!(new.join("shard.toml").exists());
+    }
+
+    /// Whoever opens the file before its holder removes it must not take that for the lock.
+    #[cfg(unix)]
+    #[test]
+    fn a_removed_file_is_not_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK_FILE);
+        let first = FolderLock::take(folder.path()).unwrap().unwrap();
+        let opened = File::open(&path).unwrap();
+        assert!(is_at(&opened, &path).unwrap());
+        drop(first);
+        assert!(!is_at(&opened, &path).unwrap());
+        let _second = FolderLock::take(folder.path()).unwrap().unwrap();
+        assert!(!is_at(&opened, &path).unwrap());
     }
 }

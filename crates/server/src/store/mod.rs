@@ -183,6 +183,18 @@ pub enum StoreError {
         /// The key that its passwords are sealed with.
         key: PathBuf,
     },
+    /// The configuration, which named the database, is missing.
+    #[error(
+        "{}: file is missing; restore it, because it names the database: there is none in this \
+        folder, and {} belongs to one. To start with an empty database, remove {1}",
+        config.display(), key.display()
+    )]
+    ConfigLost {
+        /// The configuration.
+        config: PathBuf,
+        /// The key that the passwords in the database are sealed with.
+        key: PathBuf,
+    },
     /// A row that no server would have written.
     #[error("the database is damaged: {0}")]
     Damaged(String),

@@ -106,10 +106,15 @@ impl Figures {
         let help = "Connections whose setup was completed, by service.";
         let established = by_service(self.established.each_ref().map(|all| count(all).into()));
         metrics.add("service_connections_total", "counter", help, "service", &established);
-        let dropped = ages.dropped.iter().map(|(why, count)| (*why, i128::from(*count)));
+        let wide = |counts: &[(&'static str, u64)]| {
+            counts.iter().map(|(name, count)| (*name, i128::from(*count))).collect::<Vec<_>>()
+        };
         let help = "Messages that ages dropped, by reason.";
-        let dropped: Vec<_> = dropped.collect();
-        metrics.add("dropped_messages_total", "counter", help, "reason", &dropped);
+        metrics.add("dropped_messages_total", "counter", help, "reason", &wide(&ages.dropped));
+        let help = "Running games, by type.";
+        metrics.add("games", "gauge", help, "game", &wide(&ages.games));
+        let help = "Messages that games refused, by reason.";
+        metrics.add("refused_game_messages_total", "counter", help, "reason", &wide(&ages.refused));
         metrics.into_text()
     }
 }

@@ -30,6 +30,11 @@ pub enum KeysError {
     /// A key is missing.
     #[error("has no {0} key; a shard needs gatekeeper, auth, game and droid keys")]
     Missing(&'static str),
+    /// Only the public half of a key is there.
+    #[error(
+        "has only the public {0} key, as a client's server.ini does; a shard needs its secret, too"
+    )]
+    Public(&'static str),
 }
 
 /// Generates keys. Safe primes take a moment.
@@ -51,7 +56,11 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
     let ring = KeyRing::parse(&text).map_err(KeysError::Format)?;
     for kind in KINDS {
         if ring.private(kind).is_none() {
-            return Err(KeysError::Missing(kind.name()));
+            let name = kind.name();
+            return Err(match ring.public(kind) {
+                Some(_) => KeysError::Public(name),
+                None => KeysError::Missing(name),
+            });
         }
     }
     if ring.droid().is_none() {

@@ -23,7 +23,8 @@
 //! * [`vault`]: all persistent data: accounts, players, nodes, ages and scores;
 //! * [`migration`]: importing shards from other servers, and exporting to them;
 //! * [`admin`]: administration, whether the shard is running or not;
-//! * `hosts`: where ages run; `game`: the running ages, and the [`Outbox`] of each client;
+//! * `hosts`: where ages run; `game`: the running ages with their small games, and the [`Outbox`]
+//!   of each client;
 //! * `status`: the status page; `figures`: metrics.
 
 pub mod admin;
@@ -55,7 +56,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
-pub use game::{Outbox, hand_out};
+pub use game::{GameRandom, Outbox, hand_out};
 pub use vault::{ClearError, Cleared};
 
 use admin::Control;
@@ -73,10 +74,10 @@ use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    StartError, at, configuration, in_config, listen, listen_status, lock_folder, open_store, save,
+    Absent, StartError, at, configuration, in_config, listen, listen_status, lock_folder,
+    open_store, save,
 };
 use crate::store::lock::FolderLock;
-use crate::store::seal::KEY_FILE;
 
 /// Why a shard cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +130,7 @@ pub struct Shard {
     status: Option<TcpListener>,
     operators: operators::Listener<Control>,
     data: PathBuf,
-    is_new: bool,
+    absent: Absent,
     lock: FolderLock,
 }
 
@@ -149,17 +150,27 @@ impl Shard {
         primes: PrimeKind,
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
+        Self::open_within(folder, primes, change, GameRandom::default()).await
+    }
+
+    /// Opens a shard as [`open_with`](Self::open_with) does, with the caller's random numbers for
+    /// small games.
+    pub async fn open_within(
+        folder: &Path,
+        primes: PrimeKind,
+        change: impl FnOnce(&mut ShardConfig),
+        random: GameRandom,
+    ) -> Result<Self, ShardError> {
         let lock = lock_folder(folder).await?;
-        let (config, has_no_config) = configuration(folder, change)?;
+        let (config, absent) = configuration(folder, change)?;
         let options = Options { capacity: config.capacity(), ..Options::default() };
         let listener = listen(config.listen, "--listen", options).await?;
         let listener = listener.trusting(&config.trusted_proxies);
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
-        // The first start may find a prepared configuration, but not the key for passwords.
-        let is_new = has_no_config || !folder.join(KEY_FILE).exists();
-        let (store, key) = open_store(folder, &config).await?;
-        let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
+        // Before the database is created, which a later start finds: an interrupted first start is
+        // followed by another one.
+        let keys = keys_of(&folder.join(&config.keys), primes, absent.server).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
         let secure = data.join("secure");
@@ -174,14 +185,15 @@ impl Shard {
         server.builds =
             if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
 
-        if has_no_config {
+        if absent.config {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
+        let (store, key) = open_store(folder, &config).await?;
         let known = bound(&config, &listener, status.as_ref());
         let server_ini = keys::server_ini(&server.keys, &known);
         let vault = Vault::open(store, key, config.vault()).await?;
-        let games = Games::new(vault.clone(), ages, config.age());
+        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let (live_games, live_welcome) = (games.clone(), welcome.clone());
         let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
@@ -198,13 +210,20 @@ impl Shard {
             library: library.into(),
             figures: Arc::default(),
         };
-        Ok(Self { shared: shared.into(), listener, status, operators, data, is_new, lock })
+        Ok(Self { shared: shared.into(), listener, status, operators, data, absent, lock })
     }
 
     /// Whether this is the first start.
     #[must_use]
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.absent.server
+    }
+
+    /// Whether `shard.toml` was missing although this is not the first start. It has been written
+    /// anew, with default settings.
+    #[must_use]
+    pub fn had_no_config(&self) -> bool {
+        self.absent.config && !self.absent.server
     }
 
     /// The configuration.
@@ -282,9 +301,11 @@ impl Shard {
             vault: vault.clone(),
             games: games.clone(),
         };
+        let cleaner = tokio::spawn(games.clone().clean_up());
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
+        cleaner.abort();
         reconnections.close();
         let lost = games.close().await;
         vault.close().await;

@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players) and `welcome` |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, and the running `games` |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
@@ -14,12 +14,13 @@ use axum::http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
+use serde_json::json;
 use worldwire_net::Counts;
 
 use super::figures::Figures;
-use super::game::Games;
+use super::game::{Games, RunningGame};
 use super::vault::Vault;
-use crate::page;
+use crate::page::{self, unix};
 
 /// The longest text that the client can show at its start, in bytes.
 const MAX_CLIENT_BYTES: usize = 255;
@@ -66,7 +67,21 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
     let (open, welcome) = (!page.vault.is_restricted(), page.welcome.get());
-    Json(serde_json::json!({ "online": true, "open": open, "welcome": welcome })).into_response()
+    let games: Vec<_> = page.games.running_games().iter().map(game).collect();
+    let status = json!({ "online": true, "open": open, "welcome": welcome, "games": games });
+    Json(status).into_response()
+}
+
+/// A running game, without the names of its players.
+fn game(game: &RunningGame) -> serde_json::Value {
+    json!({
+        "id": game.id,
+        "game": game.game_type.name(),
+        "age": game.filename,
+        "instance": game.instance.to_string(),
+        "players": game.players.len(),
+        "since": unix(game.since),
+    })
 }
 
 async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response {

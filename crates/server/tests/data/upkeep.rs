@@ -172,18 +172,27 @@ async fn removed_nodes_are_pruned(database: &Database) {
     };
     // Nodes that belong to no tree have a limit of their own.
     assert_eq!((loose, refused), (30, NetError::VaultNodeAccessViolation));
-    let kinds = vault.check().await.unwrap().into_iter().map(|finding| finding.kind);
-    assert_eq!(kinds.collect::<Vec<_>>(), vec!["unreachable"; 30]);
+    let kinds = async || {
+        let kinds = vault.check().await.unwrap().into_iter().map(|finding| finding.kind);
+        kinds.collect::<Vec<_>>()
+    };
 
-    // Recent nodes, and those of players who are online, stay.
+    // Recent nodes, and those of players who are online, stay. A check names the nodes that do not.
     let counts = async |dry| {
         let pruned = vault.prune(dry).await.unwrap();
         (pruned.nodes.into_iter().collect::<Vec<_>>(), pruned.refs, pruned.kept)
     };
-    assert_eq!(counts(false).await, (Vec::new(), 0, 30));
-    now.fetch_add(7_200, Ordering::Relaxed);
+    assert_eq!(kinds().await, vec!["unreachable-online"; 30]);
     assert_eq!(counts(false).await, (Vec::new(), 0, 30));
     ann.set_player(0).await.unwrap();
+    assert_eq!(kinds().await, vec!["unreachable-recent"; 30]);
+    assert_eq!(counts(false).await, (Vec::new(), 0, 30));
+    ann.set_player(a).await.unwrap();
+    now.fetch_add(7_200, Ordering::Relaxed);
+    assert_eq!(kinds().await, vec!["unreachable-online"; 30]);
+    assert_eq!(counts(false).await, (Vec::new(), 0, 30));
+    ann.set_player(0).await.unwrap();
+    assert_eq!(kinds().await, vec!["unreachable"; 30]);
     let all = vec![("Folder".to_owned(), 2), ("TextNote".to_owned(), 28)];
     let before = lines(&vault).await;
     assert_eq!(counts(true).await, (all.clone(), 2, 0));

@@ -168,7 +168,7 @@ pub struct AgeCounts {
     pub forwarded: u64,
     /// Messages delivered to members, including those the server created.
     pub delivered: u64,
-    /// Skipped messages for the game manager.
+    /// Messages for the game manager.
     pub game_manager: u64,
     dropped: [u64; DropKind::ALL.len()],
 }

@@ -196,10 +196,12 @@ impl Instance {
     }
 
     /// Counts a message for the game manager, which is not part of the age; see
-    /// [`GameManager`](crate::games::GameManager). It is otherwise ignored.
-    pub fn skip_game_manager(&mut self, now: Duration, player_id: u32) {
-        self.mark_active(now, player_id);
+    /// [`GameManager`](crate::games::GameManager). Returns whether the sender is a member whose
+    /// messages have an effect.
+    pub fn count_game_message(&mut self, now: Duration, player_id: u32) -> bool {
         self.counts.game_manager += 1;
+        let member = self.members.get_mut(player_id).filter(|member| !member.is_closing);
+        member.map(|member| member.last_active = now).is_some()
     }
 
     /// Delivers a message from a player in another age, reported there as [`Event::Route`], to

@@ -1,4 +1,4 @@
-//! Net messages for members, shared by all receivers.
+//! Messages for members, shared by all receivers.
 
 use core::fmt;
 use core::ops::Range;
@@ -6,19 +6,28 @@ use std::sync::Arc;
 
 use worldwire_core::{Bytes32, Error, Field, Result};
 
-use crate::message::game::server::PropagateBuffer;
+use crate::message::game::server::{GameMgrMsg, PropagateBuffer, ServerMessage};
 use crate::net_message::NetMessage;
 use crate::types::{ClassIndex, encoded};
 
 /// The maximum size of a net message in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// A net message for members. Clones share the bytes.
+/// A message for members: a net message, or one of the game manager. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Packet {
     bytes: Arc<[u8]>,
-    class: ClassIndex,
+    carrier: Carrier,
     importance: Importance,
+}
+
+/// The message of the game connection that carries the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    /// `PropagateBuffer`, with the class of the net message.
+    PropagateBuffer(ClassIndex),
+    /// `GameMgrMsg`.
+    GameMgrMsg,
 }
 
 /// Whether a message may be discarded when a client reads too slowly.
@@ -50,10 +59,18 @@ impl Packet {
     pub(super) fn new(bytes: impl Into<Arc<[u8]>>, importance: Importance) -> Self {
         let bytes = bytes.into();
         let class = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class).into());
-        Self { bytes, class: ClassIndex(class), importance }
+        let carrier = Carrier::PropagateBuffer(ClassIndex(class));
+        Self { bytes, carrier, importance }
     }
 
-    /// A message created by the server.
+    /// A message of the game manager or of a game, as
+    /// [`GameManager`](crate::games::GameManager) delivers it.
+    #[must_use]
+    pub fn of_game(bytes: Arc<[u8]>) -> Self {
+        Self { bytes, carrier: Carrier::GameMgrMsg, importance: Importance::Kept }
+    }
+
+    /// A net message created by the server.
     ///
     /// # Errors
     /// If the message cannot be encoded, or is longer than a client accepts.
@@ -61,22 +78,25 @@ impl Packet {
         encoded(&message.into()).map(Self::kept)
     }
 
-    /// The encoded net message.
+    /// The encoded message, without its carrier.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The encoded net message, shared.
+    /// The encoded message, shared.
     #[must_use]
     pub fn share(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)
     }
 
-    /// The class of the message.
+    /// The class of the net message; 0 for a message of a game.
     #[must_use]
     pub fn class(&self) -> ClassIndex {
-        self.class
+        match self.carrier {
+            Carrier::PropagateBuffer(class) => class,
+            Carrier::GameMgrMsg => ClassIndex(0),
+        }
     }
 
     /// Whether the message may be discarded.
@@ -87,12 +107,24 @@ impl Packet {
 
     /// The message of the game connection that carries it.
     #[must_use]
-    pub fn message(&self) -> PropagateBuffer<'_> {
-        PropagateBuffer { type_: self.class, buffer: Bytes32::new(&*self.bytes) }
+    pub fn message(&self) -> ServerMessage<'_> {
+        let bytes = &*self.bytes;
+        match self.carrier {
+            Carrier::PropagateBuffer(type_) => {
+                PropagateBuffer { type_, buffer: Bytes32::new(bytes) }.into()
+            }
+            Carrier::GameMgrMsg => GameMgrMsg { buffer: Bytes32::new(bytes) }.into(),
+        }
     }
 
     /// Decodes the net message.
+    ///
+    /// # Errors
+    /// If the message belongs to a game, whose type only the game manager knows.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
+        if self.carrier == Carrier::GameMgrMsg {
+            return Err(Error::invalid("not a net message but one of the game manager"));
+        }
         let mut reader = worldwire_core::Reader::new(&self.bytes);
         let message = NetMessage::decode(&mut reader, "").map_err(Error::closed)?;
         reader.end()?;
@@ -112,7 +144,11 @@ impl Packet {
 
 impl fmt::Debug for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Packet({}, {} bytes)", self.class, self.bytes.len())
+        let length = self.bytes.len();
+        match self.carrier {
+            Carrier::PropagateBuffer(class) => write!(f, "Packet({class}, {length} bytes)"),
+            Carrier::GameMgrMsg => write!(f, "Packet(GameMgrMsg, {length} bytes)"),
+        }
     }
 }
 

@@ -49,14 +49,22 @@ impl Instance {
         self.counts.drop_one(why.kind());
         let is_malformed = why.kind() == DropKind::Malformed;
         self.report(Event::Dropped { player_id: sender.id, why });
+        if is_malformed {
+            self.count_malformed(now, sender.id);
+        }
+    }
+
+    /// Counts a malformed message of a member. [`receive`](Self::receive) counts those that it
+    /// drops; servers count those that the game manager drops.
+    pub fn count_malformed(&mut self, now: Duration, player_id: u32) {
         let max = self.config.bounds.malformed;
-        if let Some(member) = self.members.get_mut(sender.id).filter(|_| is_malformed) {
-            let messages = member.malformed.add(now, max);
-            if messages >= max {
-                member.is_closing = true;
-                let why = CloseReason::Malformed { messages };
-                self.report(Event::Close { player_id: sender.id, why });
-            }
+        let member = self.members.get_mut(player_id).filter(|member| !member.is_closing);
+        let Some(member) = member else { return };
+        let messages = member.malformed.add(now, max);
+        if messages >= max {
+            member.is_closing = true;
+            let why = CloseReason::Malformed { messages };
+            self.report(Event::Close { player_id, why });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Fuzz targets for the game manager and its games.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use worldwire_core::json::Style;
@@ -116,6 +116,8 @@ struct Age {
     known: BTreeMap<(u32, u32), GameType>,
     /// The requests that were not answered.
     open: BTreeMap<(u32, u32), usize>,
+    /// The members of games, as events tell them.
+    members: BTreeMap<u32, BTreeSet<u32>>,
     seen: Reached,
 }
 
@@ -129,6 +131,7 @@ fn drive(data: &[u8]) -> Reached {
         now: Duration::ZERO,
         known: BTreeMap::new(),
         open: BTreeMap::new(),
+        members: BTreeMap::new(),
         seen: Reached::default(),
     };
     let mut rest = data;
@@ -237,15 +240,30 @@ impl Age {
                     assert!(!why.to_string().is_empty());
                     self.seen.dropped += 1;
                 }
+                GameEvent::Joined { game_id, player_id, .. } => {
+                    assert!(self.members.entry(game_id).or_default().insert(player_id), "twice");
+                }
+                GameEvent::Left { game_id, player_id } => {
+                    let members = self.members.get_mut(&game_id).expect("a game that began");
+                    assert!(members.remove(&player_id) && !members.is_empty(), "not a member");
+                }
+                GameEvent::Ended { game_id } => {
+                    assert!(self.members.remove(&game_id).is_some(), "a game that never began");
+                }
             }
         }
         let mut tables = BTreeMap::<GameType, usize>::new();
-        for (_, game, members) in self.manager.games() {
+        let mut running = BTreeMap::new();
+        for (game_id, game, members) in self.manager.games() {
+            if !members.is_empty() {
+                running.insert(game_id, members.iter().copied().collect());
+            }
             *tables.entry(game).or_default() += 1;
             assert!(members.len() <= BOUNDS.members, "members");
             let most = self.seen.shared.entry(game).or_default();
             *most = members.len().max(*most);
         }
+        assert_eq!(running, self.members, "the events tell another story");
         // Tables, and games without one.
         let bound = BOUNDS.tables + BOUNDS.own_games * usize::from(PLAYERS);
         assert!(tables.values().all(|count| *count <= bound), "{tables:?}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, SendQueue};
+use worldwire_uru::message::game::server::ServerMessage;
 use worldwire_uru::net_message::patch::HeaderLayout;
 use worldwire_uru::net_message::{NetFlags, NetMessage, ObjStateRequest, Stream};
 use worldwire_uru::plasma_message::{AvBrainGeneric, AvatarChild, ChatFlags, Child, PlasmaMessage};
@@ -49,7 +50,8 @@ fn d_01_the_original_bytes_are_forwarded() {
         assert_eq!(got[..6], sent[..6]);
         assert_eq!((b.len(), c.len()), (1, 1));
         assert!(std::sync::Arc::ptr_eq(&b[0].share(), &c[0].share()));
-        assert_eq!(b[0].message().type_, b[0].class());
+        let ServerMessage::PropagateBuffer(message) = b[0].message() else { panic!() };
+        assert_eq!(message.type_, b[0].class());
     }
 }
 
@@ -184,11 +186,29 @@ fn d_35_sixteen_malformed_messages_in_a_minute_close_the_connection() {
 }
 
 #[test]
-fn d_39_messages_for_the_game_manager_are_skipped() {
+fn d_39_messages_for_the_game_manager_are_counted() {
     let mut world = three();
-    world.age_mut().skip_game_manager(Duration::from_secs(1), A);
-    assert_eq!(world.age().counts().game_manager, 1);
+    assert!(world.age_mut().count_game_message(Duration::from_secs(1), A));
+    assert!(!world.age_mut().count_game_message(Duration::from_secs(1), 99));
+    assert_eq!(world.age().counts().game_manager, 2);
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
+}
+
+/// Messages that the game manager refuses count like malformed ones of the age.
+#[test]
+fn refused_game_messages_close_the_connection() {
+    let mut world = three();
+    let now = Duration::from_secs(1);
+    for _ in 0..16 {
+        assert!(world.age_mut().count_game_message(now, A));
+        assert_eq!(world.age_mut().poll_event(), None);
+        world.age_mut().count_malformed(now, A);
+    }
+    let why = CloseReason::Malformed { messages: 16 };
+    assert_eq!(world.age_mut().poll_event(), Some(Event::Close { player_id: A, why }));
+    assert!(!world.age_mut().count_game_message(now, A));
+    world.age_mut().count_malformed(now, A);
+    assert_eq!(world.age_mut().poll_event(), None);
 }
 
 /// A brain in a message in a message is checked too.

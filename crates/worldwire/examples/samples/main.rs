@@ -12,6 +12,7 @@ mod mxo_crowd;
 mod tera;
 mod uru;
 mod uru_age;
+mod uru_games;
 
 use std::error::Error;
 use std::fs::File;

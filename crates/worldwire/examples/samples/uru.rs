@@ -27,7 +27,7 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::{Outcome, Tape, uru_age};
+use super::{Outcome, Tape, uru_age, uru_games};
 
 /// Writes the Uru samples.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
@@ -55,7 +55,8 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     for (name, json) in [("uru-state.bin", EARLIER_STATE), ("uru-state-later.bin", LATER_STATE)] {
         std::fs::write(folder.join(name), state(&descriptors, json)?)?;
     }
-    uru_age::write(folder, keys)
+    uru_age::write(folder, keys.clone())?;
+    uru_games::write(folder, keys)
 }
 
 /// A state from its JSON, as a blob.
@@ -117,6 +118,16 @@ impl Stage {
     pub(super) fn new(tape: Tape, keys: KeyRing, random: ChaCha8Rng) -> Self {
         let config = Arc::new(ServerConfig::new(keys.clone()));
         Self { tape, keys, config, random, port: 49_152 }
+    }
+
+    /// The time of the next packet.
+    pub(super) fn clock(&self) -> Duration {
+        self.tape.clock
+    }
+
+    /// Lets time pass.
+    pub(super) fn pause(&mut self, time: Duration) {
+        self.tape.clock += time;
     }
 
     pub(super) fn connect(&mut self, service: Service) -> Outcome<Talk> {

@@ -65,7 +65,8 @@ Examples:
 /// The help after the list of steps.
 const URU_HELP: &str = "
 A NODE is an ID, player, or made for the last node created. An INSTANCE is a UUID, or a number for the
-UUID that ends with it.
+UUID that ends with it. A GAME is blue-spiral, heek, var-sync, marker, tic-tac-toe or climbing-wall. Steps
+in a game take the one of its type that was joined last.
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it. With --count, the steps up to the login, or up to the word again, run once, and the others
@@ -80,14 +81,18 @@ Examples:
   worldwire client uru shard --account ann --script steps.txt --json
   worldwire client uru shard --account ann --count 100 --seconds 30 login + ping
   worldwire client uru shard --account load-{} --count 50 \\
-    login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x";
+    login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x
+  worldwire client uru shard --account ann login + set-player Ann + enter city \\
+    + join-game blue-spiral + solve-door
+  worldwire client uru shard --account ann login + set-player Ann + enter city \\
+    + create-marker-game Hunt + add-marker 12.5 -3 0 fountain + markers";
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientUru {
     /// A client's server.ini, or a shard's directory
     pub(crate) shard: PathBuf,
     /// Steps to run, separated by + [default: login + players]
-    #[arg(value_name = "STEP", conflicts_with = "script")]
+    #[arg(value_name = "STEP", conflicts_with = "script", allow_negative_numbers = true)]
     pub(crate) steps: Vec<String>,
     /// Read the steps from a file, one per line; # starts a comment; - is standard input
     #[arg(long, value_name = "FILE")]

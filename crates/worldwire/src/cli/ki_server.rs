@@ -7,7 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use worldwire_server::{SettingError, ki};
 
-use super::NewPassword;
+use super::{Confirmation, NewPassword};
 
 /// Selects a login server.
 #[derive(Debug, Args)]
@@ -72,11 +72,14 @@ pub(crate) enum KiAccount {
         server: KiServer,
     },
     /// Delete an account with all its characters
-    #[command(after_help = "Example:
-  worldwire ki account delete merle")]
+    #[command(after_help = "Examples:
+  worldwire ki account delete merle
+  worldwire ki account delete merle --yes")]
     Delete {
         /// Account name
         name: String,
+        #[command(flatten)]
+        confirmation: Confirmation,
         #[command(flatten)]
         server: KiServer,
     },

@@ -7,6 +7,7 @@ mod ki_files;
 mod ki_server;
 mod mxo;
 mod proxy;
+mod replay;
 mod serve;
 mod tera;
 mod uru;
@@ -27,6 +28,7 @@ pub(crate) use ki_files::*;
 pub(crate) use ki_server::*;
 pub(crate) use mxo::*;
 pub(crate) use proxy::*;
+pub(crate) use replay::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
@@ -151,6 +153,20 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
     /// Relay clients to a server, and show, record, hold or change their messages
     #[command(arg_required_else_help = true)]
     Proxy(ProxyArguments),
+    /// Play one side of a recorded conversation to a live peer
+    #[command(after_help = "\
+Own messages are sent in order, each after the peer has sent what was recorded before it. Keys, session
+and transaction IDs and logins are adapted as the protocol defines; --rules changes other values. The
+replay stops where the live side differs, with exit code 1, and explains how.
+
+The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
+for it.
+
+Examples:
+  worldwire replay evening.pcapng --stream 2 --as client --to 127.0.0.1 --account ann
+  worldwire replay evening.pcapng --stream 2 --as server --listen 127.0.0.1:14617
+  worldwire replay game.pcapng --data definitions/ --as client --to 203.0.113.5:7801 --rules new.rules")]
+    Replay(Replay),
     /// Work with Wizard101 and Pirate101: archives, objects, definitions, accounts
     #[command(arg_required_else_help = true)]
     Ki(Ki),

@@ -109,8 +109,8 @@ Examples:
     },
     /// Reload the file of --rules, and print its errors and warnings
     #[command(after_help = "\
-The proxy does so automatically when the file changes. If the file has errors, the old rules stay in force, and
-the exit code is 1.
+The proxy reloads the file by itself when it changes. If there are errors, the old rules stay in force, and the exit code
+is 1.
 
 Example:
   worldwire proxy ctl reload")]

@@ -132,6 +132,16 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// List the running games: where, since when, and who plays
+    ///
+    /// These are the small games of ages, such as the Heek table and marker games, that shard.toml
+    /// switches on. The shard must be running. Times are in UTC.
+    #[command(after_help = "Example:
+  worldwire uru games --json")]
+    Games {
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// List who is online, where, and since when
     ///
     /// The shard must be running. Times are in UTC.
@@ -150,7 +160,9 @@ pub(crate) enum UruFiles {
         after_help = "Age files, descriptors (.sdl) and scripts (.pak) are copied to where the shard looks for them; all
 other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
 for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
-are replaced. Symbolic links are followed. Files that only another shard's key decrypts are skipped.
+are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
+added or changed are not removed. Symbolic links are followed. Files that only another shard's key
+decrypts are skipped.
 
 Examples:
   worldwire uru files import \"/games/Myst Online\"
@@ -180,6 +192,9 @@ pub(crate) enum UruAge {
         running: bool,
     },
     /// Add a public age
+    ///
+    /// The name must be that of an age file in the shard's data/ages, in the same case: clients ask
+    /// for an age by its exact name. If there are no age files, every name is accepted.
     #[command(after_help = "Examples:
   worldwire uru age add Fernhollow
   worldwire uru age add Kveer --instance 68e219e0-ee25-4df0-b855-0435584e29e2 --name \"K'veer\"")]
@@ -198,6 +213,9 @@ pub(crate) enum UruAge {
         /// Description
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
+        /// Add the age even if it has no age file in the shard's data/ages
+        #[arg(long)]
+        no_check: bool,
     },
     /// Add the ages in dirtsand's static_ages.ini
     ///
@@ -233,9 +251,18 @@ pub(crate) struct UruShard {
 /// The source of a password.
 #[derive(Debug, Args)]
 pub(crate) struct NewPassword {
-    /// Read the password from the first line of a file; - is standard input [default: ask]
+    /// Read the password from the first line of a file; - is standard input [default: the variable
+    /// WORLDWIRE_PASSWORD, or ask]
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
+}
+
+/// Whether to ask before something is lost.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Confirmation {
+    /// Do not ask for confirmation, which needs a terminal
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -289,11 +316,14 @@ pub(crate) enum UruAccount {
         password: NewPassword,
     },
     /// Delete an account with all its players
-    #[command(after_help = "Example:
-  worldwire uru account delete ann")]
+    #[command(after_help = "Examples:
+  worldwire uru account delete ann
+  worldwire uru account delete ann --yes")]
     Delete {
         /// Account name
         name: String,
+        #[command(flatten)]
+        confirmation: Confirmation,
     },
 }
 

@@ -10,23 +10,26 @@ use crate::output::{Failure, reason};
 /// The environment variable for a password.
 const PASSWORD: &str = "WORLDWIRE_PASSWORD";
 
-/// Reads a new password from a file, a prompt that asks twice, or standard input.
+/// Reads a new password from a file, the environment, a prompt that asks twice, or standard input.
 pub(crate) fn fresh(from: &NewPassword) -> Result<String, Failure> {
-    let password = match &from.password_file {
-        Some(file) => first_line(&input::read_text(file)?),
-        None if io::stdin().is_terminal() => {
+    let password = match (&from.password_file, std::env::var(PASSWORD)) {
+        (Some(file), _) => first_line(&input::read_text(file)?),
+        (None, Ok(password)) => password,
+        (None, Err(_)) if io::stdin().is_terminal() => {
             let password = ask("Password: ")?;
             if ask("Again: ")? != password {
                 return Err(Failure::Run("the passwords do not match".to_owned()));
             }
             password
         }
-        None => first_line(&input::read_text(Path::new("-"))?),
+        (None, Err(_)) => first_line(&input::read_text(Path::new("-"))?),
     };
     if password.is_empty() {
-        let wanted =
-            "the password is empty; use --password-file, or the first line of standard input";
-        return Err(Failure::Run(wanted.to_owned()));
+        let wanted = format!(
+            "the password is empty; use --password-file, the variable {PASSWORD}, or the first line \
+             of standard input"
+        );
+        return Err(Failure::Run(wanted));
     }
     Ok(password)
 }

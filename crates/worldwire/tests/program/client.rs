@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use serde_json::Value as Json;
 
 /// A shard that ends with the test. The pipe of its log stays open for it.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     _log: BufReader<ChildStderr>,
 }
@@ -22,7 +22,7 @@ impl Drop for Serving {
 }
 
 /// Runs a command line.
-fn command(folder: &Path, words: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
     assert_eq!(words[0], "worldwire");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.args(&words[1..]).current_dir(folder).env_remove("WORLDWIRE_PASSWORD");
@@ -30,13 +30,13 @@ fn command(folder: &Path, words: &[&str]) -> Command {
 }
 
 /// Starts a shard on a free port.
-fn serve(folder: &Path, words: &[&str]) -> Serving {
+pub(crate) fn serve(folder: &Path, words: &[&str]) -> Serving {
     // The port stays free: the system does not reassign it so soon.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     serve_at(folder, words, port)
 }
 
-fn serve_at(folder: &Path, words: &[&str], port: u16) -> Serving {
+pub(crate) fn serve_at(folder: &Path, words: &[&str], port: u16) -> Serving {
     let mut command = command(folder, words);
     command.args(["--listen", &format!("127.0.0.1:{port}"), "--status", "127.0.0.1:0"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -49,7 +49,7 @@ fn serve_at(folder: &Path, words: &[&str], port: u16) -> Serving {
 }
 
 /// Runs a command that is given a password on standard input.
-fn typed(mut command: Command) -> Output {
+pub(crate) fn typed(mut command: Command) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     // Some commands do not read it.
@@ -58,7 +58,7 @@ fn typed(mut command: Command) -> Output {
 }
 
 /// The output of a command, which must have succeeded.
-fn good(output: Output) -> String {
+pub(crate) fn good(output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     String::from_utf8(output.stdout).unwrap()
@@ -72,7 +72,7 @@ fn client(folder: &Path, steps: &str) -> Output {
 }
 
 /// Splits a line into words, as a shell does.
-fn words(line: &str) -> Vec<&str> {
+pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split('#').next().unwrap().split_whitespace().collect()
 }
 
@@ -294,6 +294,7 @@ fn the_guide_recipe_works() {
         said.starts_with("worldwire: cannot connect to the auth server at 127.0.0.1:"),
         "{said}"
     );
+    assert!(said.ends_with("; `worldwire serve uru shard` starts it\n"), "{said}");
 }
 
 /// A shard whose port the system chose is found by its folder, and objects are locked with the class
@@ -320,12 +321,59 @@ fn a_running_shard_says_where_it_is() {
         let lock = format!("Lock  granted true  object {object}\n");
         assert!(printed.contains(&lock), "{printed}");
     }
+    // Steps that the server does not answer have a line of their own.
+    let printed =
+        good(client(folder, "--json login + set-player Ann + enter city + say Shorah! + leave"));
+    let last: Vec<Json> =
+        printed.lines().rev().take(2).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(last[1], serde_json::json!({"step": "say", "outcome": "ok"}));
+    assert_eq!(last[0], serde_json::json!({"step": "leave", "outcome": "ok"}));
+    failures_say_what_to_do(folder);
     drop(serving);
     let output = client(folder, "login");
     let said = String::from_utf8_lossy(&output.stderr);
     let wanted = "worldwire: shard: the shard is not running, and the system chooses its port when \
                   it starts\n";
     assert_eq!((output.status.code(), &*said), (Some(2), wanted));
+}
+
+/// A wrong host, port, server, account or password, and a closed shard.
+fn failures_say_what_to_do(folder: &Path) {
+    let fails = |steps: &str, code: i32, parts: &[&str]| {
+        let output = client(folder, steps);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    };
+    // No name server is asked for a name that is too long.
+    let host = format!("{}.example", "x".repeat(64));
+    let unknown = [&*format!("cannot find the host {host} of the auth server"), "check its name"];
+    fails(&format!("--at {host} login"), 2, &unknown);
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let parts = [&*unused.to_string(), "no program listens there", "address and port"];
+    fails(&format!("--at {unused} login"), 2, &parts);
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let web = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    });
+    let parts = ["does not answer like an Uru auth server", "check the address and port"];
+    fails(&format!("--at {address} login"), 2, &parts);
+    web.join().unwrap();
+    let line = "worldwire client uru shard --account ann@example.org login";
+    let words: Vec<_> = line.split(' ').collect();
+    let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "guess").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.ends_with("; check the account's name and the password\n"), "{said}");
+    for (word, code) in [("close", 1), ("open", 0)] {
+        good(command(folder, &["worldwire", "uru", word, "--shard", "shard"]).output().unwrap());
+        let parts: &[&str] =
+            if code == 1 { &["LoginDenied (22)", "the shard is closed to players"] } else { &[] };
+        fails("login", code, parts);
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ mod tshark;
 mod uru_ages;
 #[cfg(unix)]
 mod uru_files;
+#[cfg(unix)]
+mod uru_games;
 mod uru_replay;
 mod uru_shard;
 mod wad;

@@ -155,6 +155,54 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
 }
 
 #[test]
+fn a_lost_configuration_is_not_a_first_start() {
+    let folder = tempfile::tempdir().unwrap();
+    for (family, file) in [("uru", "shard.toml"), ("ki", "ki.toml")] {
+        let home = folder.path().join(family);
+        let words = [family, "--listen", "127.0.0.1:0", "--no-status", home.to_str().unwrap()];
+        let (_, said) = run(&words, "-TERM", || ());
+        assert!(said.contains("created a ") && !said.contains("was missing"), "{said}");
+        std::fs::remove_file(home.join(file)).unwrap();
+        let (printed, said) = run(&words, "-TERM", || ());
+        assert!(said.contains(&format!("{family}: {file} was missing, although")), "{said}");
+        assert!(!said.contains("created a ") && printed.is_empty(), "{said}{printed}");
+        assert!(home.join(file).exists());
+        let (_, said) = run(&words, "-TERM", || ());
+        assert!(!said.contains("was missing"), "{said}");
+
+        // It may have named the database.
+        std::fs::remove_file(home.join(file)).unwrap();
+        let database = home.read_dir().unwrap().flatten().map(|entry| entry.path());
+        let database = database.filter(|path| path.to_string_lossy().contains(".sqlite"));
+        database.for_each(|path| std::fs::remove_file(path).unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        let output = command.args(["serve", family]).arg(&home).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains("because it names"), "{said}");
+        assert!(!home.join(file).exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_start_that_cannot_listen_leaves_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    let existing = folder.path().join("existing");
+    std::fs::create_dir(&existing).unwrap();
+    for family in ["uru", "ki"] {
+        for home in [&folder.path().join(family), &existing] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+            command.args(["serve", family, "--listen", &taken]).arg(home);
+            assert_eq!(command.output().unwrap().status.code(), Some(2));
+        }
+        assert!(!folder.path().join(family).exists());
+    }
+    assert_eq!(existing.read_dir().unwrap().count(), 0);
+}
+
+#[test]
 fn every_server_stops_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     for (family, wanted) in [

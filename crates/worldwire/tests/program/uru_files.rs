@@ -108,4 +108,56 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
     assert!(!data.join("secure/SDL/Secret.sdl").exists());
     let output = import(&folder.path().join("none"), &shard, &[]);
     assert_eq!(output.status.code(), Some(2));
+
+    // Files that the client no longer has are removed, but not the operator's own.
+    fs::write(data.join("files/Own.mfs"), "").unwrap();
+    fs::write(data.join("secure/SDL/Fern.sdl"), "# changed").unwrap();
+    for name in ["SDL/Fern.sdl", "SDL/Secret.sdl", "sfx/Ui.ogg", "UruLauncher.exe"] {
+        fs::remove_file(client.join(name)).unwrap();
+    }
+    let output = import(&client, &shard, &["--json"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("data: removed 3 files that the client no longer has"), "{said}");
+    assert!(said.contains("SDL/Fern.sdl: kept: the client no longer has it, but"), "{said}");
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&shown["removed"], &shown["kept"]), (&3.into(), &1.into()), "{shown}");
+    for (name, stays) in [
+        ("files/sfx/Ui.ogg", false),
+        ("files/UruLauncher.exe.gz", false),
+        ("files/ExternalPatcher.mfs", false),
+        ("files/Own.mfs", true),
+        ("files/sfx/Wind.ogg", true),
+        ("secure/SDL/Fern.sdl", true),
+        ("secure/SDL/Known.sdl", true),
+    ] {
+        assert_eq!(data.join(name).exists(), stays, "{name}");
+    }
+}
+
+#[test]
+fn only_a_client_folder_is_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games");
+    for name in ["Uru/Dat/Fern.AGE", "Uru/sfx/a.ogg", "other/dat/x.prp"] {
+        let file = games.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+    }
+    let shard = folder.path().join("shard");
+    let uru = games.join("Uru").to_string_lossy().into_owned();
+    for (wrong, advice) in [
+        (games.join("Uru/Dat"), format!("did you mean {uru}?")),
+        (games.clone(), format!("did you mean {uru}?")),
+        (folder.path().to_owned(), format!("did you mean {uru}?")),
+        (games.join("other"), "choose the folder that contains dat and sfx".to_owned()),
+    ] {
+        let output = import(&wrong, &shard, &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let problem = "not a game client's folder, because it has no age files (dat/NAME.age)";
+        assert!(said.contains(&format!("{problem}; {advice}")), "{said}");
+        assert!(!shard.exists());
+    }
+    assert_eq!(import(&games.join("Uru"), &shard, &[]).status.code(), Some(0));
 }

@@ -48,8 +48,8 @@ fn everything(folder: &Path, running: bool) {
     assert_eq!((code, &*out), (1, ""));
     assert!(err.ends_with(": account \"ANN@example.org\" already exists\n"), "{err}");
     let (code, _, err) = run(&["account", "add", "bob"], "");
-    let wanted = "worldwire: the password is empty; use --password-file, or the first line of \
-                  standard input\n";
+    let wanted = "worldwire: the password is empty; use --password-file, the variable \
+                  WORLDWIRE_PASSWORD, or the first line of standard input\n";
     assert_eq!((code, &*err), (2, wanted));
     let (code, out, err) = run(&["account", "passwd", "ann@example.org", "--json"], "é\n");
     assert_eq!(code, 0);
@@ -73,7 +73,13 @@ fn everything(folder: &Path, running: bool) {
     };
     assert!(kick("ann@example.org").ends_with(": \"ann@example.org\" is not logged in\n"));
     assert!(kick("Yeesha").ends_with(": no account or player is called \"Yeesha\"\n"));
-    done(&["account", "delete", "ann@example.org"], "");
+    let (code, _, err) = run(&["account", "delete", "ann@example.org"], "yes\n");
+    let wanted = "worldwire: this deletes account ann@example.org; use --yes to confirm it without a \
+                  terminal\n";
+    assert_eq!((code, &*err), (2, wanted));
+    let (code, _, err) = run(&["account", "delete", "bob"], "");
+    assert!(code == 1 && err.ends_with(": account \"bob\" does not exist\n"), "{err}");
+    done(&["account", "delete", "ann@example.org", "--yes"], "");
     assert_eq!(done(&["account", "list"], ""), "");
 
     assert_eq!(
@@ -219,6 +225,10 @@ fn everything(folder: &Path, running: bool) {
     assert!(gate.contains("Blob_1: ") && both != gate && both.contains("03000000"), "{both}");
     let (code, _, err) = run(&["sdl", "set", "city", "gat=true"], "");
     assert!(code == 2 && err.contains("gat"), "{err}");
+    for gate in ["gate=7", "gate=TRUE", "GATE=2"] {
+        let (code, _, err) = run(&["sdl", "set", "city", gate], "");
+        assert!(code == 2 && err.contains("wanted true, false, 1 or 0 for a BOOL"), "{err}");
+    }
     let (code, _, err) = run(&["sdl", "set", "citty", "gate=true"], "");
     assert!(code == 2 && err.contains("did you mean city?"), "{err}");
     assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
@@ -249,6 +259,23 @@ fn ages(folder: &Path) {
     assert_eq!(out.matches("\"added\":").count(), 2, "{out}");
     let (code, _, err) = run(&["age", "import", "-"], "Filename = x\n");
     assert!(code == 2 && err.contains("line 1: comes before the first [INSTANCE]"), "{err}");
+    // Names are compared with the age files, if there are any.
+    let ages = folder.join("data/ages");
+    std::fs::create_dir_all(&ages).unwrap();
+    std::fs::write(ages.join("Garden.age"), "").unwrap();
+    for (name, advice) in
+        [("garden", "; did you mean Garden? Use"), ("Pier", ". Use --no-check to add it anyway\n")]
+    {
+        let (code, out, err) = run(&["age", "add", name], "");
+        assert!(code == 1 && out.is_empty() && err.contains(advice), "{err}");
+        assert!(err.starts_with(&format!("worldwire: {name}: has no age file in ")), "{err}");
+    }
+    assert_eq!(run(&["age", "add", "Garden", "--instance", instance], "").0, 0);
+    let (code, _, err) = run(&["age", "import", "-"], &file);
+    assert!(code == 0 && err.contains("worldwire: Shed: has no age file in "), "{err}");
+    assert_eq!(run(&["age", "add", "Pier", "--no-check"], "").0, 0);
+    assert_eq!(run(&["age", "remove", "Pier"], "").0, 0);
+    std::fs::remove_file(ages.join("Garden.age")).unwrap();
     for age in [instance, "Shed"] {
         let (code, _, err) = run(&["age", "remove", age], "");
         assert!(code == 0 && err.ends_with("): removed\n"), "{err}");
@@ -324,4 +351,57 @@ fn an_unlockable_folder_is_not_a_running_shard() {
         let names = said.contains("server.lock: ") && !said.contains("already running");
         assert!(output.status.code() == Some(2) && names, "{said}");
     }
+}
+
+#[test]
+fn public_keys_are_not_converted_for_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let convert = |file: &Path, format: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["uru", "keys", "convert", "--to", format]).arg(file);
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
+    let (code, ini, _) = convert(&keys, "server-ini");
+    assert!(code == 0 && ini.contains("Server.Auth.X "), "{ini}");
+    let file = folder.path().join("server.ini");
+    std::fs::write(&file, ini).unwrap();
+    for format in ["toml", "dirtsand", "moulars", "nagus"] {
+        let (code, out, err) = convert(&file, format);
+        assert!(code == 2 && out.is_empty(), "{out}");
+        let wanted = "server.ini: contains only public keys, like every client's server.ini. ";
+        assert!(err.contains(wanted) && err.contains("--to toml-public"), "{err}");
+    }
+    let (code, public, err) = convert(&file, "toml-public");
+    assert!(code == 0 && public.contains("[uru.auth]") && err.is_empty(), "{err}");
+
+    // One secret is missing.
+    let (_, all, _) = convert(&keys, "toml");
+    let secrets = |text: &str| text.lines().filter(|line| line.starts_with("a = ")).count();
+    let count = secrets(&all);
+    let first = all.lines().find(|line| line.starts_with("a = ")).unwrap();
+    std::fs::write(&file, all.replacen(&format!("{first}\n"), "", 1)).unwrap();
+    let (code, out, err) = convert(&file, "toml");
+    assert!(code == 0 && secrets(&out) == count - 1, "{out}");
+    assert!(err.contains(": the secret is missing, only the public key is there\n"), "{err}");
+}
+
+/// Like the passwords of clients.
+#[test]
+fn new_passwords_come_from_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { open(folder.path()).await.close().await });
+    for (name, password, wanted) in [("ann", "secret", 0), ("bob", "", 2)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["uru", "account", "add", name, "--shard"]).arg(folder.path());
+        command.env("WORLDWIRE_PASSWORD", password).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(wanted), "{said}");
+    }
+    let (_, listed, _) = worldwire(folder.path(), &["account", "list"], "");
+    assert_eq!(listed, "ann\n");
 }

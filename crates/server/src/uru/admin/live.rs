@@ -4,7 +4,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
@@ -16,9 +15,10 @@ use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
 use crate::folder::blocking;
 use crate::operators::Operated;
+use crate::page::unix;
 use crate::store::seal::KEY_FILE;
 use crate::uru::config::{self, FixedAge, SQLITE_FILE, ShardConfig};
-use crate::uru::game::{Games, RunningAge, can_be_shown};
+use crate::uru::game::{Games, RunningAge, RunningGame, can_be_shown};
 use crate::uru::status::Welcome;
 use crate::uru::vault::{AgeSummary, OnlineSession, Vault, VaultError};
 
@@ -145,6 +145,27 @@ impl Control {
         Ok(self.vault.online().await?.into_iter().map(shown).collect())
     }
 
+    async fn games(&self) -> Result<Vec<Json>, RequestError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        let names = self.vault.online().await?;
+        let name = |player: u32| {
+            let own = names.iter().filter_map(|session| session.player.as_ref());
+            own.into_iter().find(|(id, _)| *id == player).map(|(_, name)| name.clone())
+        };
+        let shown = |game: RunningGame| {
+            let player = |id: &u32| json!({ "id": id, "name": name(*id) });
+            json!({
+                "id": game.id,
+                "game": game.game_type.name(),
+                "age": game.filename,
+                "instance": game.instance.to_string(),
+                "players": game.players.iter().map(player).collect::<Vec<_>>(),
+                "since": unix(game.since),
+            })
+        };
+        Ok(live.games.running_games().into_iter().map(shown).collect())
+    }
+
     async fn message(
         &self,
         sender: &str,
@@ -218,7 +239,10 @@ impl Administered for Control {
     type LoadError = VaultError;
 
     fn needs_running(request: &Request) -> bool {
-        matches!(request, Request::Online | Request::ServerIni | Request::Message { .. })
+        matches!(
+            request,
+            Request::Online | Request::Games | Request::ServerIni | Request::Message { .. }
+        )
     }
 
     fn check_folder(folder: &Path) -> Result<(), AdminError> {
@@ -258,6 +282,7 @@ impl Operated for Control {
             Request::AddAge(age) => self.add_age(age).await,
             Request::RemoveAge { age } => self.remove_age(age).await,
             Request::Online => self.online().await,
+            Request::Games => self.games().await,
             Request::ServerIni => {
                 Ok(self.live.iter().map(|live| json!(&*live.server_ini)).collect())
             }
@@ -314,10 +339,4 @@ fn running_json(host: &RunningAge, name: impl Fn(u32) -> Option<String>) -> Json
     let player = |(id, since): &(u32, Instant)| json!({ "id": id, "name": name(*id), "since": unix(*since) });
     let players: Vec<_> = host.players.iter().map(player).collect();
     json!({ "since": unix(host.since), "players": players })
-}
-
-/// A moment in Unix seconds.
-fn unix(moment: Instant) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(moment.elapsed()).as_secs()
 }

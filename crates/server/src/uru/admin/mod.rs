@@ -73,6 +73,8 @@ pub enum Request {
     },
     /// Lists the clients that are logged in, one per line.
     Online,
+    /// Lists the small games that players are in, one per line.
+    Games,
     /// The text that a client's `server.ini` needs, with the port that the shard uses.
     ServerIni,
     /// Tells whether all players may log in.

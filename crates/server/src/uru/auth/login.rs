@@ -20,8 +20,6 @@ use super::{AuthService, ClientState, send, sent};
 use crate::uru::config::CapsPolicy;
 use crate::uru::vault::Login;
 
-/// The server's capabilities.
-const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];
 /// The billing type of a paid account.
 const PAID: u32 = 1;
 /// Clients store an account's players in an array of six without checking its bounds.
@@ -65,11 +63,12 @@ impl AuthService {
         kept.map_or(Flow::Continue(()), |kept| self.go_on(*kept, sender))
     }
 
-    /// Announces the server's capabilities.
+    /// Announces the server's capabilities, with the small games that it runs.
     fn offer_caps(&self, sender: &mut Sender) -> Flow {
+        let bits = self.shared.config.games().caps();
         let caps = match self.shared.config.auth.caps {
-            CapsPolicy::Always => Caps::new(&CAPS),
-            CapsPolicy::Compatible => Caps::compatible(&CAPS),
+            CapsPolicy::Always => Caps::new(&bits),
+            CapsPolicy::Compatible => Caps::compatible(&bits),
             CapsPolicy::Never => return Flow::Continue(()),
         };
         match Nested::encode_from(&caps) {

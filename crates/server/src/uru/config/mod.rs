@@ -10,6 +10,7 @@ use worldwire_net::Capacity;
 use worldwire_uru::age::{Capacity as AgeCapacity, Config as AgeConfig};
 use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
+use worldwire_uru::games::{GameType, GamesConfig};
 
 use super::vault::{OnDuplicate, VaultConfig};
 use crate::config::{
@@ -86,6 +87,8 @@ settings! {
         auth: Auth,
         /// The game service.
         game: Game,
+        /// The small games that the shard runs in ages.
+        games: GameSwitches,
         /// The shard's own ages, and who may enter ages.
         ages: Ages,
     }
@@ -145,6 +148,28 @@ settings! {
         /// The sustained rate, in bytes per second, at which a player may send into an age. Clients
         /// need a few thousand. Players who exceed it are slowed down.
         bytes_per_second: u32 = 64 << 10,
+    }
+
+    /// The small games that the shard runs in ages.
+    [games]
+    pub struct GameSwitches {
+        /// The door with seven cloths, in Eder Delin and Eder Tsogal. H'uru clients play by
+        /// themselves what the shard does not run; OpenUru clients need the shard for all games.
+        blue_spiral: bool = false,
+        /// Rock, paper, scissors at the Heek table (Ayoheek). Only for OpenUru clients.
+        heek: bool = false,
+        /// Marker games. Once players have made some, leave this on: H'uru clients need the shard
+        /// for them from then on.
+        marker: bool = false,
+        /// Shared variables: the quabs of Ahnonay.
+        var_sync: bool = false,
+        /// Tic-tac-toe, from the console of OpenUru clients.
+        tic_tac_toe: bool = false,
+        /// The climbing wall in Gahreesen. No known client asks for it.
+        climbing_wall: bool = false,
+        /// When the owner of shared variables leaves, the next player becomes the owner. H'uru
+        /// clients rely on it. If false, nobody does.
+        var_sync_handoff: bool = true,
     }
 
     /// The shard's own ages, and who may enter ages.
@@ -308,6 +333,25 @@ impl ShardConfig {
         }
     }
 
+    /// The small games that run in ages.
+    #[must_use]
+    pub fn games(&self) -> GamesConfig {
+        let GameSwitches {
+            blue_spiral, heek, marker, var_sync, tic_tac_toe, climbing_wall, ..
+        } = self.games;
+        let switches = [
+            (GameType::BlueSpiral, blue_spiral),
+            (GameType::Heek, heek),
+            (GameType::Marker, marker),
+            (GameType::VarSync, var_sync),
+            (GameType::TicTacToe, tic_tac_toe),
+            (GameType::ClimbingWall, climbing_wall),
+        ];
+        let served = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(game, _)| game);
+        let var_sync_handoff = self.games.var_sync_handoff;
+        GamesConfig { var_sync_handoff, ..GamesConfig::serving(served) }
+    }
+
     /// How long a lost connection's session is kept for its client.
     #[must_use]
     pub fn patience(&self) -> Duration {
@@ -409,6 +453,14 @@ mod tests {
             directed_anywhere = true
             console_commands = ["Foo.Bar"]
             bytes_per_second = 7
+            [games]
+            blue_spiral = true
+            heek = true
+            marker = true
+            var_sync = true
+            tic_tac_toe = true
+            climbing_wall = true
+            var_sync_handoff = false
             [auth]
             caps = "never"
             strict_chunks = true
@@ -437,6 +489,8 @@ mod tests {
         for (name, value) in ours.as_object().unwrap() {
             assert_ne!(*value, default[name], "{name}");
         }
+        assert_eq!(other.games().caps(), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(ShardConfig::default().games().caps(), [0]);
         let vault = other.vault();
         assert!(vault.open_ages && vault.static_ages[1].instance.is_some());
         assert_eq!(ShardConfig::parse(&other.to_text()), Ok(other));

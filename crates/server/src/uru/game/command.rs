@@ -21,9 +21,13 @@ pub(super) enum Command {
         /// Held until the message is handled.
         turn: OwnedSemaphorePermit,
     },
-    /// A message for the game manager, which is not supported.
+    /// A message for the game manager.
     GameManager {
         player: u32,
+        serial: u64,
+        bytes: Vec<u8>,
+        /// Held until the message is handled.
+        turn: OwnedSemaphorePermit,
     },
     /// The client is still connected.
     Heard {

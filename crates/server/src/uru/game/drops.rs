@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use worldwire_uru::age::DropKind;
 
 /// The shortest interval between log lines that clients can cause at will.
 const EVERY: Duration = Duration::from_secs(60);
@@ -24,16 +23,16 @@ pub(super) struct Drops {
 
 impl Drops {
     /// Counts a dropped message, and returns whether to log it.
-    pub(super) fn is_first(&mut self, age: &str, player: u32, why: DropKind) -> bool {
+    pub(super) fn is_first(&mut self, age: &str, player: u32, why: &'static str) -> bool {
         if self.since.is_some_and(|since| since.elapsed() >= EVERY) {
             self.report(age);
         }
         self.since.get_or_insert_with(Instant::now);
         let has_room = self.followed.len() < MAX;
-        match self.followed.get_mut(&(player, why.name())) {
+        match self.followed.get_mut(&(player, why)) {
             Some(count) => *count += 1,
             None if has_room => {
-                self.followed.insert((player, why.name()), 0);
+                self.followed.insert((player, why), 0);
                 return true;
             }
             None => self.others += 1,
@@ -63,23 +62,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn drops_are_counted_by_player_and_reason() {
         let mut drops = Drops::default();
-        assert!(drops.is_first("city", 1, DropKind::NotOwner));
-        assert!(!drops.is_first("city", 1, DropKind::NotOwner));
-        assert!(drops.is_first("city", 1, DropKind::Unsafe));
-        assert!(drops.is_first("city", 2, DropKind::NotOwner));
+        assert!(drops.is_first("city", 1, "not_theirs"));
+        assert!(!drops.is_first("city", 1, "not_theirs"));
+        assert!(drops.is_first("city", 1, "unsafe"));
+        assert!(drops.is_first("city", 2, "not_theirs"));
         for _ in 0..500 {
-            assert!(!drops.is_first("city", 2, DropKind::NotOwner));
+            assert!(!drops.is_first("city", 2, "not_theirs"));
         }
         assert_eq!(drops.followed[&(2, "not_theirs")], 500);
         tokio::time::advance(EVERY).await;
-        assert!(drops.is_first("city", 2, DropKind::NotOwner));
+        assert!(drops.is_first("city", 2, "not_theirs"));
         assert_eq!(drops.followed.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn many_players_cannot_fill_the_log() {
         let mut drops = Drops::default();
-        let logged = (0..10_000).filter(|player| drops.is_first("city", *player, DropKind::Limit));
+        let logged = (0..10_000).filter(|player| drops.is_first("city", *player, "limit"));
         assert_eq!(logged.count(), MAX);
         assert_eq!(drops.others, 10_000 - MAX as u64);
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use worldwire_uru::age::{Config, Player};
+use worldwire_uru::games::{GameType, GamesConfig};
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::announcement::announcement;
@@ -17,8 +18,9 @@ use super::host::Host;
 use super::outbox::Outbox;
 use super::pace::Effort;
 use super::registry::{
-    AgeRef, ClientInfo, ExpectedPlayer, PresentPlayer, Registry, Running, Tables,
+    AgeRef, ClientInfo, ExpectedPlayer, PresentPlayer, Registry, Running, StartedGame, Tables,
 };
+use super::small_games::{GameRandom, templates};
 use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
 use crate::uru::vault::{AgeFound, Vault};
 
@@ -30,6 +32,8 @@ const FRESH: Duration = Duration::from_secs(60);
 const MAX_TRIES: usize = 3;
 /// The maximum number of queued commands for an age. Beyond that, connections wait.
 const MAX_COMMANDS: usize = 256;
+/// How often to look for marker games that nobody has any more.
+const CLEAN_UP_EVERY: Duration = Duration::from_secs(3_600);
 /// How long ages may take to write their states when the shard stops.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -91,6 +95,23 @@ pub(in crate::uru) struct RunningAge {
     pub(in crate::uru) players: Vec<(u32, Instant)>,
 }
 
+/// A game that players are in.
+#[derive(Clone, Debug)]
+pub(in crate::uru) struct RunningGame {
+    /// Its ID.
+    pub(in crate::uru) id: u32,
+    /// Its type.
+    pub(in crate::uru) game_type: GameType,
+    /// The age's filename.
+    pub(in crate::uru) filename: String,
+    /// The age's instance.
+    pub(in crate::uru) instance: Uuid,
+    /// When it began.
+    pub(in crate::uru) since: Instant,
+    /// The players in it, in the order of joining.
+    pub(in crate::uru) players: Vec<u32>,
+}
+
 /// A connection's membership in an age.
 #[derive(Debug)]
 pub(super) struct Membership {
@@ -102,8 +123,14 @@ pub(super) struct Membership {
 }
 
 impl Games {
-    pub(in crate::uru) fn new(vault: Vault, files: AgeFiles, config: Config) -> Self {
-        Self(Registry::new(vault, files, config))
+    pub(in crate::uru) fn new(
+        vault: Vault,
+        files: AgeFiles,
+        config: Config,
+        games: GamesConfig,
+        random: GameRandom,
+    ) -> Self {
+        Self(Registry::new(vault, files, config, games, random))
     }
 
     /// Metrics of all ages.
@@ -128,6 +155,34 @@ impl Games {
             (&one.filename, one.instance.0).cmp(&(&other.filename, other.instance.0))
         });
         running
+    }
+
+    /// The games that players are in, by age.
+    pub(in crate::uru) fn running_games(&self) -> Vec<RunningGame> {
+        let tables = self.0.tables();
+        let game = |(id, game): (&u32, &StartedGame)| {
+            let StartedGame { place, game_type, since, players, .. } = game.clone();
+            let AgeRef { name: filename, record } = place;
+            RunningGame { id: *id, game_type, filename, instance: record.instance, since, players }
+        };
+        let mut running: Vec<_> = tables.games.iter().map(game).collect();
+        running.sort_by(|one, other| {
+            let key = |game: &RunningGame| (game.instance.0, game.game_type, game.id);
+            one.filename.cmp(&other.filename).then_with(|| key(one).cmp(&key(other)))
+        });
+        running
+    }
+
+    /// Removes marker games that nobody has any more, now and every hour.
+    pub(in crate::uru) async fn clean_up(self) {
+        loop {
+            let open = templates(self.0.tables().games.values());
+            let removed = self.0.vault().clean_up_markers(open).await;
+            if removed > 0 {
+                tracing::info!(removed, "removed marker games that nobody had for a day");
+            }
+            sleep(CLEAN_UP_EVERY).await;
+        }
     }
 
     /// The connection of an auth session that has logged in.

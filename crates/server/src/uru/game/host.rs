@@ -10,6 +10,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use worldwire_net::LogLimiter;
 use worldwire_uru::age::{Event, Instance, JoinRefused};
+use worldwire_uru::games::{GamePlayer, Refused};
 use worldwire_uru::types::NetError;
 
 use super::command::{Arrival, Command};
@@ -17,6 +18,7 @@ use super::drops::Drops;
 use super::outbox::{Outbox, hand_out};
 use super::pace::Effort;
 use super::registry::{AgeRef, Registry};
+use super::small_games::SmallGames;
 use super::state_writer::{News, StateWriter};
 
 /// The shortest interval between log lines that clients can cause at will.
@@ -31,6 +33,7 @@ pub(super) struct Host {
     serial: u64,
     place: AgeRef,
     instance: Instance,
+    games: SmallGames,
     started: Instant,
     members: HashMap<u32, Member>,
     writer: StateWriter,
@@ -42,6 +45,7 @@ pub(super) struct Host {
 /// The connection of a player in the age.
 struct Member {
     serial: u64,
+    is_admin: bool,
     outbox: Arc<Outbox>,
     effort: Arc<Effort>,
 }
@@ -104,6 +108,7 @@ impl Host {
         }
         tracing::info!(name, number, states = instance.states().len(), "age started");
         Ok(Self {
+            games: SmallGames::new(registry, serial, &place),
             registry: registry.clone(),
             number,
             serial,
@@ -120,7 +125,8 @@ impl Host {
 
     async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) -> usize {
         while !self.is_over {
-            let due = self.instance.poll_timeout().map(|due| self.started + due);
+            let due = [self.instance.poll_timeout(), self.games.poll_timeout()];
+            let due = due.into_iter().flatten().min().map(|due| self.started + due);
             tokio::select! {
                 command = inbox.recv() => {
                     self.handle(command.unwrap_or(Command::Stop));
@@ -132,7 +138,11 @@ impl Host {
                         }
                     }
                 }
-                () = until(due) => self.instance.timeout(self.now()),
+                () = until(due) => {
+                    self.instance.timeout(self.now());
+                    self.games.timeout(self.now());
+                }
+                () = self.games.work() => {}
                 news = self.writer.work() => {
                     if let Some(news) = news {
                         self.changed(news);
@@ -147,6 +157,7 @@ impl Host {
         }
         self.settle();
         self.dropped.report(&self.place.name);
+        self.games.finish().await;
         let left = self.writer.finish().await;
         let (name, number) = (&self.place.name, self.number);
         if left > 0 {
@@ -173,7 +184,18 @@ impl Host {
                 }
                 drop(turn);
             }
-            Command::GameManager { player } => self.instance.skip_game_manager(now, player),
+            Command::GameManager { player, serial, bytes, turn } => {
+                let member = self.members.get(&player).filter(|member| member.serial == serial);
+                if let Some(member) = member
+                    && self.instance.count_game_message(now, player)
+                {
+                    let begun = std::time::Instant::now();
+                    let from = GamePlayer { id: player, is_admin: member.is_admin };
+                    self.games.receive(now, from, &bytes);
+                    member.effort.add(begun.elapsed());
+                }
+                drop(turn);
+            }
             Command::Heard { player } => self.instance.mark_active(now, player),
             Command::Leave { player, serial } => {
                 if self.members.get(&player).is_some_and(|member| member.serial == serial) {
@@ -193,18 +215,19 @@ impl Host {
 
     fn join(&mut self, arrival: Arrival) {
         let Arrival { player, serial, auth, outbox, effort, reply } = arrival;
-        let id = player.id;
+        let (id, is_admin) = (player.id, player.is_admin);
         let now = self.now();
         // A player who joins again has lost the first connection.
         if let Some(before) = self.members.remove(&id) {
             before.outbox.close("the player has joined again");
             self.instance.leave(now, id);
+            self.games.leave(now, id);
             self.settle();
         }
         self.instance.set_clock(now, unix());
         let joined = self.instance.join(now, player);
         if joined.is_ok() {
-            self.members.insert(id, Member { serial, outbox, effort });
+            self.members.insert(id, Member { serial, is_admin, outbox, effort });
         }
         let name = &self.place.name;
         tracing::debug!(name, player = id, auth, ?joined, "join");
@@ -226,6 +249,7 @@ impl Host {
     fn leave(&mut self, player: u32) {
         if let Some(member) = self.members.remove(&player) {
             self.instance.leave(self.now(), player);
+            self.games.leave(self.now(), player);
             self.registry.left(player, member.serial, self.place.record);
         }
     }
@@ -251,9 +275,17 @@ impl Host {
     fn settle(&mut self) {
         loop {
             let outbox_of = |player| self.members.get(&player).map(|member| &*member.outbox);
-            let slow = hand_out(&mut self.instance, outbox_of).into_iter();
+            let mut slow = hand_out(&mut self.instance, outbox_of);
+            while let Some((player, packet)) = self.games.poll_delivery() {
+                if outbox_of(player).is_some_and(|outbox| !outbox.push(packet)) {
+                    slow.push(player);
+                }
+            }
             let mut gone: Vec<_> =
-                slow.map(|player| (player, "the client reads too slowly")).collect();
+                slow.into_iter().map(|player| (player, "the client reads too slowly")).collect();
+            while let Some((player, why)) = self.games.poll_refused() {
+                self.refused(player, &why);
+            }
             while let Some(event) = self.instance.poll_event() {
                 gone.extend(self.happened(event));
             }
@@ -261,6 +293,18 @@ impl Host {
                 return;
             }
             gone.into_iter().for_each(|(player, why)| self.disconnect(player, why));
+        }
+    }
+
+    /// Handles a refused message of a game.
+    fn refused(&mut self, player: u32, why: &Refused) {
+        if why.class.is_counted() {
+            self.instance.count_malformed(self.now(), player);
+        }
+        let name = &self.place.name;
+        self.registry.refused(why.class);
+        if self.dropped.is_first(name, player, why.class.name()) {
+            tracing::info!(name, player, %why, "game message dropped");
         }
     }
 
@@ -290,7 +334,7 @@ impl Host {
             }
             Event::Dropped { player_id, why } => {
                 self.registry.dropped(why.kind());
-                if self.dropped.is_first(name, player_id, why.kind()) {
+                if self.dropped.is_first(name, player_id, why.kind().name()) {
                     tracing::info!(name, player = player_id, %why, "message dropped");
                 }
             }

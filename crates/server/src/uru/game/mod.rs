@@ -13,6 +13,9 @@
 //! the age on an auth connection from the same address within the last minute, and those who were
 //! in it.
 //!
+//! Each age also has a manager of small games ([`small_games`]), to which `GameMgrMsg`s go. Its
+//! messages share the queue, the bounds and the order of the age's own.
+//!
 //! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are
 //! written in batches, a moment later; failed writes are retried ([`state_writer`]). An operator
 //! can remove the states of an empty age
@@ -27,32 +30,36 @@ mod host;
 mod outbox;
 mod pace;
 mod registry;
+mod small_games;
 mod state_writer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 use worldwire_core::Messages as _;
 use worldwire_core::connection::Sender as _;
 use worldwire_net::Flow;
 use worldwire_uru::age::Packet;
 use worldwire_uru::connection::Sender;
+use worldwire_uru::games::message::MAX_BYTES;
 use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
 pub(super) use announcement::{MAX_TEXT, can_be_shown};
 pub(super) use files::AgeFiles;
-pub(super) use games::{AgeFigures, Games, Presence, RunningAge};
+pub(super) use games::{AgeFigures, Games, Presence, RunningAge, RunningGame};
 pub use outbox::{Outbox, hand_out};
+pub use small_games::GameRandom;
 
 use super::Shared;
 use super::sent;
 use command::Command;
 use games::Membership;
-use pace::Pace;
+use pace::{Effort, Pace};
 
 /// How many bytes are handed to the connection at once.
 const PORTION: usize = 64 << 10;
@@ -115,17 +122,20 @@ impl GameService {
             (ClientMessage::PropagateBuffer(message), Some(membership)) => {
                 let Membership { player, serial, .. } = *membership;
                 let (class, bytes) = (message.type_, message.buffer.to_vec());
-                let wait = self.pace.wait(bytes.len(), &membership.effort);
-                if !wait.is_zero() {
-                    sleep(wait).await;
-                }
-                let Some(turn) = membership.effort.turn().await else { return Flow::Break(()) };
+                let turn = turn(&mut self.pace, bytes.len(), &membership.effort).await;
+                let Some(turn) = turn else { return Flow::Break(()) };
                 let command = Command::Message { player, serial, class, bytes, turn };
                 flow(membership.commands.send(command).await.is_ok())
             }
-            (ClientMessage::GameMgrMsg(_), Some(membership)) => {
-                let skipped = Command::GameManager { player: membership.player };
-                flow(membership.commands.send(skipped).await.is_ok())
+            (ClientMessage::GameMgrMsg(message), Some(membership)) => {
+                let Membership { player, serial, .. } = *membership;
+                // Of a message that is too long, only that matters.
+                let size = message.buffer.len();
+                let bytes = message.buffer.get(..=MAX_BYTES).unwrap_or(&message.buffer).to_vec();
+                let turn = turn(&mut self.pace, size, &membership.effort).await;
+                let Some(turn) = turn else { return Flow::Break(()) };
+                let command = Command::GameManager { player, serial, bytes, turn };
+                flow(membership.commands.send(command).await.is_ok())
             }
             (message, _) => {
                 let (name, address, state) = (message.name(), self.address, self.state());
@@ -168,8 +178,7 @@ impl GameService {
     pub(super) fn room(&mut self, sender: &mut Sender) -> Flow {
         self.outbox.take(PORTION, &mut self.taken);
         for packet in self.taken.drain(..) {
-            let message: ServerMessage<'_> = packet.message().into();
-            sent(sender.send(&message.into()))?;
+            sent(sender.send(&packet.message().into()))?;
         }
         self.notice()
     }
@@ -181,6 +190,15 @@ impl GameService {
             let _ = commands.send(Command::Leave { player, serial }).await;
         }
     }
+}
+
+/// Waits until the age may be sent another message of this size. `None` if the age has ended.
+async fn turn(pace: &mut Pace, size: usize, effort: &Effort) -> Option<OwnedSemaphorePermit> {
+    let wait = pace.wait(size, effort);
+    if !wait.is_zero() {
+        sleep(wait).await;
+    }
+    effort.turn().await
 }
 
 /// Ends the connection if the age has ended.

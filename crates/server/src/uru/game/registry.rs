@@ -1,7 +1,7 @@
 //! The registry of running ages, of the players in them, and of those about to join. Running ages
 //! share it, to reach each other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,9 +10,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use worldwire_uru::age::{Config, DropKind, Packet};
+use worldwire_uru::games::{GameIds, GameManager, GameType, GamesConfig, RefusedClass};
+use worldwire_uru::types::Uuid;
 
 use super::command::Command;
 use super::files::AgeFiles;
+use super::small_games::GameRandom;
 use crate::uru::vault::Vault;
 use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
 
@@ -25,10 +28,15 @@ struct Inner {
     vault: Vault,
     files: Arc<AgeFiles>,
     config: Config,
+    games: GamesConfig,
+    game_ids: Arc<GameIds>,
+    game_random: GameRandom,
     tables: Mutex<Tables>,
     next: AtomicU64,
     /// In the order of [`DropKind::ALL`].
     dropped: [AtomicU64; DropKind::ALL.len()],
+    /// In the order of [`RefusedClass::ALL`].
+    refused: [AtomicU64; RefusedClass::ALL.len()],
 }
 
 /// Metrics of ages.
@@ -38,6 +46,10 @@ pub(in crate::uru) struct AgeFigures {
     pub(in crate::uru) players: usize,
     /// Dropped messages, by reason.
     pub(in crate::uru) dropped: Vec<(&'static str, u64)>,
+    /// Running games, by type.
+    pub(in crate::uru) games: Vec<(&'static str, u64)>,
+    /// Messages that game managers refused, by reason.
+    pub(in crate::uru) refused: Vec<(&'static str, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +63,8 @@ pub(super) struct Tables {
     pub(super) present: HashMap<u32, PresentPlayer>,
     /// The connections of logged-in clients, by auth session.
     pub(super) clients: HashMap<u64, ClientInfo>,
+    /// The games that players are in, by ID.
+    pub(super) games: BTreeMap<u32, StartedGame>,
     pub(super) is_closed: bool,
 }
 
@@ -73,6 +87,20 @@ pub(super) struct Running {
     pub(super) serial: u64,
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) task: JoinHandle<usize>,
+}
+
+/// A game that players are in.
+#[derive(Clone, Debug)]
+pub(super) struct StartedGame {
+    /// The serial number of the age's task.
+    pub(super) host: u64,
+    pub(super) place: AgeRef,
+    pub(super) game_type: GameType,
+    /// The template of a marker game.
+    pub(super) template: Option<Uuid>,
+    pub(super) since: Instant,
+    /// In the order of joining.
+    pub(super) players: Vec<u32>,
 }
 
 /// A player who requested an age.
@@ -107,9 +135,27 @@ pub(super) struct PresentPlayer {
 }
 
 impl Registry {
-    pub(super) fn new(vault: Vault, files: AgeFiles, config: Config) -> Self {
-        let (tables, next, dropped) = Default::default();
-        Self(Arc::new(Inner { vault, files: files.into(), config, tables, next, dropped }))
+    pub(super) fn new(
+        vault: Vault,
+        files: AgeFiles,
+        config: Config,
+        games: GamesConfig,
+        game_random: GameRandom,
+    ) -> Self {
+        let mut first_id = [0; 4];
+        game_random.fill(&mut first_id);
+        Self(Arc::new(Inner {
+            vault,
+            files: files.into(),
+            config,
+            games,
+            game_ids: GameIds::new(u32::from_le_bytes(first_id)).into(),
+            game_random,
+            tables: Mutex::default(),
+            next: AtomicU64::default(),
+            dropped: Default::default(),
+            refused: Default::default(),
+        }))
     }
 
     /// A number that no age or membership had before.
@@ -133,6 +179,42 @@ impl Registry {
         &self.0.config
     }
 
+    /// A manager for the games of one age. All share the counter of IDs.
+    pub(super) fn game_manager(&self) -> GameManager {
+        GameManager::new(self.0.games.clone(), Arc::clone(&self.0.game_ids))
+    }
+
+    pub(super) fn game_random(&self) -> GameRandom {
+        self.0.game_random.clone()
+    }
+
+    /// Adds a player to a game. Returns whether it is the first one.
+    pub(super) fn game_joined(&self, game_id: u32, player: u32, started: StartedGame) -> bool {
+        let mut tables = self.tables();
+        let game = tables.games.entry(game_id).or_insert(started);
+        game.players.push(player);
+        game.players.len() == 1
+    }
+
+    /// Removes a player from a game.
+    pub(super) fn game_left(&self, game_id: u32, player: u32) {
+        if let Some(game) = self.tables().games.get_mut(&game_id) {
+            game.players.retain(|other| *other != player);
+        }
+    }
+
+    /// Removes a game.
+    pub(super) fn game_ended(&self, game_id: u32) -> Option<StartedGame> {
+        self.tables().games.remove(&game_id)
+    }
+
+    /// Counts a message that a game manager refused.
+    pub(super) fn refused(&self, why: RefusedClass) {
+        if let Some(count) = self.0.refused.get(why as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a dropped message.
     pub(super) fn dropped(&self, why: DropKind) {
         if let Some(count) = self.0.dropped.get(why as usize) {
@@ -142,13 +224,20 @@ impl Registry {
 
     /// Metrics of all ages.
     pub(in crate::uru) fn figures(&self) -> AgeFigures {
-        let (ages, players) = {
+        let (ages, players, games) = {
             let tables = self.tables();
-            (tables.hosts.len(), tables.present.len())
+            let counted = |game: GameType| {
+                let of_type = tables.games.values().filter(|it| it.game_type == game);
+                (game.name(), of_type.map(|_| 1).sum())
+            };
+            (tables.hosts.len(), tables.present.len(), GameType::ALL.map(counted).to_vec())
         };
-        let counts = self.0.dropped.iter().map(|count| count.load(Ordering::Relaxed));
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = self.0.dropped.iter().map(load);
         let dropped = DropKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect();
-        AgeFigures { ages, players, dropped }
+        let counts = self.0.refused.iter().map(load);
+        let refused = RefusedClass::ALL.iter().map(|class| class.name()).zip(counts).collect();
+        AgeFigures { ages, players, dropped, games, refused }
     }
 
     /// Records where a player is. If the player was in another age, returns that age and the serial
@@ -165,9 +254,10 @@ impl Registry {
         elsewhere.map(|host| (host.commands.clone(), before.serial))
     }
 
-    /// Removes an age that has ended.
+    /// Removes an age that has ended, and its games.
     pub(super) fn over(&self, number: u32, serial: u64) {
         let mut tables = self.tables();
+        tables.games.retain(|_, game| game.host != serial);
         if tables.hosts.get(&number).is_some_and(|host| host.serial == serial) {
             tables.hosts.remove(&number);
         }

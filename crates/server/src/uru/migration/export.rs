@@ -11,7 +11,7 @@ use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::row::node_columns;
 use super::{Result, reversed, whole};
-use crate::uru::vault::AgeNode;
+use crate::uru::vault::{AgeNode, is_marker_node};
 use crate::uru::vault::{Dump, decode, uuid_of};
 
 /// The differences between the two servers.
@@ -334,6 +334,14 @@ impl Exporter<'_> {
             taken.insert(*id);
         }
         self.nodes.retain(|id, _| !taken.contains(id));
+        let is_marker = |node: &VaultNode<'_>| node.node_type.is_some_and(is_marker_node);
+        let before = self.nodes.len();
+        self.nodes.retain(|_, node| !is_marker(node));
+        let markers = before - self.nodes.len();
+        if markers > 0 {
+            let count = counted(markers, "node");
+            self.skipped.push(format!("marker games in {count}: the other server stores none"));
+        }
         (filled(&AGE_STATES, objects), filled(&GLOBAL_STATES, settings))
     }
 

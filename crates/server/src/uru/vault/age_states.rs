@@ -10,6 +10,7 @@ use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
 use worldwire_uru::vault::{MAX_STRING_UNITS, NodeBlob, NodeType, VaultNode};
 
 use super::content::decode;
+use super::markers::is_marker_node;
 use super::session::{Outcome, Session, Stop};
 use super::steps::VaultState;
 use super::trees::text;
@@ -28,7 +29,7 @@ pub(in crate::uru) const END_WANTED: Uuid = Uuid([0xfe; 16]);
 
 /// Whether nodes of a type belong to no tree.
 pub(crate) fn stands_alone(kind: NodeType) -> bool {
-    kind == OBJECT_STATE || kind == AGE_SETTINGS
+    kind == OBJECT_STATE || kind == AGE_SETTINGS || is_marker_node(kind)
 }
 
 /// The maximum number of nodes to read, or of states to write, in one request.

@@ -1,5 +1,6 @@
 //! A vault's rules.
 
+use worldwire_uru::games::MarkerBounds;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MAX_TEXT_UNITS;
 
@@ -52,6 +53,8 @@ pub struct VaultConfig {
     pub max_nodes: usize,
     /// Nodes in a player's inbox beyond which others cannot send more. Default 500; 0 for no limit.
     pub max_in_inbox: usize,
+    /// Bounds on marker games.
+    pub markers: MarkerBounds,
     /// The size of the cache of node contents, in bytes. Default 64 MiB.
     pub cache_bytes: usize,
     /// The maximum number of queued notices. Sessions with more are ended. Default 1,000.
@@ -126,6 +129,7 @@ impl Default for VaultConfig {
             sharing: true,
             max_nodes: 20_000,
             max_in_inbox: 500,
+            markers: MarkerBounds::default(),
             cache_bytes: 64 << 20,
             max_notices: 1_000,
         }

@@ -8,6 +8,7 @@ use worldwire_core::{Field, Reader, Record as _, Tree, TreeBuilder, Value, Write
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
+use super::markers;
 use super::tables::players::folded_player;
 
 /// All fields of a node, encoded as on the wire.
@@ -157,10 +158,39 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Facts {
     None,
-    List { kind: i32 },
-    PlayerInfo { player: u32, online: bool },
-    Age { instance: Uuid, filename: Box<str> },
+    List {
+        kind: i32,
+    },
+    PlayerInfo {
+        player: u32,
+        online: bool,
+    },
+    Age {
+        instance: Uuid,
+        filename: Box<str>,
+    },
     AgeInfo(Box<AgeInfo>),
+    /// A template of a marker game.
+    MarkerTemplate {
+        template: Uuid,
+        creator: u32,
+        is_quest: bool,
+        unused_since: u32,
+    },
+    /// A marker of a template.
+    Marker {
+        template: Uuid,
+        marker: u32,
+    },
+    /// The markers of a template that a player has captured.
+    MarkerCaptures {
+        template: Uuid,
+        player: u32,
+    },
+    /// A player's MarkerGame node, which names a template.
+    MarkerGame {
+        template: Uuid,
+    },
 }
 
 /// The fields of an AgeInfo node that rules need.
@@ -202,7 +232,7 @@ impl Entry {
                 filename: text(&node.string64_2),
                 user_name: text(&node.string64_4),
             })),
-            _ => Facts::None,
+            _ => markers::facts(node),
         };
         Self {
             kind,

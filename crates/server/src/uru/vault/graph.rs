@@ -10,6 +10,7 @@ use worldwire_uru::message::NodeRef;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{AgeInfo, Entry, Facts, Keys};
+use super::marker_index::MarkerIndex;
 
 /// Nodes and references, with the indexes for finding them.
 #[derive(Debug, Default)]
@@ -23,6 +24,7 @@ pub(crate) struct Graph {
     found: BTreeSet<(u64, u32)>,
     /// The number of nodes by creator: a player, or an Age node for the nodes of an age.
     made: HashMap<u32, usize>,
+    markers: MarkerIndex,
     pub(crate) keys: Keys,
 }
 
@@ -53,6 +55,11 @@ impl Graph {
     /// The number of nodes that a player created.
     pub(crate) fn made_by(&self, player: u32) -> usize {
         self.made.get(&player).copied().unwrap_or_default()
+    }
+
+    /// The nodes of marker games.
+    pub(super) fn markers(&self) -> &MarkerIndex {
+        &self.markers
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -105,7 +112,9 @@ impl Graph {
                 self.made.remove(&old.creator);
             }
         }
-        if let Some(new) = self.nodes.get(&id) {
+        let new = self.nodes.get(&id);
+        self.markers.set(id, old.as_ref().map(|it| &it.facts), new.map(|it| &it.facts));
+        if let Some(new) = new {
             *self.made.entry(new.creator).or_default() += 1;
         }
         for key in old_keys.iter().filter(|key| keys.binary_search(key).is_err()) {

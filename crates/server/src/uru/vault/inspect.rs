@@ -9,8 +9,10 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{Entry, Facts, decode, folder, named_json};
 use super::graph::Graph;
+use super::markers::marker_problems;
 use super::operations::without_fixed;
 use super::players::{NAME_RULE, is_player_name};
+use super::prune::KeptBecause;
 use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
@@ -140,6 +142,7 @@ impl VaultState {
                 findings.push(Finding { problem: true, kind: "player-name", id, text });
             }
         }
+        let loose = self.loose();
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph().get(id) else { continue };
@@ -155,19 +158,29 @@ impl VaultState {
                 let (kind, text) = ("content", problem.to_owned());
                 findings.push(Finding { problem: true, kind, id, text });
             }
-            if self.is_loose(id) {
-                // A player removed it, or created it and left before placing it.
-                let (kind, text) = ("unreachable", LOOSE.to_owned());
+            if let Facts::MarkerTemplate { unused_since: 1.., .. } = entry.facts {
+                let (kind, text) = ("unused-game", UNUSED.to_owned());
                 findings.push(Finding { problem: false, kind, id, text });
+            }
+            if let Some(kept) = loose.get(&id) {
+                // A player removed it, or created it and left before placing it.
+                let (kind, text) = kept.map_or(LOOSE, KeptBecause::finding);
+                findings.push(Finding { problem: false, kind, id, text: text.to_owned() });
             }
         }
         Ok(findings)
     }
 }
 
-/// The finding about a node that belongs to no tree.
-const LOOSE: &str =
-    "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it";
+/// The finding about a node that belongs to no tree, and that pruning removes.
+const LOOSE: (&str, &str) = (
+    "unreachable",
+    "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it",
+);
+
+/// The finding about a marker game that nobody has.
+const UNUSED: &str = "is a marker game that no player has any more; a running shard removes it a day \
+    after it was found";
 
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
@@ -216,6 +229,9 @@ pub(crate) fn problems<'p>(
                 );
             }
         }
+    }
+    for (id, kind, text) in marker_problems(graph) {
+        say(kind, id, text);
     }
     let (mut known, mut names) = (HashSet::new(), HashMap::new());
     for (id, name, has_account) in players {

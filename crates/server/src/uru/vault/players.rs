@@ -298,6 +298,7 @@ impl VaultState {
 
     pub(crate) fn remove_player(&mut self, player: u32) {
         self.remove_player_nodes(player);
+        self.remove_markers_of(player);
         self.put_player(player, None);
     }
 }

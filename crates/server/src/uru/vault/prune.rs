@@ -10,7 +10,7 @@
 //! * other servers' list of all players;
 //! * everything below such a node.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use worldwire_uru::vault::NodeType;
 
@@ -33,24 +33,53 @@ pub struct Pruned {
     pub kept: usize,
 }
 
+/// Why a node that belongs to no tree stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptBecause {
+    /// It owns scores, belongs to an existing player or age, or other servers need it.
+    Needed,
+    /// Its creator is online.
+    Online,
+    /// It changed within the last hour.
+    Recent,
+    /// It is below a node that stays.
+    Below,
+}
+
+impl KeptBecause {
+    /// The kind of finding, and what it says about the node.
+    pub(super) fn finding(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Needed => (
+                "unreachable-needed",
+                "is not reachable from any root; this is harmless. `worldwire uru vault prune` keeps \
+                 it, because it belongs to scores, a player or an age, or is needed by an export",
+            ),
+            Self::Online => (
+                "unreachable-online",
+                "is not reachable from any root; this is harmless. `worldwire uru vault prune` keeps \
+                 it until the player who created it is offline",
+            ),
+            Self::Recent => (
+                "unreachable-recent",
+                "is not reachable from any root; this is harmless. `worldwire uru vault prune` keeps \
+                 it until an hour after its last change",
+            ),
+            Self::Below => (
+                "unreachable-below",
+                "is reachable only from a node that `worldwire uru vault prune` keeps; this is harmless",
+            ),
+        }
+    }
+}
+
 impl VaultState {
     /// Removes nodes that belong to no tree; with `dry`, only counts them.
     pub(crate) fn prune(&mut self, dry: bool) -> Outcome<Pruned> {
-        let loose: Vec<_> =
-            self.graph().ids().into_iter().filter(|id| self.is_loose(*id)).collect();
-        let scores = self.scores().ids();
-        let owners: HashSet<_> =
-            scores.iter().filter_map(|id| Some(self.scores().get(*id)?.owner)).collect();
-        let mut kept = HashSet::new();
-        let mut waiting: Vec<_> =
-            loose.iter().copied().filter(|id| owners.contains(id) || self.is_kept(*id)).collect();
-        while let Some(id) = waiting.pop() {
-            if self.is_loose(id) && kept.insert(id) {
-                waiting.extend(self.graph().children(id));
-            }
-        }
-        let mut pruned = Pruned { kept: kept.len(), ..Pruned::default() };
-        for id in loose.into_iter().filter(|id| !kept.contains(id)) {
+        let loose = self.loose();
+        let kept = loose.values().flatten().count();
+        let mut pruned = Pruned { kept, ..Pruned::default() };
+        for id in loose.into_iter().filter(|(_, kept)| kept.is_none()).map(|(id, _)| id) {
             let kind = self.graph().kind(id).unwrap_or_default();
             let kind = kind.name().map_or_else(|| kind.0.to_string(), str::to_owned);
             *pruned.nodes.entry(kind).or_default() += 1;
@@ -67,14 +96,37 @@ impl VaultState {
         Ok(pruned)
     }
 
+    /// The nodes that belong to no tree, and why those that [`prune`](Self::prune) keeps stay.
+    pub(super) fn loose(&self) -> BTreeMap<u32, Option<KeptBecause>> {
+        let ids = self.graph().ids().into_iter().filter(|id| self.is_loose(*id));
+        let mut loose: BTreeMap<_, _> = ids.map(|id| (id, None)).collect();
+        let scores = self.scores().ids();
+        let owners: HashSet<_> =
+            scores.iter().filter_map(|id| Some(self.scores().get(*id)?.owner)).collect();
+        let reason = |id: u32| match owners.contains(&id) {
+            true => Some(KeptBecause::Needed),
+            false => self.kept_because(id),
+        };
+        let roots: HashMap<_, _> =
+            loose.keys().filter_map(|id| Some((*id, reason(*id)?))).collect();
+        let mut waiting: Vec<_> = roots.keys().copied().collect();
+        while let Some(id) = waiting.pop() {
+            if let Some(kept @ None) = loose.get_mut(&id) {
+                *kept = Some(roots.get(&id).copied().unwrap_or(KeptBecause::Below));
+                waiting.extend(self.graph().children(id));
+            }
+        }
+        loose
+    }
+
     /// Whether a node belongs to no tree, although it should be.
-    pub(super) fn is_loose(&self, id: u32) -> bool {
+    fn is_loose(&self, id: u32) -> bool {
         let kind = self.graph().kind(id);
         kind.is_some_and(|kind| !stands_alone(kind)) && !self.interests().is_placed(id)
     }
 
-    fn is_kept(&self, id: u32) -> bool {
-        let Some(entry) = self.graph().get(id) else { return false };
+    fn kept_because(&self, id: u32) -> Option<KeptBecause> {
+        let entry = self.graph().get(id)?;
         let stands_for = match &entry.facts {
             Facts::PlayerInfo { player, .. } => self.players().contains(*player),
             // Other servers keep it outside all trees, and need it after an export.
@@ -82,8 +134,12 @@ impl VaultState {
             Facts::AgeInfo(info) => self.graph().kind(info.age) == Some(NodeType::Age),
             _ => false,
         };
-        stands_for
-            || self.connection_of(entry.creator).is_some()
-            || self.now().saturating_sub(entry.modified.max(entry.created)) < GRACE
+        let age = self.now().saturating_sub(entry.modified.max(entry.created));
+        let reasons = [
+            (stands_for, KeptBecause::Needed),
+            (self.connection_of(entry.creator).is_some(), KeptBecause::Online),
+            (age < GRACE, KeptBecause::Recent),
+        ];
+        reasons.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
     }
 }

@@ -55,6 +55,28 @@ pub enum GameEvent {
         /// towards closing the sender's connection.
         why: Refused,
     },
+    /// A game has a new member. The first one begins the game.
+    Joined {
+        /// The game.
+        game_id: u32,
+        /// Its type.
+        game_type: GameType,
+        /// The member.
+        player_id: u32,
+    },
+    /// A member has left a game, in which others remain.
+    Left {
+        /// The game.
+        game_id: u32,
+        /// The former member.
+        player_id: u32,
+    },
+    /// A game has ended, or its last member has left. A common game can begin again with the same
+    /// ID.
+    Ended {
+        /// The game.
+        game_id: u32,
+    },
 }
 
 /// The games in one age, without sockets.
@@ -223,6 +245,15 @@ impl GameManager {
         self.games.values().filter_map(|game| game.rules.deadline()).min()
     }
 
+    /// The template of a marker game.
+    #[must_use]
+    pub fn template(&self, game_id: u32) -> Option<Uuid> {
+        match &self.games.get(&game_id)?.rules {
+            Rules::Marker(rules) => Some(rules.template()),
+            _ => None,
+        }
+    }
+
     /// The games with their types and members, in the order of joining; the first number is the ID.
     pub fn games(&self) -> impl Iterator<Item = (u32, GameType, &[u32])> {
         self.games.iter().map(|(id, game)| (*id, game.rules.game_type(), &*game.members))
@@ -303,7 +334,7 @@ impl GameManager {
             }
             (Rules::TicTacToe(rules), GameBody::TicTacToeClient(message)) => {
                 if rules.receive(table, from.id, &message, random)? == Course::Ended {
-                    self.games.remove(&game_id);
+                    self.end(game_id);
                 }
                 Ok(())
             }
@@ -345,7 +376,14 @@ impl GameManager {
             }
         }
         if is_over {
-            self.games.remove(&game_id);
+            self.end(game_id);
+        }
+    }
+
+    /// Ends a game that has members.
+    fn end(&mut self, game_id: u32) {
+        if self.games.remove(&game_id).is_some() {
+            self.events.push_back(GameEvent::Ended { game_id });
         }
     }
 
@@ -377,11 +415,16 @@ impl GameManager {
             Rules::TicTacToe(rules) => rules.left(&mut table),
             Rules::BlueSpiral(_) | Rules::Marker(_) | Rules::VarSync(_) => Course::GoesOn,
         };
+        let is_over = course == Course::Ended || is_empty;
         if course == Course::Ended || is_empty && game.table.is_none() {
             self.games.remove(&game_id);
         } else if is_empty {
             game.rules.reset();
         }
+        self.events.push_back(match is_over {
+            true => GameEvent::Ended { game_id },
+            false => GameEvent::Left { game_id, player_id: player },
+        });
     }
 
     fn too_fast(&self) -> Refused {

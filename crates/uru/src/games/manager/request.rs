@@ -220,6 +220,8 @@ impl GameManager {
                 game.owner = Some(player);
             }
             game.members.push(player);
+            let game_type = game.rules.game_type();
+            self.events.push_back(GameEvent::Joined { game_id, game_type, player_id: player });
         }
         let joined = GameInstance {
             result: GameResult::Success,
@@ -231,7 +233,7 @@ impl GameManager {
         send(&mut self.deliveries, player, trans_id, 0, body);
         let course = game.greet(now, game_id, player, is_new, &mut self.deliveries, random);
         if course == Course::Ended {
-            self.games.remove(&game_id);
+            self.end(game_id);
         }
         Ok(())
     }
@@ -285,6 +287,8 @@ impl GameManager {
             game.members.push(player);
             game.owner = Some(player);
         }
+        let game_type = GameType::Marker;
+        self.events.push_back(GameEvent::Joined { game_id, game_type, player_id: player });
         let mut bodies = vec![instance(player, game_id)];
         bodies.extend(match is_new {
             true => opened_new(player, template, opened),

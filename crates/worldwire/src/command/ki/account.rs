@@ -7,9 +7,10 @@ use serde_json::Value as Json;
 use worldwire_server::ki::admin::{Admin, AdminError, Request, check_account_name};
 
 use crate::cli::{Common, KiAccount, KiRefresh};
+use crate::command::confirmation::confirm;
 use crate::command::password;
-use crate::command::uru::account::print_lines;
-use crate::output::{Failure, complain, print, printable};
+use crate::command::uru::account::{loss, print_lines};
+use crate::output::{Failure, complain, counted, print, printable};
 
 pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
     let (name, request, server, done) = match command {
@@ -40,7 +41,12 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
             let request = Request::Ban { name: name.clone(), banned: !lift };
             (name, request, server, if *lift { "may log in again" } else { "banned" })
         }
-        KiAccount::Delete { name, server } => {
+        KiAccount::Delete { name, confirmation, server } => {
+            let accounts = ask(&server.server, Request::Accounts)?;
+            // The server refuses the name of an account that does not exist.
+            if let Some(loss) = loss(name, &accounts, "character") {
+                confirm(*confirmation, &loss)?;
+            }
             (name, Request::DeleteAccount { name: name.clone() }, server, "deleted")
         }
         KiAccount::Kick { name, server } => {
@@ -64,8 +70,8 @@ pub(crate) fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Fail
     let KiRefresh { account, server } = arguments;
     let answer = ask(&server.server, Request::Refresh { name: account.clone() })?;
     let count = answer.first().and_then(|answer| answer["connections"].as_u64()).unwrap_or(0);
-    let s = if count == 1 { "" } else { "s" };
-    common.note(account.as_deref().unwrap_or("all"), &format!("{count} session{s} made stale"));
+    let sessions = counted(count, "session");
+    common.note(account.as_deref().unwrap_or("all"), &format!("{sessions} made stale"));
     if server.json { print_lines(&answer) } else { Ok(()) }
 }
 
@@ -105,7 +111,7 @@ fn table(accounts: &[Json]) -> String {
         marks.extend((account["paying"] == true).then(|| "paying".to_owned()));
         marks.extend((account["banned"] == true).then(|| "banned".to_owned()));
         let slots = account["slots"].as_u64().unwrap_or_default();
-        marks.extend((slots > 0).then(|| format!("{slots} more slots")));
+        marks.extend((slots > 0).then(|| counted(slots, "more slot")));
         let marks =
             if marks.is_empty() { String::new() } else { format!("  ({})", marks.join(", ")) };
         let _ = writeln!(out, "{}{marks}", text(&account["name"]));

@@ -54,7 +54,7 @@ pub(super) enum Refusal {
     Side(String),
     #[error("the proxy has no rules; start it with --rules")]
     NoRules,
-    #[error("the rules cannot be read: {0}; the old ones stay")]
+    #[error("cannot reload the rules: {0}; the old ones stay in force")]
     Rules(io::Error),
 }
 
@@ -100,9 +100,9 @@ impl Operators {
         let rules = self.rules.clone().ok_or(Refusal::NoRules)?;
         let outcome = tokio::task::spawn_blocking(move || rules.reload()).await;
         let outcome = outcome.map_err(io::Error::other).and_then(|outcome| outcome);
-        let Reloaded { apply, said } = outcome.map_err(Refusal::Rules)?;
+        let Reloaded { in_force, said } = outcome.map_err(Refusal::Rules)?;
         let said: Vec<String> = said.iter().map(ToString::to_string).collect();
-        Ok(vec![json!({"apply": apply, "said": said})])
+        Ok(vec![json!({"in_force": in_force, "said": said})])
     }
 
     async fn held(&self) -> Vec<Json> {
@@ -195,7 +195,7 @@ pub(super) fn run(arguments: &ProxyCtl) -> Result<(), Failure> {
         CtlCommand::Stop => Request::Stop,
     };
     let answers = ask(folder, &request)?;
-    let is_refused = answers.iter().any(|answer| answer["apply"] == false);
+    let is_refused = answers.iter().any(|answer| answer["in_force"] == false);
     for answer in answers {
         let line = match json {
             true => answer.to_string(),
@@ -233,7 +233,7 @@ fn is_absent(error: &io::Error) -> bool {
 /// An answer as lines for people.
 fn described(answer: &Json) -> String {
     if let Some(said) = answer["said"].as_array() {
-        let outcome = match answer["apply"].as_bool() {
+        let outcome = match answer["in_force"].as_bool() {
             Some(true) => "the new rules are in force",
             _ => "the rules have errors; the old ones stay in force",
         };

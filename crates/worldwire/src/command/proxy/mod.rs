@@ -8,7 +8,6 @@ mod status;
 mod tera;
 mod uru;
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -235,8 +234,7 @@ async fn pass_unread(proxy: &Proxy, at: SocketAddr, to: String) -> Result<Socket
 
 /// Locks the proxy's directory, and creates it if it does not exist.
 fn taken(folder: &Path) -> Result<FolderLock, Failure> {
-    fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
-    let lock = FolderLock::take(folder).map_err(|error| Failure::io(folder, &error))?;
+    let lock = FolderLock::create(folder).map_err(|error| Failure::io(folder, &error))?;
     lock.ok_or_else(|| {
         let (name, holder) = (crate::output::shown(folder), FolderLock::holder(folder));
         Failure::Run(format!("{name}: in use by {holder}; choose another directory with --folder"))

@@ -50,8 +50,8 @@ impl Watched {
             let outcome = tokio::task::spawn_blocking(move || reader.reload()).await;
             let name = shown(&self.path);
             match outcome.map_err(io::Error::other).and_then(|outcome| outcome) {
-                Ok(Reloaded { apply, said }) => {
-                    let outcome = match apply {
+                Ok(Reloaded { in_force, said }) => {
+                    let outcome = match in_force {
                         true => "the new rules are in force",
                         false => "has errors; the old rules stay in force",
                     };
@@ -65,20 +65,20 @@ impl Watched {
         }
     }
 
-    /// Reloads the file.
+    /// Reads the file again.
     pub(super) fn reload(&self) -> io::Result<Reloaded> {
         let text = fs::read_to_string(&self.path)?;
         Ok(match self.file.reload(&text) {
-            Ok(warnings) => Reloaded { apply: true, said: warnings },
-            Err(mistakes) => Reloaded { apply: false, said: mistakes },
+            Ok(warnings) => Reloaded { in_force: true, said: warnings },
+            Err(errors) => Reloaded { in_force: false, said: errors },
         })
     }
 }
 
-/// The outcome of reading changed rules.
+/// The outcome of reloading rules.
 pub(super) struct Reloaded {
     /// Whether the new rules are in force.
-    pub(super) apply: bool,
+    pub(super) in_force: bool,
     /// Errors and warnings.
     pub(super) said: Vec<Diagnostic>,
 }

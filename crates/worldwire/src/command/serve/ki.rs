@@ -6,9 +6,9 @@ use worldwire_net::Stop;
 use worldwire_server::ki::realm::Realm;
 use worldwire_server::ki::{KiConfig, LoginServer, Start};
 
-use super::set;
+use super::{rewritten, set};
 use crate::cli::{Common, ServeKi};
-use crate::output::{Failure, Interruption, say, shown};
+use crate::output::{Failure, Interruption, complain, say, shown};
 
 pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
@@ -90,10 +90,13 @@ async fn refresh_on_signal(_: Realm) {}
 
 /// Prints the server's addresses and, on the first start, what to do next.
 fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
+    let folder = shown(&arguments.folder);
+    if server.had_no_config() {
+        complain(&folder, &rewritten("ki.toml", "a login server"));
+    }
     if common.quiet {
         return;
     }
-    let folder = shown(&arguments.folder);
     if server.is_new() {
         say(format_args!(
             "worldwire: created a login server in {folder}, configured in ki.toml\n\

@@ -27,6 +27,14 @@ fn set<T>(value: &mut T, option: Option<T>) {
     }
 }
 
+/// The warning about a configuration that a server of this kind has lost.
+fn rewritten(file: &str, server: &str) -> String {
+    format!(
+        "{file} was missing, although this folder already holds {server}; it has been written anew \
+         with default settings. Check them, or stop the server and restore your own file"
+    )
+}
+
 /// Prepares the process for a server.
 pub(super) fn start(verbose: bool, common: &Common) -> Result<Runtime, Failure> {
     begin_log(verbose, common);

@@ -6,9 +6,9 @@ use worldwire_net::Stop;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 
-use super::set;
+use super::{rewritten, set};
 use crate::cli::{Common, ServeUru};
-use crate::output::{Failure, Interruption, print, say, shown};
+use crate::output::{Failure, Interruption, complain, print, say, shown};
 
 pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
@@ -62,6 +62,9 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
             ));
         }
         print(&shard.server_ini())?;
+    }
+    if shard.had_no_config() {
+        complain(&folder, &rewritten("shard.toml", "a shard"));
     }
     if !common.quiet {
         let (host, port) = shard.public_address();

@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
+use worldwire_core::listed;
 use worldwire_server::uru::admin::{Admin, AdminError, Request, check_account_name};
 use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
 use crate::cli::{AccountRole, Common, UruAccount, UruShard};
+use crate::command::confirmation::confirm;
 use crate::command::{password, system};
-use crate::output::{Failure, complain, print, printable};
+use crate::output::{Failure, complain, counted, print, printable};
 
 pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let (name, request, done) = match command {
@@ -38,7 +40,12 @@ pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Re
         UruAccount::Role { name, role } => {
             (name, Request::SetRoles { name: name.clone(), flags: flags(role) }, "roles changed")
         }
-        UruAccount::Delete { name } => {
+        UruAccount::Delete { name, confirmation } => {
+            let accounts = ask(&shard.shard, Request::Accounts, Vec::new())?;
+            // The server refuses the name of an account that does not exist.
+            if let Some(loss) = loss(name, &accounts, "player") {
+                confirm(*confirmation, &loss)?;
+            }
             (name, Request::DeleteAccount { name: name.clone() }, "deleted")
         }
     };
@@ -120,6 +127,22 @@ fn known_to_clients(name: &str, password: String, common: &Common) -> String {
         common.note(name, &advice);
     }
     password
+}
+
+/// What is lost with an account: the account, and the players or characters in it.
+pub(crate) fn loss(name: &str, accounts: &[Json], what: &str) -> Option<String> {
+    let is_named = |account: &&Json| {
+        account["name"].as_str().is_some_and(|own| own.to_lowercase() == name.to_lowercase())
+    };
+    let inside = &accounts.iter().find(is_named)?[format!("{what}s")];
+    let names = inside.as_array().map_or(&[][..], Vec::as_slice);
+    Some(match names {
+        [] => format!("account {name}"),
+        names => {
+            let all = listed(names.iter().map(|one| one["name"].as_str().unwrap_or_default()));
+            format!("account {name} and its {}: {all}", counted(names.len(), what))
+        }
+    })
 }
 
 /// A JSON text, for a terminal.

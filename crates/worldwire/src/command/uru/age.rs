@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
+use worldwire_core::nearest;
 use worldwire_server::uru::admin::Request;
 use worldwire_server::uru::config::FixedAge;
 
 use super::account::{ask, print_lines, text};
+use super::files::data_of;
 use super::online::since;
 use crate::cli::{Common, UruAge, UruShard};
 use crate::input;
-use crate::output::{Failure, counted, print, printable};
+use crate::output::{Failure, complain, counted, print, printable, shown};
 
 pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     match command {
@@ -20,7 +22,11 @@ pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result
             let ages = ask(&shard.shard, request, Vec::new())?;
             if shard.json { print_lines(&ages) } else { print(&table(&ages)) }
         }
-        UruAge::Add { filename, instance, name, user_name, description } => {
+        UruAge::Add { filename, instance, name, user_name, description, no_check } => {
+            if let (false, Some(problem)) = (*no_check, misnamed(filename, shard)?) {
+                complain(filename, &format!("{problem} Use --no-check to add it anyway"));
+                return Err(Failure::Input);
+            }
             let age = FixedAge {
                 filename: filename.clone(),
                 instance_name: name.clone().unwrap_or_else(|| filename.clone()),
@@ -36,6 +42,9 @@ pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result
                 Failure::Run(printable(&format!("{}: {problem}", input::title(file))))
             })?;
             for age in ages {
+                if let Some(problem) = misnamed(&age.filename, shard)? {
+                    complain(&age.filename, &problem);
+                }
                 let added = add(&shard.shard, age, common)?;
                 if shard.json {
                     print_lines(&added)?;
@@ -60,6 +69,24 @@ fn add(shard: &Path, age: FixedAge, common: &Common) -> Result<Vec<Json>, Failur
         common.note(&title(one), done);
     }
     Ok(added)
+}
+
+/// What is wrong with the name of a new age, if the shard has age files to compare it with.
+fn misnamed(filename: &str, shard: &UruShard) -> Result<Option<String>, Failure> {
+    let folder = data_of(shard)?.join("ages");
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|end| end == "age"));
+    let names: Vec<String> =
+        paths.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    if names.is_empty() || names.iter().any(|name| name == filename) {
+        return Ok(None);
+    }
+    let folder = shown(&folder);
+    Ok(Some(match nearest(filename, names.iter().map(String::as_str)) {
+        Some(near) => format!("has no age file in {folder}; did you mean {near}?"),
+        None => format!("has no age file in {folder}."),
+    }))
 }
 
 /// `Kveer 68e219e0-ee25-4df0-b855-0435584e29e2 (K'veer)`.

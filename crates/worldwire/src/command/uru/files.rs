@@ -1,6 +1,7 @@
 //! `worldwire uru files import`: a shard's `data` from the folder of a game client.
 
 mod find;
+mod imported;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,11 +10,12 @@ use worldwire_server::uru::{CONFIG, ShardConfig};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry, ManifestFlags};
 use worldwire_uru::file::secure::{self, Magic};
 
-use super::manifest::{gzip, listed, store};
+use super::manifest::{gzip, listed};
 use crate::cli::{Common, UruFiles, UruShard};
 use crate::input;
 use crate::output::{Failure, complain, counted, print, shown};
-use find::{ClientFile, files_of, sounds_in};
+use find::{ClientFile, check_client, files_of, sounds_in};
+use imported::{Imported, LIST};
 
 /// The manifests besides those of ages. The launcher requests all of them: its own to update
 /// itself, the thin one before it starts the client, and the full one for a full installation.
@@ -37,35 +39,53 @@ const WHOLE: u32 = 4;
 pub(crate) fn run(command: &UruFiles, common: &Common) -> Result<(), Failure> {
     let UruFiles::Import { folder, shard } = command;
     let data = data_of(shard)?;
+    check_client(folder)?;
     let files = files_of(folder, common)?;
-    let mut import = Import { data, files, packed: BTreeMap::new(), problems: 0 };
+    let stored = Imported::read(&data)?;
+    if stored.is_unlisted() {
+        let advice = format!(
+            "has no {LIST}, the list of imported files: files of earlier imports stay, even if the \
+             client no longer has them"
+        );
+        common.note(&shown(&data), &advice);
+    }
+    let mut import = Import { files, stored, packed: BTreeMap::new(), problems: 0 };
     let ages = import.ages()?;
     let descriptors = import.secure("sdl", "SDL")?;
     let scripts = import.secure("pak", "Python")?;
     let manifests = import.manifests(&ages)?;
+    let Import { stored, packed, problems, .. } = import;
+    let swept = stored.finish()?;
     if shard.json {
         print(&format!(
             "{}\n",
             serde_json::json!({
-                "data": import.data, "files": import.packed.len(),
+                "data": data, "files": packed.len(),
                 "manifests": manifests, "ages": ages.len(), "descriptors": descriptors,
-                "scripts": scripts, "skipped": import.problems,
+                "scripts": scripts, "skipped": problems,
+                "removed": swept.removed, "kept": swept.changed.len(),
             })
         ))?;
     }
     for (count, what) in
         [(ages.len(), "age file"), (descriptors, "descriptor file"), (scripts, "script archive")]
     {
-        common.note(&shown(&import.data), &counted(count, what));
+        common.note(&shown(&data), &counted(count, what));
     }
-    let text =
-        format!("{} in {}", counted(import.packed.len(), "file"), counted(manifests, "manifest"));
-    common.note(&shown(&import.data), &text);
-    if import.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+    let text = format!("{} in {}", counted(packed.len(), "file"), counted(manifests, "manifest"));
+    common.note(&shown(&data), &text);
+    if swept.removed > 0 {
+        let removed = counted(swept.removed, "file");
+        common.note(&shown(&data), &format!("removed {removed} that the client no longer has"));
+    }
+    for (path, why) in swept.reasons() {
+        common.note(&path, why);
+    }
+    if problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// The data directory of a shard, which may not have started yet.
-fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
+pub(super) fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
     let file = shard.shard.join(CONFIG);
     let config = match file.exists() {
         true => ShardConfig::parse(&input::read_text(&file)?)
@@ -77,9 +97,10 @@ fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
 
 /// An import under way.
 struct Import {
-    data: PathBuf,
     /// By name in the client's folder, with backslashes and in lower case.
     files: BTreeMap<String, ClientFile>,
+    /// The files in the data directory.
+    stored: Imported,
     /// The entries of files that clients can download, by the same name.
     packed: BTreeMap<String, ManifestEntry<'static>>,
     problems: usize,
@@ -90,8 +111,10 @@ impl Import {
     fn ages(&mut self) -> Result<Vec<String>, Failure> {
         let mut ages = Vec::new();
         for file in self.with_extension("age") {
-            let Some(plain) = self.plain(&file)? else { continue };
-            store(&self.data.join("ages").join(&file.file_name), &plain)?;
+            let path = format!("ages/{}", file.file_name);
+            if !self.store_plain(&file, &path)? {
+                continue;
+            }
             let name = Path::new(&file.file_name).file_stem();
             ages.extend(name.map(|name| name.to_string_lossy().into_owned()));
         }
@@ -102,9 +125,8 @@ impl Import {
     fn secure(&mut self, extension: &str, to: &str) -> Result<usize, Failure> {
         let mut count = 0;
         for file in self.with_extension(extension) {
-            let Some(plain) = self.plain(&file)? else { continue };
-            store(&self.data.join("secure").join(to).join(&file.file_name), &plain)?;
-            count += 1;
+            let path = format!("secure/{to}/{}", file.file_name);
+            count += usize::from(self.store_plain(&file, &path)?);
         }
         Ok(count)
     }
@@ -157,7 +179,7 @@ impl Import {
             let entries = names.iter().filter_map(|name| self.packed.get(*name).cloned());
             let text = Manifest(entries.collect()).format();
             let text = text.map_err(|error| Failure::Run(error.to_string()))?;
-            store(&self.data.join("files").join(format!("{group}.mfs")), text.as_bytes())?;
+            self.stored.store(&format!("files/{group}.mfs"), text.as_bytes())?;
         }
         Ok(manifests.len())
     }
@@ -171,7 +193,7 @@ impl Import {
         let packed = packed.filter(|packed| packed.len() < plain.len());
         let mut entry = listed(&file.path, &file.client_name, &plain, packed.as_deref())?;
         let download = entry.download_name.to_text().replace('\\', "/");
-        store(&self.data.join("files").join(download), packed.as_deref().unwrap_or(&plain))?;
+        self.stored.store(&format!("files/{download}"), packed.as_deref().unwrap_or(&plain))?;
         entry.flags = ManifestFlags(entry.flags.0 | sound_flags(name, &plain));
         self.packed.insert(name.to_owned(), entry);
         Ok(())
@@ -184,6 +206,17 @@ impl Import {
             .filter(|(name, _)| name.ends_with(&end))
             .map(|(_, it)| it.clone())
             .collect()
+    }
+
+    /// Stores the plain content of a file. Returns false for one that only its own shard can decrypt.
+    fn store_plain(&mut self, file: &ClientFile, path: &str) -> Result<bool, Failure> {
+        match self.plain(file)? {
+            Some(plain) => self.stored.store(path, &plain).map(|()| true),
+            None => {
+                self.stored.keep(path);
+                Ok(false)
+            }
+        }
     }
 
     /// The plain content of a file. One that only its own shard can decrypt is reported.

@@ -1,15 +1,16 @@
 //! `worldwire uru keys`.
 
 use core::slice;
+use std::path::Path;
 
 use worldwire_server::uru::keys;
-use worldwire_uru::crypt::key::PrimeKind;
+use worldwire_uru::crypt::key::{PrimeKind, ServerKind};
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 
 use crate::cli::{KeyFormat, UruKeys};
 use crate::command::system;
 use crate::input;
-use crate::output::{Failure, shown, write_all, write_secret};
+use crate::output::{Failure, complain, write_all, write_secret};
 
 pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
     match command {
@@ -21,14 +22,17 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
         }
         UruKeys::Convert { file, to, target } => {
             let keys = input::keys(slice::from_ref(file))?;
-            let spelling = spelling(*to);
-            let text = keys.part::<KeyRing>().format(spelling);
+            let ring = keys.part::<KeyRing>();
+            if is_for_servers(*to) {
+                check_secrets(file, &ring)?;
+            }
+            let text = ring.format(spelling(*to));
             // A file of nothing but comments contains no keys.
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {
                 return Err(Failure::Run(format!(
                     "{}: contains no keys that this format can store",
-                    shown(file)
+                    input::title(file)
                 )));
             }
             match to {
@@ -37,6 +41,33 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             }
         }
     }
+}
+
+/// Whether a format is for servers, which need the secrets.
+fn is_for_servers(format: KeyFormat) -> bool {
+    match format {
+        KeyFormat::Toml | KeyFormat::Dirtsand | KeyFormat::Moulars | KeyFormat::Nagus => true,
+        KeyFormat::TomlPublic | KeyFormat::ServerIni | KeyFormat::OpenUru => false,
+    }
+}
+
+/// Refuses keys without any secret, and reports those whose own secret is missing.
+fn check_secrets(file: &Path, ring: &KeyRing) -> Result<(), Failure> {
+    let is_public =
+        |kind: &ServerKind| ring.public(*kind).is_some() && ring.private(*kind).is_none();
+    let public: Vec<_> = ServerKind::ALL.into_iter().filter(is_public).collect();
+    let title = input::title(file);
+    let has_secrets = *ring.format(KeyFileFormat::Toml) != *ring.format(KeyFileFormat::TomlPublic);
+    if !public.is_empty() && !has_secrets {
+        let problem = "contains only public keys, like every client's server.ini. Shards and captures \
+                       need the secrets, which only the shard's own key file has; to convert public \
+                       keys for `worldwire client`, use --to toml-public";
+        return Err(Failure::Run(format!("{title}: {problem}")));
+    }
+    for kind in public {
+        complain(&title, &format!("{kind}: the secret is missing, only the public key is there"));
+    }
+    Ok(())
 }
 
 fn spelling(format: KeyFormat) -> KeyFileFormat {

@@ -194,7 +194,8 @@ fn client_name(prefix: Option<&str>, name: &str) -> String {
     prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}\\{name}"))
 }
 
-fn md5(bytes: &[u8]) -> String {
+/// The digest of a file, in hexadecimal digits.
+pub(super) fn md5(bytes: &[u8]) -> String {
     let mut text = String::new();
     push_hex(&mut text, &Md5::digest(bytes));
     text

@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
         }
         UruCommand::Open { shard } => online::restrict(false, false, shard, common),
         UruCommand::Welcome { text, shard } => online::welcome(text.as_deref(), shard, common),
+        UruCommand::Games { shard } => online::games(shard),
         UruCommand::Who { shard } => online::who(shard, common),
         UruCommand::ClearStates { age, with_age, shard } => {
             states::clear(age, *with_age, shard, common)

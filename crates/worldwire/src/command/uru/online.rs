@@ -1,4 +1,4 @@
-//! `worldwire uru who`, `message`, `welcome`, `close` and `open`.
+//! `worldwire uru who`, `games`, `message`, `welcome`, `close` and `open`.
 
 use std::fmt::Write as _;
 
@@ -19,6 +19,34 @@ pub(crate) fn who(shard: &UruShard, common: &Common) -> Result<(), Failure> {
         common.note(&shard.shard.to_string_lossy(), closed);
     }
     if shard.json { print_lines(&online) } else { print(&table(&online)) }
+}
+
+/// Lists the running games.
+pub(crate) fn games(shard: &UruShard) -> Result<(), Failure> {
+    let games = ask(&shard.shard, Request::Games, Vec::new())?;
+    if shard.json {
+        return print_lines(&games);
+    }
+    let mut out = String::new();
+    for game in &games {
+        let player = |player: &Json| match player["name"].as_str() {
+            Some(name) => format!("{name} ({})", player["id"]),
+            None => player["id"].to_string(),
+        };
+        let players: Vec<_> =
+            game["players"].as_array().into_iter().flatten().map(player).collect();
+        let _ = writeln!(
+            out,
+            "{} {}  in {} {}  since {}  {}",
+            text(&game["game"]),
+            game["id"],
+            text(&game["age"]),
+            text(&game["instance"]),
+            game["since"].as_u64().map(since).unwrap_or_default(),
+            players.join(", "),
+        );
+    }
+    print(&out)
 }
 
 /// Shows a message to players.

@@ -1,18 +1,19 @@
 //! `worldwire uru sdl`.
 
+use core::slice;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use worldwire_core::json::parse;
+use worldwire_core::json::{Json, parse};
 use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_core::{Reader, Severity, nearest};
 use worldwire_dissect::UruDefinitions;
 use worldwire_server::uru::admin::Request;
 use worldwire_uru::file::secure::Magic;
-use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Literal, Variable};
+use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Literal, Type, Variable};
 use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState};
 use worldwire_uru::types::UnifiedTime;
 
@@ -115,8 +116,14 @@ fn set(
 pub(crate) fn update(
     set: &Descriptors,
     descriptor: &Definition,
-    variables: &[(String, worldwire_core::json::Json)],
+    variables: &[(String, Json)],
 ) -> worldwire_core::Result<Blob<'static>> {
+    for (name, value) in variables {
+        let named = descriptor.variables().iter().find(|it| it.label().eq_ignore_ascii_case(name));
+        if named.is_some_and(|variable| variable.simple_type() == Some(Type::Bool)) {
+            check_bools(value).map_err(|error| error.inside(name))?;
+        }
+    }
     let variables: serde_json::Map<_, _> = variables
         .iter()
         .map(|(name, value)| {
@@ -128,6 +135,18 @@ pub(crate) fn update(
         "version": descriptor.version(), "variables": variables,
     });
     Blob::from_json(set, &update.into())
+}
+
+/// Refuses values for a `BOOL` other than those that clients set. A blob can hold any byte.
+fn check_bools(value: &Json) -> worldwire_core::Result<()> {
+    let items = value.as_array().unwrap_or(slice::from_ref(value));
+    let is_other = |item: &&Json| item.as_bool().is_none() && !matches!(item.as_u64(), Some(0 | 1));
+    match items.iter().find(is_other) {
+        None => Ok(()),
+        Some(found) => {
+            Err(worldwire_core::Error::value("true, false, 1 or 0 for a BOOL", found.to_string()))
+        }
+    }
 }
 
 fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {

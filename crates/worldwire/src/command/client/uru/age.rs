@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value as Json;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
+use worldwire_client::uru::games::{PlayEvent, PlayerGames};
 use worldwire_client::uru::{
     Age, ClientError, Game, Notification, Notifications, Player, Result, Scene, SceneEvent, Shard,
 };
@@ -15,26 +16,58 @@ use worldwire_uru::plasma_message::InputState;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{Location, LocationFlags, SequenceNumber, Uoid, Uuid};
 
-use super::shown::seen;
+use super::shown::{played, seen};
 use super::step::Thing;
 use crate::command::uru::sdl_update;
 
 #[derive(Debug)]
 pub(super) struct InAge {
-    game: Game,
-    player: Player,
+    pub(super) game: Game,
+    pub(super) player: Player,
+    /// The age's file name.
+    pub(super) filename: String,
     descriptors: Arc<Descriptors>,
-    receiver: Receiver,
+    pub(super) receiver: Receiver,
+    /// How long the server may take to answer.
+    pub(super) patience: Duration,
     steps: u32,
 }
 
 /// What receives the age's messages.
 #[derive(Debug)]
-enum Receiver {
+pub(super) enum Receiver {
     /// The steps, which print what they see.
-    Steps(Box<Scene>, Notifications),
+    Steps(Box<Watcher>),
     /// A task that measures latency.
     Task(JoinHandle<()>, Arc<Mutex<Vec<u64>>>),
+}
+
+/// What the player sees in the age and in its games.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    scene: Scene,
+    pub(super) games: PlayerGames,
+    pub(super) notifications: Notifications,
+}
+
+impl Watcher {
+    /// Processes a notification, and sends what games answer by themselves. Returns what to print,
+    /// and the events of games.
+    pub(super) async fn take(
+        &mut self,
+        game: &Game,
+        notification: &Notification,
+    ) -> Result<(Vec<Json>, Vec<PlayEvent>)> {
+        let Notification::GameManager(buffer) = notification else {
+            let events = self.scene.apply(notification)?;
+            return Ok((events.iter().map(seen).collect(), Vec::new()));
+        };
+        let malformed =
+            |error| ClientError::Malformed { request: "GameMgrMsg", error: Box::new(error) };
+        let events = self.games.receive(buffer).map_err(malformed)?;
+        game.send_games(&mut self.games).await?;
+        Ok((events.iter().filter_map(played).collect(), events))
+    }
 }
 
 /// The radius of an avatar's circle in feet, and the number of steps around it.
@@ -43,28 +76,31 @@ const ROUND: u16 = 24;
 const SECOND: Duration = Duration::from_secs(1);
 
 impl InAge {
-    /// Joins an age, shows the avatar, and receives the age's contents.
+    /// Joins an age, shows the avatar, and receives the age's contents. Without `games`, it measures
+    /// latency.
     pub(super) async fn enter(
         shard: &Shard,
-        age: &Age,
+        (filename, age): (&str, &Age),
         account: Uuid,
         player: Player,
         descriptors: Arc<Descriptors>,
-        measures: bool,
+        games: Option<PlayerGames>,
     ) -> Result<(Self, Vec<Json>)> {
         let (game, mut notifications) = Game::join(shard, age, account, player.id).await?;
         let mut scene = Scene::new(player.id, Arc::clone(&descriptors));
         let events = game.arrive(&player.shape, &mut scene, &mut notifications).await?;
         let values = events.iter().map(seen).collect();
-        let receiver = match measures {
-            false => Receiver::Steps(scene.into(), notifications),
-            true => {
+        let receiver = match games {
+            Some(games) => Receiver::Steps(Box::new(Watcher { scene, games, notifications })),
+            None => {
                 let delays = Arc::default();
                 let task = tokio::spawn(measure(notifications, Arc::clone(&delays)));
                 Receiver::Task(task, delays)
             }
         };
-        Ok((Self { game, player, descriptors, receiver, steps: 0 }, values))
+        let (filename, patience) = (filename.to_owned(), shard.patience);
+        let this = Self { game, player, filename, descriptors, receiver, patience, steps: 0 };
+        Ok((this, values))
     }
 
     /// Sends chat to everyone in the age.
@@ -117,12 +153,15 @@ impl InAge {
     pub(super) async fn lock(&mut self, thing: &Thing) -> Result<Vec<Json>> {
         let object = self.lockable(thing);
         self.game.lock(object.clone(), true).await?;
-        let Receiver::Steps(scene, notifications) = &mut self.receiver else {
+        let Receiver::Steps(watcher) = &mut self.receiver else {
             return Ok(Vec::new());
         };
         let mut values = Vec::new();
-        while let Some(notification) = notifications.next().await {
-            for one in scene.apply(&notification)? {
+        while let Some(notification) = watcher.notifications.next().await {
+            if let Notification::GameManager(_) = notification {
+                values.extend(watcher.take(&self.game, &notification).await?.0);
+            }
+            for one in watcher.scene.apply(&notification)? {
                 values.push(seen(&one));
                 if matches!(&one, SceneEvent::Lock { object: of, .. } if of.name == object.name) {
                     return Ok(values);
@@ -140,8 +179,8 @@ impl InAge {
     /// messages named it, or else that of logic modifiers. Scene objects have no locks.
     fn lockable(&self, thing: &Thing) -> Uoid<'static> {
         let class = match &self.receiver {
-            Receiver::Steps(scene, _) => {
-                let seen = scene.classes_of(SequenceNumber(thing.sequence), &thing.name);
+            Receiver::Steps(watcher) => {
+                let seen = watcher.scene.classes_of(SequenceNumber(thing.sequence), &thing.name);
                 let seen: Vec<u16> = seen.filter(|class| *class != SCENE_OBJECT).collect();
                 if seen.contains(&LOGIC_MODIFIER) { None } else { seen.first().copied() }
             }
@@ -171,15 +210,15 @@ impl InAge {
 
     /// Processes notifications until the given time.
     pub(super) async fn watch_until(&mut self, end: Instant) -> Result<Vec<Json>> {
-        let Receiver::Steps(scene, notifications) = &mut self.receiver else {
+        let Receiver::Steps(watcher) = &mut self.receiver else {
             sleep_until(end).await;
             return Ok(Vec::new());
         };
         let mut values = Vec::new();
         loop {
-            match timeout_at(end, notifications.next()).await {
+            match timeout_at(end, watcher.notifications.next()).await {
                 Ok(Some(notification)) => {
-                    values.extend(scene.apply(&notification)?.iter().map(seen));
+                    values.extend(watcher.take(&self.game, &notification).await?.0);
                 }
                 Ok(None) => return Err(self.over().await),
                 Err(_) => return Ok(values),
@@ -188,7 +227,7 @@ impl InAge {
     }
 
     /// Why no more notifications will arrive.
-    async fn over(&self) -> ClientError {
+    pub(super) async fn over(&self) -> ClientError {
         match self.game.link().ping().await {
             Err(error) => error,
             Ok(()) => ClientError::Overflow,
@@ -205,7 +244,7 @@ impl InAge {
     /// The latencies of messages received since the last call, in microseconds.
     pub(super) fn delays(&self) -> Vec<u64> {
         match &self.receiver {
-            Receiver::Steps(..) => Vec::new(),
+            Receiver::Steps(_) => Vec::new(),
             Receiver::Task(_, delays) => {
                 core::mem::take(&mut *delays.lock().unwrap_or_else(PoisonError::into_inner))
             }

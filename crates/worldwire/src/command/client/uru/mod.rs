@@ -2,7 +2,10 @@
 
 mod age;
 mod load;
+mod marker_game;
 mod place;
+mod play;
+mod play_step;
 mod session;
 mod shown;
 mod step;
@@ -12,7 +15,7 @@ use worldwire_client::uru::{ClientError, Shard};
 use crate::cli::{ClientUru, Common};
 use crate::command::{password, system};
 use crate::input;
-use crate::output::{Failure, complain, print, printable};
+use crate::output::{Failure, complain, print, printable, shown};
 use session::Session;
 use step::Step;
 pub(crate) use step::help as steps_help;
@@ -30,6 +33,11 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
     let steps = source.steps(arguments.count.map(|_| 1))?;
     if arguments.count.is_none() && steps.contains(&Step::Again) {
         return Err(Failure::Run("step `again` needs --count NUMBER".into()));
+    }
+    if arguments.count.is_some()
+        && let Some(step) = steps.iter().find(|step| matches!(step, Step::Play(_)))
+    {
+        return Err(Failure::Run(format!("step `{}` does not work with --count", step.name())));
     }
     let logs_in = steps.contains(&Step::Login);
     if logs_in && arguments.account.is_none() {
@@ -61,7 +69,8 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<
         // Events are shown as they happen.
         while let Some(now) = rest {
             let (first, then) = now.split();
-            let values = session.take(&first).await.map_err(|error| failure(step, &error))?;
+            let values =
+                session.take(&first).await.map_err(|error| failure(step, &error, arguments))?;
             silent &= values.is_empty();
             if !values.is_empty() || then.is_none() && silent {
                 print(&if arguments.json {
@@ -78,11 +87,24 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<
 }
 
 /// A refusal by the server is a problem of the input; a missing server is a failure to run.
-fn failure(step: &Step, error: &ClientError) -> Failure {
+fn failure(step: &Step, error: &ClientError, arguments: &ClientUru) -> Failure {
     let said = printable(&error.to_string());
     match error {
-        ClientError::Connect { .. } | ClientError::NoHost(_) | ClientError::Setup { .. } => {
-            Failure::Run(said)
+        ClientError::Connect { .. } if arguments.shard.is_dir() && arguments.at.is_none() => {
+            let start = format!("`worldwire serve uru {}` starts it", shown(&arguments.shard));
+            Failure::Run(format!("{said}; {start}"))
+        }
+        ClientError::Connect { .. }
+        | ClientError::HostNotFound { .. }
+        | ClientError::NoHost(_)
+        | ClientError::Setup { .. } => Failure::Run(said),
+        ClientError::Timeout { .. } => {
+            let hint = match step {
+                Step::Play(step) => step.no_answer().map(|why| format!(": {why}")),
+                _ => None,
+            };
+            complain(step.name(), &(said + &hint.unwrap_or_default()));
+            Failure::Input
         }
         _ => {
             complain(step.name(), &said);

@@ -8,11 +8,13 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, timeout_at};
 use worldwire_client::uru::folder::{self, InstalledFile};
+use worldwire_client::uru::games::PlayerGames;
 use worldwire_client::uru::{
     Auth, ClientError, Files, Gatekeeper, Login, NewAge, Notifications, Player, Result, VaultMirror,
 };
 use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::file::secure;
+use worldwire_uru::games::message::marker::MarkerGameType;
 use worldwire_uru::message::Score;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{NetError, Uuid};
@@ -20,6 +22,7 @@ use worldwire_uru::vault::VaultNode;
 
 use super::Setup;
 use super::age::InAge;
+use super::play_step::PlayStep;
 use super::shown::{self, node_fields};
 use super::step::{Node, Step};
 
@@ -34,8 +37,8 @@ pub(super) struct Session<'s> {
     files: Option<Files>,
     auth: Option<(Auth, Option<Notifications>)>,
     login: Option<Login>,
-    player: u32,
-    made: Option<u32>,
+    pub(super) player: u32,
+    pub(super) made: Option<u32>,
     age: Option<InAge>,
     /// Whether to measure how long steps take, instead of printing events.
     measures: bool,
@@ -219,6 +222,12 @@ impl<'s> Session<'s> {
                 self.leave().await;
                 Vec::new()
             }
+            Step::Play(PlayStep::CreateMarkerGame(name, marker_type)) => {
+                let marker_type = marker_type.unwrap_or(MarkerGameType::Quest);
+                self.create_marker_game(name, marker_type).await?
+            }
+            Step::Play(PlayStep::OpenMarkerGame(name)) => self.open_marker_game(name).await?,
+            Step::Play(step) => self.age()?.play(step).await?,
             Step::Logout => {
                 self.leave().await;
                 if let Some((auth, _)) = self.auth.take() {
@@ -277,7 +286,7 @@ impl<'s> Session<'s> {
         self.files.as_ref().ok_or(ClientError::NoHost("file"))
     }
 
-    async fn auth(&mut self) -> Result<&Auth> {
+    pub(super) async fn auth(&mut self) -> Result<&Auth> {
         if self.auth.is_none() {
             let (auth, notifications) = Auth::connect(&self.setup.shard).await?;
             self.auth = Some((auth, Some(notifications).filter(|_| !self.measures)));
@@ -324,7 +333,7 @@ impl<'s> Session<'s> {
     }
 
     /// The player's current age.
-    fn age(&mut self) -> Result<&mut InAge> {
+    pub(super) fn age(&mut self) -> Result<&mut InAge> {
         let refused = ClientError::Refused { request: "enter", error: NetError::AgeNotFound };
         self.age.as_mut().ok_or(refused)
     }
@@ -349,8 +358,10 @@ impl<'s> Session<'s> {
         let age = self.auth().await?.age(filename, instance).await?;
         self.leave().await;
         let shard = &self.setup.shard;
-        let (age, values) =
-            InAge::enter(shard, &age, account, player, descriptors, self.measures).await?;
+        let caps = self.auth().await?.link().caps();
+        let games = (!self.measures).then(|| PlayerGames::new(id, caps.as_ref()));
+        let at = (filename, &age);
+        let (age, values) = InAge::enter(shard, at, account, player, descriptors, games).await?;
         self.age = Some(age);
         Ok(values)
     }

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value as Json, from_str, json};
+use worldwire_client::uru::games::PlayEvent;
 use worldwire_client::uru::{Notification, SceneEvent};
 use worldwire_core::json::{Style, write_children};
-use worldwire_core::{Classes as _, Field as _, Reader, Tree, Value, Writer};
+use worldwire_core::{Classes as _, Field as _, Reader, Side, Tree, Value, Writer};
+use worldwire_uru::games::{GameMessage, GameScope};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::sdl::ChangedPart;
-use worldwire_uru::types::{ClassIndex, Uoid};
+use worldwire_uru::types::{ClassIndex, TransId, Uoid};
 use worldwire_uru::vault::VaultNode;
 
 use super::age::SCENE_OBJECT;
@@ -16,10 +18,12 @@ use super::step::Step;
 use crate::command::uru::drawn;
 use crate::output::printable;
 
-/// One JSON object per line, starting with the step.
+/// One JSON object per line, starting with the step. A step without results has a line with its
+/// outcome, unless the absence of results is the result.
 pub(super) fn lines(step: &str, values: &[Json]) -> String {
+    let done = outcome(step).filter(|_| values.is_empty()).map(|done| json!({"outcome": done}));
     let mut out = String::new();
-    for value in values {
+    for value in values.iter().chain(&done) {
         let mut line = serde_json::Map::new();
         line.insert("step".to_owned(), step.into());
         line.extend(value.as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())));
@@ -48,15 +52,20 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
         let _ = writeln!(out, "{}", pairs.collect::<Vec<_>>().join(between));
     }
     if values.is_empty() {
-        let outcome = match step.name() {
-            // Servers do not answer these.
-            "send-node" | "set-public" => "sent",
-            "ping" | "logout" | "say" | "walk" | "release" | "set-state" | "leave" => "ok",
-            _ => "none",
-        };
-        let _ = writeln!(out, "{}: {outcome}", step.name());
+        let _ = writeln!(out, "{}: {}", step.name(), outcome(step.name()).unwrap_or("none"));
     }
     out
+}
+
+/// What a step without results has done; `None` for steps that list something.
+fn outcome(step: &str) -> Option<&'static str> {
+    Some(match step {
+        // Servers do not answer these.
+        "send-node" | "set-public" | "press-cloth" | "choose" => "sent",
+        "ping" | "logout" | "say" | "walk" | "release" | "set-state" | "leave" | "leave-game"
+        | "play-markers" => "ok",
+        _ => return None,
+    })
 }
 
 pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
@@ -150,6 +159,35 @@ pub(super) fn seen(seen: &SceneEvent) -> Json {
         }
         other => json!({"seen": format!("{other:?}")}),
     }
+}
+
+/// A message of a game, by its name and fields. Other events follow from messages.
+pub(super) fn played(event: &PlayEvent) -> Option<Json> {
+    let PlayEvent::Message { game_id, game_type, body } = event else { return None };
+    let scope = match (game_id, game_type) {
+        (0, _) => GameScope::Manager,
+        (_, Some(game)) => GameScope::Game(*game),
+        (_, None) => GameScope::Unknown,
+    };
+    let name = body.name().map_or_else(|| body.number().to_string(), str::to_owned);
+    let message = GameMessage { trans_id: TransId(0), game_id: *game_id, body: body.clone() };
+    // Anything that was decoded can be encoded.
+    let bytes = message.to_bytes().unwrap_or_default();
+    let mut reader = Reader::traced("game", &bytes, Tree::default());
+    let outcome = GameMessage::decode(*game_type, Side::Server, &mut reader);
+    let (tree, _) = reader.conclude(outcome);
+    let mut out = String::new();
+    write_children(Value::Record, tree.roots(), Style::default(), &mut out);
+    let mut fields: Json = from_str(&out).unwrap_or_default();
+    let mut shown = match fields["fields"].take() {
+        Json::Null => json!({"body": fields["body"]}),
+        fields => fields,
+    };
+    shown["seen"] = json!(format!("{}.{name}", scope.name()));
+    if *game_id != 0 {
+        shown["game"] = json!(game_id);
+    }
+    Some(shown)
 }
 
 fn class_name(class: ClassIndex) -> String {

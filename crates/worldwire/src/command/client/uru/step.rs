@@ -9,30 +9,36 @@ use worldwire_core::{Field as _, nearest};
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::VaultNode;
 
+use super::play_step::{PLAY_STEPS, PlayStep};
 use crate::command::uru::fields_of;
 use crate::output::Failure;
 
 /// Declares the steps, each with the word that starts it, its arguments as help shows them, and
 /// what it does. Words are parsed by the types of the variant's fields.
 macro_rules! steps {
-    ($($Step:ident $(($($Type:ty),+))? = $word:literal $form:literal, $help:literal;)*) => {
+    (
+        $Steps:ident in $LIST:ident $(, or $Other:ident($More:ident))?;
+        $($Step:ident $(($($Type:ty),+))? = $word:literal $form:literal, $help:literal;)*
+    ) => {
         #[derive(Clone, Debug, PartialEq)]
-        pub(super) enum Step {
+        pub(super) enum $Steps {
             $($Step $(($($Type),+))?,)*
+            $($Other($More),)?
         }
 
-        const STEPS: &[(&str, &str, &str)] = &[$(($word, $form, $help)),*];
+        pub(super) const $LIST: &[(&str, &str, &str)] = &[$(($word, $form, $help)),*];
 
-        impl Step {
+        impl $Steps {
             /// The word that starts it.
             pub(super) fn name(&self) -> &'static str {
                 match self {
                     $(Self::$Step { .. } => $word,)*
+                    $(Self::$Other(step) => step.name(),)?
                 }
             }
 
             /// The step with a name and arguments; `None` for an unknown name.
-            fn read(name: &str, words: &mut Words<'_>) -> Option<Result<Self, Misfit>> {
+            pub(super) fn read(name: &str, words: &mut Words<'_>) -> Option<Result<Self, Misfit>> {
                 match name {
                     $($word => {
                         let read = |_words: &mut Words<'_>| {
@@ -40,14 +46,17 @@ macro_rules! steps {
                         };
                         Some(read(words))
                     })*
+                    $(_ if true => $More::read(name, words).map(|read| read.map(Self::$Other)),)?
                     _ => None,
                 }
             }
         }
     };
 }
+pub(super) use steps;
 
 steps! {
+    Step in STEPS, or Play(PlayStep);
     Gatekeeper = "gatekeeper" "", "show the addresses of the auth and file servers";
     Build = "build" "", "show the newest build on the file server";
     Manifest(String) = "manifest" "GROUP", "list the files of a group, such as External";
@@ -128,11 +137,16 @@ pub(super) struct Thing {
 /// The maximum delay before a waiting client prints an event.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// All steps: words, arguments as help shows them, and what they do.
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    STEPS.iter().chain(PLAY_STEPS)
+}
+
 /// The steps, for help.
 pub(crate) fn help() -> String {
     const WIDTH: usize = 36;
     let mut text = String::new();
-    for (name, form, help) in STEPS {
+    for (name, form, help) in all() {
         let step = format!("{name} {form}");
         let gap = if step.len() > WIDTH { format!("\n{:WIDTH$}  ", "") } else { String::new() };
         let _ = writeln!(text, "  {step:WIDTH$}{gap}{help}");
@@ -157,9 +171,9 @@ impl Step {
             return Err("a step is missing before or after +".to_owned());
         };
         let mut words = Words(rest);
-        let known = STEPS.iter().find(|(known, ..)| known == name);
+        let known = all().find(|(known, ..)| known == name);
         let (Some((_, form, _)), Some(step)) = (known, Self::read(name, &mut words)) else {
-            let hint = match nearest(name, STEPS.iter().map(|step| step.0)) {
+            let hint = match nearest(name, all().map(|step| step.0)) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "`worldwire client uru --help` lists them".to_owned(),
             };
@@ -176,10 +190,10 @@ impl Step {
 }
 
 /// The words of a step that are not parsed yet.
-struct Words<'w>(&'w [String]);
+pub(super) struct Words<'w>(&'w [String]);
 
 /// Why words are not the arguments of a step.
-enum Misfit {
+pub(super) enum Misfit {
     /// There are too many or too few, or one is not among those that help names.
     Form,
     /// A word has a problem of its own.
@@ -187,7 +201,10 @@ enum Misfit {
 }
 
 impl Words<'_> {
-    fn next<T>(&mut self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Misfit> {
+    pub(super) fn next<T>(
+        &mut self,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, Misfit> {
         let (first, rest) = self.0.split_first().ok_or(Misfit::Form)?;
         self.0 = rest;
         parse(first).map_err(Misfit::Word)
@@ -201,12 +218,12 @@ impl Words<'_> {
 }
 
 /// An argument of a step.
-trait Argument: Sized {
+pub(super) trait Argument: Sized {
     fn take(words: &mut Words<'_>) -> Result<Self, Misfit>;
 }
 
 /// Arguments of one word.
-macro_rules! words {
+macro_rules! arguments {
     ($($Type:ty: |$word:ident| $parsed:expr;)*) => {
         $(impl Argument for $Type {
             fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
@@ -215,8 +232,9 @@ macro_rules! words {
         })*
     };
 }
+pub(super) use arguments;
 
-words! {
+arguments! {
     String: |word| Ok(word.to_owned());
     PathBuf: |word| Ok(word.into());
     u32: |word| word.parse().map_err(|_| format!("{word} is not a number"));
@@ -392,16 +410,34 @@ mod tests {
 
     #[test]
     fn every_step_is_parsed() {
-        for (name, form, _) in STEPS {
+        for (name, form, _) in all() {
             let words = form
+                .replace("GAME [TABLE]", "heek 1")
+                .replace("GAME", "heek")
+                .replace("SEAT [POINTS]", "1 1")
+                .replace("CHOICE", "rock")
+                .replace("[TYPE]", "quest")
+                .replace("X Y Z", "-1 2.5 1e3")
                 .replace("[INSTANCE]", "12345678-1234-5678-1234-567812345678")
                 .replace("OBJECT", "Lever@00780022/8:2d")
                 .replace("INSTANCE", "12345678-1234-5678-1234-567812345678")
                 .replace("FIELD=VALUE...", "Int32_1=1")
                 .replace("[NODE]", "1")
                 .replace("yes|no", "no");
-            let numbers =
-                ["PARENT", "CHILD", "OWNER", "SECONDS", "NODE", "SCORE", "POINTS", "TYPE", "COUNT"];
+            let numbers = [
+                "PARENT",
+                "CHILD",
+                "OWNER",
+                "MILLISECONDS",
+                "SECONDS",
+                "NODE",
+                "SCORE",
+                "POINTS",
+                "TYPE",
+                "COUNT",
+                "CLOTH",
+                "MARKER",
+            ];
             let numbers = numbers.into_iter().chain((*name == "send-node").then_some("PLAYER"));
             let words = numbers.fold(words, |words, number| words.replace(number, "1"));
             assert_eq!(one(&format!("{name} {words}")).unwrap().name(), *name);
@@ -418,6 +454,13 @@ mod tests {
             ("vault x", "line 1: vault: x is not a node: use an ID, player or made"),
             ("lock Lever", "line 1: lock: Lever is not an object: use NAME@PAGE"),
             ("set-state L@1 lever x", "line 1: set-state: x does not have the form VARIABLE=VALUE"),
+            ("join-game heck", "line 1: join-game: heck is not a game; did you mean heek?"),
+            (
+                "choose lizard",
+                "line 1: choose: lizard is not a choice: use one of rock, paper, scissors",
+            ),
+            ("press-cloth 300", "line 1: press-cloth: 300 is not a small number"),
+            ("add-marker 1 NaN 3 x", "line 1: add-marker: NaN is not a coordinate"),
             ("set-public 1 maybe", "line 1: set-public: needs NODE yes|no, not 1 maybe"),
             ("find \"x", "line 1: missing closing quote"),
             ("find Int_1=2", "line 1: find: Int_1=2: no such field; did you mean Int32_1?"),

@@ -23,8 +23,59 @@ pub(super) struct ClientFile {
 const DEEPEST: usize = 16;
 /// The maximum number of files. The game has some ten thousand.
 const MAX_FILES: usize = 200_000;
+/// The maximum number of folders that an error suggests.
+const MAX_NAMED: usize = 3;
 /// The maximum length of a sound's name.
 const LONGEST_NAME: usize = 200;
+
+/// The number of entries of a folder that are searched for a client's folder.
+const MAX_SEARCHED: usize = 1_000;
+
+/// Refuses a folder that is not a client's, and names folders nearby that are.
+pub(super) fn check_client(folder: &Path) -> Result<(), Failure> {
+    fs::read_dir(folder).map_err(|error| Failure::io(folder, &error))?;
+    if is_client(folder) {
+        return Ok(());
+    }
+    let found: Vec<_> = clients_near(folder).iter().map(|path| shown(path)).collect();
+    let advice = match &found[..] {
+        [] => "choose the folder that contains dat and sfx".to_owned(),
+        [one] => format!("did you mean {one}?"),
+        several => format!("did you mean one of these: {}?", several.join(", ")),
+    };
+    let problem = "not a game client's folder, because it has no age files (dat/NAME.age)";
+    Err(Failure::Run(format!("{}: {problem}; {advice}", shown(folder))))
+}
+
+/// Whether a folder has a `dat` with age files.
+fn is_client(folder: &Path) -> bool {
+    let is_age =
+        |path: &PathBuf| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("age"));
+    let is_dat = |path: &PathBuf| path.file_name().is_some_and(|it| it.eq_ignore_ascii_case("dat"));
+    entries(folder).filter(is_dat).any(|dat| entries(&dat).any(|path| is_age(&path)))
+}
+
+/// Clients' folders around a folder: above it, and up to two levels below it.
+fn clients_near(folder: &Path) -> Vec<PathBuf> {
+    let parent = match folder.parent() {
+        Some(parent) if folder.file_name().is_some() && !parent.as_os_str().is_empty() => {
+            parent.to_owned()
+        }
+        _ => folder.join(".."),
+    };
+    let below = |folder: &Path| entries(folder).take(MAX_SEARCHED).filter(|path| path.is_dir());
+    let children: Vec<_> = below(folder).collect();
+    let deeper = children.iter().flat_map(|child| below(child)).take(MAX_SEARCHED);
+    let all = [parent].into_iter().chain(children.iter().cloned()).chain(deeper);
+    let mut found: Vec<_> = all.filter(|path| is_client(path)).take(MAX_NAMED).collect();
+    found.sort();
+    found
+}
+
+/// The entries of a folder; none, if it cannot be read.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
 
 /// All files below a folder, by their names in manifests in lower case. Symbolic links are followed,
 /// but every folder is read only once, whatever leads there.

@@ -1,0 +1,96 @@
+//! Why a player cannot do something in a game.
+
+use worldwire_core::Error;
+use worldwire_uru::games::GameType;
+use worldwire_uru::games::message::manager::GameResult;
+
+/// Why a player cannot do something in a game. Servers drop most such messages without an answer,
+/// so the client refuses to send them.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlayError {
+    /// The server's capabilities lack the type of game.
+    #[error(
+        "the shard does not announce {}: its operator has to enable the game, in [games] of shard.toml",
+        .0.name()
+    )]
+    NotServed(GameType),
+    /// The server refused to create or join a game.
+    #[error("{}: refused with {result}: {}", game.name(), advice(*result))]
+    Refused {
+        /// The type of the game.
+        game: GameType,
+        /// The server's answer.
+        result: GameResult,
+    },
+    /// The player is not in such a game.
+    #[error("not in a game of {}: join or open one first", .0.name())]
+    NotJoined(GameType),
+    /// The server did not let the player sit down.
+    #[error("seat {0} is taken, or you are seated already")]
+    SeatTaken(u8),
+    /// Only the game's owner can do this.
+    #[error("only the owner of the game can do this: {}", owner(*.0))]
+    NotOwner(Option<u32>),
+    /// A value is out of range.
+    #[error("{field} must be {wanted}, not {found}")]
+    Value {
+        /// The name of the value.
+        field: &'static str,
+        /// What is accepted.
+        wanted: &'static str,
+        /// The value.
+        found: String,
+    },
+    /// A text is too long.
+    #[error("{field} must have at most {most} UTF-16 units, not {found}")]
+    TooLong {
+        /// The name of the text.
+        field: &'static str,
+        /// How many units are accepted.
+        most: usize,
+        /// How many the text has.
+        found: usize,
+    },
+    /// No variable has this name.
+    #[error("there is no variable {0:?}: create it first")]
+    NoVariable(String),
+    /// A number cannot be assigned to a text, nor a text to a number.
+    #[error("the variable {name:?} is a {kind}, and stays one")]
+    WrongKind {
+        /// The variable's name.
+        name: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The game has no marker with this ID.
+    #[error("the game has no marker {0}")]
+    NoMarker(u32),
+    /// The player has captured this marker before.
+    #[error("marker {0} is captured already: reset the game to capture it again")]
+    Captured(u32),
+    /// The message cannot be encoded.
+    #[error("{0}")]
+    NotSent(Box<Error>),
+}
+
+/// What to do about a refusal.
+fn advice(result: GameResult) -> &'static str {
+    match result {
+        GameResult::NotExist => "there is no such game in this age",
+        GameResult::InitFailed => "the server does not serve such a game",
+        GameResult::GameStarted => "the game has started; try again later",
+        GameResult::GameOver => "the game is over",
+        GameResult::MaxPlayers => "the game or the server is full; leave other games, or wait",
+        GameResult::AlreadyJoined => "you are in the game already",
+        GameResult::NoInvite => "the game is another player's",
+        _ => "no reason is known",
+    }
+}
+
+fn owner(owner: Option<u32>) -> String {
+    match owner {
+        Some(owner) => format!("player {owner} owns it"),
+        None => "nobody owns it at the moment".to_owned(),
+    }
+}

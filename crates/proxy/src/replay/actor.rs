@@ -1,0 +1,273 @@
+//! The machine that plays the recorded side, and what its family knows about messages.
+
+use core::fmt;
+use core::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_core::connection::{
+    CloseReason, Connection, Event, EventOf, Input, SendError, Sender as _,
+};
+use worldwire_core::json::Json;
+
+use super::learnt::{Learnt, Links};
+use super::script::Step;
+
+/// An account to log in with, instead of the recorded one.
+#[derive(Clone)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// Its password.
+    pub password: String,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a family's machine plays, and what the family knows about its messages.
+pub(super) trait Role: fmt::Debug + Send {
+    /// The machine.
+    type Machine: Connection<Sender: Send> + fmt::Debug + Send;
+
+    /// Fields whose values the live peer may choose differently.
+    const LINKS: &'static [Links];
+
+    /// Sends a message.
+    fn send(
+        &mut self,
+        machine: &mut Self::Machine,
+        step: &Step,
+        body: &[u8],
+    ) -> Result<(), SendError>;
+
+    /// Adapts the fields of an own message, beyond [`LINKS`](Self::LINKS). Returns what it changed.
+    ///
+    /// # Errors
+    /// Why the message cannot be adapted. It is then sent as it was recorded.
+    fn adapt(
+        &mut self,
+        machine: &Self::Machine,
+        step: &Step,
+        fields: &mut Json,
+    ) -> Result<Vec<&'static str>, String> {
+        let _ = (machine, step, fields);
+        Ok(Vec::new())
+    }
+
+    /// Learns from a live message that corresponds to a recorded one, beyond
+    /// [`LINKS`](Self::LINKS).
+    fn learn(
+        &mut self,
+        machine: &mut Self::Machine,
+        learnt: &mut Learnt,
+        name: &str,
+        recorded: &Json,
+        live: &Json,
+    ) {
+        let _ = (machine, learnt, name, recorded, live);
+    }
+
+    /// Whether the machines send this message by themselves: pings and their answers.
+    fn is_upkeep(&self, name: &str) -> bool;
+
+    /// Whether a message of this sender can be missing, repeated, or come at any time.
+    fn is_unsolicited(&self, from: Side, name: &str, fields: &dyn Fn() -> Json) -> bool;
+
+    /// Whether the number of these messages differs, but each can be learnt from.
+    fn is_learnt_from(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// What refuses a request, if the message says so: `result AuthenticationFailed`.
+    fn refusal(&self, name: &str, fields: &Json) -> Option<String> {
+        let _ = (name, fields);
+        None
+    }
+
+    /// The field that tells to which of several requests a reply belongs. With it, replies can
+    /// come in another order.
+    fn correlation(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What to do when the peer refuses this.
+    fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
+        let _ = name;
+        None
+    }
+
+    /// Makes a message of a received piece, in families whose relays see whole packets.
+    fn piece(&self, received: <Self::Machine as Connection>::Received<'_>) -> Option<Heard> {
+        let _ = received;
+        None
+    }
+
+    /// Whether the relay's items are the messages.
+    fn hears_relay(&self) -> bool {
+        true
+    }
+
+    /// How many bytes the peer has not acknowledged.
+    fn unacknowledged(&self, machine: &mut Self::Machine) -> usize {
+        let _ = machine;
+        0
+    }
+}
+
+/// A live message of the peer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Heard {
+    pub(super) name: String,
+    pub(super) fields: Json,
+    /// The user wants it to be ignored.
+    pub(super) is_ignored: bool,
+}
+
+/// What a machine reports.
+#[derive(Clone, Debug)]
+pub(super) enum Report {
+    Heard(Heard),
+    Fault(String),
+    Closed(CloseReason),
+    Other,
+}
+
+/// A [`Role`] with its machine, whatever the family.
+pub(super) trait Actor: fmt::Debug + Send {
+    fn input(&mut self, now: Duration, input: Input<'_>);
+    fn timeout(&mut self, now: Duration);
+    fn poll(&mut self) -> Option<Report>;
+    fn poll_transmit(&mut self) -> Option<Vec<u8>>;
+    fn poll_timeout(&self) -> Option<Duration>;
+    fn is_established(&self) -> bool;
+    fn queued_bytes(&self) -> usize;
+    fn unacknowledged(&mut self) -> usize;
+    fn close(&mut self);
+
+    fn send(&mut self, step: &Step, body: &[u8]) -> Result<(), SendError>;
+    fn adapt(
+        &mut self,
+        learnt: &Learnt,
+        step: &Step,
+        fields: &mut Json,
+    ) -> (Vec<&'static str>, Option<String>);
+    fn learn(&mut self, learnt: &mut Learnt, name: &str, recorded: &Json, live: &Json);
+    fn is_upkeep(&self, name: &str) -> bool;
+    fn is_unsolicited(&self, from: Side, name: &str, fields: &dyn Fn() -> Json) -> bool;
+    fn is_learnt_from(&self, name: &str) -> bool;
+    fn refusal(&self, name: &str, fields: &Json) -> Option<String>;
+    fn correlation(&self) -> Option<&'static str>;
+    fn advice_on_refusal(&self, name: &str) -> Option<&'static str>;
+    fn hears_relay(&self) -> bool;
+}
+
+/// A machine in its role.
+#[derive(Debug)]
+pub(super) struct Acting<R: Role> {
+    pub(super) role: R,
+    pub(super) machine: R::Machine,
+    pub(super) own: Side,
+}
+
+impl<R: Role> Actor for Acting<R> {
+    fn input(&mut self, now: Duration, input: Input<'_>) {
+        self.machine.input(now, self.own.other(), input);
+    }
+
+    fn timeout(&mut self, now: Duration) {
+        self.machine.timeout(now);
+    }
+
+    fn poll(&mut self) -> Option<Report> {
+        let event: EventOf<'_, R::Machine> = self.machine.poll_event()?;
+        Some(match event {
+            Event::Received(received) => {
+                self.role.piece(received).map_or(Report::Other, Report::Heard)
+            }
+            Event::Fault { error, .. } => Report::Fault(error.to_string()),
+            Event::Closed(reason) => Report::Closed(reason),
+            _ => Report::Other,
+        })
+    }
+
+    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.machine.poll_transmit(self.own.other())
+    }
+
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.machine.poll_timeout()
+    }
+
+    fn is_established(&self) -> bool {
+        self.machine.is_established()
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.machine.queued_bytes(self.own.other())
+    }
+
+    fn unacknowledged(&mut self) -> usize {
+        self.role.unacknowledged(&mut self.machine)
+    }
+
+    fn close(&mut self) {
+        self.machine.sender().close();
+    }
+
+    fn send(&mut self, step: &Step, body: &[u8]) -> Result<(), SendError> {
+        self.role.send(&mut self.machine, step, body)
+    }
+
+    fn adapt(
+        &mut self,
+        learnt: &Learnt,
+        step: &Step,
+        fields: &mut Json,
+    ) -> (Vec<&'static str>, Option<String>) {
+        let mut changed = learnt.apply(R::LINKS, fields);
+        match self.role.adapt(&self.machine, step, fields) {
+            Ok(more) => {
+                changed.extend(more);
+                (changed, None)
+            }
+            Err(why) => (changed, Some(why)),
+        }
+    }
+
+    fn learn(&mut self, learnt: &mut Learnt, name: &str, recorded: &Json, live: &Json) {
+        learnt.learn(R::LINKS, recorded, live);
+        self.role.learn(&mut self.machine, learnt, name, recorded, live);
+    }
+
+    fn is_upkeep(&self, name: &str) -> bool {
+        self.role.is_upkeep(name)
+    }
+
+    fn is_unsolicited(&self, from: Side, name: &str, fields: &dyn Fn() -> Json) -> bool {
+        self.role.is_upkeep(name) || self.role.is_unsolicited(from, name, fields)
+    }
+
+    fn is_learnt_from(&self, name: &str) -> bool {
+        self.role.is_learnt_from(name)
+    }
+
+    fn refusal(&self, name: &str, fields: &Json) -> Option<String> {
+        self.role.refusal(name, fields)
+    }
+
+    fn correlation(&self) -> Option<&'static str> {
+        self.role.correlation().filter(|_| self.own == Side::Client)
+    }
+
+    fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
+        self.role.advice_on_refusal(name)
+    }
+
+    fn hears_relay(&self) -> bool {
+        self.role.hears_relay()
+    }
+}

@@ -1,0 +1,159 @@
+//! Why a replay stopped.
+
+use core::fmt;
+use core::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_core::json::Json;
+
+use super::event::Place;
+
+/// Where the live side differs from the recording, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Divergence {
+    /// The recorded message that the replay was at.
+    pub place: Place,
+    /// Its sender.
+    pub from: Side,
+    /// Its fields.
+    pub expected: Json,
+    /// How many messages the recording has.
+    pub total: u64,
+    /// What happened.
+    pub cause: Cause,
+    /// What was noticed shortly before, such as faults in streams.
+    pub problems: Vec<String>,
+    /// What the user can do.
+    pub advice: &'static str,
+}
+
+/// How the live side differs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Another message came.
+    Other {
+        /// Its name.
+        name: String,
+        /// Its fields.
+        fields: Json,
+    },
+    /// The peer refused what was accepted in the recording, or the other way round.
+    Refused {
+        /// What the live message says.
+        live: Option<String>,
+        /// What the recorded one says.
+        recorded: Option<String>,
+        /// The fields of the live message.
+        fields: Json,
+    },
+    /// The connection ended, for this reason.
+    Closed(String),
+    /// Nothing came for this long.
+    Silence(Duration),
+    /// Setup was not completed in this time.
+    NotEstablished(Duration),
+    /// The own message could not be sent.
+    NotSent(String),
+    /// The user stopped the replay.
+    Stopped,
+}
+
+/// How many bytes of fields are shown.
+const MAX_SHOWN: usize = 1_000;
+
+impl Cause {
+    /// A word for it: `other-message`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Other { .. } => "other-message",
+            Self::Refused { .. } => "refusal",
+            Self::Closed(_) => "closed",
+            Self::Silence(_) => "silence",
+            Self::NotEstablished(_) => "not-established",
+            Self::NotSent(_) => "not-sent",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// The fields of the live message, if one came.
+    #[must_use]
+    pub const fn fields(&self) -> Option<&Json> {
+        match self {
+            Self::Other { fields, .. } | Self::Refused { fields, .. } => Some(fields),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other { name, .. } => write!(f, "{name} came instead"),
+            Self::Refused { live: Some(live), recorded: None, .. } => {
+                write!(f, "refused ({live}), but accepted in the recording")
+            }
+            Self::Refused { live: None, recorded, .. } => {
+                let recorded = recorded.as_deref().unwrap_or_default();
+                write!(f, "accepted, but refused in the recording ({recorded})")
+            }
+            Self::Refused { live: Some(live), recorded: Some(recorded), .. } => {
+                write!(
+                    f,
+                    "refused ({live}), but for another reason than in the recording ({recorded})"
+                )
+            }
+            Self::Closed(reason) => write!(f, "the connection is closed: {reason}"),
+            Self::Silence(patience) => write!(f, "nothing came for {}", seconds(*patience)),
+            Self::NotEstablished(patience) => {
+                write!(f, "the connection was not established within {}", seconds(*patience))
+            }
+            Self::NotSent(why) => write!(f, "it could not be sent: {why}"),
+            Self::Stopped => f.write_str("the replay was stopped"),
+        }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+impl fmt::Display for Divergence {
+    /// Several lines, without a line break at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, from, expected, total, cause, problems, advice } = self;
+        let Place { number, since, packet, name } = place;
+        write!(f, "the replay stopped at message {number} of {total}")?;
+        write!(f, " (recorded at {:.6} s", since.as_secs_f64())?;
+        match packet {
+            Some(packet) => writeln!(f, ", packet {packet})")?,
+            None => writeln!(f, ")")?,
+        }
+        let waits = !matches!(cause, Cause::NotSent(_));
+        let what = if waits { "expected" } else { "to send" };
+        writeln!(f, "  {what}: {name} from the {from} {}", shown(expected))?;
+        writeln!(f, "  but: {cause}")?;
+        if let Some(fields) = cause.fields() {
+            let came = match cause {
+                Cause::Other { name, .. } => name,
+                _ => name,
+            };
+            writeln!(f, "  came: {came} {}", shown(fields))?;
+        }
+        for problem in problems {
+            writeln!(f, "  before: {problem}")?;
+        }
+        write!(f, "  advice: {advice}")
+    }
+}
+
+/// Fields as JSON, shortened.
+fn shown(fields: &Json) -> String {
+    let mut text = fields.to_string();
+    if text.len() > MAX_SHOWN {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN));
+        text.push_str("...");
+    }
+    text
+}

@@ -1,0 +1,103 @@
+//! What a replay reports while it runs.
+
+use core::fmt;
+use core::time::Duration;
+
+use super::script::Step;
+
+/// A message of the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number within the conversation, counted from 1.
+    pub number: u64,
+    /// When it was recorded, since the first packet of the capture.
+    pub since: Duration,
+    /// The number of its packet in the capture.
+    pub packet: Option<u64>,
+    /// Its name.
+    pub name: String,
+}
+
+/// Something that happened in a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplayEvent {
+    /// Setup is complete: messages can be sent.
+    Established,
+    /// An own message was sent.
+    Sent {
+        /// Which one.
+        place: Place,
+        /// The fields that were adapted.
+        adapted: Vec<&'static str>,
+    },
+    /// The peer sent what was recorded.
+    Received {
+        /// Which one.
+        place: Place,
+    },
+    /// The peer sent a message that the replay does not wait for.
+    Ignored {
+        /// Its name.
+        name: String,
+    },
+    /// Rules changed or dropped an own message.
+    Changed {
+        /// Its name.
+        name: String,
+        /// Whether it was dropped.
+        is_dropped: bool,
+    },
+    /// A rule logged this.
+    Log(String),
+    /// Something is wrong, but the replay continues.
+    Problem(String),
+}
+
+/// What a complete replay did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplaySummary {
+    /// Messages in the recording.
+    pub recorded: u64,
+    /// Own messages that were sent.
+    pub sent: u64,
+    /// Of these, how many were adapted.
+    pub adapted: u64,
+    /// Messages of the peer that were expected.
+    pub received: u64,
+    /// Messages of the peer that were ignored.
+    pub ignored: u64,
+    /// Own messages that rules changed or dropped.
+    pub changed: u64,
+    /// Recorded messages of both sides that are sent on other occasions, such as pings.
+    pub skipped: u64,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Place {
+    pub(super) fn of(step: &Step) -> Self {
+        let Step { number, since, packet, .. } = *step;
+        Self { number, since, packet, name: step.name.clone() }
+    }
+}
+
+impl fmt::Display for Place {
+    /// `message 7, auth.AcctLoginReply, recorded at 0.125 s, packet 31`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, since, packet, name } = self;
+        write!(f, "message {number}, {name}, recorded at {:.6} s", since.as_secs_f64())?;
+        match packet {
+            Some(packet) => write!(f, " in packet {packet}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ReplaySummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { recorded, sent, adapted, received, ignored, changed, skipped, .. } = self;
+        write!(f, "{recorded} recorded, {sent} sent, {adapted} adapted, {received} received")?;
+        write!(f, ", {ignored} ignored, {changed} changed by rules, {skipped} skipped")
+    }
+}

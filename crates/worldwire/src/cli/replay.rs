@@ -1,0 +1,98 @@
+//! The command line of `worldwire replay`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{Data, SideArg};
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// A pcap or pcapng capture, optionally gzipped
+    pub(crate) file: PathBuf,
+    /// Replay the conversation with this number [default: the only one]
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    /// Side to play
+    #[arg(id = "as", long = "as", value_name = "SIDE")]
+    pub(crate) own: SideArg,
+    /// The live server, for --as client; its port is the recorded one unless another is given
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        required_if_eq("as", "client"),
+        conflicts_with = "listen"
+    )]
+    pub(crate) to: Option<String>,
+    /// Address to wait for the live client, for --as server [default: 127.0.0.1 and the recorded
+    /// port]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Key file that decrypts the capture; can be repeated; see `worldwire dissect --help`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    /// Key file of the live connection, such as a server.ini; can be repeated [default: --keys]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) live_keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Log in to this account instead of the recorded one (KI, Uru)
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
+    /// Read the password from the first line of a file; - is standard input
+    #[arg(long, value_name = "FILE", requires = "account")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Continue a login with its secret, the CK2 of `worldwire client ki` (KI)
+    #[arg(long, value_name = "CK2")]
+    pub(crate) token: Option<String>,
+    /// Apply the rules in this file to the live conversation, as a proxy does
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<PathBuf>,
+    /// Ignore matching messages of the live peer, recorded or not; can be repeated
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) ignore: Vec<String>,
+    /// When to send own messages: at once, or no sooner than in the recording
+    #[arg(long, value_name = "PACE", default_value = "fast")]
+    pub(crate) pace: PaceArg,
+    /// Time limit for each message of the live peer: 500ms, 10s, 2m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    pub(crate) patience: Duration,
+    /// Write what happens as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print every message on standard error
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// When own messages are sent.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PaceArg {
+    /// As soon as everything recorded before has happened
+    Fast,
+    /// No sooner after the message before than in the recording
+    Recorded,
+}
+
+/// Parses a time: a number and a unit.
+fn time(text: &str) -> Result<Duration, &'static str> {
+    /// A day.
+    const MAX_MILLIS: u64 = 86_400_000;
+    let wanted = "needs a time from 1ms to 24h, such as 500ms, 10s or 2m";
+    let split = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(split).ok_or(wanted)?;
+    let factor = match unit {
+        "ms" => 1,
+        "s" | "" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wanted),
+    };
+    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    match millis.filter(|millis| (1..=MAX_MILLIS).contains(millis)) {
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err(wanted),
+    }
+}
