@@ -41,7 +41,7 @@ pub struct Figures {
     pub open: usize,
     /// Conversations so far.
     pub conversations: u64,
-    /// The messages of all conversations together.
+    /// The messages of all conversations.
     pub counts: Counts,
 }
 

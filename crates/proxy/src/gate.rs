@@ -47,7 +47,7 @@ pub(crate) struct Shared {
 pub(crate) struct Conversations {
     /// The open ones, by number.
     pub(crate) open: BTreeMap<u64, Open>,
-    /// The figures of those that are over.
+    /// The figures of those that have ended.
     pub(crate) past: Counts,
 }
 

@@ -107,8 +107,8 @@ impl Proxy {
         self.ports.port_for(server, Transport::Tcp)
     }
 
-    /// Listens at another address over TCP, and passes connections on to a server, given as host and
-    /// port, without reading them. Returns the address.
+    /// Listens on another address over TCP, and forwards connections unread to a server, given as
+    /// host and port. Returns the address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

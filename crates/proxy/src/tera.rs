@@ -30,7 +30,7 @@ pub struct ServerList {
     servers: Vec<ListedServer>,
 }
 
-/// A server in a list: where its address is, in bytes.
+/// A server in a list, with the byte offsets of its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListedServer {
     ip: Range<usize>,
@@ -65,7 +65,7 @@ pub enum ServerListError {
     Empty,
 }
 
-/// How many servers a list may have. Each takes a port.
+/// The maximum number of servers in a list. Each needs a port.
 const MAX_SERVERS: usize = 256;
 
 impl ServerList {
@@ -97,7 +97,7 @@ impl ServerList {
         self.servers.iter().map(|server| self.address(server))
     }
 
-    /// The list with other addresses. All else stays as it is.
+    /// The list with other addresses. Everything else is kept.
     ///
     /// # Errors
     /// Those of `port_for`, which returns the port to use for a server's address.
@@ -133,7 +133,7 @@ impl ServerList {
     }
 }
 
-/// What stands at a place in the text, without the marks of a CDATA section.
+/// The text at a position, without the delimiters of a CDATA section.
 fn content<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
     let found = text.get(range.clone()).unwrap_or_default().trim();
     let inner = found.strip_prefix("<![CDATA[").and_then(|rest| rest.strip_suffix("]]>"));

@@ -1,4 +1,4 @@
-//! Connections that a proxy passes on without reading them.
+//! Connections that a proxy forwards unread.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -44,10 +44,10 @@ impl Dial<TcpStream> for UnreadGate {
     }
 }
 
-/// A connection that passes unread.
+/// A connection that is forwarded unread.
 #[derive(Debug)]
 pub(crate) struct Unread {
-    /// What waits for each side.
+    /// The bytes that wait for each side.
     queues: [VecDeque<Vec<u8>>; 2],
     /// Which sides have ended their streams.
     ended: [bool; 2],

@@ -180,13 +180,13 @@ impl ConversationHooks {
         }
     }
 
-    /// Sees a message after all handlers.
+    /// Handles a message after all handlers.
     pub(crate) fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
         self.refresh();
         self.chain.message(passing, effects);
     }
 
-    /// Time has reached the last [deadline](Self::poll_timeout).
+    /// Called when time has reached the last [deadline](Self::poll_timeout).
     pub(crate) fn timeout(&mut self, now: Duration, effects: &mut Effects) {
         self.chain.timeout(now, effects);
     }
@@ -196,7 +196,7 @@ impl ConversationHooks {
         self.chain.poll_timeout()
     }
 
-    /// Takes what a hook said.
+    /// Handles an event from a hook.
     pub(crate) fn event(
         &mut self,
         now: Duration,
@@ -213,7 +213,7 @@ impl ConversationHooks {
         }
     }
 
-    /// A part of what hooks asked for could not be carried out.
+    /// Tells a hook that a part of its decision under this ticket could not be carried out.
     pub(crate) fn refused(&self, ticket: u64, why: &str) {
         self.chain.refused(ticket, why);
     }

@@ -225,7 +225,7 @@ impl Replay {
         self.events.pop_front()
     }
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     #[must_use]
     pub fn poll_timeout(&mut self) -> Option<Duration> {
         let own = self.deadline();

@@ -115,7 +115,7 @@ is 1.
 Example:
   worldwire proxy ctl reload")]
     Reload,
-    /// List how often each `count` statement of the rules ran
+    /// List the counters of the `count` statements in the rules
     #[command(after_help = "Example:\n  worldwire proxy ctl counts")]
     Counts,
     /// Close a connection
@@ -169,8 +169,8 @@ pub(crate) struct ProxyCommon {
     /// append to an existing capture
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Serve the proxy's figures at this address: /status in JSON, /metrics for Prometheus. There is no
-    /// password
+    /// Serve the proxy's figures on this address, without a password: /status in JSON, /metrics for
+    /// Prometheus
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
     /// The proxy's directory, for its keys and the socket of `worldwire proxy ctl`
@@ -199,8 +199,7 @@ pub(crate) struct ProxyUru {
     /// Write the server.ini for the client to this file
     #[arg(long, value_name = "FILE", requires = "server_ini")]
     pub(crate) client_ini: Option<PathBuf>,
-    /// Whether the client's connections to the proxy are encrypted, whatever the shard demands
-    /// [default: like those to the shard]
+    /// Whether clients encrypt their connections to the proxy [default: if the shard's are encrypted]
     #[arg(long, value_name = "ON|OFF", requires = "client_ini", value_enum)]
     pub(crate) client_encryption: Option<Switch>,
     /// Overwrite the file that --client-ini names
@@ -210,7 +209,7 @@ pub(crate) struct ProxyUru {
     pub(crate) common: ProxyCommon,
 }
 
-/// Whether something is done.
+/// An option that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     On,
@@ -241,11 +240,11 @@ pub(crate) struct ProxyTera {
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port,
           required_unless_present = "server_list")]
     pub(crate) to: Option<String>,
-    /// The launcher's list of servers, in XML: each server gets a port of the proxy, and the list with
-    /// these is served over HTTP
+    /// The launcher's server list, in XML: opens a port for each server, and serves the list with
+    /// these ports over HTTP
     #[arg(long, value_name = "FILE")]
     pub(crate) server_list: Option<PathBuf>,
-    /// Where to serve the list
+    /// Address at which to serve the list
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7800")]
     pub(crate) list_at: SocketAddr,
     /// Address at which clients reach the proxy, for the list [default: the one it listens on]
@@ -260,10 +259,11 @@ pub(crate) struct ProxyMxo {
     /// Address to listen on, over UDP for the world and over TCP for its margin server
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10000")]
     pub(crate) listen: SocketAddr,
-    /// The world; its margin server has the same host and port over TCP, and passes unread
+    /// The world; connections to its margin server, on the same host and port over TCP, are forwarded
+    /// unread
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) to: String,
-    /// The auth server, which passes unread
+    /// The auth server, whose connections are forwarded unread
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) auth: Option<String>,
     /// Address to listen on for the auth server
