@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use worldwire_core::Limits;
-use worldwire_ki::file::wad::{DEFAULT_LEVEL, MAX_COMPRESSED};
+use worldwire_ki::file::wad::{DEFAULT_LEVEL, LATEST_VERSION, MAX_COMPRESSED};
 
 use super::ki::number;
 use super::{KiObjectForm, KiStream, Target, threads};
@@ -77,8 +77,8 @@ them, are encoded, as `ki wad update` does with new files.")]
         /// TOML file with the block and type of classes in the CoreObject form
         #[arg(long, value_name = "FILE", requires = "types")]
         hints: Vec<PathBuf>,
-        /// Archive version; version 1 has no flags
-        #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+        /// Archive version, 1 or 2; version 1 has no flags
+        #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = archive_version)]
         archive_version: u32,
         /// Archive flags: 1 maps the archive into memory, 2 prefetches it
         #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = small_number)]
@@ -115,6 +115,10 @@ stay text. Every change is listed: + added, - removed, ~ changed.")]
         /// archive can fill the disk
         #[arg(long)]
         allow_overlaps: bool,
+        /// Copy files whose data does not match their CRC as they are, instead of refusing the
+        /// archive
+        #[arg(long)]
+        allow_damaged: bool,
         #[command(flatten)]
         packing: KiWadPacking,
         #[command(flatten)]
@@ -250,6 +254,12 @@ pub(crate) struct KiWadTarget {
     /// Overwrite an existing archive
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// Parses the version of a new archive.
+fn archive_version(text: &str) -> Result<u32, &'static str> {
+    let version = text.parse().ok().filter(|version| (1..=LATEST_VERSION).contains(version));
+    version.ok_or("the known versions are 1 and 2")
 }
 
 /// Parses a number of 8 bits, like [`number`].

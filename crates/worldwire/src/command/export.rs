@@ -256,7 +256,9 @@ impl Downloads {
             let text = match (download.is_torn, download.total) {
                 (true, _) => "a part of it is missing from the capture".to_owned(),
                 (false, Some(total)) => {
-                    format!("only {} of {total} bytes were received", download.bytes.len())
+                    let were = if total == 1 { "was" } else { "were" };
+                    let total = counted(total, "byte");
+                    format!("only {} of {total} {were} received", download.bytes.len())
                 }
                 (false, None) => "it was never sent".to_owned(),
             };

@@ -11,7 +11,12 @@ use super::decode::side;
 use crate::cli::{Common, Follow};
 use crate::definitions;
 use crate::input::packets::Meanwhile;
-use crate::output::{Failure, say};
+use crate::output::{Failure, counted, say};
+
+/// The verb for a number of bytes.
+fn is_or_are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
 
 /// The maximum number of bytes waiting to be decoded: more than the largest message.
 const MAX_WAITING_BYTES: usize = 64 << 20;
@@ -60,12 +65,13 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
         if !is_known && !dump.is_wire {
             say("this conversation was not recognised; use --as FAMILY to decode it");
         }
-        for (count, what) in [
-            (dump.sealed, "could not be decoded and are shown as captured"),
-            (dump.missing, "are missing in the capture"),
+        for (count, begin, end) in [
+            (dump.sealed, "could not be decoded and ", "shown as captured"),
+            (dump.missing, "", "missing in the capture"),
         ] {
             if count > 0 {
-                say(format_args!("{count} bytes {what}"));
+                let bytes = counted(count, "byte");
+                say(format_args!("{bytes} {begin}{} {end}", is_or_are(count)));
             }
         }
     }
@@ -194,7 +200,7 @@ impl Dump {
         self.sealed += count as u64;
         if self.raw.is_none() {
             let indent = indent(side);
-            let _ = writeln!(self.out, "{indent}! not decoded: {count} bytes as captured");
+            let _ = writeln!(self.out, "{indent}! not decoded: {} as captured", counted(count, "byte"));
         }
         self.show(side, at, &bytes, "?");
     }
@@ -202,7 +208,10 @@ impl Dump {
     /// Marks missing bytes, in the same way as Wireshark.
     fn mark(&mut self, side: Side, length: u64) {
         let _ = match self.raw {
-            None => writeln!(self.out, "{}! gap: {length} bytes are missing", indent(side)),
+            None => {
+                let (bytes, are) = (counted(length, "byte"), is_or_are(length));
+                writeln!(self.out, "{}! gap: {bytes} {are} missing", indent(side))
+            }
             Some(raw) if raw == side => {
                 write!(self.out, "[{length} bytes missing in capture file]\0")
             }

@@ -36,7 +36,7 @@ pub use build::{
     BuildOptions, DEFAULT_LEVEL, MAX_COMPRESSED, Packed, Packer, Plan, build, is_stored_kind,
 };
 pub use diff::{Change, EntryPair, diff, pairs};
-pub use table::{ArchiveFile, Entry, FLAGS, STORED_SIZE, Table};
+pub use table::{ArchiveFile, Entry, FLAGS, LATEST_VERSION, STORED_SIZE, Table};
 
 /// The CRC of archives: CRC-32 (reflected, `0xEDB8_8320`), starting at 0, without the final
 /// inversion.

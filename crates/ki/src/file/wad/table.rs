@@ -12,6 +12,9 @@ const ENTRY_BYTES: usize = 21;
 /// The compressed size that marks an uncompressed entry.
 pub const STORED_SIZE: u32 = u32::MAX;
 
+/// The latest known version of archives. Later ones are read in the same way.
+pub const LATEST_VERSION: u32 = 2;
+
 /// The names of archive flags, from version 2 on.
 pub static FLAGS: Names = Names::fixed(&[(1, "MemoryMap"), (2, "Prefetch")]);
 
@@ -172,7 +175,7 @@ impl<'d> Table<'d> {
         let at = reader.position() as u64;
         let version = reader.u32("version")?;
         if version == 0 {
-            return Err(Error::malformed("version 1 or later", "0").at(at).inside("version"));
+            return Err(Error::malformed("version 1 or 2", "0").at(at).inside("version"));
         }
         let count = reader.u32("file_count")?;
         let flags = if version < 2 {
@@ -184,7 +187,7 @@ impl<'d> Table<'d> {
                 |flags| Value::Flags(u64::from(*flags), &FLAGS),
             )?
         };
-        let entries = reader.list("entries", |reader| {
+        let read = |reader: &mut Reader<'d, T>| {
             let capacity = reader.capacity(u64::from(count), u64::MAX, ENTRY_BYTES)?;
             // An entry takes more memory than bytes, so capacity follows what is decoded.
             let mut entries = Vec::with_capacity(capacity.min(1024));
@@ -192,6 +195,13 @@ impl<'d> Table<'d> {
                 entries.push(reader.item(index, |reader| reader.record("", |r| Entry::decode(r)))?);
             }
             Ok(entries)
+        };
+        let entries = reader.list("entries", read).map_err(|error| match version {
+            1..=LATEST_VERSION => error,
+            _ => error.hint(format!(
+                "archive version {version} is unknown and was read like version {LATEST_VERSION}; \
+                 the known versions are 1 and 2"
+            )),
         })?;
         Ok(Self { version, flags, entries })
     }

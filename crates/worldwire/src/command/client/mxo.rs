@@ -24,7 +24,7 @@ use crate::cli::{ClientMxo, Common};
 use crate::command::serve::key_of;
 use crate::command::system;
 use crate::definitions;
-use crate::output::{Failure, complain, print, say};
+use crate::output::{Failure, complain, counted, print, say};
 
 /// The default port of a status page.
 const STATUS_PORT: u16 = 10_080;
@@ -339,21 +339,18 @@ fn summary(visits: &[Client], returns: u64) {
             late += counts.late();
         }
     }
-    let plural =
-        |count: usize, one: &str| if count == 1 { one.to_owned() } else { format!("{one}s") };
-    let clients = visits.len();
     say(format_args!(
-        "worldwire: {clients} {}, {views} {}, {sections} {}, {bytes} bytes of objects",
-        plural(clients, "client"),
-        plural(views, "view"),
-        plural(usize::try_from(sections).unwrap_or(usize::MAX), "section"),
+        "worldwire: {}, {}, {}, {} of objects",
+        counted(visits.len(), "client"),
+        counted(views, "view"),
+        counted(sections, "section"),
+        counted(bytes, "byte"),
     ));
     if odd > 0 {
         say(format_args!("worldwire: {odd} invalid operations"));
     }
     if returns > 0 {
-        let returns = usize::try_from(returns).unwrap_or(usize::MAX);
-        say(format_args!("worldwire: {returns} {}", plural(returns, "reconnection")));
+        say(format_args!("worldwire: {}", counted(returns, "reconnection")));
     }
     if arrived + lost > 0 {
         say(format_args!(

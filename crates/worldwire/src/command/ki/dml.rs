@@ -69,16 +69,15 @@ fn list(protocols: &Protocols, service: Option<&str>, json: bool) -> Result<(), 
     for protocol in protocols.services_named(name) {
         found = true;
         for message in protocol.messages() {
-            let fields = message.fields().len();
+            let fields = counted(message.fields().len(), "field");
             if json {
                 let _ = writeln!(out, "{}", described(protocols, message));
             } else {
-                let plural = if fields == 1 { "" } else { "s" };
                 let alias = message.alias.as_deref();
                 let alias = alias.map_or(String::new(), |alias| format!(", _MsgName {alias}"));
                 let _ = writeln!(
                     out,
-                    "{:>3}/{:<3} {:<44} {fields} field{plural}{alias}",
+                    "{:>3}/{:<3} {:<44} {fields}{alias}",
                     message.service, message.order, message.tag
                 );
             }
@@ -103,7 +102,8 @@ fn line(protocol: &Protocol, json: bool, out: &mut String) {
         return;
     }
     let part = if protocol.is_partial { " (a part)" } else { "" };
-    let _ = writeln!(out, "{service:>3} {kind:<20} {messages:>3} messages{part:<9}  {origin}");
+    let s = if messages == 1 { " " } else { "s" };
+    let _ = writeln!(out, "{service:>3} {kind:<20} {messages:>3} message{s}{part:<9}  {origin}");
 }
 
 fn show(protocols: &Protocols, name: &str, json: bool) -> Result<(), Failure> {

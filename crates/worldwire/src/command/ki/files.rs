@@ -9,7 +9,7 @@ use worldwire_ki::file::revision::{FileList, ListedFile};
 
 use crate::cli::{Common, KiFiles, KiListDiff};
 use crate::input::{self, map, title};
-use crate::output::{Failure, complain, print, printable, shown};
+use crate::output::{Failure, complain, counted, print, printable, shown};
 
 pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
     match command {
@@ -138,9 +138,11 @@ fn show(
         }
     }
     if !json && !common.quiet {
-        let _ = writeln!(out, "{} files, {bytes} bytes", list.files.len());
+        let files = counted(list.files.len(), "file");
+        let _ = writeln!(out, "{files}, {}", counted(bytes, "byte"));
         if let Some(folder) = folder {
-            let _ = writeln!(out, "{count} to fetch for {}, {fetched} bytes", shown(folder));
+            let fetched = counted(fetched, "byte");
+            let _ = writeln!(out, "{count} to fetch for {}, {fetched}", shown(folder));
         }
     }
     print(&out)

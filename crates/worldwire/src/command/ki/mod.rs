@@ -24,7 +24,7 @@ use worldwire_core::Error;
 
 use self::found::{Found, Kind, each};
 use crate::cli::{Common, Ki, KiCommand};
-use crate::output::{Failure, complain, say};
+use crate::output::{Failure, complain, counted, say};
 
 pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
@@ -106,8 +106,7 @@ impl Counts {
     ) -> Result<(), Failure> {
         let Self { files, odd } = self;
         if !common.quiet && *files > 0 {
-            let s = if *files == 1 { "" } else { "s" };
-            say(format_args!("{files} {}{s}, {odd} with problems", kind.what));
+            say(format_args!("{}, {odd} with problems", counted(*files, kind.what)));
         }
         outcome?;
         if *odd > 0 { Err(Failure::Input) } else { Ok(()) }

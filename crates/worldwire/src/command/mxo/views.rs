@@ -10,7 +10,7 @@ use worldwire_dissect::{Dissection, Item, MxoObjects, MxoViews, NoteKind, Scratc
 use crate::cli::{Common, MxoViewsCommand};
 use crate::command::capture;
 use crate::definitions;
-use crate::output::{Failure, complain, print, say};
+use crate::output::{Failure, complain, counted, print, say};
 
 /// The only family with views.
 const FAMILY: &str = "mxo";
@@ -81,10 +81,9 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
             replica.write_json(Style::default(), &mut out);
             out.push_str("}\n");
         } else {
-            let count = replica.len();
-            let plural = if count == 1 { "" } else { "s" };
+            let views = counted(replica.len(), "view");
             let behind = last.map_or(String::new(), |last| format!(" after packet {last}"));
-            let _ = writeln!(out, "#{stream}: {count} view{plural}{behind}");
+            let _ = writeln!(out, "#{stream}: {views}{behind}");
             replica.write_text(&mut out);
         }
     }

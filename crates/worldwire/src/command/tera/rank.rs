@@ -222,7 +222,7 @@ fn one(
         let plural = if tried == 1 { "" } else { "s" };
         let all = if *more > 0 { format!(" of {}", tried as u64 + more) } else { String::new() };
         let lengths = match shortest == longest {
-            true => format!("{shortest} bytes"),
+            true => counted(shortest, "byte"),
             false => format!("{shortest} to {longest} bytes"),
         };
         let _ = writeln!(out, "{opcode}: {tried}{all} message{plural} from the {from}, {lengths}");

@@ -10,7 +10,7 @@ use worldwire_tera::schema::ParseOptions;
 
 use super::folder;
 use crate::cli::Common;
-use crate::output::{Failure, print};
+use crate::output::{Failure, counted, print};
 
 pub(super) fn run(
     word: &str,
@@ -56,8 +56,9 @@ pub(super) fn run(
     let size = if plan.is_fixed() { "always" } else { "at least" };
     let _ = writeln!(
         out,
-        "{}: {size} {least} bytes, dialect {}",
+        "{}: {size} {}, dialect {}",
         definition.title(),
+        counted(least, "byte"),
         definition.dialect()
     );
     for row in &rows {

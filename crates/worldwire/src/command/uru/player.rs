@@ -4,7 +4,7 @@ use worldwire_server::uru::admin::Request;
 
 use super::account::{ask, print_lines, text};
 use crate::cli::{Common, UruPlayer};
-use crate::output::Failure;
+use crate::output::{Failure, counted};
 
 pub(crate) fn run(command: &UruPlayer, common: &Common) -> Result<(), Failure> {
     let UruPlayer::Rename { player, name, shard } = command;
@@ -14,8 +14,7 @@ pub(crate) fn run(command: &UruPlayer, common: &Common) -> Result<(), Failure> {
         let (old, new) = (text(&one["old"]), text(&one["new"]));
         let mut done = format!("renamed to {new}");
         if let Some(count @ 1..) = one["ages"].as_array().map(Vec::len) {
-            let plural = if count == 1 { "" } else { "s" };
-            done.push_str(&format!(", with {count} age{plural}"));
+            done.push_str(&format!(", with {}", counted(count, "age")));
         }
         if one["online"] == true {
             done.push_str("; the player's client shows the old name until the next login");

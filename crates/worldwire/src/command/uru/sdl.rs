@@ -20,7 +20,7 @@ use worldwire_uru::types::UnifiedTime;
 use super::account::ask;
 use crate::cli::{BlobContext, Common, Data, Decode, JsonForm, SideArg, UruSdl};
 use crate::command::decode;
-use crate::output::{Failure, complain, print, printable};
+use crate::output::{Failure, complain, counted, print, printable};
 use crate::{definitions, input, report};
 
 pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
@@ -183,17 +183,14 @@ fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> 
         let shown = set.problems().iter();
         report::diagnostics(shown.filter(|one| !common.quiet || is_error(one.severity())));
         let names: BTreeSet<_> = set.iter().map(|one| one.name().to_ascii_lowercase()).collect();
-        let count = |number: usize, what: &str| {
-            format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-        };
         let _ = writeln!(
             out,
             "{}, {} of {}: {}, {}",
-            count(texts.len(), "file"),
-            count(set.len(), "descriptor"),
-            count(names.len(), "name"),
-            count(set.problems().len() - errors, "warning"),
-            count(errors, "error"),
+            counted(texts.len(), "file"),
+            counted(set.len(), "descriptor"),
+            counted(names.len(), "name"),
+            counted(set.problems().len() - errors, "warning"),
+            counted(errors, "error"),
         );
     }
     print(&out)?;

@@ -20,7 +20,7 @@ use super::sdl::load;
 use crate::cli::{Common, OtherServer, Target, UruShard, UruVault};
 use crate::command::system;
 use crate::input;
-use crate::output::{Failure, Output, complain, indented, print, printable, write_secret};
+use crate::output::{Failure, Output, complain, counted, indented, print, printable, write_secret};
 
 pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     match command {
@@ -69,8 +69,8 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             let lines = input::read_text(file)?.lines().map(str::to_owned).collect::<Vec<_>>();
             let done = import(file, &lines, *replace, shard)?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
-            let plural = if *nodes == 1 { "" } else { "s" };
-            common.note(&input::title(file), &format!("{nodes} node{plural} imported"));
+            let nodes = counted(nodes.as_u64().unwrap_or_default(), "node");
+            common.note(&input::title(file), &format!("{nodes} imported"));
             if shard.json { print_lines(&done) } else { Ok(()) }
         }
         UruVault::Import { file, from: Some(from), sdl, replace, shard } => {
@@ -145,7 +145,7 @@ fn move_in(
         common.note(&title, &format!("{checked} checked with their descriptors"));
     } else {
         let missing: Vec<_> = counts.unchecked.keys().map(|name| printable(name)).collect();
-        let states = counted(counts.unchecked.values().sum(), "state");
+        let states = counted(counts.unchecked.values().sum::<usize>(), "state");
         let problem = format!(
             "{states} not checked, because descriptors are missing: {}; give them with --sdl \
              ({checked} checked)",
@@ -187,10 +187,6 @@ fn move_in(
         return print_lines(&[done]);
     }
     Ok(())
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The descriptors of a shard, if it has any.
@@ -304,8 +300,7 @@ fn report(findings: &[Json], problems: usize, details: bool) -> String {
         let more = if more == 0 { String::new() } else { format!(" ({more} more like this)") };
         let _ = writeln!(out, "{kind}: {} {text}{more}", finding["id"]);
     }
-    let plural = if problems == 1 { "" } else { "s" };
-    let _ = writeln!(out, "{problems} problem{plural}");
+    let _ = writeln!(out, "{}", counted(problems, "problem"));
     out
 }
 
@@ -315,17 +310,18 @@ fn pruned_shown(pruned: &[Json]) -> String {
         for (kind, count) in one["types"].as_object().into_iter().flatten() {
             let _ = writeln!(out, "{kind}: {count}");
         }
-        let (nodes, kept) = (&one["nodes"], &one["kept"]);
-        let plural = if *nodes == 1 { "" } else { "s" };
-        let done = match (one["dryRun"] == true, *nodes == 0) {
+        let [nodes, kept] =
+            ["nodes", "kept"].map(|name| one[name].as_u64().unwrap_or_default());
+        let done = match (one["dryRun"] == true, nodes == 0) {
             (true, false) => "would be removed; --apply removes them",
             (true, true) => "would be removed",
             (false, _) => "removed",
         };
-        let _ = writeln!(out, "{nodes} node{plural} {done}");
-        if *kept != 0 {
-            let plural = if *kept == 1 { "" } else { "s" };
-            let _ = writeln!(out, "{kept} unreachable node{plural} kept: recent or still in use");
+        let _ = writeln!(out, "{} {done}", counted(nodes, "node"));
+        if kept != 0 {
+            let kept = counted(kept, "unreachable node");
+            let why = "recent or still in use; `worldwire uru vault check --details` says which";
+            let _ = writeln!(out, "{kept} kept: {why}");
         }
     }
     out

@@ -71,3 +71,60 @@ fn an_archive_is_updated_in_its_place() {
     said(&wad(home.path(), &update), 0);
     assert!(told(&wad(home.path(), &["list", "a.wad"]), 0).contains("new"));
 }
+
+#[test]
+fn damaged_files_are_not_copied_silently() {
+    let home = tempdir().unwrap();
+    let mut bytes = craft(&[("good", b"good"), ("bad", b"damaged"), ("worse", b"damaged too")]);
+    for part in [&b"damaged"[..], b"damaged too"] {
+        let at = bytes.windows(part.len()).rposition(|window| window == part).unwrap();
+        bytes[at] ^= 1;
+    }
+    fs::write(home.path().join("a.wad"), bytes).unwrap();
+    put(&home.path().join("new"), &[("bad", "repaired")]);
+    let update = ["update", "a.wad", "--from", "new", "-o", "b.wad"];
+    let text = said(&wad(home.path(), &update), 1);
+    assert!(text.contains("a.wad: worse: wanted CRC ") && !text.contains("bad: wanted"), "{text}");
+    assert!(text.contains("a.wad: 1 damaged file, nothing was written; replace them"), "{text}");
+    assert_eq!(names(home.path()), ["a.wad", "new"]);
+    let removed = [&update[..], &["--remove", "worse"]].concat();
+    assert!(!said(&wad(home.path(), &removed), 0).contains("damaged"));
+    fs::remove_file(home.path().join("b.wad")).unwrap();
+    let text = said(&wad(home.path(), &[&update[..], &["--allow-damaged"]].concat()), 0);
+    assert!(text.contains("a.wad: worse: wanted CRC "), "{text}");
+    told(&wad(home.path(), &["cat", "b.wad", "bad"]), 0);
+    said(&wad(home.path(), &["cat", "b.wad", "worse"]), 1);
+}
+
+#[test]
+fn unknown_versions_are_reported() {
+    let home = tempdir().unwrap();
+    let mut bytes = craft(&[("a", b"a")]);
+    for version in [3, 7] {
+        bytes[5] = version;
+        fs::write(home.path().join("a.wad"), &bytes).unwrap();
+        let wanted = format!(
+            "a.wad: warning: archive version {version} is unknown, and is read like version 2; the \
+             known versions are 1 and 2."
+        );
+        for words in [&["list", "a.wad"][..], &["cat", "a.wad", "a"], &["test", "a.wad"]] {
+            let text = said(&wad(home.path(), words), 0);
+            assert!(text.contains(&wanted), "{text}");
+        }
+        let quiet = said(&wad(home.path(), &["list", "a.wad", "--quiet"]), 0);
+        assert_eq!(quiet, "");
+        fs::write(home.path().join("a.wad"), &bytes[..20]).unwrap();
+        let text = said(&wad(home.path(), &["list", "a.wad"]), 1);
+        assert!(text.contains("was read like version 2; the known versions are 1 and 2"), "{text}");
+    }
+    bytes[5] = 0;
+    fs::write(home.path().join("a.wad"), &bytes).unwrap();
+    let text = said(&wad(home.path(), &["list", "a.wad"]), 1);
+    assert!(text.contains("version: wanted version 1 or 2, found 0"), "{text}");
+    put(&home.path().join("new"), &[("a", "a")]);
+    for version in ["0", "3", "x"] {
+        let create = ["create", "new", "-o", "b.wad", "--archive-version", version];
+        let text = said(&wad(home.path(), &create), 2);
+        assert!(text.contains("the known versions are 1 and 2"), "{text}");
+    }
+}

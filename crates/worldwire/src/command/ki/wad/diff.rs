@@ -46,8 +46,8 @@ pub(super) fn run(
     }
     let limits = super::limits(reading);
     let (old, new) = (map::open(before)?, map::open(after)?);
-    let old = super::parse(before, &old, &limits)?;
-    let new = super::parse(after, &new, &limits)?;
+    let old = super::parse_any(before, &old, &limits, common)?;
+    let new = super::parse_any(after, &new, &limits, common)?;
     for (path, archive) in [(before, &old), (after, &new)] {
         super::check_total(path, archive, archive.entries())?;
         tell_doubles(path, archive, common);

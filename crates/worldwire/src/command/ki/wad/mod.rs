@@ -17,7 +17,7 @@ use std::ptr;
 
 use worldwire_core::json::Style;
 use worldwire_core::{Error, ErrorKind, Limits};
-use worldwire_ki::file::wad::{Archive, Entry};
+use worldwire_ki::file::wad::{Archive, Entry, LATEST_VERSION};
 use worldwire_ki::schema::classes::Classes;
 
 use self::names::brief;
@@ -38,12 +38,12 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
     match command {
         KiWad::List { named, json } => {
             let opened = Opened::open(named)?;
-            let archives = opened.archives(&LIMITS)?;
+            let archives = opened.archives(&LIMITS, common)?;
             show::list(&archives, &chosen(&archives, &opened.patterns)?, *json)
         }
         KiWad::Test { named, json, refuse_overlaps, reading } => {
             let (opened, limits) = (Opened::open(named)?, limits(reading));
-            let archives = opened.archives(&limits)?;
+            let archives = opened.archives(&limits, common)?;
             let chosen = chosen(&archives, &opened.patterns)?;
             show::test(&archives, &chosen, *json, *refuse_overlaps, reading, common)
         }
@@ -54,7 +54,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
                 return Err(Failure::Run(format!("-C: - is not a directory; {help}")));
             }
             let (opened, limits) = (Opened::open(&arguments.named)?, limits(&arguments.reading));
-            let archives = opened.archives(&limits)?;
+            let archives = opened.archives(&limits, common)?;
             let chosen = chosen(&archives, &opened.patterns)?;
             with_show(&arguments.decoding, true, common, |show| {
                 let how = extract::How {
@@ -70,7 +70,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
         }
         KiWad::Cat { archive, names, decoding, target } => {
             let bytes = map::open(archive)?;
-            let parsed = parse(archive, &bytes, &LIMITS)?;
+            let parsed = parse_any(archive, &bytes, &LIMITS, common)?;
             with_show(decoding, false, common, |show| {
                 cat::run(archive, &parsed, names, show, target)
             })
@@ -79,9 +79,20 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             let from = changes::NewFiles { folder, types, hints };
             create::create(&from, *archive_version, *flags, packing, target, common)
         }
-        KiWad::Update { archive, from, types, hints, remove, allow_overlaps, packing, target } => {
+        KiWad::Update {
+            archive,
+            from,
+            types,
+            hints,
+            remove,
+            allow_overlaps,
+            allow_damaged,
+            packing,
+            target,
+        } => {
             let from = from.as_deref().map(|folder| changes::NewFiles { folder, types, hints });
-            let how = update::How { remove, allow_overlaps: *allow_overlaps, packing, target };
+            let (allow_overlaps, allow_damaged) = (*allow_overlaps, *allow_damaged);
+            let how = update::How { remove, allow_overlaps, allow_damaged, packing, target };
             update::run(archive, from.as_ref(), &how, common)
         }
         KiWad::Diff { before, after, json, reading } => {
@@ -117,11 +128,17 @@ impl Opened {
         Ok(Self { archives, patterns })
     }
 
-    fn archives<'a>(&'a self, limits: &'a Limits) -> Result<Vec<Wad<'a>>, Failure> {
+    fn archives<'a>(
+        &'a self,
+        limits: &'a Limits,
+        common: &Common,
+    ) -> Result<Vec<Wad<'a>>, Failure> {
         let archives = self
             .archives
             .iter()
-            .map(|(path, bytes)| parse(path, bytes, limits).map(|archive| Wad { path, archive }));
+            .map(|(path, bytes)| {
+                parse_any(path, bytes, limits, common).map(|archive| Wad { path, archive })
+            });
         archives.collect()
     }
 }
@@ -188,6 +205,25 @@ pub(super) fn parse<'d>(
     limits: &'d Limits,
 ) -> Result<Archive<'d>, Failure> {
     Archive::parse(bytes, limits).map_err(|error| bad(path, &error))
+}
+
+/// Parses an archive. An unknown version is read like the latest known one, with a warning.
+fn parse_any<'d>(
+    path: &Path,
+    bytes: &'d [u8],
+    limits: &'d Limits,
+    common: &Common,
+) -> Result<Archive<'d>, Failure> {
+    let archive = parse(path, bytes, limits)?;
+    let version = archive.table().version;
+    if version > LATEST_VERSION {
+        let warning = format!(
+            "warning: archive version {version} is unknown, and is read like version \
+             {LATEST_VERSION}; the known versions are 1 and 2. Verify the files with `ki wad test`"
+        );
+        common.note(&title(path), &warning);
+    }
+    Ok(archive)
 }
 
 fn bad(path: &Path, error: &Error) -> Failure {

@@ -4,20 +4,24 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use worldwire_ki::file::wad::{Archive, BuildOptions};
+use worldwire_core::Error;
+use worldwire_ki::file::wad::{Archive, BuildOptions, Entry};
 
 use super::changes::{Change, NewFiles};
-use super::contents::{self, Contents, keep};
+use super::contents::{self, Content, Contents, keep};
 use super::create::{place, write};
 use crate::cli::{Common, KiWadPacking, KiWadTarget};
+use crate::command::work;
 use crate::input::{map, title};
-use crate::output::{Failure, counted, print, printable, say, spent};
+use crate::output::{Failure, complain, counted, print, printable, say, spent};
 
 /// The changes to the archive.
 pub(super) struct How<'h> {
     pub(super) remove: &'h [String],
     /// Give files that share data a copy each.
     pub(super) allow_overlaps: bool,
+    /// Copy files whose data does not match their CRC.
+    pub(super) allow_damaged: bool,
     pub(super) packing: &'h KiWadPacking,
     pub(super) target: &'h KiWadTarget,
 }
@@ -25,7 +29,7 @@ pub(super) struct How<'h> {
 pub(super) fn run(
     path: &Path,
     from: Option<&NewFiles<'_>>,
-    &How { remove, allow_overlaps, packing, target }: &How<'_>,
+    &How { remove, allow_overlaps, allow_damaged, packing, target }: &How<'_>,
     common: &Common,
 ) -> Result<(), Failure> {
     let start = Instant::now();
@@ -34,7 +38,7 @@ pub(super) fn run(
     }
     let target = place(target)?;
     let bytes = map::open(path)?;
-    let archive: Archive<'_> = super::parse(path, &bytes, &super::LIMITS)?;
+    let archive: Archive<'_> = super::parse_any(path, &bytes, &super::LIMITS, common)?;
     if !allow_overlaps {
         super::refuse_overlaps(path, &archive, "; --allow-overlaps gives each file its own data")?;
     }
@@ -59,6 +63,15 @@ pub(super) fn run(
         }
         contents::add(new, &mut contents)?;
     }
+    let damaged = damaged(&archive, &contents, packing.threads)?;
+    damaged.iter().for_each(|error| complain(&title(path), &error.to_string()));
+    if !damaged.is_empty() && !allow_damaged {
+        let files = counted(damaged.len(), "damaged file");
+        let advice = "replace them with --from, remove them with --remove, or copy them as they are \
+                      with --allow-damaged";
+        complain(&title(path), &format!("{files}, nothing was written; {advice}"));
+        return Err(Failure::Input);
+    }
     let (version, flags) = (archive.table().version, archive.table().flags);
     let options = BuildOptions { version, flags, level: packing.level };
     let all = contents.len();
@@ -79,4 +92,19 @@ pub(super) fn run(
         ));
     }
     Ok(())
+}
+
+/// What is wrong with the data of entries that are copied.
+fn damaged(
+    archive: &Archive<'_>,
+    contents: &Contents<'_>,
+    threads: usize,
+) -> Result<Vec<Error>, Failure> {
+    let is_kept =
+        |entry: &&Entry<'_>| matches!(contents.get(&*entry.name), Some(Content::Kept(_)));
+    let kept: Vec<_> = archive.entries().iter().filter(is_kept).collect();
+    let size = |entry: &&Entry<'_>| u64::from(entry.stored_size());
+    let check = |(): &mut (), entry: &&Entry<'_>| archive.verified(entry).err();
+    let found = work::share(&work::pool(threads)?, &kept, size, || (), check);
+    Ok(found.into_iter().flatten().collect())
 }
