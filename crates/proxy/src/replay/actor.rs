@@ -10,6 +10,7 @@ use worldwire_core::connection::{
 use worldwire_core::json::Json;
 
 use super::learnt::{Learnt, Links};
+use super::run::Carried;
 use super::script::Step;
 
 /// An account to log in with, instead of the recorded one.
@@ -68,6 +69,11 @@ pub(super) trait Role: fmt::Debug + Send {
         live: &Json,
     ) {
         let _ = (machine, learnt, name, recorded, live);
+    }
+
+    /// Notes what a later conversation needs, beyond learnt values.
+    fn carry(&self, carried: &mut Carried) {
+        let _ = carried;
     }
 
     /// Whether the machines send this message by themselves: pings and their answers.
@@ -156,6 +162,7 @@ pub(super) trait Actor: fmt::Debug + Send {
         fields: &mut Json,
     ) -> (Vec<&'static str>, Option<String>);
     fn learn(&mut self, learnt: &mut Learnt, name: &str, recorded: &Json, live: &Json);
+    fn carry(&self, carried: &mut Carried);
     fn is_upkeep(&self, name: &str) -> bool;
     fn is_unsolicited(&self, from: Side, name: &str, fields: &dyn Fn() -> Json) -> bool;
     fn is_learnt_from(&self, name: &str) -> bool;
@@ -241,6 +248,10 @@ impl<R: Role> Actor for Acting<R> {
     fn learn(&mut self, learnt: &mut Learnt, name: &str, recorded: &Json, live: &Json) {
         learnt.learn(R::LINKS, recorded, live);
         self.role.learn(&mut self.machine, learnt, name, recorded, live);
+    }
+
+    fn carry(&self, carried: &mut Carried) {
+        self.role.carry(carried);
     }
 
     fn is_upkeep(&self, name: &str) -> bool {

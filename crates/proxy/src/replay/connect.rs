@@ -31,11 +31,16 @@ pub struct ReplayListener(Port);
 #[derive(Debug)]
 enum Port {
     Tcp(TcpListener),
-    Udp(UdpSocket),
+    /// Until it has a client.
+    Udp(Option<UdpSocket>),
 }
 
 /// The maximum length of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
+/// How much is read at once.
+const BUFFER: usize = 64 << 10;
+/// How long to wait after an error of a socket.
+const RETRY_TIME: Duration = Duration::from_millis(50);
 /// How long output may take to be written after the outcome is known.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
@@ -46,7 +51,7 @@ impl ReplayListener {
     /// The address is in use, or does not belong to this machine.
     pub async fn bind(address: SocketAddr, is_datagrams: bool) -> io::Result<Self> {
         Ok(Self(match is_datagrams {
-            true => Port::Udp(UdpSocket::bind(address).await?),
+            true => Port::Udp(Some(UdpSocket::bind(address).await?)),
             false => Port::Tcp(TcpListener::bind(address).await?),
         }))
     }
@@ -55,19 +60,25 @@ impl ReplayListener {
     pub fn address(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Port::Tcp(listener) => listener.local_addr(),
-            Port::Udp(socket) => socket.local_addr(),
+            Port::Udp(Some(socket)) => socket.local_addr(),
+            Port::Udp(None) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
-    /// Waits for a client. Further ones are not accepted.
-    pub async fn accept(self) -> io::Result<ReplaySocket> {
-        Ok(ReplaySocket(match self.0 {
+    /// Waits for a client. Over UDP, one client uses the port.
+    ///
+    /// # Errors
+    /// A fault of the network; a second client over UDP.
+    pub async fn accept(&mut self) -> io::Result<ReplaySocket> {
+        Ok(ReplaySocket(match &mut self.0 {
             Port::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 Kind::Tcp(stream)
             }
             Port::Udp(socket) => {
+                let taken = || io::Error::other("the port is in use by another conversation");
+                let socket = socket.take().ok_or_else(taken)?;
                 let mut buffer = vec![0; MAX_DATAGRAM];
                 let (length, client) = socket.recv_from(&mut buffer).await?;
                 socket.connect(client).await?;
@@ -91,58 +102,107 @@ impl ReplaySocket {
     }
 }
 
-/// Runs a replay to its end. `report` gets its events. The replay's time is that of `clock`.
-pub async fn drive(
-    replay: &mut Replay,
-    socket: ReplaySocket,
-    clock: Clock,
-    signal: Signal,
-    report: &mut dyn FnMut(ReplayEvent),
-) -> Outcome {
-    match socket.0 {
-        Kind::Tcp(stream) => over_tcp(replay, stream, clock, signal, report).await,
-        Kind::Udp(socket, first) => {
-            if let Some(first) = first {
-                replay.input(clock.now(), Input::Datagram(&first));
+impl ReplaySocket {
+    /// Runs a replay to its outcome. `report` gets its events. The replay's time is that of
+    /// `clock`. The connection stays open.
+    pub async fn drive(
+        &mut self,
+        replay: &mut Replay,
+        clock: Clock,
+        signal: Signal,
+        report: &mut dyn FnMut(ReplayEvent),
+    ) -> Outcome {
+        let outcome = match &mut self.0 {
+            Kind::Tcp(stream) => over_tcp(replay, stream, clock, signal, report).await,
+            Kind::Udp(socket, first) => {
+                if let Some(first) = first.take() {
+                    replay.input(clock.now(), Input::Datagram(&first));
+                }
+                over_udp(replay, socket, clock, signal, report).await
             }
-            over_udp(replay, &socket, clock, signal, report).await
+        };
+        while let Some(event) = replay.poll_event() {
+            report(event);
         }
+        outcome
+    }
+
+    /// Ends a replay's connection.
+    pub async fn close(mut self, replay: &mut Replay, clock: Clock) {
+        replay.close(clock.now());
+        let flush = async {
+            match &mut self.0 {
+                Kind::Tcp(stream) => {
+                    while let Some(bytes) = replay.poll_transmit() {
+                        stream.write_all(&bytes).await?;
+                    }
+                    stream.shutdown().await?;
+                    // Bytes that nobody reads would reset the connection, and so destroy the last
+                    // messages.
+                    let mut buffer = vec![0; BUFFER];
+                    while stream.read(&mut buffer).await? > 0 {}
+                }
+                Kind::Udp(socket, _) => {
+                    while let Some(datagram) = replay.poll_transmit() {
+                        socket.send(&datagram).await?;
+                    }
+                }
+            }
+            io::Result::Ok(())
+        };
+        // The outcome is known, whatever becomes of the rest.
+        let _ = timeout(FLUSH_TIME, flush).await;
+    }
+}
+
+/// Output that is being written.
+#[derive(Debug, Default)]
+struct Output {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Output {
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.written..).unwrap_or_default()
     }
 }
 
 async fn over_tcp(
     replay: &mut Replay,
-    mut stream: TcpStream,
+    stream: &mut TcpStream,
     clock: Clock,
-    signal: Signal,
+    mut signal: Signal,
     report: &mut dyn FnMut(ReplayEvent),
 ) -> Outcome {
-    let mut signal = signal;
     let (mut reader, mut writer) = stream.split();
-    let mut buffer = vec![0; 64 << 10];
-    let (mut output, mut written) = (Vec::new(), 0);
+    let mut buffer = vec![0; BUFFER];
+    let mut output = Output::default();
     let mut is_reading = true;
-    let outcome = loop {
-        if written == output.len() {
-            (output, written) = (replay.poll_transmit().unwrap_or_default(), 0);
+    loop {
+        if output.rest().is_empty() {
+            output = Output { bytes: replay.poll_transmit().unwrap_or_default(), written: 0 };
         }
-        if output.is_empty() {
+        if output.rest().is_empty() {
             replay.timeout(clock.now());
         }
         while let Some(event) = replay.poll_event() {
             report(event);
         }
-        if let Some(outcome) = replay.outcome() {
-            break outcome.clone();
+        if output.rest().is_empty()
+            && let Some(outcome) = replay.outcome()
+        {
+            return outcome.clone();
         }
         let now = clock.now();
         let due = replay.poll_timeout().map(|at| at.saturating_sub(now));
-        let unwritten = output.get(written..).unwrap_or_default();
+        // The peer may never read what is left.
+        let due = due.unwrap_or(FLUSH_TIME);
         tokio::select! {
-            length = writer.write(unwritten), if !unwritten.is_empty() => match length {
-                Ok(length) if length > 0 => written += length,
+            length = writer.write(output.rest()), if !output.rest().is_empty() => match length {
+                Ok(length) if length > 0 => output.written += length,
                 // The peer hung up; what it sent before is still read.
-                _ => (output, written) = (Vec::new(), 0),
+                _ => output = Output::default(),
             },
             read = reader.read(&mut buffer), if is_reading && !replay.is_paused() => {
                 let length = read.unwrap_or(0);
@@ -151,34 +211,27 @@ async fn over_tcp(
                 let input = if is_reading { Input::Bytes(bytes) } else { Input::End };
                 replay.input(clock.now(), input);
             }
-            () = sleep(due.unwrap_or_default()), if due.is_some() => replay.timeout(clock.now()),
-            () = signal.stopping() => replay.stop(),
+            () = sleep(due) => {
+                replay.timeout(clock.now());
+                if replay.outcome().is_some() {
+                    output = Output::default();
+                }
+            }
+            () = signal.stopping() => {
+                replay.stop();
+                output = Output::default();
+            }
         }
-    };
-    let flush = async {
-        let rest = output.split_off(written);
-        writer.write_all(&rest).await?;
-        while let Some(bytes) = replay.poll_transmit() {
-            writer.write_all(&bytes).await?;
-        }
-        writer.shutdown().await?;
-        // A peer that still sends would otherwise see a reset, and lose the last messages.
-        while is_reading && reader.read(&mut buffer).await? > 0 {}
-        io::Result::Ok(())
-    };
-    // The outcome is known, whatever becomes of the rest.
-    let _ = timeout(FLUSH_TIME, flush).await;
-    outcome
+    }
 }
 
 async fn over_udp(
     replay: &mut Replay,
     socket: &UdpSocket,
     clock: Clock,
-    signal: Signal,
+    mut signal: Signal,
     report: &mut dyn FnMut(ReplayEvent),
 ) -> Outcome {
-    let mut signal = signal;
     let mut buffer = vec![0; MAX_DATAGRAM];
     loop {
         while let Some(datagram) = replay.poll_transmit() {
@@ -189,11 +242,8 @@ async fn over_udp(
         while let Some(event) = replay.poll_event() {
             report(event);
         }
-        if let Some(outcome) = replay.outcome().cloned() {
-            while let Some(datagram) = replay.poll_transmit() {
-                let _ = socket.send(&datagram).await;
-            }
-            return outcome;
+        if let Some(outcome) = replay.outcome() {
+            return outcome.clone();
         }
         let now = clock.now();
         let due = replay.poll_timeout().map(|at| at.saturating_sub(now));
@@ -203,10 +253,10 @@ async fn over_udp(
                     let datagram = buffer.get(..length).unwrap_or_default();
                     replay.input(clock.now(), Input::Datagram(datagram));
                 }
-                // Nobody listens at the port (yet): the machine repeats itself until its time is up.
+                // Nobody listens at the port yet: the machine repeats itself until its time is up.
                 Err(error) => {
                     tracing::debug!(error = %reason(&error), "cannot receive");
-                    sleep(Duration::from_millis(50)).await;
+                    sleep(RETRY_TIME).await;
                 }
             },
             () = sleep(due.unwrap_or_default()), if due.is_some() => {}

@@ -15,6 +15,8 @@ pub struct Divergence {
     pub place: Place,
     /// Its sender.
     pub from: Side,
+    /// Whether the replay was to send it; otherwise it was expected.
+    pub is_own: bool,
     /// Its fields.
     pub expected: Json,
     /// How many messages the recording has.
@@ -122,7 +124,7 @@ fn seconds(time: Duration) -> String {
 impl fmt::Display for Divergence {
     /// Several lines, without a line break at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, from, expected, total, cause, problems, advice } = self;
+        let Self { place, from, is_own, expected, total, cause, problems, advice } = self;
         let Place { number, since, packet, name } = place;
         write!(f, "the replay stopped at message {number} of {total}")?;
         write!(f, " (recorded at {:.6} s", since.as_secs_f64())?;
@@ -130,8 +132,7 @@ impl fmt::Display for Divergence {
             Some(packet) => writeln!(f, ", packet {packet})")?,
             None => writeln!(f, ")")?,
         }
-        let waits = !matches!(cause, Cause::NotSent(_));
-        let what = if waits { "expected" } else { "to send" };
+        let what = if *is_own { "to send" } else { "expected" };
         writeln!(f, "  {what}: {name} from the {from} {}", shown(expected))?;
         writeln!(f, "  but: {cause}")?;
         if let Some(fields) = cause.fields() {

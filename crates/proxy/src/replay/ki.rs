@@ -25,7 +25,7 @@ use worldwire_ki::message::RawMessage;
 
 use super::actor::{Account, Acting, Actor, Role};
 use super::learnt::{Learnt, Links};
-use super::run::ReplaySetup;
+use super::run::{Carried, ReplaySetup};
 use super::script::{Script, Step};
 
 /// One side of a KI connection.
@@ -74,7 +74,8 @@ pub(super) fn actor(
         Some((step.before as u64, Salt::from(&offer)))
     });
     let (own, account) = (setup.own, setup.account.clone());
-    let ck2 = setup.token.clone().map(Secret::new);
+    let carried = setup.carried.as_ref().and_then(|it| it.ck2.clone());
+    let ck2 = setup.token.clone().map(Secret::new).or(carried);
     Box::new(Acting { role: Ki { own, account, salts: salts.collect(), ck2 }, machine, own })
 }
 
@@ -130,8 +131,8 @@ impl Ki {
 
     fn validate(&self, salt: Salt, fields: &mut Json) -> Result<Vec<&'static str>, String> {
         let ck2 = self.ck2.as_ref().ok_or(
-            "the recorded PassKey3 depends on another session; give the secret of a login with \
-             --token",
+            "the recorded PassKey3 depends on the login in another conversation; replay that one \
+             before, or give the secret of a login with --token",
         )?;
         Ok(set(fields, "PassKey3", pk3(ck2, salt).as_str().into()))
     }
@@ -150,9 +151,10 @@ fn hex(bytes: &[u8]) -> Json {
     [("$hex", Json::from(text.as_str()))].into_iter().collect()
 }
 
-/// Bytes, which are shown as text if they are text.
+/// Bytes, which are shown as text if they are text, and beside what is inside them.
 fn field_bytes(fields: &Json, name: &str) -> Option<Vec<u8>> {
-    match fields.get(name)? {
+    let field = fields.get(name)?;
+    match field.get("bytes").unwrap_or(field) {
         Json::String(text) => Some(text.as_bytes().to_vec()),
         other => bytes(other).ok(),
     }
@@ -225,6 +227,10 @@ impl Role for Ki {
         }
     }
 
+    fn carry(&self, carried: &mut Carried) {
+        carried.ck2.clone_from(&self.ck2);
+    }
+
     /// Keep-alives are part of setup.
     fn is_upkeep(&self, _: &str) -> bool {
         false
@@ -234,7 +240,9 @@ impl Role for Ki {
         match name {
             // A place in the queue, which differs.
             "LOGIN.MSG_USER_ADMIT_IND" => {
-                fields().get("Status").and_then(Json::as_u64).is_some_and(|status| status != 1)
+                let fields = fields();
+                let number = |name: &str| fields.get(name).and_then(Json::as_u64);
+                number("Status") != Some(1) || number("PositionInQueue") != Some(0)
             }
             "EXTENDEDBASE.MSG_SERVERMESSAGE" | "LOGIN.MSG_LOGIN_NOT_AFK" => true,
             _ => false,
@@ -244,7 +252,10 @@ impl Role for Ki {
     fn refusal(&self, _: &str, fields: &Json) -> Option<String> {
         ["Error", "ErrorCode"].into_iter().find_map(|name| {
             let code = fields.get(name)?;
-            (code.as_i64() != Some(0)).then(|| format!("{name} {code}"))
+            let is_fine = code.as_i64() == Some(0) || code.as_str() == Some("Success");
+            (!is_fine).then(|| {
+                format!("{name} {}", code.as_str().map_or(code.to_string(), str::to_owned))
+            })
         })
     }
 
@@ -254,9 +265,10 @@ impl Role for Ki {
                 "give an account of the live server with --account, and its password with \
                  --password-file or the variable WORLDWIRE_PASSWORD",
             ),
-            "LOGIN.MSG_USER_VALIDATE_RSP" => {
-                Some("log in with `worldwire client ki`, and give the token with --token")
-            }
+            "LOGIN.MSG_USER_VALIDATE_RSP" => Some(
+                "replay the conversation with the login before, with two --stream, or give the \
+                     secret of another login with --token",
+            ),
             _ => None,
         }
     }

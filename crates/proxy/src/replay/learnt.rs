@@ -14,7 +14,7 @@ pub(super) struct Links {
 }
 
 /// Live values by recorded value.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Learnt {
     values: HashMap<(usize, String), Json>,
 }

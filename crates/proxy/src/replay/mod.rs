@@ -34,10 +34,10 @@ mod uru;
 mod watcher;
 
 pub use actor::Account;
-pub use connect::{ReplayListener, ReplaySocket, drive};
+pub use connect::{ReplayListener, ReplaySocket};
 pub use divergence::{Cause, Divergence};
 pub use event::{Place, ReplayEvent, ReplaySummary};
 pub use progress::Pace;
 pub use recording::{NoScript, ReadRecording, RecordedItem, Recording};
-pub use run::{Outcome, Replay, ReplaySetup};
+pub use run::{Carried, Outcome, Replay, ReplaySetup};
 pub use script::Script;

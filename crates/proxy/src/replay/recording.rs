@@ -20,8 +20,8 @@ use crate::kept::Kept;
 /// Reads items of a capture for a recording.
 #[derive(Clone, Debug)]
 pub struct ReadRecording {
-    /// The conversation to replay. `None` keeps all.
-    pub stream: Option<u64>,
+    /// The conversations to replay. If there are none, all are kept.
+    pub streams: Vec<u64>,
     /// The definitions with which the capture is read.
     pub definitions: Arc<Definitions>,
     /// The keys with which the capture is read.
@@ -129,7 +129,7 @@ impl ReadRecording {
     /// Keeps an item, if it matters for a replay.
     #[must_use]
     pub fn read(&self, item: &Item<'_>) -> Option<RecordedItem> {
-        if self.stream.is_some_and(|stream| stream != item.stamp.stream) {
+        if !self.streams.is_empty() && !self.streams.contains(&item.stamp.stream) {
             return None;
         }
         let content = match (item.note(), item.message()) {
@@ -211,12 +211,12 @@ impl Recording {
         self.is_full
     }
 
-    /// The script of a conversation; without a number, of the only one.
+    /// The script of a conversation; without a number, of the only one. Each can be taken once.
     ///
     /// # Errors
     /// Why the conversation cannot be replayed.
     pub fn script(
-        mut self,
+        &mut self,
         stream: Option<u64>,
         overviews: &[&Overview],
     ) -> Result<Script, NoScript> {

@@ -11,6 +11,8 @@ use worldwire_core::{Error, Result, Side};
 use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{Decision, Definitions, Facts, Keys, Start, Time};
 
+use worldwire_ki::crypt::login::Secret;
+
 use super::actor::{Account, Actor, Heard, Report};
 use super::divergence::{Cause, Divergence};
 use super::event::{Place, ReplayEvent, ReplaySummary};
@@ -38,6 +40,8 @@ pub struct ReplaySetup {
     pub account: Option<Account>,
     /// KI: the secret of another login (CK2), with which to continue it.
     pub token: Option<String>,
+    /// What the conversations before have revealed.
+    pub carried: Option<Carried>,
     /// When to send own messages.
     pub pace: Pace,
     /// How long the peer may take for each step.
@@ -46,6 +50,14 @@ pub struct ReplaySetup {
     pub ignored: Option<Arc<Filter>>,
     /// The Unix time at zero on the driver's clock.
     pub epoch: Duration,
+}
+
+/// What one conversation has revealed to those after it.
+#[derive(Clone, Debug, Default)]
+pub struct Carried {
+    pub(super) learnt: Learnt,
+    /// KI: the secret of the login.
+    pub(super) ck2: Option<Secret>,
 }
 
 /// How a replay ended.
@@ -168,7 +180,7 @@ impl Replay {
             actor,
             exchange,
             sight,
-            learnt: Learnt::default(),
+            learnt: setup.carried.take().unwrap_or_default().learnt,
             facts,
             arrived: VecDeque::new(),
             events: VecDeque::new(),
@@ -210,9 +222,16 @@ impl Replay {
         }
     }
 
-    /// Stops the replay.
+    /// Stops the replay, if it has not ended.
     pub fn stop(&mut self) {
         self.diverge(Cause::Stopped);
+    }
+
+    /// Closes the connection. Output that is left should still be written.
+    pub fn close(&mut self, now: Duration) {
+        self.stop();
+        self.actor.close();
+        self.carry(now);
     }
 
     /// The next bytes for the peer; over UDP, one datagram.
@@ -233,10 +252,18 @@ impl Replay {
         parts.into_iter().flatten().min()
     }
 
-    /// How the replay ended. Output that is left should still be written.
+    /// How the replay ended. The connection is still open.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
+    }
+
+    /// What it has revealed to later conversations.
+    #[must_use]
+    pub fn carried(&self) -> Carried {
+        let mut carried = Carried { learnt: self.learnt.clone(), ck2: None };
+        self.actor.carry(&mut carried);
+        carried
     }
 
     /// Whether it reads no more from the peer for now.
@@ -482,9 +509,7 @@ impl Replay {
 
     fn complete(&mut self, now: Duration) {
         self.summary.time = now.saturating_sub(self.begun);
-        self.actor.close();
         self.outcome = Some(Outcome::Complete(self.summary));
-        self.carry(now);
     }
 
     /// When the patience ends, or the next step is due.
@@ -514,7 +539,8 @@ impl Replay {
                 self.diverge(Cause::NotEstablished(self.patience));
             }
             Next::Send(_) if self.can_send() => {}
-            Next::Send(_) | Next::Expect(_) => self.diverge(Cause::Silence(self.patience)),
+            Next::Send(_) => self.diverge(Cause::NotSent("the peer reads nothing".to_owned())),
+            Next::Expect(_) => self.diverge(Cause::Silence(self.patience)),
             Next::Done => {
                 if self.finishing.is_some_and(|since| now >= since.saturating_add(self.patience)) {
                     self.problem("the peer did not take the last messages".to_owned());
@@ -540,12 +566,12 @@ impl Replay {
             from: step.from,
             expected: step.fields(),
             total: self.summary.recorded,
-            advice: own.unwrap_or_else(|| advice(&cause)),
+            is_own: step.from == self.own,
+            advice: own.unwrap_or_else(|| advice(&cause, self.is_announced)),
             cause,
             problems: core::mem::take(&mut self.problems).into(),
         };
         self.outcome = Some(Outcome::Diverged(Box::new(divergence)));
-        self.actor.close();
     }
 
     fn problem(&mut self, text: String) {
@@ -577,20 +603,22 @@ fn input(is_datagrams: bool, bytes: &[u8]) -> Input<'_> {
 }
 
 /// What the user can do.
-const fn advice(cause: &Cause) -> &'static str {
+const fn advice(cause: &Cause, is_established: bool) -> &'static str {
     match cause {
         Cause::Other { .. } => {
             "if the live side may send this message, ignore it with --ignore; if it answers an own \
              message, change that one with --rules"
         }
         Cause::Refused { .. } => "change the request with --rules",
-        Cause::Closed(_) => "the log of the live side may tell why it closed the connection",
+        Cause::Closed(_) | Cause::NotEstablished(_) if !is_established => {
+            "check the address, and whether the live side needs keys: give them with --live-keys"
+        }
+        Cause::Closed(_) | Cause::NotEstablished(_) => {
+            "the log of the live side may tell why it closed the connection"
+        }
         Cause::Silence(_) => {
             "wait longer with --patience; if the live side need not send this message, ignore it \
              with --ignore"
-        }
-        Cause::NotEstablished(_) => {
-            "check the address, and whether the live side needs keys: give them with --live-keys"
         }
         Cause::NotSent(_) => "change the message with --rules, or choose another recording",
         Cause::Stopped => "run the replay again",

@@ -8,10 +8,10 @@ use worldwire_core::connection::Input;
 use worldwire_core::testing::sample_file;
 use worldwire_core::{Limits, Side};
 use worldwire_dissect::filter::Filter;
-use worldwire_dissect::{Dissection, Item, Options, Scratch};
+use worldwire_dissect::{Dissection, Item, Keys, Options, Scratch};
 use worldwire_proxy::replay::{
-    Account, Divergence, NoScript, Outcome, Pace, ReadRecording, RecordedItem, Recording, Replay,
-    ReplayEvent, ReplaySetup, ReplaySummary, Script,
+    Account, Carried, Divergence, NoScript, Outcome, Pace, ReadRecording, RecordedItem, Recording,
+    Replay, ReplayEvent, ReplaySetup, ReplaySummary, Script,
 };
 
 use crate::samples::Sample;
@@ -29,11 +29,26 @@ pub struct Terms {
     pub ignored: Option<&'static str>,
     /// Different numbers yield different keys.
     pub seed: u8,
+    /// The side leaves when it has sent a message of this name.
+    pub leaves_after: Option<&'static str>,
+    /// The keys of the live connection, if they are not those of the recording.
+    pub keys: Option<&'static str>,
+    /// One byte in this many is damaged on the way to the peer.
+    pub damage: Option<usize>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { rules: "", account: None, pace: Pace::Fast, ignored: None, seed: 3 }
+        Self {
+            rules: "",
+            account: None,
+            pace: Pace::Fast,
+            ignored: None,
+            seed: 3,
+            leaves_after: None,
+            keys: None,
+            damage: None,
+        }
     }
 }
 
@@ -46,7 +61,7 @@ pub fn try_script(
 ) -> Result<Script, NoScript> {
     let ignored = ignored.map(|text| Arc::new(Filter::parse(text).unwrap()));
     let reading = ReadRecording {
-        stream,
+        streams: stream.into_iter().collect(),
         definitions: Arc::clone(&sample.definitions),
         keys: Arc::clone(&sample.keys),
         ignored,
@@ -72,19 +87,29 @@ pub fn try_script(
 }
 
 /// Starts a replay at time zero.
-pub fn replay(sample: &Sample, script: Script, own: Side, terms: &Terms) -> Replay {
+pub fn replay(
+    sample: &Sample,
+    script: Script,
+    own: Side,
+    terms: &Terms,
+    carried: Option<Carried>,
+) -> Replay {
     let ignored = terms.ignored;
     let ignored = ignored.map(|text| Arc::new(Filter::parse(text).unwrap()));
     let setup = ReplaySetup {
         own,
         definitions: Arc::clone(&sample.definitions),
-        keys: Arc::clone(&sample.keys),
+        keys: match terms.keys {
+            Some(text) => Arc::new(Keys::parse(text).unwrap()),
+            None => Arc::clone(&sample.keys),
+        },
         handlers: vec![sample.rules(terms.rules).handler()],
         account: terms.account.map(|(name, password)| Account {
             name: name.to_owned(),
             password: password.to_owned(),
         }),
         token: None,
+        carried,
         pace: terms.pace,
         patience: PATIENCE,
         ignored,
@@ -107,6 +132,8 @@ pub struct Played {
     pub outcomes: [Option<Outcome>; 2],
     pub events: [Vec<ReplayEvent>; 2],
     pub time: Duration,
+    /// What the client has learnt.
+    pub carried: Option<Carried>,
 }
 
 impl Played {
@@ -124,6 +151,15 @@ impl Played {
         }
     }
 
+    /// What a side reported as wrong.
+    pub fn problems(&self, side: Side) -> Vec<&str> {
+        let problems = self.events[side.index()].iter().filter_map(|event| match event {
+            ReplayEvent::Problem(text) => Some(text.as_str()),
+            _ => None,
+        });
+        problems.collect()
+    }
+
     /// The names of the adapted fields of a message that a side sent.
     pub fn adapted(&self, side: Side, wanted: &str) -> Vec<&'static str> {
         let sent = self.events[side.index()].iter().find_map(|event| match event {
@@ -136,31 +172,64 @@ impl Played {
 
 /// Plays both sides of a conversation to each other.
 pub fn play(sample: &Sample, capture: &str, stream: u64, terms: [&Terms; 2]) -> Played {
+    play_after(sample, capture, stream, terms, None)
+}
+
+/// The same after another conversation of the client.
+pub fn play_after(
+    sample: &Sample,
+    capture: &str,
+    stream: u64,
+    terms: [&Terms; 2],
+    before: Option<&Played>,
+) -> Played {
     let mut sides = Side::BOTH.map(|side| {
         let terms = terms[side.index()];
         let script = try_script(sample, capture, Some(stream), terms.ignored).unwrap();
-        replay(sample, script, side, terms)
+        let carried = before.and_then(|before| before.carried.clone());
+        replay(sample, script, side, terms, carried.filter(|_| side == Side::Client))
     });
-    let mut played =
-        Played { outcomes: [None, None], events: [Vec::new(), Vec::new()], time: Duration::ZERO };
+    let mut played = Played {
+        outcomes: [None, None],
+        events: [Vec::new(), Vec::new()],
+        time: Duration::ZERO,
+        carried: None,
+    };
     let mut has_ended = [false; 2];
+    let mut count = 0;
     for _ in 0..100_000 {
         let now = played.time;
         let mut is_quiet = true;
         for side in Side::BOTH {
             let (own, peer) = (side.index(), side.other().index());
-            while let Some(bytes) = sides[own].poll_transmit() {
+            let Terms { leaves_after, damage, .. } = terms[own];
+            while let Some(mut bytes) = sides[own].poll_transmit() {
                 is_quiet = false;
+                if let Some(every) = damage {
+                    for byte in &mut bytes {
+                        count += 1;
+                        *byte ^= u8::from(count % every == 0) << (count % 8);
+                    }
+                }
                 sides[peer].input(now, sample.input(&bytes));
             }
             sides[own].timeout(now);
+            let mut leaves = false;
             while let Some(event) = sides[own].poll_event() {
+                leaves |= matches!(&event, ReplayEvent::Sent { place, .. }
+                    if Some(&*place.name) == *leaves_after);
                 played.events[own].push(event);
+                is_quiet = false;
+            }
+            if leaves {
+                sides[own].stop();
+                is_quiet = false;
             }
             let is_over = sides[own].outcome().is_some();
             if is_over && !has_ended[own] && is_quiet {
                 has_ended[own] = true;
                 is_quiet = false;
+                sides[own].close(now);
                 if !sample.is_udp {
                     sides[peer].input(now, Input::End);
                 }
@@ -172,6 +241,7 @@ pub fn play(sample: &Sample, capture: &str, stream: u64, terms: [&Terms; 2]) -> 
         let next = sides.iter_mut().filter(|it| it.outcome().is_none());
         let next = next.filter_map(|replay| replay.poll_timeout()).min();
         let Some(next) = next else {
+            played.carried = Some(sides[Side::Client.index()].carried());
             played.outcomes = sides.map(|replay| replay.outcome().cloned());
             return played;
         };

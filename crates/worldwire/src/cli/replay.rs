@@ -12,9 +12,10 @@ use super::{Data, SideArg};
 pub(crate) struct Replay {
     /// A pcap or pcapng capture, optionally gzipped
     pub(crate) file: PathBuf,
-    /// Replay the conversation with this number [default: the only one]
-    #[arg(short, long, value_name = "NUMBER")]
-    pub(crate) stream: Option<u64>,
+    /// Replay the conversation with this number; several are replayed one after the other, and all
+    /// stay open until the last one ends [default: the only one]
+    #[arg(short, long, value_name = "NUMBER,...", value_delimiter = ',')]
+    pub(crate) stream: Vec<u64>,
     /// Side to play
     #[arg(id = "as", long = "as", value_name = "SIDE")]
     pub(crate) own: SideArg,

@@ -88,7 +88,7 @@ impl Lines {
         if !self.is_json {
             return Ok(());
         }
-        let Divergence { place, from, expected, total, cause, problems, advice } = divergence;
+        let Divergence { place, from, expected, total, cause, problems, advice, .. } = divergence;
         let mut line = with_place("diverged", place);
         let came = match cause {
             Cause::Other { name, fields } => json!({ "name": name, "fields": fields }),

@@ -9,12 +9,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use worldwire_core::Side;
 use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{Definitions, Item, Keys, Scratch};
-use worldwire_net::{Clock, Signal, Stop};
+use worldwire_net::{Clock, Stop};
+use worldwire_proxy::Rules;
 use worldwire_proxy::replay::{
-    Account, NoScript, Outcome, Pace, ReadRecording, RecordedItem, Recording, Replay as Replaying,
-    ReplayListener, ReplaySetup, ReplaySocket, Script, drive,
+    Account, Carried, NoScript, Outcome, Pace, ReadRecording, RecordedItem, Recording,
+    Replay as Replaying, ReplayListener, ReplaySetup, ReplaySocket, Script,
 };
-use worldwire_proxy::{Handler, Rules};
 
 use super::decode::side;
 use super::dissect::read_filter;
@@ -25,7 +25,6 @@ use crate::{definitions, input, report};
 use lines::Lines;
 
 pub(crate) fn run(arguments: &Replay, common: &Common) -> Result<(), Failure> {
-    let own = side(arguments.own);
     let definitions = Arc::new(definitions::load(&arguments.data, common)?);
     let keys = match &arguments.keys[..] {
         [] => input::keys_inside(&arguments.file),
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &Replay, common: &Common) -> Result<(), Failure> {
         paths => input::keys(paths)?,
     };
     let ignored = ignored(arguments, &definitions, common)?;
-    let handlers = rules(arguments, &definitions)?;
+    let rules = rules(arguments, &definitions)?;
     let account = match &arguments.account {
         Some(name) => {
             let password = password::known(arguments.password_file.as_deref())?;
@@ -44,25 +43,26 @@ pub(crate) fn run(arguments: &Replay, common: &Common) -> Result<(), Failure> {
         }
         None => None,
     };
-    let script = script(arguments, common, &definitions, keys, ignored.clone())?;
+    let scripts = scripts(arguments, common, &definitions, keys, ignored.as_ref())?;
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let clock = Clock::start();
-    let setup = ReplaySetup {
-        own,
-        definitions,
-        keys: Arc::new(live),
-        handlers,
-        account,
+    let setup = |carried: Option<Carried>| ReplaySetup {
+        own: side(arguments.own),
+        definitions: Arc::clone(&definitions),
+        keys: Arc::new(live.clone()),
+        handlers: rules.iter().map(Rules::handler).collect(),
+        account: account.clone(),
         token: arguments.token.clone(),
+        carried,
         pace: match arguments.pace {
             PaceArg::Fast => Pace::Fast,
             PaceArg::Recorded => Pace::Recorded,
         },
         patience: arguments.patience,
-        ignored,
+        ignored: ignored.clone(),
         epoch: since_1970.saturating_sub(clock.now()),
     };
-    system::runtime()?.block_on(play(arguments, common, script, setup, clock))
+    system::runtime()?.block_on(play(arguments, common, scripts, &setup, clock))
 }
 
 /// The filters of `--ignore` as one.
@@ -82,8 +82,8 @@ fn ignored(
 }
 
 /// The rules of `--rules`. Mistakes are reported with their lines.
-fn rules(arguments: &Replay, definitions: &Definitions) -> Result<Vec<Box<dyn Handler>>, Failure> {
-    let Some(path) = &arguments.rules else { return Ok(Vec::new()) };
+fn rules(arguments: &Replay, definitions: &Definitions) -> Result<Option<Rules>, Failure> {
+    let Some(path) = &arguments.rules else { return Ok(None) };
     let text = input::read_text(path)?;
     let rules =
         Rules::parse(&path.display().to_string(), &text, definitions).map_err(|mistakes| {
@@ -91,124 +91,140 @@ fn rules(arguments: &Replay, definitions: &Definitions) -> Result<Vec<Box<dyn Ha
             Failure::Input
         })?;
     report::diagnostics(rules.warnings().iter());
-    Ok(vec![rules.handler()])
+    Ok(Some(rules))
 }
 
-/// Reads the recorded conversation.
-fn script(
+/// Reads the recorded conversations.
+fn scripts(
     arguments: &Replay,
     common: &Common,
     definitions: &Arc<Definitions>,
     keys: Keys,
-    ignored: Option<Arc<Filter>>,
-) -> Result<Script, Failure> {
+    ignored: Option<&Arc<Filter>>,
+) -> Result<Vec<Script>, Failure> {
     let mut source = Capture::plain(&arguments.file, arguments.data.clone());
-    source.knowledge.keys = arguments.keys.clone();
-    let stream = arguments.stream;
+    source.knowledge.keys.clone_from(&arguments.keys);
     let reading = ReadRecording {
-        stream,
+        streams: arguments.stream.clone(),
         definitions: Arc::clone(definitions),
         keys: Arc::new(keys),
-        ignored,
+        ignored: ignored.cloned(),
     };
     let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<RecordedItem>| {
         out.extend(reading.read(item));
     };
     let mut recording = Recording::default();
     let subject = shown(&arguments.file);
-    let refused = |error: &NoScript| Failure::Run(format!("{subject}: {error}"));
+    let refused = |error: NoScript| Failure::Run(format!("{subject}: {error}"));
     let definitions = Definitions::clone(definitions);
     let (dissection, _) = capture::read(&source, common, definitions, show, |items| {
         recording.add(items.iter().cloned());
-        if recording.is_full() { Err(refused(&NoScript::TooLong)) } else { Ok(()) }
+        if recording.is_full() { Err(refused(NoScript::TooLong)) } else { Ok(()) }
     })?;
-    recording.script(stream, &dissection.overviews()).map_err(|error| refused(&error))
+    let overviews = dissection.overviews();
+    if arguments.stream.is_empty() {
+        return Ok(vec![recording.script(None, &overviews).map_err(refused)?]);
+    }
+    let streams = arguments.stream.iter();
+    streams.map(|stream| recording.script(Some(*stream), &overviews).map_err(refused)).collect()
 }
 
+/// Plays conversations one after the other. All connections stay open until the end.
 async fn play(
     arguments: &Replay,
     common: &Common,
-    script: Script,
-    setup: ReplaySetup,
+    scripts: Vec<Script>,
+    setup: &impl Fn(Option<Carried>) -> ReplaySetup,
     clock: Clock,
 ) -> Result<(), Failure> {
-    let (own, stream) = (setup.own, script.stream());
-    let (is_datagrams, port) = (script.is_datagrams(), script.port());
     let stop = Stop::new();
     let mut signal = stop.signal();
     let _interruption = Interruption::ask_first(move || stop.stop());
-    let socket = match own {
-        Side::Client => {
-            let to = with_port(arguments.to.as_deref().unwrap_or_default(), port);
-            let dialed = ReplaySocket::dial(&to, is_datagrams, setup.patience).await;
-            dialed.map_err(|error| {
-                Failure::Run(printable(&format!("--to {to}: {}", reason(&error))))
-            })?
-        }
-        Side::Server => {
-            let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let Some(socket) = wait_for_client(
-                arguments.listen.unwrap_or(usual),
-                is_datagrams,
-                &mut signal,
-                common,
-            )
-            .await?
-            else {
-                say("worldwire: the replay was stopped before a client came");
-                return Err(Failure::Input);
-            };
-            socket
-        }
+    let own = side(arguments.own);
+    let mut listener = match (own, scripts.first()) {
+        (Side::Server, Some(first)) => Some(listen(arguments, common, first).await?),
+        _ => None,
     };
-    let refused = |error: worldwire_core::Error| {
-        Failure::Run(format!("{}: conversation {stream}: {error}", shown(&arguments.file)))
-    };
-    let mut failure = None;
-    let mut random = |bytes: &mut [u8]| {
-        if let Err(error) = getrandom::fill(bytes) {
-            failure = Some(error);
-        }
-    };
-    let replay = Replaying::new(script, setup, &mut random, clock.now());
-    if let Some(error) = failure {
-        return Err(Failure::Run(format!("cannot get random numbers: {error}")));
-    }
-    let mut replay = replay.map_err(refused)?;
     let mut lines = Lines::new(arguments, common);
-    let outcome = drive(&mut replay, socket, clock, signal, &mut |event| lines.event(&event)).await;
-    lines.finish()?;
-    match outcome {
-        Outcome::Complete(summary) => lines.complete(stream, own, &summary),
-        Outcome::Diverged(divergence) => {
-            lines.diverged(stream, own, &divergence)?;
-            Err(Failure::Input)
+    let mut carried = None;
+    let mut open: Vec<(Replaying, ReplaySocket)> = Vec::new();
+    let mut outcome = Ok(());
+    for script in scripts {
+        let stream = script.stream();
+        let mut socket = match &mut listener {
+            Some(listener) => tokio::select! {
+                accepted = listener.accept() => accepted.map_err(|error| {
+                    Failure::Run(format!("cannot accept a client: {}", reason(&error)))
+                })?,
+                () = signal.stopping() => {
+                    say("worldwire: the replay was stopped before a client came");
+                    outcome = Err(Failure::Input);
+                    break;
+                }
+            },
+            None => dial(arguments, &script).await?,
+        };
+        let mut failure = None;
+        let mut random = |bytes: &mut [u8]| {
+            if let Err(error) = getrandom::fill(bytes) {
+                failure = Some(error);
+            }
+        };
+        let replay = Replaying::new(script, setup(carried.take()), &mut random, clock.now());
+        if let Some(error) = failure {
+            return Err(Failure::Run(format!("cannot get random numbers: {error}")));
+        }
+        let mut replay = replay.map_err(|error| {
+            let name = shown(&arguments.file);
+            Failure::Run(format!("{name}: conversation {stream}: {error}"))
+        })?;
+        let mut report = |event| lines.event(&event);
+        let ended = socket.drive(&mut replay, clock, signal.clone(), &mut report).await;
+        lines.finish()?;
+        carried = Some(replay.carried());
+        open.push((replay, socket));
+        match ended {
+            Outcome::Complete(summary) => lines.complete(stream, own, &summary)?,
+            Outcome::Diverged(divergence) => {
+                lines.diverged(stream, own, &divergence)?;
+                outcome = Err(Failure::Input);
+                break;
+            }
         }
     }
+    for (mut replay, socket) in open {
+        socket.close(&mut replay, clock).await;
+    }
+    outcome
 }
 
-/// Listens until a client comes. `None` if the user does not want to wait any longer.
-async fn wait_for_client(
-    listen: SocketAddr,
-    is_datagrams: bool,
-    signal: &mut Signal,
+/// Connects to the server of a conversation.
+async fn dial(arguments: &Replay, script: &Script) -> Result<ReplaySocket, Failure> {
+    let to = with_port(arguments.to.as_deref().unwrap_or_default(), script.port());
+    let dialed = ReplaySocket::dial(&to, script.is_datagrams(), arguments.patience).await;
+    dialed.map_err(|error| Failure::Run(printable(&format!("--to {to}: {}", reason(&error)))))
+}
+
+/// Listens for clients.
+async fn listen(
+    arguments: &Replay,
     common: &Common,
-) -> Result<Option<ReplaySocket>, Failure> {
+    script: &Script,
+) -> Result<ReplayListener, Failure> {
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, script.port()));
+    let listen = arguments.listen.unwrap_or(usual);
     let failed = |error: std::io::Error| {
         Failure::Run(format!("cannot listen at {listen}: {}", reason(&error)))
     };
-    let listener = ReplayListener::bind(listen, is_datagrams).await.map_err(failed)?;
+    let listener = ReplayListener::bind(listen, script.is_datagrams()).await.map_err(failed)?;
     let address = listener.address().map_err(failed)?;
     if !common.quiet {
-        say(format_args!("worldwire: the client connects to {address}; Ctrl-C stops the replay"));
+        say(format_args!("worldwire: clients connect to {address}; Ctrl-C stops the replay"));
         if !listen.ip().is_loopback() {
             say("worldwire: anyone who can reach this address can be the client");
         }
     }
-    tokio::select! {
-        accepted = listener.accept() => accepted.map(Some).map_err(failed),
-        () = signal.stopping() => Ok(None),
-    }
+    Ok(listener)
 }
 
 /// A host with its port, or this one.
