@@ -20,7 +20,7 @@ use worldwire_core::{Reader, Side};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, tcp};
 use worldwire_server::uru::admin::Control;
 use worldwire_server::uru::vault::Vault;
-use worldwire_server::uru::{Shard, ShardConfig};
+use worldwire_server::uru::{GameRandom, Shard, ShardConfig};
 use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
 use worldwire_uru::crypt::key::{PrimeKind, PublicKey};
 use worldwire_uru::file::keys::KeyRing;
@@ -63,16 +63,27 @@ impl Running {
     }
 
     pub(crate) async fn start_in(folder: TempDir, change: impl FnOnce(&mut ShardConfig)) -> Self {
-        let shard = Shard::open_with(folder.path(), PrimeKind::Plain, |config| {
-            local(config);
-            change(config);
-        });
-        let shard = shard.await.unwrap();
+        let running = Self::start_within(folder, change, GameRandom::default()).await;
         for (name, password) in ACCOUNTS {
             // The accounts already exist when the shard restarts.
-            let added = shard.vault().add_account(name, password, AccountFlags(0)).await;
+            let added = running.vault.add_account(name, password, AccountFlags(0)).await;
             assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
         }
+        running
+    }
+
+    /// Starts a shard without accounts.
+    pub(crate) async fn start_within(
+        folder: TempDir,
+        change: impl FnOnce(&mut ShardConfig),
+        random: GameRandom,
+    ) -> Self {
+        let change = |config: &mut ShardConfig| {
+            local(config);
+            change(config);
+        };
+        let shard = Shard::open_within(folder.path(), PrimeKind::Plain, change, random);
+        let shard = shard.await.unwrap();
         let address = shard.address().unwrap();
         let status = shard.status_address().unwrap();
         let (keys, vault) = (shard.keys().clone(), shard.vault().clone());
@@ -242,6 +253,11 @@ impl Client {
     pub(crate) async fn hear(&mut self) -> Option<Heard> {
         let bytes = timeout(PATIENCE, self.from.recv()).await.unwrap()?;
         Some(Heard { service: self.service, bytes })
+    }
+
+    /// Forgets the messages that have arrived.
+    pub(crate) fn discard(&mut self) {
+        while self.from.try_recv().is_ok() {}
     }
 
     /// Sends a message, and returns the next one received.

@@ -8,6 +8,8 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::games::message::tables;
 use worldwire_uru::games::{GameHeader, GameMessage, GameScope, GameType};
 
+use crate::spelling::{camel, game_type};
+
 type Outcome = Result<(), String>;
 
 fn ensure(good: bool, what: &str) -> Outcome {
@@ -24,19 +26,6 @@ fn every_message_of_every_file() {
         let id = case["id"].as_str().unwrap_or("?");
         message(case).map_err(|why| format!("{id}: {why}"))
     });
-}
-
-/// The type of game that a vector names.
-pub(crate) fn game_type(name: &str) -> Option<GameType> {
-    match name {
-        "bluespiral" => Some(GameType::BlueSpiral),
-        "climbingwall" => Some(GameType::ClimbingWall),
-        "heek" => Some(GameType::Heek),
-        "marker" => Some(GameType::Marker),
-        "tictactoe" => Some(GameType::TicTacToe),
-        "varsync" => Some(GameType::VarSync),
-        _ => None,
-    }
 }
 
 fn message(case: &Json) -> Outcome {
@@ -106,19 +95,6 @@ fn fields(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
         outcome.map_err(|why| format!("{key}: {why}"))?;
     }
     Ok(())
-}
-
-/// The protocol's spelling of a vector's field.
-pub(crate) fn camel(key: &str) -> String {
-    let mut name = String::new();
-    let mut is_first = true;
-    for word in key.split('_') {
-        let (head, tail) = word.split_at(usize::from(!is_first && !word.is_empty()));
-        name.push_str(&head.to_uppercase());
-        name.push_str(tail);
-        is_first = false;
-    }
-    name
 }
 
 /// Every message has a vector, except those that no server sends and no vector needs.

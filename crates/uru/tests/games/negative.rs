@@ -5,7 +5,7 @@ use worldwire_core::testing::{Case, hex, run_vectors};
 use worldwire_uru::games::GameBody;
 use worldwire_uru::games::message::manager::server::ServerMessage;
 
-use crate::messages::game_type;
+use crate::spelling::game_type;
 use crate::world::{A, World};
 
 const ELSEWHERE: &[&str] = &[

@@ -7,7 +7,7 @@ use worldwire_core::testing::{Case, run_vectors};
 use worldwire_core::{Reader, Side, Tree};
 use worldwire_uru::games::{GameMessage, GameType};
 
-use crate::messages::{camel, game_type};
+use crate::spelling::{camel, game_type};
 use crate::world::{A, B, D, Got, World, encoded};
 
 type Outcome = Result<(), String>;

@@ -4,36 +4,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::json::{Json, json};
-use worldwire_core::{Reader, Side};
-use worldwire_uru::games::message::heek::server::ServerMessage as Heek;
-use worldwire_uru::games::message::manager::GameResult;
-use worldwire_uru::games::message::manager::server::ServerMessage as Manager;
-use worldwire_uru::games::message::marker::server::ServerMessage as Marker;
-use worldwire_uru::games::message::var_sync::server::ServerMessage as VarSync;
+use worldwire_core::json::Json;
 use worldwire_uru::games::{
-    GameBody, GameDelivery, GameEvent, GameHeader, GameIds, GameManager, GameMessage, GamePlayer,
-    GameText, GameType, GamesConfig, MarkerAnswer, MarkerLibrary, MarkerRequest, Refused,
-    RefusedClass, Ticket, text_fault,
+    GameEvent, GameIds, GameManager, GamePlayer, GameType, GamesConfig, MarkerAnswer,
+    MarkerLibrary, MarkerRequest, Refused, RefusedClass, Ticket,
 };
+
+pub(crate) use crate::mailbox::{Got, Mailbox};
+use crate::model::Operation;
+pub(crate) use crate::said::{encoded, join, markers};
 
 pub(crate) const A: u32 = 1_001;
 pub(crate) const B: u32 = 1_002;
 pub(crate) const D: u32 = 1_004;
+/// The players of the model.
+pub(crate) const PLAYERS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+/// The maximum length of a list of operations.
+pub(crate) const OPERATIONS: usize = 220;
 
-/// What a client received.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Got {
-    pub(crate) trans_id: u32,
-    pub(crate) game_id: u32,
-    pub(crate) body: GameBody<'static>,
-    pub(crate) bytes: Arc<[u8]>,
-}
-
-impl Got {
-    pub(crate) fn name(&self) -> &'static str {
-        self.body.name().unwrap_or("?")
-    }
+/// How many lists of operations the model is compared with.
+pub(crate) fn rounds() -> u32 {
+    300
 }
 
 /// An age with its games, its store, and the clients of its players.
@@ -46,9 +37,7 @@ pub(crate) struct World {
     pub(crate) held: VecDeque<(Ticket, MarkerRequest)>,
     pub(crate) dropped: Vec<(u32, Refused)>,
     pub(crate) admins: BTreeSet<u32>,
-    /// Games that clients were told of, by player.
-    known: BTreeMap<u32, BTreeMap<u32, GameType>>,
-    inboxes: BTreeMap<u32, Vec<Got>>,
+    mailboxes: BTreeMap<u32, Mailbox>,
     random: u64,
 }
 
@@ -66,8 +55,7 @@ impl World {
             held: VecDeque::new(),
             dropped: Vec::new(),
             admins: BTreeSet::new(),
-            known: BTreeMap::new(),
-            inboxes: BTreeMap::new(),
+            mailboxes: BTreeMap::new(),
             random: 1,
         }
     }
@@ -126,18 +114,26 @@ impl World {
 
     /// The game of the last `GameInstance` that a player has received.
     fn last_instance(&self, player: u32) -> u32 {
-        let inbox = self.inboxes.get(&player).into_iter().flatten();
-        let id = inbox.rev().find_map(|got| match &got.body {
-            GameBody::ManagerServer(Manager::GameInstance(game)) => Some(game.game_id),
-            _ => None,
-        });
-        id.unwrap()
+        self.mailboxes.get(&player).and_then(Mailbox::last_instance).unwrap()
     }
 
     pub(crate) fn leave(&mut self, player: u32) {
         self.games.leave(self.now, player);
         self.settle();
-        self.known.remove(&player);
+        if let Some(mailbox) = self.mailboxes.get_mut(&player) {
+            mailbox.forget_games();
+        }
+    }
+
+    /// A list of operations that this world can run.
+    pub(crate) fn paced(&self, operations: Vec<Operation>) -> Vec<Operation> {
+        operations
+    }
+
+    /// Checks that exactly these games run, by ID, with these members.
+    pub(crate) fn runs(&mut self, games: &[(u32, Vec<u32>)]) {
+        let running: Vec<_> = self.games.games().map(|it| (it.0, it.2.to_vec())).collect();
+        assert_eq!(running, games);
     }
 
     /// Lets the clock run.
@@ -169,7 +165,7 @@ impl World {
     fn settle(&mut self) {
         loop {
             while let Some(delivery) = self.games.poll_delivery() {
-                self.deliver(delivery);
+                self.mailboxes.entry(delivery.to).or_default().deliver(delivery.bytes);
             }
             match self.games.poll_event() {
                 None => break,
@@ -191,43 +187,9 @@ impl World {
         assert_eq!(self.games.poll_delivery(), None);
     }
 
-    /// A client takes a message, if it would survive it.
-    fn deliver(&mut self, delivery: GameDelivery) {
-        let known = self.known.entry(delivery.to).or_default();
-        let header = GameHeader::of(&delivery.bytes).expect("a header");
-        let game = known.get(&header.game_id).copied();
-        assert!(header.game_id == 0 || game.is_some(), "a message before GameInstance");
-        let message = GameMessage::decode(game, Side::Server, &mut Reader::new(&delivery.bytes));
-        let message = message.unwrap_or_else(|error| panic!("{error}")).into_owned();
-        let again = message.to_bytes().unwrap();
-        assert_eq!(*again, *delivery.bytes, "bytes after a text");
-        let name = message.body.name().expect("a number that clients know");
-        match &message.body {
-            GameBody::ManagerServer(Manager::GameInstance(game)) => {
-                assert_ne!(message.trans_id.0, 0, "an answer to nothing");
-                let is_good = game.result == GameResult::Success;
-                assert_eq!(is_good, game.game_id != 0);
-                if is_good {
-                    known.insert(game.game_id, GameType::of(game.game_type).unwrap());
-                }
-            }
-            body => {
-                assert_eq!(message.trans_id.0, 0, "{name} with a transaction");
-                assert!(!matches!(body, GameBody::ManagerServer(_)), "{name} harms clients");
-                assert!(texts_are_sound(body), "{name} with a text that harms clients");
-            }
-        }
-        self.inboxes.entry(delivery.to).or_default().push(Got {
-            trans_id: message.trans_id.0,
-            game_id: message.game_id,
-            body: message.body,
-            bytes: delivery.bytes,
-        });
-    }
-
     /// Everything that a player has received since the last call.
     pub(crate) fn take(&mut self, player: u32) -> Vec<Got> {
-        self.inboxes.remove(&player).unwrap_or_default()
+        self.mailboxes.get_mut(&player).map(Mailbox::take).unwrap_or_default()
     }
 
     /// The names of what a player has received since the last call.
@@ -244,53 +206,6 @@ impl World {
 
     /// Nothing was dropped, and nobody has received anything, since the last calls.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.dropped.is_empty() && self.inboxes.values().all(Vec::is_empty)
+        self.dropped.is_empty() && self.mailboxes.values().all(Mailbox::is_empty)
     }
-}
-
-fn texts_are_sound(body: &GameBody<'_>) -> bool {
-    fn sound<const N: usize>(text: &GameText<'_, N>) -> bool {
-        text_fault(text).is_none()
-    }
-    match body {
-        GameBody::HeekServer(Heek::Welcome(it)) => sound(&it.name),
-        GameBody::MarkerServer(Marker::TemplateCreated(it)) => sound(&it.template),
-        GameBody::MarkerServer(Marker::GameNameChanged(it)) => sound(&it.name),
-        GameBody::MarkerServer(Marker::MarkerAdded(it)) => sound(&it.name) && sound(&it.age),
-        GameBody::MarkerServer(Marker::MarkerNameChanged(it)) => sound(&it.name),
-        GameBody::VarSyncServer(VarSync::StringVarChanged(it)) => sound(&it.value),
-        GameBody::VarSyncServer(VarSync::StringVarCreated(it)) => {
-            sound(&it.name) && sound(&it.value)
-        }
-        GameBody::VarSyncServer(VarSync::NumericVarCreated(it)) => sound(&it.name),
-        _ => true,
-    }
-}
-
-/// A message of a client, given as `Marker.AddMarker` and its fields.
-pub(crate) fn encoded(trans_id: u32, game_id: u32, name: &str, fields: Json) -> Vec<u8> {
-    let (game, name) = name.split_once('.').unwrap();
-    let json = json!({
-        "game": game, "messageId": name, "transId": trans_id, "gameId": game_id, "fields": fields,
-    });
-    let message = GameMessage::from_json(Side::Client, &json);
-    message.and_then(|message| message.to_bytes()).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// The fields of `JoinGame` for a common game, as clients send it.
-pub(crate) fn join(game: GameType, table: u32) -> Json {
-    let data = match game {
-        GameType::TicTacToe => json!({"players": 2}),
-        GameType::Marker => markers("", 0)["createData"].clone(),
-        _ => json!({"filler": game != GameType::Heek}),
-    };
-    let game_type = game.id().to_string();
-    json!({"gameId": table, "options": ["Common"], "gameType": game_type, "createData": data})
-}
-
-/// The fields of `CreateGame` for a marker game.
-pub(crate) fn markers(template: &str, kind: u8) -> Json {
-    let data = json!({"type": kind, "name": "Hunt", "timeLimit": 120, "template": template});
-    let game_type = GameType::Marker.id().to_string();
-    json!({"gameType": game_type, "options": [], "createData": data})
 }

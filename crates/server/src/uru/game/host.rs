@@ -178,7 +178,7 @@ impl Host {
             Command::Message { player, serial, class, bytes, turn } => {
                 let member = self.members.get(&player).filter(|member| member.serial == serial);
                 if let Some(member) = member {
-                    let begun = std::time::Instant::now();
+                    let begun = Instant::now();
                     self.instance.receive(now, player, class, &bytes);
                     member.effort.add(begun.elapsed());
                 }
@@ -189,7 +189,7 @@ impl Host {
                 if let Some(member) = member
                     && self.instance.count_game_message(now, player)
                 {
-                    let begun = std::time::Instant::now();
+                    let begun = Instant::now();
                     let from = GamePlayer { id: player, is_admin: member.is_admin };
                     self.games.receive(now, from, &bytes);
                     member.effort.add(begun.elapsed());
