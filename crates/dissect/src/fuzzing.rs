@@ -182,6 +182,7 @@ fn captures() -> Vec<Vec<u8>> {
         "mxo-world.pcapng",
         "tera-login.pcapng",
         "uru-age.pcapng",
+        "uru-games.pcapng",
         "uru-login.pcapng",
     ];
     let generated = worldwire_capture::fuzzing::TARGETS[0].seeds;

@@ -113,7 +113,7 @@ impl World {
     fn join(&mut self, player: u32, game: GameType) -> u32 {
         let table = if game == GameType::VarSync { 255 } else { 0 };
         self.games(player).join(game, table).unwrap();
-        assert_eq!(self.seen(player).last().unwrap(), "(entered)");
+        assert!(self.seen(player).contains(&"(entered)".to_owned()));
         self.games(player).last(game).unwrap()
     }
 
@@ -158,7 +158,7 @@ fn the_owner_solves_the_door() {
     }
     let door = world.spiral(ANN, id);
     assert!(door.is_won() && door.is_complete());
-    // Only the owner is told.
+    // Only the owner learns of it.
     assert_eq!(world.seen(BOB), [""; 0]);
 
     world.now += Duration::from_secs(5);
@@ -414,12 +414,19 @@ fn servers_cannot_confuse_or_exhaust_the_client() {
     let other = from_server(1, 0, "Manager.GameInstance", instance(GameType::VarSync, 9));
     let error = games.receive(&other).unwrap_err().to_string();
     assert!(error.contains("GameInstance: wanted a game of Heek"), "{error}");
+    // So is the ID of a game that the player is in.
+    let own = from_server(2, 0, "Manager.GameInstance", instance(heek, 8));
+    games.join(heek, 0).unwrap();
+    games.receive(&own).unwrap();
+    games.join(GameType::VarSync, 255).unwrap();
+    let other = from_server(3, 0, "Manager.GameInstance", instance(GameType::VarSync, 8));
+    assert!(games.receive(&other).is_err() && games.joined().len() == 1);
     // Messages of a game that the player is not in are shown, and have no effect.
     let events = games.receive(&from_server(0, 9, "AnyGame.PlayerJoined", json!({"player": ANN})));
     assert!(matches!(&events.unwrap()[..], [PlayEvent::Message { game_type: None, .. }]));
 
     games.open_markers(Uuid([1; 16])).unwrap();
-    let instance = from_server(2, 0, "Manager.GameInstance", instance(GameType::Marker, 9));
+    let instance = from_server(4, 0, "Manager.GameInstance", instance(GameType::Marker, 9));
     games.receive(&instance).unwrap();
     // The server has not said that the player is a member.
     assert!(matches!(games.marker(9), Err(PlayError::NotJoined(GameType::Marker))));

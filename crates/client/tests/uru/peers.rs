@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use worldwire_client::uru::{Auth, ClientError, Shard};
 use worldwire_core::Bytes32;
@@ -171,6 +171,8 @@ async fn other_servers_are_recognised() {
         while let Ok((mut stream, _)) = other.accept().await {
             let answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
             let _ = stream.write_all(answer).await;
+            // Closing with unread bytes could discard the answer.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
     let error = Auth::connect(&at(address)).await.unwrap_err().to_string();

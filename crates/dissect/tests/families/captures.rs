@@ -52,6 +52,14 @@ const URU_AGE: Sample = Sample {
     ],
 };
 
+const URU_GAMES: Sample = Sample {
+    capture: include_bytes!("../../../../samples/uru-games.pcapng"),
+    keys: include_str!("../../../../samples/uru-keys.toml"),
+    conversations: 3,
+    busy: (49_154, 6),
+    data: &[],
+};
+
 const KI: Sample = Sample {
     capture: include_bytes!("../../../../samples/ki-login.pcapng"),
     keys: include_str!("../../../../samples/ki-keys.toml"),
@@ -185,7 +193,7 @@ fn dissected(sample: &Sample, packets: &[Vec<u8>]) -> (Dissected, Summary) {
 
 #[test]
 fn filters_for_existing_fields_are_accepted() {
-    for sample in [&URU, &URU_AGE, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
+    for sample in [&URU, &URU_AGE, &URU_GAMES, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
         let limits = Limits::DEFAULT;
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
             let mut name = String::new();
@@ -324,7 +332,7 @@ fn filters_know_the_value_names_of_a_type_list() {
 
 #[test]
 fn the_samples_decode_completely() {
-    for sample in [&URU, &URU_AGE, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
+    for sample in [&URU, &URU_AGE, &URU_GAMES, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
         let (dissected, summary) = dissected(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);

@@ -22,7 +22,7 @@ pub struct Sample {
     pub is_udp: bool,
 }
 
-pub const SAMPLES: [Sample; 7] = [
+pub const SAMPLES: [Sample; 8] = [
     Sample {
         family: "uru",
         capture: include_bytes!("../../../../samples/uru-login.pcapng"),
@@ -39,6 +39,14 @@ pub const SAMPLES: [Sample; 7] = [
             ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
             ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
         ],
+        not_encoded: &["setup.Connect", "setup.Encrypt"],
+        is_udp: false,
+    },
+    Sample {
+        family: "uru",
+        capture: include_bytes!("../../../../samples/uru-games.pcapng"),
+        keys: Some(include_str!("../../../../samples/uru-keys.toml")),
+        data: &[],
         not_encoded: &["setup.Connect", "setup.Encrypt"],
         is_udp: false,
     },

@@ -30,7 +30,7 @@ use crate::player::Player;
 pub(crate) use crate::said::{encoded, join, markers};
 
 /// The players of the model. The numbers between them are for their nodes.
-pub(crate) const PLAYERS: [u32; 8] = 
+pub(crate) const PLAYERS: [u32; 8] =
     [20_000, 21_000, 22_000, 23_000, 24_000, 25_000, 26_000, 27_000];
 pub(crate) const A: u32 = PLAYERS[0];
 pub(crate) const B: u32 = PLAYERS[1];

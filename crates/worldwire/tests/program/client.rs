@@ -1,7 +1,7 @@
 //! Clients as a user runs them, against a shard as a user starts it.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -30,7 +30,7 @@ pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
 }
 
 /// Starts a shard on a free port.
-pub(crate) fn serve(folder: &Path, words: &[&str]) -> Serving {
+fn serve(folder: &Path, words: &[&str]) -> Serving {
     // The port stays free: the system does not reassign it so soon.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     serve_at(folder, words, port)
@@ -72,7 +72,7 @@ fn client(folder: &Path, steps: &str) -> Output {
 }
 
 /// Splits a line into words, as a shell does.
-pub(crate) fn words(line: &str) -> Vec<&str> {
+fn words(line: &str) -> Vec<&str> {
     line.split('#').next().unwrap().split_whitespace().collect()
 }
 
@@ -359,6 +359,8 @@ fn failures_say_what_to_do(folder: &Path) {
     let web = std::thread::spawn(move || {
         let (mut stream, _) = other.accept().unwrap();
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        // Closing with unread bytes could discard the answer.
+        let _ = stream.read_to_end(&mut Vec::new());
     });
     let parts = ["does not answer like an Uru auth server", "check the address and port"];
     fails(&format!("--at {address} login"), 2, &parts);

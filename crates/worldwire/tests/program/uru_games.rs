@@ -7,13 +7,13 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value as Json, json};
 
-use crate::client::{Serving, command, good, serve, typed};
+use crate::client::{Serving, command, good, serve_at, typed};
 
 /// A shard that serves games, with two players.
 fn shard(folder: &Path, games: &str) -> Serving {
     fs::create_dir_all(folder.join("shard")).unwrap();
     fs::write(folder.join("shard/shard.toml"), format!("[games]\n{games}")).unwrap();
-    let serving = serve(folder, &["worldwire", "serve", "uru"]);
+    let serving = serve_at(folder, &["worldwire", "serve", "uru"], 0);
     for name in ["ann", "bob"] {
         let account = format!("{name}@example.org");
         good(typed(command(folder, &["worldwire", "uru", "account", "add", &account])));
@@ -164,7 +164,7 @@ fn a_marker_game_is_created_sent_and_hunted() {
     let bob = in_city(folder, "bob", steps);
     assert_eq!(listed(&bob), [fountain(false), library(false)]);
     assert_eq!(of(&bob, "seen", "Marker.MarkerCaptured").len(), 1);
-    let options = "--patience 1 ";
+    let options = "--patience 5 ";
     let edit =
         format!("set-player Bob + enter city + open-marker-game {template} + add-marker 1 1 1 x");
     let output = player(folder, "bob", options, &edit).wait_with_output().unwrap();
@@ -182,7 +182,7 @@ fn a_marker_game_is_created_sent_and_hunted() {
 
     // Everything survives a restart.
     drop(serving);
-    let _serving = serve(folder, &["worldwire", "serve", "uru"]);
+    let _serving = serve_at(folder, &["worldwire", "serve", "uru"], 0);
     let steps = format!("open-marker-game {template} + markers + reset-markers + markers");
     let bob = in_city(folder, "bob", &steps);
     assert_eq!(listed(&bob), [fountain(true), library(false), fountain(false), library(false)]);

@@ -320,12 +320,14 @@ impl PlayerGames {
         if result != GameResult::Success {
             return Ok(Some(PlayEvent::Refused { game_type, result }));
         }
-        if instance.game_type != game_type.id() || instance.game_id == 0 {
+        let known = self.joined.iter_mut().find(|joined| joined.id == instance.game_id);
+        let is_other = known.as_ref().is_some_and(|known| known.state.game_type() != game_type);
+        if is_other || instance.game_type != game_type.id() || instance.game_id == 0 {
             let found = format!("game {} of type {}", instance.game_id, instance.game_type);
             let error = Error::malformed(format!("a game of {}", game_type.name()), found);
             return Err(error.inside("GameInstance"));
         }
-        match self.joined.iter_mut().find(|joined| joined.id == instance.game_id) {
+        match known {
             Some(joined) => joined.rejoin(),
             None => self.joined.push(JoinedGame::new(instance.game_id, first)),
         }

@@ -414,7 +414,7 @@ fn joined(joined: &JoinedGame) -> Json {
         GameState::Marker(game) => {
             shown["name"] = json!(game.name());
             shown["template"] = json!(game.template().to_string());
-            shown["kind"] = json!(game.marker_type().map(|it| it.to_string()));
+            shown["kind"] = json!(game.marker_type().and_then(|it| it.name()));
             shown["markers"] = json!(game.markers().len());
             shown["captured"] = json!(game.captured().len());
         }

@@ -60,7 +60,7 @@ const MARKER_GAMES: &[(&str, MarkerGameType)] =
     &[("quest", MarkerGameType::Quest), ("cgz", MarkerGameType::Cgz)];
 
 arguments! {
-    u8: |word| word.parse().map_err(|_| format!("{word} is not a small number"));
+    u8: |word| word.parse().map_err(|_| format!("{word} is not a number from 0 to 255"));
     f64: |word| {
         let number = word.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| format!("{word} is not a coordinate"))

@@ -146,10 +146,14 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static 
 pub(crate) fn help() -> String {
     const WIDTH: usize = 36;
     let mut text = String::new();
-    for (name, form, help) in all() {
-        let step = format!("{name} {form}");
-        let gap = if step.len() > WIDTH { format!("\n{:WIDTH$}  ", "") } else { String::new() };
-        let _ = writeln!(text, "  {step:WIDTH$}{gap}{help}");
+    for (heading, steps) in [("", STEPS), ("\nSteps in the games of an age:\n", PLAY_STEPS)] {
+        text.push_str(heading);
+        for (name, form, help) in steps {
+            let step = format!("{name} {form}");
+            let is_long = step.len() > WIDTH;
+            let gap = if is_long { format!("\n{:WIDTH$}  ", "") } else { String::new() };
+            let _ = writeln!(text, "  {step:WIDTH$}{gap}{help}");
+        }
     }
     text
 }
@@ -459,7 +463,7 @@ mod tests {
                 "choose lizard",
                 "line 1: choose: lizard is not a choice: use one of rock, paper, scissors",
             ),
-            ("press-cloth 300", "line 1: press-cloth: 300 is not a small number"),
+            ("press-cloth 300", "line 1: press-cloth: 300 is not a number from 0 to 255"),
             ("add-marker 1 NaN 3 x", "line 1: add-marker: NaN is not a coordinate"),
             ("set-public 1 maybe", "line 1: set-public: needs NODE yes|no, not 1 maybe"),
             ("find \"x", "line 1: missing closing quote"),
