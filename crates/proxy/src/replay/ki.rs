@@ -254,7 +254,7 @@ impl Role for Ki {
             let code = fields.get(name)?;
             let is_fine = code.as_i64() == Some(0) || code.as_str() == Some("Success");
             (!is_fine).then(|| {
-                format!("{name} {}", code.as_str().map_or(code.to_string(), str::to_owned))
+                format!("{name} {}", code.as_str().map_or_else(|| code.to_string(), str::to_owned))
             })
         })
     }

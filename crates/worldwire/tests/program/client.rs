@@ -72,7 +72,7 @@ fn client(folder: &Path, steps: &str) -> Output {
 }
 
 /// Splits a line into words, as a shell does.
-fn words(line: &str) -> Vec<&str> {
+pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split('#').next().unwrap().split_whitespace().collect()
 }
 

@@ -42,7 +42,7 @@ impl Lines {
             && let Some(line) = line(event)
         {
             let outcome = print(&format!("{line}\n"));
-            self.failure = self.failure.take().or(outcome.err());
+            self.failure = self.failure.take().or_else(|| outcome.err());
         }
     }
 
