@@ -128,7 +128,9 @@ impl Exchange {
     }
 
     /// Decides about a message held at a breakpoint, by its number. It leaves with the next
-    /// [`resume`](Self::resume).
+    /// [`resume`](Self::resume), after the messages that handlers added before it. While such
+    /// messages wait, a replacement is checked only when they leave; one that does not fit is then
+    /// reported, and the message leaves unchanged.
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
@@ -136,18 +138,22 @@ impl Exchange {
         let mut open = self.desk.held.iter_mut().filter(|(_, held)| held.is_open());
         let found = open.find(|(_, held)| held.number == number);
         let (id, held) = found.ok_or(SendError::NotHeld)?;
-        let own = match decision {
-            // As the handlers left it, now or when its hooks have answered.
-            Decision::AsIs if held.ticket.is_some() || !held.added.is_empty() => {
-                held.hold = None;
-                return Ok(());
+        let (id, from, name) = (*id, held.from, held.name.clone());
+        let decided = decision.clone().into_owned();
+        let waits = held.ticket.is_some() && decided == Decision::AsIs;
+        if waits || !held.added.is_empty() {
+            // It leaves now, or when its hooks have answered.
+            held.hold = None;
+            if decided != Decision::AsIs {
+                held.ticket = None;
+                held.decision = decided.clone();
             }
-            Decision::AsIs => Some(held.decision.clone()),
-            _ => None,
-        };
-        let id = *id;
-        self.session.release(id, own.unwrap_or(decision))?;
-        self.desk.held.remove(&id);
+        } else {
+            let own = (decided == Decision::AsIs).then(|| held.decision.clone());
+            self.session.release(id, own.unwrap_or(decision))?;
+            self.desk.held.remove(&id);
+        }
+        self.desk.note_decision(from, &name, &decided);
         Ok(())
     }
 
@@ -226,7 +232,8 @@ impl Exchange {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let handlers = self.desk.handlers.iter().filter_map(|handler| handler.poll_timeout());
-        let held = self.desk.held.values().filter_map(Held::due);
+        // What is due and still here waits for room or for a decision about an earlier message.
+        let held = self.desk.held.values().filter_map(Held::due).filter(|at| *at > self.desk.now);
         handlers.chain(held).chain(self.session.poll_timeout()).min()
     }
 
@@ -257,6 +264,7 @@ impl Exchange {
     /// Ends it.
     pub fn close(&mut self) {
         self.session.close();
+        self.desk.held.clear();
     }
 
     /// The wall-clock time of the last step.
@@ -323,7 +331,11 @@ impl Exchange {
     /// Releases the messages that wait for nothing more, each after the messages added before it.
     fn release_ready(&mut self, stamp: Stamp) {
         if self.desk.is_ending {
-            return self.session.close();
+            self.session.close();
+        }
+        if self.session.is_closed() {
+            // What was held is gone.
+            return self.desk.held.clear();
         }
         // Sides whose next message waits for room in a queue.
         let mut full = [false; 2];
