@@ -20,7 +20,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let above = worldwire_dissect::fuzzing::TARGETS
         .iter()
         .chain(worldwire_net::fuzzing::TARGETS)
-        .chain(worldwire_proxy::fuzzing::TARGETS);
+        .chain(worldwire_proxy::fuzzing::targets());
     capture.chain(families).chain(above)
 }
 

@@ -79,6 +79,11 @@ pub trait Decider {
     fn added(&mut self) -> Option<(Side, Vec<u8>)> {
         None
     }
+
+    /// The message that [`added`](Self::added) returned last was added.
+    fn was_added(&mut self, to: Side) {
+        let _ = to;
+    }
 }
 
 impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
@@ -383,6 +388,9 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watc
                     Some(inject) => inject(sender, to, &message),
                     None => Err(CANNOT_INJECT),
                 };
+                if outcome.is_ok() {
+                    decider.was_added(to);
+                }
                 if added.is_ok() {
                     added = outcome;
                 }

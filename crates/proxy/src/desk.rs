@@ -120,7 +120,7 @@ impl Desk {
     }
 
     /// Counts a decision, and notes it for a recording.
-    fn note_decision(&mut self, from: Side, name: &str, decision: &Decision<'_>) {
+    pub(crate) fn note_decision(&mut self, from: Side, name: &str, decision: &Decision<'_>) {
         self.counts.decided(decision);
         match decision {
             Decision::AsIs => {}
@@ -287,10 +287,6 @@ impl Desk {
                 Answer::Hold
             }
         };
-        self.counts.added += added.len() as u64;
-        for (to, _) in &added {
-            self.mark(to.other(), true, "added a message before", &name);
-        }
         self.added = added;
         self.name = name;
         answer
@@ -328,6 +324,13 @@ impl Decider for Desk {
 
     fn added(&mut self) -> Option<(Side, Vec<u8>)> {
         self.added.pop_front()
+    }
+
+    fn was_added(&mut self, to: Side) {
+        self.counts.added += 1;
+        let name = core::mem::take(&mut self.name);
+        self.mark(to.other(), true, "added a message before", &name);
+        self.name = name;
     }
 }
 

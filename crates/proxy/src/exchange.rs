@@ -142,7 +142,9 @@ impl Exchange {
     }
 
     /// Decides what happens to a message held at a breakpoint, by its number. The next
-    /// [`resume`](Self::resume) carries the decision out.
+    /// [`resume`](Self::resume) carries the decision out, after adding the messages that handlers
+    /// added before it. While such messages wait, a replacement is checked only when it is sent. If
+    /// it does not fit, this is reported, and the message is forwarded unchanged.
     ///
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
@@ -150,18 +152,22 @@ impl Exchange {
         let mut open = self.desk.held.iter_mut().filter(|(_, held)| held.is_open());
         let found = open.find(|(_, held)| held.number == number);
         let (id, held) = found.ok_or(SendError::NotHeld)?;
-        let own = match decision {
-            // Forwarded as the handlers left it: now, or when its hooks have answered.
-            Decision::AsIs if held.ticket.is_some() || !held.added.is_empty() => {
-                held.hold = None;
-                return Ok(());
+        let (id, from, name) = (*id, held.from, held.name.clone());
+        let decided = decision.clone().into_owned();
+        let waits = held.ticket.is_some() && decided == Decision::AsIs;
+        if waits || !held.added.is_empty() {
+            // It is forwarded now, or when its hooks have answered.
+            held.hold = None;
+            if decided != Decision::AsIs {
+                held.ticket = None;
+                held.decision = decided.clone();
             }
-            Decision::AsIs => Some(held.decision.clone()),
-            _ => None,
-        };
-        let id = *id;
-        self.session.release(id, own.unwrap_or(decision))?;
-        self.desk.held.remove(&id);
+        } else {
+            let own = (decided == Decision::AsIs).then(|| held.decision.clone());
+            self.session.release(id, own.unwrap_or(decision))?;
+            self.desk.held.remove(&id);
+        }
+        self.desk.note_decision(from, &name, &decided);
         Ok(())
     }
 
@@ -239,10 +245,11 @@ impl Exchange {
     /// The time by which to call [`timeout`](Self::timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
-        let Desk { handlers, hooks, held, .. } = &self.desk;
+        let Desk { handlers, hooks, held, now, .. } = &self.desk;
         let handlers = handlers.iter().filter_map(|handler| handler.poll_timeout());
         let hooks = hooks.as_ref().and_then(ConversationHooks::poll_timeout);
-        let held = held.values().filter_map(Held::due);
+        // What is due and still here waits for room or for a decision about an earlier message.
+        let held = held.values().filter_map(Held::due).filter(|at| at > now);
         handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
@@ -273,6 +280,7 @@ impl Exchange {
     /// Ends it.
     pub fn close(&mut self) {
         self.session.close();
+        self.desk.held.clear();
     }
 
     /// The wall-clock time of the last step.
@@ -344,7 +352,11 @@ impl Exchange {
     /// Releases the messages that are no longer held, each after the messages added before it.
     fn release_ready(&mut self, stamp: Stamp) {
         if self.desk.is_ending {
-            return self.session.close();
+            self.session.close();
+        }
+        if self.session.is_closed() {
+            // What was held is gone.
+            return self.desk.held.clear();
         }
         // Sides whose next message waits for room in a queue.
         let mut full = [false; 2];

@@ -6,7 +6,7 @@
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
-use worldwire_proxy::fuzzing::TARGETS;
+use worldwire_proxy::fuzzing::targets;
 
 /// The program ends if it uses more memory than this.
 const MAX_BYTES: usize = 256 << 20;
@@ -16,7 +16,7 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, MAX_BYTES);
 
 #[test]
 fn every_target_keeps_its_promises() {
-    each_alone("every_target_keeps_its_promises", TARGETS, |target| {
+    each_alone("every_target_keeps_its_promises", targets(), |target| {
         fuzz(target, fuzz_runs());
         assert!(MEMORY.allocated() < MAX_BYTES);
     });

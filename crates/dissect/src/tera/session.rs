@@ -101,7 +101,14 @@ pub(super) struct Reading {
     suspicion_reported: bool,
     unused_list_reported: bool,
     signing: Signing,
+    /// The opcodes of keep-alives, until the relay knows them.
+    keep_alives: Option<[Option<u16>; 2]>,
 }
+
+/// The client's and the server's keep-alives.
+///
+/// Unverified: that these are all messages with which the ends notice that the other is alive.
+const KEEP_ALIVES: [&str; 2] = ["C_PONG", "S_PING"];
 
 /// What a relay needs in order to sign the client's messages again.
 #[derive(Debug, Default)]
@@ -127,6 +134,7 @@ impl Reading {
             suspicion_reported: false,
             unused_list_reported: false,
             signing: Signing::default(),
+            keep_alives: None,
         }
     }
 }
@@ -179,6 +187,7 @@ impl Interpreter<Connection> for Reading {
             self.packets = packets;
             self.signing.opcodes = Some(self.packets.integrity());
             self.signing.seed_opcode = self.packets.opcode(SEED_MESSAGE);
+            self.keep_alives = Some(KEEP_ALIVES.map(|name| self.packets.opcode(name)));
             if let Some(note) = unmapped(&self.packets) {
                 emit.note(Note::warning(note));
             }
@@ -205,8 +214,11 @@ impl Interpreter<Connection> for Reading {
         emit.message(&message);
     }
 
-    /// Only relays sign again; other roles refuse.
+    /// Only relays sign again and hold messages; other roles refuse.
     fn inform(&mut self, sender: &mut Sender) {
+        if let Some(opcodes) = self.keep_alives.take() {
+            let _ = sender.set_keep_alives(opcodes);
+        }
         if let Some(opcodes) = self.signing.opcodes.take() {
             let _ = sender.set_integrity(opcodes);
         }

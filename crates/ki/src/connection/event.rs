@@ -160,6 +160,11 @@ pub struct PieceInfo {
 }
 
 impl PieceInfo {
+    /// Whether it is the first piece of its frame, which has the frame's head.
+    pub(super) fn is_first(&self) -> bool {
+        self.message.start > 0
+    }
+
     /// The part that a relay's decision applies to, counted from the first byte of the piece.
     pub(super) fn changeable(&self) -> Range<usize> {
         match self.unit {

@@ -70,7 +70,7 @@ pub use crate::crypt::observer::ObserverKeys;
 use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};
 use event::{PieceInfo, Unread};
-use relay::{Passage, RelayState};
+use relay::{Passage, RelayState, Way};
 use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
@@ -353,6 +353,7 @@ impl Connection {
         let established = self.sender.on_control(side, &control);
         if handshake && self.sender.peer().is_none() {
             self.streams.iter_mut().for_each(Stream::expect_encryption);
+            self.sender.half.lanes.iter_mut().for_each(Way::expect_encryption);
         }
         // The piece is reported before its effects.
         if !matches!(established, Ok(None)) {
@@ -524,8 +525,8 @@ impl StreamMachine for Connection {
 
     fn in_transit(&self, unread: &Unread) -> (Side, Passage, bool) {
         let piece = unread.info.clone();
-        let is_urgent = !piece.is_datagram
-            && matches!(piece.unit, Unit::Control(Opcode::KeepAlive | Opcode::KeepAliveRsp));
+        let is_urgent =
+            matches!(piece.unit, Unit::Control(Opcode::KeepAlive | Opcode::KeepAliveRsp));
         (piece.side, Passage::Piece(piece), is_urgent)
     }
 

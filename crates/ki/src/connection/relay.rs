@@ -62,6 +62,8 @@ pub struct Way {
     pub(super) is_broken: bool,
     /// Whether the incomplete end of an encrypted stream was forwarded, so nothing can follow.
     is_finished: bool,
+    /// Whether the next frame shows whether the stream is encrypted.
+    is_undecided: bool,
 }
 
 /// A frame being assembled from pieces.
@@ -161,11 +163,18 @@ impl Way {
             seal: None,
             is_broken: false,
             is_finished: false,
+            is_undecided: false,
         }
+    }
+
+    /// Notes that the stream may be encrypted after the accept.
+    pub(super) fn expect_encryption(&mut self) {
+        self.is_undecided = self.seal.is_none();
     }
 
     /// Encrypts a side's stream from here on.
     pub(super) fn encrypt(&mut self, side: Side, key: &StreamKey) {
+        self.is_undecided = false;
         self.seal = Some(Box::new(Seal {
             sealer: Sealer::new(key, side),
             key: *key,
@@ -185,18 +194,19 @@ impl Way {
     }
 
     /// Queues an injected frame. Frames and datagrams are forwarded whole, so it is sent after one
-    /// that is in progress, unless that one is held.
+    /// that has begun, unless that one is held. `is_inside` says that the piece reported last
+    /// continues a frame.
     pub(super) fn inject(
         &mut self,
         frame: Vec<u8>,
-        (is_reading, is_holding): (bool, bool),
+        (is_inside, is_holding): (bool, bool),
         is_datagram: bool,
     ) -> Result<(), SendError> {
         let length = self.injected_bytes.saturating_add(frame.len());
         self.out.check_room(length).map_err(SendError::QueueFull)?;
         self.injected_bytes += frame.len();
         self.injected.push(frame);
-        if is_holding || !(is_reading || self.is_in_progress()) {
+        if is_holding || !(is_inside || self.is_in_progress()) {
             self.send_injected(is_datagram);
         }
         Ok(())
@@ -204,7 +214,12 @@ impl Way {
 
     /// Checks that a frame may be injected.
     pub(super) fn check_readable(&self) -> Result<(), SendError> {
-        if self.is_finished { Err(SendError::Unread) } else { Ok(()) }
+        match (self.is_finished, self.is_undecided) {
+            (true, _) => Err(SendError::Unread),
+            // It would be sent unencrypted.
+            (_, true) => Err(SendError::NotEstablished),
+            _ => Ok(()),
+        }
     }
 
     /// Forwards an entry that leaves now.
@@ -222,9 +237,15 @@ impl Way {
                     self.frame = frame;
                     return;
                 }
+                let is_accept = matches!(piece.unit, Unit::Control(Opcode::SessionAccept));
+                self.is_undecided &= is_accept;
                 let (bytes, is_changed) = frame.finish(&piece);
+                if overtakes && piece.is_datagram {
+                    // So is a datagram, of which an earlier part may wait.
+                    return self.out.forward(bytes);
+                }
                 self.put(bytes, is_changed || overtakes, piece.is_datagram);
-                if !overtakes {
+                if !overtakes && self.datagram.is_none() {
                     self.send_injected(piece.is_datagram);
                 }
             }
@@ -268,9 +289,6 @@ impl Way {
 
     /// Forwards messages that were injected while a frame or datagram was in progress.
     fn send_injected(&mut self, is_datagram: bool) {
-        if is_datagram && self.datagram.is_some() {
-            return;
-        }
         self.injected_bytes = 0;
         for frame in core::mem::take(&mut self.injected) {
             match is_datagram {

@@ -449,7 +449,9 @@ impl Sender {
 }
 
 impl Inject for Sender {
-    /// Sends a message, as [`RawMessage`] encodes it, in a separate frame. A message injected into a
+    /// Sends a message, as [`RawMessage`] encodes it, in a separate frame. Frames and datagrams are
+    /// forwarded whole: while the piece received last continues one, the message is sent after it,
+    /// unless a piece of that side is already held. A message injected into a
     /// stale session is lost: the server ignores it, and the client sends only its own last message
     /// again.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
@@ -470,12 +472,15 @@ impl Inject for Sender {
         self.half.lanes[to.index()].check_readable()?;
         self.half.fill(from).map_err(SendError::QueueFull)?;
         let forwarding = self.half.open_relay()?;
-        let is_reading = forwarding.reported().is_some_and(|(side, _)| side == from);
+        let is_inside = forwarding.reported().is_some_and(|(side, passage)| {
+            let begins = matches!(passage, Passage::Piece(piece) if piece.is_first());
+            side == from && !begins
+        });
         let is_holding = forwarding.is_holding(from);
         let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.half else {
             return Ok(());
         };
-        lanes[to.index()].inject(frame, (is_reading, is_holding), relay.is_datagrams)
+        lanes[to.index()].inject(frame, (is_inside, is_holding), relay.is_datagrams)
     }
 }
 

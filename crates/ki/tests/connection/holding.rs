@@ -11,9 +11,10 @@ use worldwire_core::testing::holding::{Family, check};
 use worldwire_core::testing::pair::{Conditions, Pair};
 use worldwire_ki::connection::{Connection, RelayConfig, Unit};
 use worldwire_ki::control::{Control, KeepAlive};
+use worldwire_ki::crypt::stream::Opener;
 use worldwire_ki::frame::Frame;
 
-use crate::relay::{accepted, encoded, feed, frame, number, passed, sealed};
+use crate::relay::{KEY, accepted, encoded, feed, frame, number, passed, sealed};
 use crate::support::{client, message, server};
 
 fn pair(bounds: Bounds) -> Pair<Connection> {
@@ -70,6 +71,80 @@ fn the_messages_of_a_frame_leave_together_and_keep_alives_overtake_them() {
     assert!(relay.poll().is_none());
     let wanted = frame(&[three[0].clone(), three[2].clone()], Some(0));
     assert_eq!(passed(&mut relay, Side::Server), wanted);
+}
+
+#[test]
+fn an_injected_message_leaves_before_the_one_that_caused_it() {
+    let more = frame(&[message(9, 9, b"more")], Some(0));
+    for is_held in [false, true] {
+        let mut relay = accepted(false);
+        let one = frame(&[message(1, 1, b"one")], Some(0));
+        let mut held = None;
+        feed(&mut relay, Side::Client, &one, |_, sender| {
+            sender.inject(Side::Server, &encoded(&message(9, 9, b"more"))).unwrap();
+            held = is_held.then(|| sender.hold().unwrap());
+        });
+        let Some(held) = held else {
+            assert_eq!(passed(&mut relay, Side::Server), [more.clone(), one].concat());
+            continue;
+        };
+        assert_eq!(passed(&mut relay, Side::Server), more, "it does not wait");
+        relay.sender().release(held, Decision::AsIs).unwrap();
+        assert!(relay.poll().is_none());
+        assert_eq!(passed(&mut relay, Side::Server), one);
+    }
+}
+
+#[test]
+fn nothing_is_injected_before_a_stream_shows_whether_it_is_encrypted() {
+    let more = encoded(&message(9, 9, b"more"));
+    for side in Side::BOTH {
+        let mut relay = accepted(true);
+        let error = relay.sender().inject(side.other(), &more).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "setup is not complete; wait until the connection is established"
+        );
+        let (frames, wire) = sealed(side, 1);
+        feed(&mut relay, side, &wire, |_, _| ());
+        relay.sender().inject(side.other(), &more).unwrap();
+        let mut plain = Vec::new();
+        let wire = passed(&mut relay, side.other());
+        Opener::new(&KEY, side).open(&wire, &mut plain).unwrap();
+        assert_eq!(plain, [&frames[0], &frame(&[message(9, 9, b"more")], Some(0))[..]].concat());
+        // In spite of the handshake, this stream is not encrypted.
+        let mut relay = accepted(true);
+        feed(&mut relay, side, &frames[0], |_, _| ());
+        relay.sender().inject(side.other(), &more).unwrap();
+    }
+}
+
+#[test]
+fn keep_alives_in_datagrams_overtake_held_messages() {
+    let mut relay = accepted(false);
+    let [one, two] = [b"one", b"two"].map(|text| frame(&[message(1, 1, text)], Some(0)));
+    let alive = Control::KeepAlive(KeepAlive::Client { session_id: 77, millis: 1, minutes: 2 });
+    let alive = Frame::control(alive).to_bytes().unwrap();
+    let mut held = None;
+    for datagram in [[&one[..], &two].concat(), alive.clone(), [&alive[..], &one].concat()] {
+        relay.input(Duration::ZERO, Side::Client, Input::Datagram(&datagram));
+        while let Some((event, sender)) = relay.poll() {
+            let Event::Received(received) = event else { panic!("{event:?}") };
+            if received.bytes == two {
+                held = Some(sender.hold().unwrap());
+            }
+        }
+    }
+    let left = |relay: &mut Connection| -> Vec<Vec<u8>> {
+        core::iter::from_fn(|| relay.poll_transmit(Side::Server)).collect()
+    };
+    assert_eq!(left(&mut relay), [alive.clone(), alive]);
+    let more = encoded(&message(9, 9, b"more"));
+    relay.sender().inject(Side::Server, &more).unwrap();
+    assert_eq!(left(&mut relay), [frame(&[message(9, 9, b"more")], Some(0))]);
+    relay.sender().release(held.unwrap(), Decision::AsIs).unwrap();
+    assert!(relay.poll().is_none());
+    assert_eq!(left(&mut relay), [[&one[..], &two].concat(), one]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use worldwire_ki::message::RawMessage;
 
 use crate::support::{SECOND, client, line, lines, message, server};
 
-const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
+pub(crate) const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
 
 pub(crate) fn relay() -> Connection {
     let keys = ObserverKeys { streams: vec![(Some(77), KEY)] };
@@ -179,7 +179,8 @@ fn datagrams_stay_datagrams() {
         assert_eq!(relay.poll_transmit(Side::Server).as_deref(), Some(datagram));
         assert_eq!(relay.poll_transmit(Side::Server), None);
     }
-    // One of two messages is dropped. Another is injected and sent after the datagram.
+    // One of two messages is dropped. One is injected before the datagram, and one is sent after it,
+    // because the datagram has begun.
     let mut count = 0;
     relay.input(Duration::ZERO, Side::Client, Input::Datagram(&two));
     while let Some((event, sender)) = relay.poll() {
@@ -193,7 +194,7 @@ fn datagrams_stay_datagrams() {
     }
     let out: Vec<_> = core::iter::from_fn(|| relay.poll_transmit(Side::Server)).collect();
     let injected = |count| frame(&[message(3, 3, &[count])], Some(0));
-    assert_eq!(out, [frame(&[message(1, 2, b"b")], None), injected(1), injected(2)]);
+    assert_eq!(out, [injected(1), frame(&[message(1, 2, b"b")], None), injected(2)]);
 }
 
 /// The relay's decision about the message with this number in the long conversation.
@@ -231,8 +232,8 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
                 wanted[side.index()].push((2, value ^ 0xffff));
             }
             4 if value < 1_000_000 => {
-                wanted[side.index()].push((1, value));
                 wanted[side.index()].push((3, value));
+                wanted[side.index()].push((1, value));
                 sender
                     .inject(side.other(), &encoded(&message(8, 3, &value.to_le_bytes())))
                     .unwrap();
@@ -433,17 +434,17 @@ fn encrypted_streams_pass_unchanged_and_changed() {
         for piece in wire.chunks(777) {
             feed(&mut relay, side, piece, |payload, sender| {
                 let number = number(payload);
+                if number.is_multiple_of(50) {
+                    sender.inject(side.other(), &encoded(&message(3, 3, b"hello"))).unwrap();
+                    wanted.push(frame(&[message(3, 3, b"hello")], Some(0)));
+                }
                 match number {
-                    40..45 => return sender.forward(Decision::Drop).unwrap(),
+                    40..45 => sender.forward(Decision::Drop).unwrap(),
                     60 | 200 => {
                         sender.forward(Decision::instead(encoded(&changed))).unwrap();
                         wanted.push(frame(core::slice::from_ref(&changed), Some(0)));
                     }
                     _ => wanted.push(frames[number as usize].clone()),
-                }
-                if number.is_multiple_of(50) {
-                    sender.inject(side.other(), &encoded(&message(3, 3, b"hello"))).unwrap();
-                    wanted.push(frame(&[message(3, 3, b"hello")], Some(0)));
                 }
             });
             out.extend(passed(&mut relay, side.other()));

@@ -31,8 +31,11 @@
 //!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and
 //!   CRC of a replacement. Plain packets are always forwarded unchanged. It cannot
 //!   [`Inject`](connection::Inject) packets, because they would need sequence numbers of their own.
-//!   Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets, so
-//!   both peers stay connected.
+//!   Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets.
+//!   Other acknowledgements wait, and a client that repeats a held message sends no bare ones and no
+//!   pings. So that the server stays connected, the relay pings it every 3 s while it holds a
+//!   client's packets. The server returns the pings, which the relay forwards. The relay itself
+//!   returns a client's pings while it does not read what the server sends.
 //! * The connection learns the time only from inputs. After sending,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
 //!   [`timeout`](connection::Connection::timeout), which records when the packet left.
@@ -91,7 +94,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{self, Bounds, CloseReason, Event, EventOf, Input, Timer};
+use worldwire_core::connection::{
+    self, Bounds, CloseReason, Connection as _, Event, EventOf, Input, Timer,
+};
 use worldwire_core::{Error, Reader, Side};
 
 pub use config::{ClientConfig, Common, RelayConfig, ServerConfig, Session};
@@ -158,7 +163,8 @@ impl Connection {
     }
 
     /// Relays between a client and a server whose key is one of these. It forwards datagrams in
-    /// order of arrival, and treats repeated ones like the first copy. It has no time-outs. A
+    /// order of arrival, and treats repeated ones like the first copy. It has no time-outs, but
+    /// sends pings to the server while it holds a client's packets. A
     /// datagram that no known key opens closes the connection.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
@@ -265,6 +271,10 @@ impl Connection {
             }
             _ => Unit::Plain,
         };
+        if matches!(plain, Plain::Ping(_)) && side == Side::Client && self.is_paused(Side::Server) {
+            // The server's echo is not read.
+            self.sender.half.lanes[side.index()].ping(plain);
+        }
         if let Role::Endpoint(endpoint) = &mut self.sender.half.role
             && let Err(error) = endpoint.on_plain(plain, &mut self.sender.half.timers)
         {
@@ -324,6 +334,28 @@ impl Connection {
         if self.sender.half.forwarding.is_some() {
             self.settle_piece();
             Side::BOTH.into_iter().for_each(|from| self.fill(from));
+            self.watch_holds();
+        }
+    }
+
+    /// Relays: starts or stops the pings that are sent while a client's packets are held.
+    fn watch_holds(&mut self) {
+        let half = &mut self.sender.half;
+        let forwarding = half.forwarding.as_ref();
+        let is_holding = forwarding.is_some_and(|it| it.is_holding(Side::Client));
+        match is_holding && !half.closing.is_closed() {
+            true => half.timers.start_once(Timer::Beat, relay::PING_EVERY),
+            false => half.timers.stop(Timer::Beat),
+        }
+    }
+
+    /// Relays: sends the ping that is due.
+    fn ping_for_held(&mut self) {
+        let half = &mut self.sender.half;
+        if half.timers.passed() == Some(Timer::Beat) {
+            half.timers.stop(Timer::Beat);
+            half.lanes[Side::Server.index()].ping(&Plain::Ping(0));
+            self.watch_holds();
         }
     }
 
@@ -427,6 +459,9 @@ impl connection::Connection for Connection {
 
     fn timeout(&mut self, now: Duration) {
         self.set_now(now);
+        if matches!(self.sender.half.role, Role::Relay(_)) {
+            return self.ping_for_held();
+        }
         let timers = &mut self.sender.half.timers;
         let (Role::Endpoint(endpoint), false) =
             (&mut self.sender.half.role, self.sender.half.closing.is_closed())

@@ -1,14 +1,15 @@
 //! The relay role: datagrams in transit.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use worldwire_core::connection::{Bounds, Decision, Leaving, Outgoing, SendError};
-use worldwire_core::{Error, Reader};
+use worldwire_core::{Error, Reader, Writer};
 
 use super::event::{Unit, Unread};
 use super::keyring::Keyring;
 use crate::crypt::{SessionKey, is_intact};
-use crate::frame::{HEAD_BYTES, PacketHead, RccFlags, SequenceNumber, SequenceWord};
+use crate::frame::{HEAD_BYTES, PacketHead, Plain, RccFlags, SequenceNumber, SequenceWord};
 
 /// A datagram on its way through a relay.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub struct Way {
     changed: VecDeque<(SequenceNumber, Option<Vec<u8>>)>,
 }
 
+/// The interval between pings to the server while packets for it are held. Servers drop clients that
+/// are silent for 30 s, and pings can be lost.
+pub(super) const PING_EVERY: Duration = Duration::from_secs(3);
 /// How many changed packets are remembered. Older ones are not expected again.
 const MAX_CHANGED: usize = 256;
 
@@ -63,6 +67,17 @@ impl AsMut<Outgoing> for Way {
 impl Way {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self { out: Outgoing::new(bounds), changed: VecDeque::new() }
+    }
+
+    /// Shows a side that the other one is alive, if there is room.
+    pub(super) fn ping(&mut self, ping: &Plain<'_>) {
+        let mut writer = Writer::new();
+        if ping.encode(&mut writer).is_ok() {
+            let ping = writer.into_bytes();
+            if self.out.check_room(ping.len()).is_ok() {
+                self.out.push(ping);
+            }
+        }
     }
 
     /// Checks that a piece may be dropped or replaced as decided. Both directions have the same

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use worldwire_core::Reader;
-use worldwire_core::connection::{Bounds, Connection as _};
+use worldwire_core::connection::{Bounds, Connection as _, Decision, Event, Forward as _};
 use worldwire_core::testing::holding::{Family, check};
-use worldwire_core::testing::pair::Pair;
-use worldwire_mxo::connection::{Connection, RelayConfig};
+use worldwire_core::testing::pair::{Member, Pair};
+use worldwire_core::{Reader, Side};
+use worldwire_mxo::connection::{Connection, RelayConfig, Unit};
 use worldwire_mxo::frame::{Packet, Section};
 
-use crate::support::{SECOND, WIRE, client, known, server};
+use crate::support::{SECOND, WIRE, client, known, rpc, server};
 
 fn pair(bounds: Bounds) -> Pair<Connection> {
     let config = RelayConfig { bounds, ..RelayConfig::new(known()) };
@@ -33,6 +33,44 @@ fn replaced(packet: &[u8], number: u8) -> Vec<u8> {
         }
     }
     packet.to_bytes().unwrap()
+}
+
+#[test]
+fn a_held_message_that_is_repeated_does_not_silence_its_side() {
+    let mut pair = pair(Bounds::default());
+    pair.client.send(&rpc(1)).unwrap();
+    let mut held = Vec::new();
+    let mut heard = 0;
+    for minute in 1..=60 {
+        // The client acknowledges these in packets with the message, which wait.
+        pair.server.send(&rpc(minute)).unwrap();
+        pair.run_until(60 * minute * SECOND, |member, event, sender| match (member, event) {
+            (Member::Relay, Event::Received(piece)) => {
+                let is_packet = matches!(piece.unit, Unit::Packet { .. });
+                if is_packet && piece.side == Side::Client && held.is_empty() {
+                    held.push(sender.hold().unwrap());
+                }
+            }
+            (Member::Client, Event::Received(piece)) => {
+                heard += usize::from(matches!(piece.unit, Unit::Rpc { .. }));
+            }
+            (_, Event::Closed(reason)) => panic!("{member:?}: {reason}"),
+            _ => {}
+        });
+    }
+    assert_eq!(heard, 60);
+    let relay = pair.relay.as_mut().unwrap();
+    relay.sender().release(held[0], Decision::AsIs).unwrap();
+    let mut at_server = Vec::new();
+    pair.run_until(pair.now + 10 * SECOND, |member, event, _| {
+        if let (Member::Server, Event::Received(piece)) = (member, event)
+            && let Unit::Rpc { .. } = piece.unit
+        {
+            at_server.push(piece.bytes.to_vec());
+        }
+    });
+    assert_eq!(at_server, [rpc(1).body.into_owned()]);
+    assert_eq!(pair.relay.as_ref().unwrap().poll_timeout(), None, "no more pings");
 }
 
 #[test]

@@ -181,6 +181,10 @@ impl<R: Receive, W: Transmit> End<R, W> {
 
     /// Moves output to the writer.
     fn load(&mut self, side: Side, relay: &mut impl Intermediary) {
+        if self.is_finished {
+            // A message added to a stream that has ended: it must not break the other direction.
+            while relay.poll_transmit(side).is_some() {}
+        }
         self.writer.load(|| relay.poll_transmit(side));
         let written = self.writer.written();
         if self.writer.pending() == 0 || written != self.progress.1 {

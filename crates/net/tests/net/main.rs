@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod between;
 mod drive;
 mod families;
 mod sockets;

@@ -126,9 +126,10 @@ impl Connection {
     /// ([`RelayConfig::integrity`], [`set_integrity`](Sender::set_integrity)) and the seed
     /// ([`set_integrity_seed`](Sender::set_integrity_seed)).
     ///
-    /// TERA has no keep-alives that could overtake a
-    /// [held](worldwire_core::connection::Forward::hold) piece, so every later piece waits for it.
-    /// Counters and checksums follow the order in which messages are sent.
+    /// The opcodes of keep-alives change with every build. Those that the relay
+    /// [knows](Sender::set_keep_alives) overtake
+    /// [held](worldwire_core::connection::Forward::hold) pieces; every other piece waits. Counters
+    /// and checksums follow the order in which messages are sent.
     ///
     /// A message may be dropped or replaced; the hello and the keys are always forwarded unchanged.
     /// The relay fills in counter and checksum of replacements, so any values will do.
@@ -269,7 +270,17 @@ impl StreamMachine for Connection {
     }
 
     fn in_transit(&self, unread: &Unread<Unit>) -> (Side, Unread<Unit>, bool) {
-        (unread.side, unread.clone(), false)
+        let is_urgent = match &self.sender.half.role {
+            Role::Relay(relay) if relay.is_keep_alive(unread) => {
+                // Their own order, and with it the order of their counters, stays.
+                let forwarding = self.sender.half.forwarding.as_ref();
+                let is_before =
+                    |it: &Unread<Unit>| it.side == unread.side && relay.is_keep_alive(it);
+                !forwarding.is_some_and(|forwarding| forwarding.keeps(is_before))
+            }
+            _ => false,
+        };
+        (unread.side, unread.clone(), is_urgent)
     }
 
     fn range(piece: &Unread<Unit>) -> Range<usize> {

@@ -18,6 +18,8 @@ use crate::integrity::Resigner;
 pub struct Relaying {
     config: Arc<RelayConfig>,
     signatures: Signatures,
+    /// The opcodes of the messages that overtake held ones, by [`Side::index`].
+    keep_alives: [Option<u16>; 2],
 }
 
 /// The counters and checksums of the client's messages.
@@ -32,7 +34,7 @@ impl Relaying {
     pub(super) fn new(config: Arc<RelayConfig>) -> Self {
         let signatures =
             Signatures { opcodes: config.integrity.clone(), resigner: Resigner::default() };
-        Self { config, signatures }
+        Self { config, signatures, keep_alives: [None; 2] }
     }
 
     pub(super) fn variant(&self) -> Option<Variant> {
@@ -46,6 +48,16 @@ impl Relaying {
 
     pub(super) fn set_integrity(&mut self, opcodes: HashSet<u16>) {
         self.signatures.opcodes = opcodes;
+    }
+
+    pub(super) fn set_keep_alives(&mut self, opcodes: [Option<u16>; 2]) {
+        self.keep_alives = opcodes;
+    }
+
+    /// Whether a message is a keep-alive, which overtakes held ones.
+    pub(super) fn is_keep_alive(&self, piece: &Unread<Unit>) -> bool {
+        let known = self.keep_alives[piece.side.index()];
+        matches!(piece.unit, Unit::Message { opcode } if known == Some(opcode))
     }
 
     /// Queues an entry that leaves now.

@@ -98,6 +98,20 @@ impl Sender {
         Ok(())
     }
 
+    /// Sets the opcodes of the keep-alives of each side, by [`Side::index`]. In a relay, these
+    /// messages overtake held pieces, so that the ends stay connected. A relay knows the build, and
+    /// so the opcodes, only after the client's first message.
+    ///
+    /// # Errors
+    /// [`SendError::Role`], for other roles than a relay.
+    pub fn set_keep_alives(&mut self, opcodes: [Option<u16>; 2]) -> Result<(), SendError> {
+        match &mut self.half.role {
+            Role::Relay(relay) => relay.set_keep_alives(opcodes),
+            _ => return Err(SendError::Role("a relay")),
+        }
+        Ok(())
+    }
+
     /// Restarts the idle timer: a whole message arrived, or the key exchange is complete.
     pub(super) fn note_activity(&mut self) {
         self.half.timers.stop(Timer::Message);

@@ -42,7 +42,7 @@ fn holding_keeps_its_promises() {
             say: &|end, _, number| end.send(&numbered(number)).unwrap(),
             number: &|_, bytes| number(bytes),
             replacement: &|_, _, number| numbered(number),
-            // TERA has no keep-alives: a server gives up a silent client after two minutes.
+            // These ends have no keep-alives: a server gives up a silent client after two minutes.
             patience: Duration::from_secs(50),
         });
     }
@@ -83,6 +83,48 @@ fn counters_follow_the_order_in_which_messages_leave() {
         }
     }
     assert_eq!(counters, [1, 2, 3]);
+}
+
+#[test]
+fn keep_alives_overtake_held_messages_in_their_own_order() {
+    let (ping, pong) = (message(20, &[]), |number: u8| message(21, &[number; 20]));
+    let (mut client, mut relay, mut server) = established(RelayConfig::default());
+    relay.sender().set_keep_alives([Some(21), Some(20)]).unwrap();
+    assert!(client.sender().set_keep_alives([None; 2]).is_err());
+    let mut arrive = |relay: &mut Connection, message: &[u8], is_held: bool| {
+        let bytes = client_bytes(&mut client, message);
+        relay.input(NOW, Side::Client, Input::Bytes(&bytes));
+        let mut held = None;
+        while let Some((event, sender)) = relay.poll() {
+            assert!(matches!(event, Event::Received(_)));
+            held = is_held.then(|| sender.hold().unwrap());
+        }
+        held
+    };
+    let mut leave = |relay: &mut Connection| {
+        while let Some(bytes) = relay.poll_transmit(Side::Server) {
+            server.input(NOW, Side::Client, Input::Bytes(&bytes));
+        }
+        let mut heard = Vec::new();
+        while let Some(event) = server.poll_event() {
+            let Event::Received(received) = event else { panic!("{event:?}") };
+            heard.push(received.bytes.to_vec());
+        }
+        heard
+    };
+    let first = arrive(&mut relay, &numbered(1), true).unwrap();
+    // A server's keep-alive has another opcode.
+    arrive(&mut relay, &ping, false);
+    arrive(&mut relay, &pong(1), false);
+    assert_eq!(leave(&mut relay), [pong(1)]);
+    let second = arrive(&mut relay, &pong(2), true).unwrap();
+    arrive(&mut relay, &pong(3), false);
+    assert!(leave(&mut relay).is_empty());
+    for held in [second, first] {
+        relay.sender().release(held, Decision::AsIs).unwrap();
+    }
+    assert!(relay.poll().is_none());
+    assert_eq!(leave(&mut relay), [numbered(1), ping, pong(2), pong(3)]);
 }
 
 #[test]
