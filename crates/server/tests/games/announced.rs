@@ -1,7 +1,10 @@
 //! Which games a shard announces, and how clients of both kinds share an age.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use worldwire_core::json::json;
 use worldwire_server::uru::ShardConfig;
+use worldwire_server::uru::admin::{Admin, Request};
 use worldwire_server::uru::config::CapsPolicy;
 use worldwire_uru::frame::Message;
 use worldwire_uru::games::message::manager::GameResult;
@@ -14,7 +17,7 @@ use worldwire_uru::types::NetError;
 
 use crate::client::{ACCOUNTS, Running};
 use crate::player::Player;
-use crate::world::{Got, Guest, Mailbox, encoded, join};
+use crate::world::{AGE, Got, Guest, INSTANCE, Mailbox, encoded, join};
 
 /// The games that the shard announces on a new connection.
 async fn announced(shard: &Running) -> Vec<GameType> {
@@ -69,6 +72,16 @@ async fn names(guest: &mut Guest, mailbox: &mut Mailbox, count: usize) -> Vec<&'
     names
 }
 
+/// What a path of the status page shows.
+async fn page(shard: &Running, path: &str) -> String {
+    let mut stream = TcpStream::connect(shard.status).await.unwrap();
+    let request = format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
 /// An old client always asks the game manager; a new one only for what was announced.
 #[tokio::test]
 async fn old_and_new_clients_share_an_age() {
@@ -79,8 +92,8 @@ async fn old_and_new_clients_share_an_age() {
     let shard = Running::start(|_| (), change).await;
     let games = announced(&shard).await;
     assert_eq!(games, [GameType::BlueSpiral, GameType::VarSync]);
-    let (mut old, _) = guest(&shard, ACCOUNTS[0], "Ann").await;
-    let (mut new, _) = guest(&shard, ACCOUNTS[1], "Bob").await;
+    let (mut old, ann) = guest(&shard, ACCOUNTS[0], "Ann").await;
+    let (mut new, bob) = guest(&shard, ACCOUNTS[1], "Bob").await;
     let (mut old_box, mut new_box) = (Mailbox::default(), Mailbox::default());
     // The old client's Heek table and marker game are refused, and it goes on.
     for game in [GameType::Heek, GameType::Marker] {
@@ -111,6 +124,25 @@ async fn old_and_new_clients_share_an_age() {
     new.play(&encoded(0, game, "VarSync.CreateNumericVar", fields)).await;
     assert_eq!(names(&mut new, &mut new_box, 1).await, ["NumericVarCreated"]);
     assert_eq!(names(&mut old, &mut old_box, 1).await, ["NumericVarCreated"]);
+    // Operators see the game, and everybody that there is one.
+    let listed = Admin::ask_running(shard.folder.path(), Request::Games).await.unwrap().unwrap();
+    assert_eq!(listed.len(), 1);
+    let shown = &listed[0];
+    let place = (&shown["game"], &shown["id"], &shown["age"]);
+    assert_eq!(place, (&"VarSync".into(), &game.into(), &AGE.into()));
+    assert_eq!(shown["instance"], INSTANCE.to_string());
+    assert!(shown["since"].as_u64() > Some(1_700_000_000));
+    let players = [(ann, "Ann"), (bob, "Bob")];
+    let players = players.map(|(id, name)| serde_json::json!({"id": id, "name": name}));
+    assert_eq!(shown["players"], serde_json::json!(players));
+    let page = page(&shard, "/status").await;
+    let public = format!("\"game\":\"VarSync\",\"id\":{game},");
+    assert!(page.contains(&public) && page.contains("\"players\":2"), "{page}");
+    assert!(!page.contains("Ann"), "{page}");
+    let page = self::page(&shard, "/metrics").await;
+    assert!(page.contains("worldwire_games{game=\"VarSync\"} 1\n"), "{page}");
+    let refused = "worldwire_refused_game_messages_total{reason=\"unknown-game-type\"} 2\n";
+    assert!(page.contains(refused), "{page}");
     // The old client's connection is lost: the new one takes over.
     old.game.take().unwrap().lose();
     assert_eq!(names(&mut new, &mut new_box, 2).await, ["PlayerLeft", "OwnerChange"]);

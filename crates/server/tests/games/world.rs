@@ -1,6 +1,7 @@
 //! An age of a shard, and clients who play its games over sockets.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -43,7 +44,7 @@ const WITNESS: u32 = 28_000;
 pub(crate) const OPERATIONS: usize = 220;
 
 pub(crate) const PASSWORD: &str = "linking book";
-const AGE: &str = "Ahnonay";
+pub(crate) const AGE: &str = "Ahnonay";
 pub(crate) const INSTANCE: Uuid = Uuid([7; 16]);
 /// The first ID of a game if random numbers are fixed, as the model wants it.
 const FIRST_GAME: u32 = 7_000;
@@ -301,15 +302,15 @@ impl World {
     }
 
     /// Lets the next check take place.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn look(&self) {
         self.checks.store(0, Ordering::Relaxed);
     }
 
     /// Checks that exactly these games run, by ID, with these members. Games without members are
     /// not listed. As this takes longer than an operation, it is not done every time.
-    pub(crate) fn runs(&mut self, games: &[(u32, Vec<u32>)]) {
+    pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let Some(shard) = &self.shard else { return };
-        if self.checks.fetch_add(1, Ordering::Relaxed) % 8 != 0 {
+        if !self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {
             return;
         }
         let folder = shard.folder.path();
@@ -358,13 +359,15 @@ async fn start(is_random_fixed: bool) -> Running {
 
 /// Lets a player into the age, unless it is there.
 async fn enter(shard: &Running, guests: &mut BTreeMap<u32, Guest>, player: u32) {
-    if !guests.contains_key(&player) {
-        let mut auth = Player::connect(shard).await;
-        let (_, reply) = auth.log_in(&player.to_string(), PASSWORD).await;
-        assert_eq!(auth.choose(player).await, NetError::Success);
-        guests.insert(player, Guest::new(auth, reply.account_id, player));
-    }
-    let guest = guests.get_mut(&player).unwrap();
+    let guest = match guests.entry(player) {
+        Entry::Occupied(guest) => guest.into_mut(),
+        Entry::Vacant(place) => {
+            let mut auth = Player::connect(shard).await;
+            let (_, reply) = auth.log_in(&player.to_string(), PASSWORD).await;
+            assert_eq!(auth.choose(player).await, NetError::Success);
+            place.insert(Guest::new(auth, reply.account_id, player))
+        }
+    };
     if guest.game.is_none() {
         guest.link(shard.address, &shard.keys).await;
     }
