@@ -26,6 +26,7 @@ use crate::uru::vault::markers::AT_ONCE;
 #[derive(Clone)]
 pub struct GameRandom(Arc<Fill>);
 
+/// Fills a buffer.
 type Fill = dyn Fn(&mut [u8]) + Send + Sync;
 
 impl GameRandom {
