@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players) and `welcome` |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, and `database`: `ok` or `failing` |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
@@ -66,7 +66,11 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
     let (open, welcome) = (!page.vault.is_restricted(), page.welcome.get());
-    Json(serde_json::json!({ "online": true, "open": open, "welcome": welcome })).into_response()
+    let database = page::database(page.vault.is_failing());
+    let json = serde_json::json!({
+        "online": true, "open": open, "welcome": welcome, "database": database,
+    });
+    Json(json).into_response()
 }
 
 async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response {
@@ -87,8 +91,11 @@ async fn health(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
-    let is_open = !page.vault.is_restricted();
-    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures(), is_open))
+    let state = [
+        ("open", !page.vault.is_restricted(), "Whether all players may log in: 1 or 0."),
+        ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
+    ];
+    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures(), state))
 }
 
 /// Encodes a text for the client, which shows Windows-1252.
