@@ -200,7 +200,8 @@ impl Dump {
         self.sealed += count as u64;
         if self.raw.is_none() {
             let indent = indent(side);
-            let _ = writeln!(self.out, "{indent}! not decoded: {} as captured", counted(count, "byte"));
+            let _ =
+                writeln!(self.out, "{indent}! not decoded: {} as captured", counted(count, "byte"));
         }
         self.show(side, at, &bytes, "?");
     }

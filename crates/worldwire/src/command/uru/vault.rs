@@ -310,8 +310,7 @@ fn pruned_shown(pruned: &[Json]) -> String {
         for (kind, count) in one["types"].as_object().into_iter().flatten() {
             let _ = writeln!(out, "{kind}: {count}");
         }
-        let [nodes, kept] =
-            ["nodes", "kept"].map(|name| one[name].as_u64().unwrap_or_default());
+        let [nodes, kept] = ["nodes", "kept"].map(|name| one[name].as_u64().unwrap_or_default());
         let done = match (one["dryRun"] == true, nodes == 0) {
             (true, false) => "would be removed; --apply removes them",
             (true, true) => "would be removed",

@@ -133,12 +133,9 @@ impl Opened {
         limits: &'a Limits,
         common: &Common,
     ) -> Result<Vec<Wad<'a>>, Failure> {
-        let archives = self
-            .archives
-            .iter()
-            .map(|(path, bytes)| {
-                parse_any(path, bytes, limits, common).map(|archive| Wad { path, archive })
-            });
+        let archives = self.archives.iter().map(|(path, bytes)| {
+            parse_any(path, bytes, limits, common).map(|archive| Wad { path, archive })
+        });
         archives.collect()
     }
 }

@@ -100,8 +100,7 @@ fn damaged(
     contents: &Contents<'_>,
     threads: usize,
 ) -> Result<Vec<Error>, Failure> {
-    let is_kept =
-        |entry: &&Entry<'_>| matches!(contents.get(&*entry.name), Some(Content::Kept(_)));
+    let is_kept = |entry: &&Entry<'_>| matches!(contents.get(&*entry.name), Some(Content::Kept(_)));
     let kept: Vec<_> = archive.entries().iter().filter(is_kept).collect();
     let size = |entry: &&Entry<'_>| u64::from(entry.stored_size());
     let check = |(): &mut (), entry: &&Entry<'_>| archive.verified(entry).err();
