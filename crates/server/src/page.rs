@@ -95,6 +95,14 @@ pub(crate) fn metrics(text: String) -> Response {
     (kind, text).into_response()
 }
 
+/// The help of a metric.
+pub(crate) const DATABASE_UP: &str = "Whether the database accepted the last change: 1 or 0.";
+
+/// The state of the database in `/status`.
+pub(crate) fn database(is_failing: bool) -> &'static str {
+    if is_failing { "failing" } else { "ok" }
+}
+
 /// The answer of `/health`.
 pub(crate) fn health(is_failing: bool) -> Response {
     match is_failing {

@@ -57,7 +57,7 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         ..Codec::new(
             "ki.dml",
-            "a DML message with its four-byte header",
+            "a DML message with its four-byte header; `ki dml` describes messages",
             |data, options, tree| {
                 let opener = objects(options.definitions);
                 read_opening("ki.dml", data, options, tree, opener, |reader| {

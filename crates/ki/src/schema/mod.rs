@@ -344,17 +344,26 @@ impl Protocols {
         format!("{}.{}", self.service_name(message.service), message.tag)
     }
 
-    /// The message name nearest to an unknown one.
+    /// The message that was probably meant by an unknown name: one of the same tag in another
+    /// service, or else the nearest one.
     #[must_use]
     pub fn suggest(&self, wrong: &str) -> Option<String> {
         let mut names = Vec::new();
         for protocol in self.iter() {
             let service = self.service_name(protocol.service);
             for message in &protocol.messages {
-                names.push(format!("{service}.{}", message.tag));
+                names.push((format!("{service}.{}", message.tag), &*message.tag));
             }
         }
-        nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned)
+        let tag = wrong.rsplit('.').next().unwrap_or(wrong);
+        let same = || names.iter().find(|(_, own)| own.eq_ignore_ascii_case(tag));
+        let near = || nearest(wrong, names.iter().map(|(name, _)| name.as_str()));
+        let near_tag = || {
+            let near = nearest(tag, names.iter().map(|(_, own)| *own))?;
+            names.iter().find(|(_, own)| *own == near)
+        };
+        let found = same().map(|(name, _)| name.as_str()).or_else(near);
+        found.or_else(|| near_tag().map(|(name, _)| name.as_str())).map(str::to_owned)
     }
 
     fn is_alone(&self, protocol: &Protocol) -> bool {

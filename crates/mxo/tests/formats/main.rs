@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
+mod guessing;
 mod properties;
 mod reading;
 mod real_tables;
+mod refused;
 mod replica;
 mod shown;
 mod tables;

@@ -75,7 +75,7 @@ impl Figures {
         }
     }
 
-    fn prometheus(&self, counts: &Counts, census: Census) -> String {
+    fn prometheus(&self, counts: &Counts, census: Census, has_database: bool) -> String {
         let mut metrics = Metrics::default();
         let wide = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
         let of = |count: &AtomicU64| i128::from(count.load(Ordering::Relaxed));
@@ -85,6 +85,7 @@ impl Figures {
                 "Time since the server started.",
                 self.started.elapsed().as_secs().into(),
             ),
+            ("database_up", page::DATABASE_UP, has_database.into()),
             ("connections", "Open connections.", wide(counts.open())),
             ("players", "Admitted connections.", wide(census.admitted)),
             ("players_waiting", "Connections in the queue.", wide(census.waiting)),
@@ -146,12 +147,17 @@ async fn status(State(page): State<Arc<Page>>) -> Response {
     let Census { admitted, waiting, .. } = page.realm.census();
     let json = serde_json::json!({
         "online": true, "open": page.open, "players": admitted, "waiting": waiting,
+        "database": page::database(page.realm.is_failing()),
     });
     Json(json).into_response()
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
-    page::metrics(page.figures.prometheus(&page.counts, page.realm.census()))
+    page::metrics(page.figures.prometheus(
+        &page.counts,
+        page.realm.census(),
+        !page.realm.is_failing(),
+    ))
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {

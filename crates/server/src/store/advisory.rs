@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use super::StoreError;
 
@@ -117,13 +117,16 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
             continue;
         }
         match locked(&options).await {
-            Ok(connection) => *held = Some(connection),
+            Ok(connection) => {
+                *held = Some(connection);
+                info!("the database is reachable again, and its lock is held");
+            }
             Err(StoreError::InUse { holder }) => {
                 // This process learns the rest from its next commit.
                 error!(holder, "another process uses this database now");
                 return;
             }
-            Err(error) => warn!(%error, "the database's lock is not held: no connection"),
+            Err(error) => warn!(%error, "the database is not reachable, and its lock is not held"),
         }
     }
 }

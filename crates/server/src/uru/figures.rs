@@ -75,18 +75,24 @@ impl Figures {
         Open { figures: Arc::clone(self), service }
     }
 
-    /// All metrics in Prometheus' text format.
-    pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures, is_open: bool) -> String {
+    /// All metrics in Prometheus' text format. `state` is what else there is to say about the
+    /// shard: names, values, and help.
+    pub(super) fn prometheus(
+        &self,
+        counts: &Counts,
+        ages: &AgeFigures,
+        state: [(&'static str, bool, &'static str); 2],
+    ) -> String {
         let mut metrics = Metrics::default();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let gauges = [
             ("uptime_seconds", self.started.elapsed().as_secs(), "Time since the server started."),
-            ("open", is_open.into(), "Whether all players may log in: 1 or 0."),
             ("connections", number(counts.open()), "Open connections, including those in setup."),
             ("ages", number(ages.ages), "Running ages."),
             ("players_in_ages", number(ages.players), "Players in ages."),
         ];
-        for (name, value, help) in gauges {
+        let state = state.map(|(name, value, help)| (name, u64::from(value), help));
+        for (name, value, help) in gauges.into_iter().chain(state) {
             metrics.add(name, "gauge", help, "", &[("", value.into())]);
         }
         let resumed = "Sessions resumed after a lost connection.";

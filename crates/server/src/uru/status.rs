@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, and the running `games` |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, and `database`: `ok` or `failing` |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
@@ -68,7 +68,10 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 async fn status(State(page): State<Arc<Page>>) -> Response {
     let (open, welcome) = (!page.vault.is_restricted(), page.welcome.get());
     let games: Vec<_> = page.games.running_games().iter().map(game).collect();
-    let status = json!({ "online": true, "open": open, "welcome": welcome, "games": games });
+    let database = page::database(page.vault.is_failing());
+    let status = json!({
+        "online": true, "open": open, "welcome": welcome, "games": games, "database": database,
+    });
     Json(status).into_response()
 }
 
@@ -102,8 +105,11 @@ async fn health(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
-    let is_open = !page.vault.is_restricted();
-    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures(), is_open))
+    let state = [
+        ("open", !page.vault.is_restricted(), "Whether all players may log in: 1 or 0."),
+        ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
+    ];
+    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures(), state))
 }
 
 /// Encodes a text for the client, which shows Windows-1252.

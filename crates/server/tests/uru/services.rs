@@ -181,10 +181,11 @@ async fn the_status_page_answers_launchers_and_operators() {
     let get = |path: &str| format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
     let status = http(&shard, &get("/status")).await;
     assert!(status.starts_with("HTTP/1.0 200 OK"), "{status}");
+    let open = "\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"";
     assert!(
-        status.ends_with(
-            "{\"games\":[],\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"}"
-        ),
+        status.contains(open)
+            && status.contains("\"games\":[]")
+            && status.contains("\"database\":\"ok\""),
         "{status}"
     );
     let agent = "GET /welcome HTTP/1.1\r\nHost: x\r\nUser-Agent: UruClient/1.0\r\n\
@@ -200,6 +201,7 @@ async fn the_status_page_answers_launchers_and_operators() {
     let metrics = http(&shard, &get("/metrics")).await;
     for line in [
         "worldwire_connections 1\n",
+        "worldwire_database_up 1\n",
         "# TYPE worldwire_connections_accepted_total counter\n",
         "worldwire_service_connections{service=\"file\"} 1\n",
         "worldwire_ages 0\n",

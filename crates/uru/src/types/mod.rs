@@ -41,6 +41,7 @@ mod error;
 mod float;
 mod generic;
 mod hi_lo;
+mod location;
 mod member;
 mod nested;
 mod object;
@@ -57,11 +58,10 @@ pub use error::NetError;
 pub use float::Floats;
 pub use generic::GenericType;
 pub use hi_lo::HiLo;
+pub use location::{Location, LocationFlags, SequenceNumber};
 pub use member::{ClientGuid, ClientGuidFlags, Matrix44, NetGroupFlags, NetGroupId};
 pub use nested::{Inner, InnerFamily, Nested};
-pub use object::{
-    ClassIndex, CloneIds, Key, LoadMask, Location, LocationFlags, SequenceNumber, Uoid,
-};
+pub use object::{ClassIndex, CloneIds, Key, LoadMask, Uoid};
 pub use plasma::{Creatable, SafeForm, SafeString, UnifiedTime};
 pub use text::{
     CountedString, FixedText, Str, TermStr, Text, TextFormat, WFix, ZStr, wide, wide_text,

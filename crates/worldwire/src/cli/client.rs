@@ -39,8 +39,8 @@ Steps, separated by +:
   logout                    disconnect
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, {} in the account and in steps is replaced by the client's number. After enter,
-validate returns to the login server.
+for it. With --count, {} in the account and in steps is replaced by the client's number, from 1. After
+enter, validate returns to the login server.
 
 Examples:
   worldwire client ki 127.0.0.1:12000 --account merle
@@ -71,7 +71,7 @@ in a game take the one of its type that was joined last.
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it. With --count, the steps up to the login, or up to the word again, run once, and the others
 repeat, with a pause after a failure; {} in the account and in steps is replaced by the client's
-number. The server may limit connections from one address.
+number, from 1. The server may limit connections from one address.
 
 Examples:
   worldwire client uru shard --account ann@example.org

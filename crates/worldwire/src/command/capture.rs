@@ -11,7 +11,7 @@ use worldwire_dissect::{
 use crate::cli::{Capture, Common, Target};
 use crate::input;
 use crate::input::packets::{Filled, Meanwhile, Packets, Refusal};
-use crate::output::{Failure, Output, complain, counted};
+use crate::output::{Failure, Output, complain, counted, say};
 
 /// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
 /// capture and as soon as packets arrive. Returns true if the input itself had no problems; those
@@ -219,10 +219,11 @@ pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Over
     let overviews = dissection.overviews();
     let found = overviews.iter().copied().find(|overview| overview.stream == stream);
     found.ok_or_else(|| {
-        Failure::Run(format!(
-            "no conversation {stream}; the capture has {}, counted from 0",
-            overviews.len()
-        ))
+        let count = overviews.len();
+        say(format_args!(
+            "worldwire: no conversation {stream}; the capture has {count}, counted from 0"
+        ));
+        Failure::Input
     })
 }
 

@@ -7,7 +7,7 @@ use worldwire_core::{FieldInfo, MessageInfo, nearest};
 use worldwire_dissect::{ClassRow, Codec, Families};
 
 use crate::cli::{Codecs, Common};
-use crate::output::{Failure, print};
+use crate::output::{Failure, complain, print};
 
 pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
     let mut out = String::new();
@@ -36,7 +36,10 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
                     describe_records(codec, &mut fields, &mut out);
                     name_values(codec, &fields, &mut out);
                 }
-                Some(entry) => one(codec, entry, &mut out)?,
+                Some(entry) => one(codec, entry, &mut out).map_err(|problem| {
+                    complain(codec.name, &problem);
+                    Failure::Input
+                })?,
             }
         }
     }
@@ -50,7 +53,10 @@ fn list_codecs<'c>(codecs: impl Iterator<Item = &'c Codec>, out: &mut String) {
 }
 
 /// Describes the messages or classes with a name; a class can also be given by number.
-fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
+///
+/// # Errors
+/// What is wrong with the name.
+fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), String> {
     let messages: Vec<&MessageInfo> = codec.tables().into_iter().flatten().collect();
     let classes = codec.classes();
     let number = match entry.strip_prefix("0x") {
@@ -79,9 +85,12 @@ fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), Failure> {
     let names = messages.iter().map(|message| message.name);
     let hint = match nearest(entry, names.chain(classes.iter().map(|class| class.name))) {
         Some(near) => format!("; did you mean {near}?"),
+        None if codec.name == "ki.dml" => {
+            "; `worldwire ki dml show SERVICE.MESSAGE` describes messages".to_owned()
+        }
         None => String::new(),
     };
-    Err(Failure::Run(format!("{} has no message or class {entry:?}{hint}", codec.name)))
+    Err(format!("has no message or class {entry:?}{hint}"))
 }
 
 fn list(classes: &[ClassRow], out: &mut String) {

@@ -347,7 +347,8 @@ fn write_packets(
         streams.insert(capture::conversation(&dissection, stream)?.stream);
     }
     if streams.is_empty() {
-        return Err(Failure::Run("no conversation has a message that matches".to_owned()));
+        say("worldwire: no conversation has a message that matches");
+        return Err(Failure::Input);
     }
     let overviews = dissection.overviews().into_iter();
     let secrets = key_file(overviews.filter(|overview| streams.contains(&overview.stream)));
@@ -450,7 +451,8 @@ fn cut(
         capture::conversation(&dissection, stream)?;
     }
     let plural = if count == 1 { "message matches" } else { "messages match" };
-    Err(Failure::Run(format!("no message {wanted}: only {count} {plural}")))
+    say(format_args!("worldwire: no message {wanted}: only {count} {plural}"));
+    Err(Failure::Input)
 }
 
 /// The command that decodes the bytes of the message on a line, if there is a codec for it.

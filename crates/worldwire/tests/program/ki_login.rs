@@ -273,6 +273,9 @@ fn names_are_checked_before_the_password_prompt() {
         assert!(code == Some(1) && said.contains(&format!("account {name:?}{problem}")), "{said}");
         let (code, said) = add("ann");
         assert_eq!(code, Some(2));
-        assert!(said.contains("the password is empty; use --password-file, or "), "{said}");
+        assert!(
+            said.contains("the password is empty; use --password-file, the variable "),
+            "{said}"
+        );
     }
 }

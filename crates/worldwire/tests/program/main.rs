@@ -14,11 +14,13 @@ mod formats;
 mod help;
 #[cfg(target_os = "linux")]
 mod interrupted;
+mod ki_archives;
 mod ki_bounds;
 mod ki_edit;
 mod ki_files;
 #[cfg(unix)]
 mod ki_login;
+mod ki_lookups;
 mod ki_paths;
 mod ki_traffic;
 mod lines;

@@ -230,7 +230,7 @@ fn everything(folder: &Path, running: bool) {
         assert!(code == 2 && err.contains("wanted true, false, 1 or 0 for a BOOL"), "{err}");
     }
     let (code, _, err) = run(&["sdl", "set", "citty", "gate=true"], "");
-    assert!(code == 2 && err.contains("did you mean city?"), "{err}");
+    assert!(code == 1 && err.contains("did you mean city?"), "{err}");
     assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
     // The second round begins without it.
     std::fs::remove_file(sdl.join("city.sdl")).unwrap();

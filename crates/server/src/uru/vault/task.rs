@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 use worldwire_uru::types::NetError;
 
 use super::session::{ConnectionId, Notice, Outcome, Stop};
@@ -293,7 +293,9 @@ impl Task {
         let commit = timeout(patience, self.store.commit(self.position, changes)).await;
         let failure = match commit {
             Ok(Ok(())) => {
-                self.failing.store(false, Ordering::Relaxed);
+                if self.failing.swap(false, Ordering::Relaxed) {
+                    info!("the database accepts changes again");
+                }
                 self.position = self.position.next();
                 self.finish(requests, &ends);
                 return Ok(());
@@ -316,6 +318,8 @@ impl Task {
         }
         let mut arrivals = Arrivals::default();
         let took_effect = resolve(&self.store, self.position, error, inbox, &mut arrivals).await?;
+        // Whether it accepts changes again is known after the next one.
+        info!(took_effect, "the database answers again");
         if took_effect {
             self.failing.store(false, Ordering::Relaxed);
             self.position = self.position.next();

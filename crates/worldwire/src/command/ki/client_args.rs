@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
             let _ = writeln!(out, "{}", words.join(" "));
         }
         Some(words) => {
-            let mut problems = Vec::new();
+            let (mut problems, mut line) = (Vec::new(), Vec::new());
             for given in parse_each(words) {
                 let given = match given {
                     Ok(given) => given,
@@ -33,6 +33,11 @@ pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
                     argument.name,
                     argument.about
                 );
+                line.push(given.to_string());
+            }
+            // As the client gets it, without what it would not understand.
+            if !line.is_empty() {
+                let _ = writeln!(out, "\n{}", line.join(" "));
             }
             print(&out)?;
             problems.iter().for_each(|problem| complain("ki client-args", problem));

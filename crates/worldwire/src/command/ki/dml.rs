@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use worldwire_core::{Limits, Severity};
+use worldwire_core::{Limits, Severity, nearest};
 use worldwire_ki::message::Fit;
 use worldwire_ki::schema::{Message, Mode, Protocol, Protocols};
 
@@ -84,8 +84,13 @@ fn list(protocols: &Protocols, service: Option<&str>, json: bool) -> Result<(), 
         }
     }
     if !found {
-        let message = format!("unknown service \"{name}\"");
-        return Err(Failure::Run(message));
+        let kinds = protocols.iter().map(|protocol| &*protocol.kind);
+        let hint = match nearest(name, kinds) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => "`worldwire ki dml list` lists them".to_owned(),
+        };
+        complain("ki dml", &format!("unknown service \"{name}\"; {hint}"));
+        return Err(Failure::Input);
     }
     print(&out)
 }
@@ -283,8 +288,11 @@ fn named<'p>(protocols: &'p Protocols, name: &str) -> Result<&'p Message, Failur
     protocols.message_named(name).ok_or_else(|| {
         let hint = match protocols.suggest(name) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => "use SERVICE.MESSAGE".to_owned(),
+            None => {
+                "use SERVICE.MESSAGE; `worldwire ki dml list SERVICE` lists messages".to_owned()
+            }
         };
-        Failure::Run(format!("unknown message \"{name}\"; {hint}"))
+        complain("ki dml", &format!("unknown message \"{name}\"; {hint}"));
+        Failure::Input
     })
 }

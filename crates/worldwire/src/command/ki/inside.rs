@@ -65,6 +65,18 @@ pub(crate) fn meant<'n>(
     if typed.is_empty() {
         return None;
     }
+    // `Pet.xml.json` is what `Pet.xml` becomes when it is decoded.
+    let decoded = [".json", ".xml", ".txt"].into_iter();
+    if let Some(name) = decoded.filter_map(|end| typed.strip_suffix(end)).find_map(|own| {
+        let below = format!("/{own}");
+        let is_own = |name: &&str| {
+            let name = name.to_lowercase();
+            own.contains('.') && (name == own || name.ends_with(&below))
+        };
+        names.clone().find(is_own)
+    }) {
+        return Some(name);
+    }
     let same = names.clone().find(|name| name.to_lowercase() == typed);
     let below = format!("/{typed}");
     let below = || names.clone().find(|name| name.to_lowercase().ends_with(&below));

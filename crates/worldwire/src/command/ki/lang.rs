@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -9,6 +10,7 @@ use serde_json::json;
 use worldwire_ki::file::lang::{LangFile, Locale, Translation, codes_in};
 
 use super::found::{Found, Kind, LIMITS, each, has_ending};
+use super::inside::split;
 use super::{Counts, MAX_SAID, complain_first, warning};
 use crate::cli::{Common, KiLang, Target};
 use crate::input;
@@ -22,12 +24,31 @@ static LANG: Kind = Kind {
 
 pub(super) fn run(command: &KiLang, common: &Common) -> Result<(), Failure> {
     match command {
-        KiLang::Find { text, paths, json } => find(text, paths, *json, common),
+        KiLang::Find { text, paths, json } => {
+            let (text, paths) = in_order(text, paths);
+            find(&text, &paths, *json, common)
+        }
         KiLang::Text { codes, lang } => texts(codes, &load(&lang.paths, common)?),
         KiLang::Explain { file, lang } => explain(file.as_deref(), &load(&lang.paths, common)?),
         KiLang::Check(files) => check(&files.paths, common),
         KiLang::Csv { paths, target } => csv(paths, target, common),
         KiLang::Po { paths, translation, target } => po(paths, translation, target, common),
+    }
+}
+
+/// The string to find, and where. The string can also be last, like the patterns of `ki wad`: then
+/// the first argument is an existing path, and the last one is not.
+fn in_order(text: &str, paths: &[PathBuf]) -> (String, Vec<PathBuf>) {
+    match paths.split_last() {
+        Some((last, others))
+            if Path::new(text).exists()
+                && fs::symlink_metadata(last).is_err()
+                && split(last).is_none() =>
+        {
+            let paths = [&[PathBuf::from(text)], others].concat();
+            (last.to_string_lossy().into_owned(), paths)
+        }
+        _ => (text.to_owned(), paths.to_vec()),
     }
 }
 

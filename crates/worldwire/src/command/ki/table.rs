@@ -48,7 +48,12 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let source = found::only(path, &TABLES, common)?;
     let Found { title: subject, bytes, .. } = source.found();
+    let is_unnamed = path == Path::new("-") && !bytes.starts_with(b"[");
     let path = Path::new(&subject);
+    if is_unnamed && only.is_none() && form(path, bytes) == KiTableForm::Csv {
+        let problem = "is CSV of one table, which does not contain its name; use --table NAME";
+        return Err(Failure::Run(format!("{subject}: {problem}")));
+    }
     let bad = |error: &Error| {
         complain(&subject, &error.to_string());
         Failure::Input
@@ -141,18 +146,28 @@ pub(super) fn tables<'b>(
     }
 }
 
-/// The format of a file, judging by its content: XML and JSON by their first character, tables by a
-/// count.
+/// The format of a file, judging by its content: XML and JSON by their first character, CSV by its
+/// first line, tables by a count, which contains control characters.
 fn form(path: &Path, bytes: &[u8]) -> KiTableForm {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     match text.first() {
         Some(b'<') => KiTableForm::Xml,
         Some(b'{') => KiTableForm::Json,
-        _ if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv")) => {
+        _ if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"))
+            || is_csv(text) =>
+        {
             KiTableForm::Csv
         }
         _ => KiTableForm::Bin,
     }
+}
+
+/// Whether data begins like CSV: with the name of a table in brackets, or columns as NAME:TYPE.
+fn is_csv(data: &[u8]) -> bool {
+    let line = data.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let text = str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line));
+    let is_head = |text: &str| text.starts_with('[') || text.contains(':');
+    text.is_ok_and(|text| is_head(text) && !text.contains(|c: char| c.is_control() && c != '\t'))
 }
 
 /// The tables as the tree of their binary form.

@@ -11,7 +11,7 @@ use worldwire_mxo::schema::{Class, Goobj, Order, Updates};
 
 use crate::cli::{Common, Target};
 use crate::input::{files, read};
-use crate::output::{Failure, print, write_all};
+use crate::output::{Failure, complain, print, write_all};
 use crate::report;
 
 pub(super) fn check(paths: &[PathBuf], common: &Common) -> Result<(), Failure> {
@@ -68,7 +68,8 @@ pub(super) fn show(
             true => "a goobj whose class is known, or a class",
             false => "a goobj or a class",
         };
-        return Err(Failure::Run(format!("{object}: not {wanted}{hint}")));
+        complain(object, &format!("not {wanted}{hint}"));
+        return Err(Failure::Input);
     }
     let goid = of_goobj.map(|(goid, _)| goid);
     if json {

@@ -210,13 +210,8 @@ pub(crate) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Fail
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };
-    let problem = format!("no such definition{hint}");
-    // It may be one of those with errors, which were reported.
-    if set.problems().any(Problem::is_error) {
-        complain(word, &problem);
-        return Err(Failure::Input);
-    }
-    Err(Failure::Run(format!("{word}: {problem}")))
+    complain(word, &format!("no such definition{hint}"));
+    Err(Failure::Input)
 }
 
 fn name(file: &Path) -> String {

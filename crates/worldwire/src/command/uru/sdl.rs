@@ -80,7 +80,8 @@ fn set(
         let names: Vec<String> = set.iter().map(|known| known.name().to_owned()).collect();
         let near = nearest(age, names.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        Failure::Run(format!("{}: no descriptor has this name{near}", printable(age)))
+        complain(age, &format!("no descriptor has this name{near}"));
+        Failure::Input
     })?;
     let variable = |word: &String| {
         let misfit = || Failure::Run(format!("{}: needs the form VARIABLE=VALUE", printable(word)));

@@ -57,7 +57,7 @@ fn patterns_of_what_is_removed_match_something() {
     let remove =
         |pattern: &str| wad(home.path(), &["update", "a.wad", "--remove", pattern, "-o", "b.wad"]);
     let wanted = "*.txt: matches no file of the archive; **/*.txt does\n";
-    assert!(said(&remove("*.txt"), 2).ends_with(wanted));
+    assert!(said(&remove("*.txt"), 1).ends_with(wanted));
     assert_eq!(names(home.path()), ["a.wad"]);
     said(&remove("**/*.txt"), 0);
 }
@@ -75,8 +75,8 @@ fn an_archive_is_updated_in_its_place() {
 #[test]
 fn damaged_files_are_not_copied_silently() {
     let home = tempdir().unwrap();
-    let mut bytes = craft(&[("good", b"good"), ("bad", b"damaged"), ("worse", b"damaged too")]);
-    for part in [&b"damaged"[..], b"damaged too"] {
+    let mut bytes = craft(&[("good", b"good"), ("bad", b"damaged"), ("worse", b"broken")]);
+    for part in [&b"damaged"[..], b"broken"] {
         let at = bytes.windows(part.len()).rposition(|window| window == part).unwrap();
         bytes[at] ^= 1;
     }
@@ -84,14 +84,14 @@ fn damaged_files_are_not_copied_silently() {
     put(&home.path().join("new"), &[("bad", "repaired")]);
     let update = ["update", "a.wad", "--from", "new", "-o", "b.wad"];
     let text = said(&wad(home.path(), &update), 1);
-    assert!(text.contains("a.wad: worse: wanted CRC ") && !text.contains("bad: wanted"), "{text}");
+    assert!(text.contains("a.wad: worse: at byte ") && !text.contains("a.wad: bad: "), "{text}");
     assert!(text.contains("a.wad: 1 damaged file, nothing was written; replace them"), "{text}");
     assert_eq!(names(home.path()), ["a.wad", "new"]);
     let removed = [&update[..], &["--remove", "worse"]].concat();
     assert!(!said(&wad(home.path(), &removed), 0).contains("damaged"));
     fs::remove_file(home.path().join("b.wad")).unwrap();
     let text = said(&wad(home.path(), &[&update[..], &["--allow-damaged"]].concat()), 0);
-    assert!(text.contains("a.wad: worse: wanted CRC "), "{text}");
+    assert!(text.contains("a.wad: worse: at byte "), "{text}");
     told(&wad(home.path(), &["cat", "b.wad", "bad"]), 0);
     said(&wad(home.path(), &["cat", "b.wad", "worse"]), 1);
 }
@@ -120,7 +120,7 @@ fn unknown_versions_are_reported() {
     bytes[5] = 0;
     fs::write(home.path().join("a.wad"), &bytes).unwrap();
     let text = said(&wad(home.path(), &["list", "a.wad"]), 1);
-    assert!(text.contains("version: wanted version 1 or 2, found 0"), "{text}");
+    assert!(text.contains("wanted version 1 or 2, found 0"), "{text}");
     put(&home.path().join("new"), &[("a", "a")]);
     for version in ["0", "3", "x"] {
         let create = ["create", "new", "-o", "b.wad", "--archive-version", version];

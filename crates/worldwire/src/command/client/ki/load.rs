@@ -17,7 +17,7 @@ pub(super) async fn run(setup: Setup, arguments: &ClientKi, count: u32) -> Resul
     let setup = Arc::new(setup);
     let began = Instant::now();
     let mut clients = JoinSet::new();
-    for number in 0..count {
+    for number in 1..=count {
         let steps = step::sequence(&words(arguments, Some(number))).map_err(wrong)?;
         let setup = Arc::clone(&setup);
         clients.spawn(async move {

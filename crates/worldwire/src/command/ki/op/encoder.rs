@@ -310,6 +310,11 @@ fn understood(text: &str) -> Result<Text<'_>, String> {
                 // A bare object names its class.
                 [true, ..] => Ok(Text::Json { object: trimmed, stream: None }),
                 [_, true, true] => Err(error.to_string()),
+                [_, true, false] => {
+                    let advice = "has an \"object\" without the \"stream\" that `ki op decode` \
+                                  writes; add it, or pass only the object";
+                    Ok(Text::Other(Some(advice.to_owned())))
+                }
                 [_, false, false] => Ok(Text::Other(None)),
                 _ => Ok(Text::Other(Some(error.to_string()))),
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use worldwire_core::value::push_hex;
 use worldwire_ki::object::hints::Hints;
-use worldwire_ki::object::{Header, MAGIC, ObjectOptions, STATEFUL};
+use worldwire_ki::object::{Header, MAGIC, ObjectOptions, STATEFUL, ZLIB};
 use worldwire_ki::schema::classes::Classes;
 
 use crate::cli::{Common, KiStream, KiStreamForm};
@@ -159,7 +159,15 @@ impl Stream {
         if *deep || *shallow {
             self.deep = Some(*deep);
         }
-        self.flags = flags.unwrap_or(self.flags);
+        if let Some(flags) = *flags {
+            // Compress what was not, and keep the flags in front of a bare stream only if they say so.
+            let adds = |bit| flags & bit != 0 && self.flags & bit == 0;
+            self.compressed |= adds(ZLIB);
+            if !self.bind {
+                self.stateful = flags & STATEFUL != 0;
+            }
+            self.flags = flags;
+        }
         self.mask = mask.unwrap_or(self.mask);
         self.envelope |= *envelope;
         self.core |= *core;

@@ -84,11 +84,9 @@ impl<'p> Patterns<'p> {
             let hint = if index < MAX_EXPLAINED { hint(text, &names) } else { String::new() };
             format!("matches no file {whole}{hint}")
         };
-        let mut faults: Vec<String> = idle.iter().enumerate().map(fault).collect();
-        let last = faults.pop().unwrap_or_default();
+        let faults: Vec<String> = idle.iter().enumerate().map(fault).collect();
         idle.iter().zip(&faults).for_each(|(text, fault)| complain(text, fault));
-        let text = idle.last().map_or("", |text| text.as_str());
-        Err(Failure::Run(printable(&format!("{text}: {last}"))))
+        Err(Failure::Input)
     }
 }
 
