@@ -108,6 +108,8 @@ pub struct Replay {
 const ROOM: usize = 256 << 10;
 /// How many messages of the peer may wait for their turn before no more is read.
 const MAX_ARRIVED: usize = 4_096;
+/// How many own messages are sent before the events about them are taken.
+const MAX_AT_ONCE: usize = 1_024;
 /// How many events wait to be taken. Later ones are dropped.
 const MAX_EVENTS: usize = 65_536;
 /// How many problems a divergence shows.
@@ -274,7 +276,7 @@ impl Replay {
 
     /// Does everything that can be done now.
     fn work(&mut self, now: Duration) {
-        loop {
+        for _ in 0..MAX_AT_ONCE {
             self.carry(now);
             if self.outcome.is_some() || !self.advance(now) {
                 break;
@@ -567,7 +569,7 @@ impl Replay {
             expected: step.fields(),
             total: self.summary.recorded,
             is_own: step.from == self.own,
-            advice: own.unwrap_or_else(|| advice(&cause, self.is_announced)),
+            advice: own.unwrap_or_else(|| cause.advice(self.is_announced)),
             cause,
             problems: core::mem::take(&mut self.problems).into(),
         };
@@ -600,27 +602,4 @@ impl fmt::Debug for Replay {
 
 fn input(is_datagrams: bool, bytes: &[u8]) -> Input<'_> {
     if is_datagrams { Input::Datagram(bytes) } else { Input::Bytes(bytes) }
-}
-
-/// What the user can do.
-const fn advice(cause: &Cause, is_established: bool) -> &'static str {
-    match cause {
-        Cause::Other { .. } => {
-            "if the live side may send this message, ignore it with --ignore; if it answers an own \
-             message, change that one with --rules"
-        }
-        Cause::Refused { .. } => "change the request with --rules",
-        Cause::Closed(_) | Cause::NotEstablished(_) if !is_established => {
-            "check the address, and whether the live side needs keys: give them with --live-keys"
-        }
-        Cause::Closed(_) | Cause::NotEstablished(_) => {
-            "the log of the live side may tell why it closed the connection"
-        }
-        Cause::Silence(_) => {
-            "wait longer with --patience; if the live side need not send this message, ignore it \
-             with --ignore"
-        }
-        Cause::NotSent(_) => "change the message with --rules, or choose another recording",
-        Cause::Stopped => "run the replay again",
-    }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_proxy::replay::{Pace, ReplaySummary};
+use worldwire_proxy::replay::{Pace, ReplayEvent, ReplaySummary};
 
+use crate::recipes::recipe;
 use crate::replay::{PATIENCE, Played, Terms, play, play_after, try_script};
 use crate::samples::{Sample, ki, mxo, tera, uru, uru_age};
 
@@ -95,6 +96,18 @@ fn a_ki_login_is_proven_again_and_continued() {
     assert!(played.problems(Side::Client)[0].contains("--account"));
     let played = play(&ki(), "ki-login.pcapng", 1, [&Terms::default(), &with("")]);
     assert!(played.problems(Side::Client)[0].contains("--token"));
+}
+
+#[test]
+fn a_tera_login_gets_a_new_ticket_by_rules() {
+    let client = with(Box::leak(recipe("ticket").into_boxed_str()));
+    let played = play(&tera(), "tera-login.pcapng", 0, [&client, &Terms::default()]);
+    let changed = |event: &ReplayEvent| match event {
+        ReplayEvent::Changed { name, is_dropped } => name == "tera.C_LOGIN_ARBITER" && !is_dropped,
+        _ => false,
+    };
+    assert!(played.events[Side::Client.index()].iter().any(changed));
+    assert_eq!(played.summary(Side::Client).changed, 1);
 }
 
 #[test]
