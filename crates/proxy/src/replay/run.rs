@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use worldwire_core::connection::Input;
@@ -84,6 +84,8 @@ pub struct Replay {
     sight: Sight,
     learnt: Learnt,
     facts: Facts,
+    /// Names of live messages to ignore.
+    ignored: HashSet<String>,
     /// Messages of the peer whose turn has not come yet.
     arrived: VecDeque<Heard>,
     events: VecDeque<ReplayEvent>,
@@ -160,6 +162,9 @@ impl Replay {
         };
         let epoch = Time(i64::try_from(epoch.as_nanos()).unwrap_or(i64::MAX));
         let exchange = Exchange::new(session, handlers, known, (0, epoch), None);
+        // Where the relay sees only packets, the filter cannot be applied to live messages.
+        let by_name = script.steps.iter().filter(|step| step.is_ignored && !actor.hears_relay());
+        let ignored = by_name.map(|step| step.name.clone()).collect();
         let recorded = script.steps.len() as u64;
         let (progress, skipped) = Progress::new(own, script.steps, |step| {
             let fields = || step.fields();
@@ -184,6 +189,7 @@ impl Replay {
             sight,
             learnt: setup.carried.take().unwrap_or_default().learnt,
             facts,
+            ignored,
             arrived: VecDeque::new(),
             events: VecDeque::new(),
             problems: VecDeque::new(),
@@ -370,7 +376,8 @@ impl Replay {
     fn take(&mut self, heard: Heard) {
         let fields = || heard.fields.clone();
         let is_unsolicited = self.actor.is_unsolicited(self.own.other(), &heard.name, &fields);
-        if !is_unsolicited && !heard.is_ignored {
+        let is_ignored = heard.is_ignored || self.ignored.contains(&heard.name);
+        if !is_unsolicited && !is_ignored {
             self.arrived.push_back(heard);
             return;
         }
