@@ -79,6 +79,29 @@ impl Cause {
         }
     }
 
+    /// What the user can do. Before setup is complete, other things go wrong than later.
+    pub(super) const fn advice(&self, is_established: bool) -> &'static str {
+        match self {
+            Self::Other { .. } => {
+                "if the live side may send this message, ignore it with --ignore; if it answers an own \
+                 message, change that one with --rules"
+            }
+            Self::Refused { .. } => "change the request with --rules",
+            Self::Closed(_) | Self::NotEstablished(_) if !is_established => {
+                "check the address, and whether the live side needs keys: give them with --live-keys"
+            }
+            Self::Closed(_) | Self::NotEstablished(_) => {
+                "the log of the live side may tell why it closed the connection"
+            }
+            Self::Silence(_) => {
+                "wait longer with --patience; if the live side need not send this message, ignore it \
+                 with --ignore"
+            }
+            Self::NotSent(_) => "change the message with --rules, or choose another recording",
+            Self::Stopped => "run the replay again",
+        }
+    }
+
     /// The fields of the live message, if one came.
     #[must_use]
     pub const fn fields(&self) -> Option<&Json> {
@@ -136,10 +159,7 @@ impl fmt::Display for Divergence {
         writeln!(f, "  {what}: {name} from the {from} {}", shown(expected))?;
         writeln!(f, "  but: {cause}")?;
         if let Some(fields) = cause.fields() {
-            let came = match cause {
-                Cause::Other { name, .. } => name,
-                _ => name,
-            };
+            let came = if let Cause::Other { name, .. } = cause { name } else { name };
             writeln!(f, "  came: {came} {}", shown(fields))?;
         }
         for problem in problems {

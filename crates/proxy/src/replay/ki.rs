@@ -253,9 +253,8 @@ impl Role for Ki {
         ["Error", "ErrorCode"].into_iter().find_map(|name| {
             let code = fields.get(name)?;
             let is_fine = code.as_i64() == Some(0) || code.as_str() == Some("Success");
-            (!is_fine).then(|| {
-                format!("{name} {}", code.as_str().map_or_else(|| code.to_string(), str::to_owned))
-            })
+            let code = || code.as_str().map_or_else(|| code.to_string(), str::to_owned);
+            (!is_fine).then(|| format!("{name} {}", code()))
         })
     }
 

@@ -132,7 +132,8 @@ impl Parts {
             let messages = list.get("messages").and_then(Json::as_array).unwrap_or_default();
             for (number, message) in (number..).zip(messages) {
                 let Some(body) = body_of(packet.from, message) else { continue };
-                if self.is_new(packet.from, (number & 0xffff) as u16) {
+                let number = u16::try_from(number & 0xffff).unwrap_or(0);
+                if self.is_new(packet.from, number) {
                     let name = name(packet.from, &body);
                     parts.push(Step { name, body, kept: None, ..packet.clone() });
                 }

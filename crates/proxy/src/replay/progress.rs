@@ -41,6 +41,8 @@ pub(super) struct Progress {
 
 /// How many messages of the peer can overtake another.
 const MAX_OVERTAKING: usize = 256;
+/// How many recorded messages are examined for them.
+const MAX_EXAMINED: usize = 4_096;
 
 /// What to do with a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +85,7 @@ impl Progress {
 
     /// The expected messages of the peer up to the next own one, the first ones only.
     pub(super) fn expected(&self) -> impl Iterator<Item = (usize, &Step)> {
-        let rest = self.steps.iter().enumerate().skip(self.cursor);
+        let rest = self.steps.iter().enumerate().skip(self.cursor).take(MAX_EXAMINED);
         let open = rest.filter(|(index, _)| self.done.get(*index) == Some(&false));
         open.take_while(|(_, step)| step.from != self.own).take(MAX_OVERTAKING)
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use worldwire_core::connection::Input;
@@ -84,6 +84,8 @@ pub struct Replay {
     sight: Sight,
     learnt: Learnt,
     facts: Facts,
+    /// Names of live messages to ignore.
+    ignored: HashSet<String>,
     /// Messages of the peer whose turn has not come yet.
     arrived: VecDeque<Heard>,
     events: VecDeque<ReplayEvent>,
@@ -108,6 +110,8 @@ pub struct Replay {
 const ROOM: usize = 256 << 10;
 /// How many messages of the peer may wait for their turn before no more is read.
 const MAX_ARRIVED: usize = 4_096;
+/// How many own messages are sent before the events about them are taken.
+const MAX_AT_ONCE: usize = 1_024;
 /// How many events wait to be taken. Later ones are dropped.
 const MAX_EVENTS: usize = 65_536;
 /// How many problems a divergence shows.
@@ -158,6 +162,9 @@ impl Replay {
         };
         let epoch = Time(i64::try_from(epoch.as_nanos()).unwrap_or(i64::MAX));
         let exchange = Exchange::new(session, handlers, known, (0, epoch), None);
+        // Where the relay sees only packets, the filter cannot be applied to live messages.
+        let by_name = script.steps.iter().filter(|step| step.is_ignored && !actor.hears_relay());
+        let ignored = by_name.map(|step| step.name.clone()).collect();
         let recorded = script.steps.len() as u64;
         let (progress, skipped) = Progress::new(own, script.steps, |step| {
             let fields = || step.fields();
@@ -182,6 +189,7 @@ impl Replay {
             sight,
             learnt: setup.carried.take().unwrap_or_default().learnt,
             facts,
+            ignored,
             arrived: VecDeque::new(),
             events: VecDeque::new(),
             problems: VecDeque::new(),
@@ -274,7 +282,7 @@ impl Replay {
 
     /// Does everything that can be done now.
     fn work(&mut self, now: Duration) {
-        loop {
+        for _ in 0..MAX_AT_ONCE {
             self.carry(now);
             if self.outcome.is_some() || !self.advance(now) {
                 break;
@@ -368,7 +376,8 @@ impl Replay {
     fn take(&mut self, heard: Heard) {
         let fields = || heard.fields.clone();
         let is_unsolicited = self.actor.is_unsolicited(self.own.other(), &heard.name, &fields);
-        if !is_unsolicited && !heard.is_ignored {
+        let is_ignored = heard.is_ignored || self.ignored.contains(&heard.name);
+        if !is_unsolicited && !is_ignored {
             self.arrived.push_back(heard);
             return;
         }
@@ -567,7 +576,7 @@ impl Replay {
             expected: step.fields(),
             total: self.summary.recorded,
             is_own: step.from == self.own,
-            advice: own.unwrap_or_else(|| advice(&cause, self.is_announced)),
+            advice: own.unwrap_or_else(|| cause.advice(self.is_announced)),
             cause,
             problems: core::mem::take(&mut self.problems).into(),
         };
@@ -600,27 +609,4 @@ impl fmt::Debug for Replay {
 
 fn input(is_datagrams: bool, bytes: &[u8]) -> Input<'_> {
     if is_datagrams { Input::Datagram(bytes) } else { Input::Bytes(bytes) }
-}
-
-/// What the user can do.
-const fn advice(cause: &Cause, is_established: bool) -> &'static str {
-    match cause {
-        Cause::Other { .. } => {
-            "if the live side may send this message, ignore it with --ignore; if it answers an own \
-             message, change that one with --rules"
-        }
-        Cause::Refused { .. } => "change the request with --rules",
-        Cause::Closed(_) | Cause::NotEstablished(_) if !is_established => {
-            "check the address, and whether the live side needs keys: give them with --live-keys"
-        }
-        Cause::Closed(_) | Cause::NotEstablished(_) => {
-            "the log of the live side may tell why it closed the connection"
-        }
-        Cause::Silence(_) => {
-            "wait longer with --patience; if the live side need not send this message, ignore it \
-             with --ignore"
-        }
-        Cause::NotSent(_) => "change the message with --rules, or choose another recording",
-        Cause::Stopped => "run the replay again",
-    }
 }

@@ -8,7 +8,7 @@ use worldwire_proxy::RuleFile;
 use crate::samples::{Outcome, Sample, only, tera, uru, uru_age};
 
 /// The rules of a recipe.
-fn recipe(name: &str) -> String {
+pub fn recipe(name: &str) -> String {
     let page = include_str!("../../../../docs/proxy.md");
     let start = format!("<!-- recipe: {name} -->\n```text\n");
     let (_, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no recipe {name}"));
@@ -20,7 +20,7 @@ fn every_recipe_is_tested() {
     let page = include_str!("../../../../docs/proxy.md");
     let names = page.lines().filter_map(|line| line.strip_prefix("<!-- recipe: "));
     let names: Vec<&str> = names.filter_map(|line| line.strip_suffix(" -->")).collect();
-    assert_eq!(names, ["platform", "mute", "mute-uru", "reveal", "slow", "fights"]);
+    assert_eq!(names, ["ticket", "platform", "mute", "mute-uru", "reveal", "slow", "fights"]);
     for name in names {
         // TERA's definitions are data; the other families' are built in.
         assert!(tera().rules(&recipe(name)).warnings().is_empty(), "{name}");

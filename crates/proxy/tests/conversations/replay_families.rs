@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_proxy::replay::{Pace, ReplaySummary};
+use worldwire_proxy::replay::{Pace, ReplayEvent, ReplaySummary};
 
+use crate::recipes::recipe;
 use crate::replay::{PATIENCE, Played, Terms, play, play_after, try_script};
 use crate::samples::{Sample, ki, mxo, tera, uru, uru_age};
 
@@ -98,6 +99,18 @@ fn a_ki_login_is_proven_again_and_continued() {
 }
 
 #[test]
+fn a_tera_login_gets_a_new_ticket_by_rules() {
+    let client = with(Box::leak(recipe("ticket").into_boxed_str()));
+    let played = play(&tera(), "tera-login.pcapng", 0, [&client, &Terms::default()]);
+    let changed = |event: &ReplayEvent| match event {
+        ReplayEvent::Changed { name, is_dropped } => name == "tera.C_LOGIN_ARBITER" && !is_dropped,
+        _ => false,
+    };
+    assert!(played.events[Side::Client.index()].iter().any(changed));
+    assert_eq!(played.summary(Side::Client).changed, 1);
+}
+
+#[test]
 fn the_recorded_pace_is_kept() {
     let slow = Terms { pace: Pace::Recorded, ..Terms::default() };
     let fast = play(&uru(), "uru-login.pcapng", 2, [&Terms::default(), &with("")]);
@@ -114,6 +127,11 @@ fn ignored_messages_may_be_missing() {
     let played = play(&uru(), "uru-login.pcapng", 2, [&ignored, &with(rules)]);
     assert_eq!(played.summary(Side::Client).received, 12);
     assert_eq!(played.summary(Side::Server).changed, 1);
+
+    // In MxO, by the names of the RPC messages in recorded packets.
+    let ignored = Terms { ignored: Some("game.Rpc and packet < 20"), ..Terms::default() };
+    let played = play(&mxo(), "mxo-world.pcapng", 0, [&ignored, &with("")]);
+    assert_eq!(played.summary(Side::Client).received, 1);
 }
 
 /// The explanations of several divergences of the client, caused by the server.
