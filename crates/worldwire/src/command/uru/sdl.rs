@@ -140,7 +140,7 @@ pub(crate) fn update(
 
 /// Refuses values for a `BOOL` other than those that clients set. A blob can hold any byte.
 fn check_bools(value: &Json) -> worldwire_core::Result<()> {
-    let items = value.as_array().unwrap_or(slice::from_ref(value));
+    let items = value.as_array().unwrap_or_else(|| slice::from_ref(value));
     let is_other = |item: &&Json| item.as_bool().is_none() && !matches!(item.as_u64(), Some(0 | 1));
     match items.iter().find(is_other) {
         None => Ok(()),
