@@ -30,7 +30,7 @@ fn set<T>(value: &mut T, option: Option<T>) {
 /// The warning about a configuration that a server of this kind has lost.
 fn rewritten(file: &str, server: &str) -> String {
     format!(
-        "{file} was missing, although this folder already holds {server}; it has been written anew \
+        "{file} was missing, although this folder already holds {server}; it has been rewritten \
          with default settings. Check them, or stop the server and restore your own file"
     )
 }
