@@ -6,7 +6,7 @@ use worldwire_mxo::message::{Context, Create, Fault, NoViews, Operation, Rules, 
 use worldwire_mxo::schema::{Class, Objects, Tables};
 use worldwire_mxo::types::PropertyType;
 
-use crate::reading::{OBJECTS, VIEWS, bytes, fault, server, shown};
+use crate::reading::{OBJECTS, VIEWS, bytes, fault, shown};
 
 #[test]
 fn a_guess_is_marked() {

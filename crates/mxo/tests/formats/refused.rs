@@ -6,7 +6,7 @@ use worldwire_mxo::message::{
     Context, Create, Delete, Fault, Movement, Operation, Properties, Section, Update,
 };
 
-use crate::reading::{OBJECTS, VIEWS, bytes, fault, hex, server};
+use crate::reading::{OBJECTS, VIEWS, server};
 
 #[test]
 fn json_that_does_not_fit_is_refused() {
