@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Checks that exactly these games run, by ID, with these members.
-    pub(crate) fn runs(&mut self, games: &[(u32, Vec<u32>)]) {
+    pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let running: Vec<_> = self.games.games().map(|it| (it.0, it.2.to_vec())).collect();
         assert_eq!(running, games);
     }
