@@ -24,7 +24,7 @@ use worldwire_uru::games::message::var_sync::client::{
 };
 use worldwire_uru::games::message::{CreateData, JoinRequest, NewGame};
 use worldwire_uru::games::{
-    GameBody, GameBounds, GameIds, GameManager, GameMessage as SmallGameMessage, GamePlayer,
+    GameBody, GameBounds, GameIds, GameManager, GameMessage as ManagerMessage, GamePlayer,
     GameType, GamesConfig,
 };
 use worldwire_uru::net_message::{
@@ -136,14 +136,14 @@ fn games(receivers: u32) -> (GameManager, Vec<u8>) {
     let bounds = GameBounds { interval: Duration::ZERO, ..GameBounds::default() };
     let config = GamesConfig { bounds, ..GamesConfig::serving([GameType::VarSync]) };
     let mut games = GameManager::new(config, Arc::new(GameIds::new(7)));
-    let says = |games: &mut GameManager, player: u32, message: &SmallGameMessage<'_>| {
+    let says = |games: &mut GameManager, player: u32, message: &ManagerMessage<'_>| {
         let bytes = message.to_bytes().expect("a message that fits");
         let from = GamePlayer { id: player, is_admin: false };
         games.receive(NOW, from, &bytes, &mut |bytes: &mut [u8]| bytes.fill(0));
     };
     let new_game =
         NewGame { game_type: GameType::VarSync.id(), data: CreateData::Nothing { filler: true } };
-    let join = SmallGameMessage {
+    let join = ManagerMessage {
         trans_id: TransId(1),
         game_id: 0,
         body: GameBody::from(Manager::from(JoinGame {
@@ -160,9 +160,9 @@ fn games(receivers: u32) -> (GameManager, Vec<u8>) {
     let game_id = games.games().next().map(|game| game.0).expect("a game");
     let trans_id = TransId(0);
     let create = VarSync::from(CreateNumericVar { name: "QuabRun1".into(), value: Double(1.0) });
-    says(&mut games, 1, &SmallGameMessage { trans_id, game_id, body: GameBody::from(create) });
+    says(&mut games, 1, &ManagerMessage { trans_id, game_id, body: GameBody::from(create) });
     let set = VarSync::from(SetNumericVar { var: 1, value: Double(2.0) });
-    let set = SmallGameMessage { trans_id, game_id, body: GameBody::from(set) };
+    let set = ManagerMessage { trans_id, game_id, body: GameBody::from(set) };
     while games.poll_delivery().is_some() {}
     while games.poll_event().is_some() {}
     (games, set.to_bytes().expect("a message that fits"))

@@ -1,4 +1,5 @@
-//! Which games a shard announces, and how clients of both kinds share an age.
+//! Which games a shard announces, how clients of both kinds share an age, and how those that send
+//! too much nonsense leave it.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -148,5 +149,48 @@ async fn old_and_new_clients_share_an_age() {
     assert_eq!(names(&mut new, &mut new_box, 2).await, ["PlayerLeft", "OwnerChange"]);
     new.play(&encoded(0, game, "VarSync.SetNumericVar", json!({"var": 1, "value": 5.0}))).await;
     assert_eq!(names(&mut new, &mut new_box, 1).await, ["NumericVarChanged"]);
+    shard.stop().await;
+}
+
+/// Refused messages count like malformed ones of the age. A player who is disconnected leaves the
+/// games, and can come back.
+#[tokio::test]
+async fn sixteen_refused_messages_end_the_connection() {
+    let change = |config: &mut ShardConfig| {
+        config.auth.temporary_ages = true;
+        config.games.var_sync = true;
+    };
+    let shard = Running::start(|_| (), change).await;
+    let (mut ann, _) = guest(&shard, ACCOUNTS[0], "Ann").await;
+    let (mut bob, _) = guest(&shard, ACCOUNTS[1], "Bob").await;
+    let (mut ann_box, mut bob_box) = (Mailbox::default(), Mailbox::default());
+    let join = encoded(2, 0, "Manager.JoinGame", join(GameType::VarSync, 255));
+    ann.play(&join).await;
+    names(&mut ann, &mut ann_box, 4).await;
+    bob.play(&join).await;
+    names(&mut bob, &mut bob_box, 4).await;
+    assert_eq!(names(&mut ann, &mut ann_box, 1).await, ["PlayerJoined"]);
+    // One is too long: the age is spared its bytes.
+    ann.play(&vec![1; 100_000]).await;
+    for _ in 1..15 {
+        ann.play(&[1, 0, 0, 0]).await;
+    }
+    let game = ann_box.known_game(GameType::VarSync).unwrap();
+    ann.play(&encoded(0, game, "VarSync.RequestAllVars", json!({}))).await;
+    assert_eq!(names(&mut ann, &mut ann_box, 1).await, ["AllVarsSent"]);
+    ann.play(&[1, 0, 0, 0]).await;
+    assert!(ann.hear(&mut ann_box).await.is_none());
+    assert_eq!(names(&mut bob, &mut bob_box, 2).await, ["PlayerLeft", "OwnerChange"]);
+    let metrics = page(&shard, "/metrics").await;
+    for (reason, count) in [("oversize", 1), ("short-header", 15)] {
+        let line =
+            format!("worldwire_refused_game_messages_total{{reason=\"{reason}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+    let mut ann_box = Mailbox::default();
+    ann.link(shard.address, &shard.keys).await;
+    ann.play(&join).await;
+    assert_eq!(names(&mut ann, &mut ann_box, 4).await[0], "GameInstance");
+    assert_eq!(names(&mut bob, &mut bob_box, 1).await, ["PlayerJoined"]);
     shard.stop().await;
 }
