@@ -241,7 +241,7 @@ impl Way {
                 self.is_undecided &= is_accept;
                 let (bytes, is_changed) = frame.finish(&piece);
                 if overtakes && piece.is_datagram {
-                    // So is a datagram, of which an earlier part may wait.
+                    // An earlier part of the same datagram may be waiting.
                     return self.out.forward(bytes);
                 }
                 self.put(bytes, is_changed || overtakes, piece.is_datagram);

@@ -1,4 +1,4 @@
-//! Messages that are held for long, and floods behind them.
+//! Messages that are held for long, and floods after them.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn hold_for_an_hour(family: MakeWorld, talks: bool) {
     }
 }
 
-/// Sends so much behind a held message that the proxy reads no more. Everything arrives later.
+/// Keeps sending after a held message until the proxy stops reading. Everything arrives later.
 fn flood(family: MakeWorld) {
     const MAX_MESSAGES: usize = 5_000;
     // The bound on bytes, and one message more.
@@ -78,8 +78,8 @@ fn a_ki_connection_survives_an_hour_of_holding() {
     hold_for_an_hour(FAMILIES[0], true);
 }
 
-/// An MxO end repeats what is not acknowledged, each time in another packet, and sends only so much
-/// more. So only the other end talks.
+/// An MxO end repeats unacknowledged messages, each time in another packet, and its own bounds limit
+/// what it sends meanwhile. So only the other end talks.
 #[test]
 fn an_mxo_connection_survives_an_hour_of_holding() {
     hold_for_an_hour(FAMILIES[1], false);

@@ -294,7 +294,7 @@ impl Model for StreamModel {
 
     fn check_settled(&self) {
         for from in Side::BOTH.into_iter().filter(|from| !self.abandoned[from.index()]) {
-            // The proxy does not read a stream of which it holds too much.
+            // The proxy stops reading a stream when it keeps too much.
             if self.is_reliable && !self.is_blocked(from) {
                 assert!(self.sent[from.index()].is_empty(), "the {from}'s messages are not read");
             }

@@ -285,7 +285,7 @@ impl Play {
     /// Lets time pass, and delivers everything on the way.
     ///
     /// # Panics
-    /// If time stands still.
+    /// If deadlines never end.
     pub fn advance(&mut self, time: Duration) {
         let until = self.now + time;
         let mut deadlines = 0;
@@ -294,7 +294,7 @@ impl Play {
             let next = ends.chain(self.exchange.poll_timeout()).min();
             let Some(next) = next.filter(|next| *next <= until) else { break };
             deadlines = if next > self.now { 0 } else { deadlines + 1 };
-            assert!(deadlines < MAX_DEADLINES, "time stands still at {:?}", self.now);
+            assert!(deadlines < MAX_DEADLINES, "endless deadlines at {:?}", self.now);
             self.reach(next);
         }
         self.reach(until);
@@ -366,7 +366,7 @@ impl Play {
         while let Some(report) = self.exchange.poll_report() {
             match report {
                 Report::Held { id, from, .. } => self.meddler.stage().model.reported(id, from),
-                Report::Log(text) => panic!("nobody wrote {text}"),
+                Report::Log(text) => panic!("unexpected log line: {text}"),
                 Report::Problem(text) => {
                     assert!(self.meddler.stage().model.allows(&text), "{text}");
                 }
