@@ -1,7 +1,9 @@
 //! The cost of relaying a message in an age, from the sender's bytes to the task that writes to
 //! each receiver's socket, without ciphers and sockets.
 //!
-//! `cargo bench -p worldwire-server --bench relay`. Items are receivers.
+//! `cargo bench -p worldwire-server --bench relay`. Items are receivers. A message of a small game
+//! (`games_alone`, `games_through_outboxes`) should cost no more than one of the age with the same
+//! number of receivers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +15,17 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use worldwire_core::{Field, Writer};
 use worldwire_server::uru::{Outbox, hand_out};
-use worldwire_uru::age::{Config, Instance, Player};
+use worldwire_uru::age::{Config, Instance, Packet, Player};
 use worldwire_uru::file::age::AgeFile;
+use worldwire_uru::games::message::manager::GameOptions;
+use worldwire_uru::games::message::manager::client::{ClientMessage as Manager, JoinGame};
+use worldwire_uru::games::message::var_sync::client::{
+    ClientMessage as VarSync, CreateNumericVar, SetNumericVar,
+};
+use worldwire_uru::games::message::{CreateData, JoinRequest, NewGame};
+use worldwire_uru::games::{
+    GameBody, GameBounds, GameIds, GameManager, GameMessage, GamePlayer, GameType, GamesConfig,
+};
 use worldwire_uru::net_message::{
     GameMessage, NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
 };
@@ -24,7 +35,8 @@ use worldwire_uru::plasma_message::{
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{ObjectState, Scalar};
 use worldwire_uru::types::{
-    ClassIndex, CloneIds, Double, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
+    ClassIndex, CloneIds, Double, Key, Location, LocationFlags, SequenceNumber, TransId,
+    UnifiedTime, Uoid,
 };
 
 fn main() {
@@ -115,6 +127,83 @@ fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
         is_avatar_state: true.into(),
     };
     SdlStateBCast { state }
+}
+
+/// Shared variables of this many players besides the sender, and a change of one.
+fn games(receivers: u32) -> (GameManager, Vec<u8>) {
+    // The sender is never too fast.
+    let bounds = GameBounds { interval: Duration::ZERO, ..GameBounds::default() };
+    let config = GamesConfig { bounds, ..GamesConfig::serving([GameType::VarSync]) };
+    let mut games = GameManager::new(config, Arc::new(GameIds::new(7)));
+    let says = |games: &mut GameManager, player: u32, message: &GameMessage<'_>| {
+        let bytes = message.to_bytes().expect("a message that fits");
+        let from = GamePlayer { id: player, is_admin: false };
+        games.receive(NOW, from, &bytes, &mut |bytes: &mut [u8]| bytes.fill(0));
+    };
+    let new_game =
+        NewGame { game_type: GameType::VarSync.id(), data: CreateData::Nothing { filler: true } };
+    let join = GameMessage {
+        trans_id: TransId(1),
+        game_id: 0,
+        body: GameBody::from(Manager::from(JoinGame {
+            request: JoinRequest {
+                game_id: 255,
+                options: GameOptions::Common,
+                new_game: Some(new_game),
+            },
+        })),
+    };
+    for player in 1..=receivers + 1 {
+        says(&mut games, player, &join);
+    }
+    let game_id = games.games().next().map(|game| game.0).expect("a game");
+    let trans_id = TransId(0);
+    let create = VarSync::from(CreateNumericVar { name: "QuabRun1".into(), value: Double(1.0) });
+    says(&mut games, 1, &GameMessage { trans_id, game_id, body: GameBody::from(create) });
+    let set = VarSync::from(SetNumericVar { var: 1, value: Double(2.0) });
+    let set = GameMessage { trans_id, game_id, body: GameBody::from(set) };
+    while games.poll_delivery().is_some() {}
+    while games.poll_event().is_some() {}
+    (games, set.to_bytes().expect("a message that fits"))
+}
+
+/// The games alone: the cost of a message without queues.
+#[divan::bench(args = RECEIVERS)]
+fn games_alone(bencher: Bencher<'_, '_>, receivers: u32) {
+    let (mut games, message) = games(receivers);
+    let from = GamePlayer { id: 1, is_admin: false };
+    bencher.counter(ItemsCount::new(receivers + 1)).bench_local(|| {
+        games.receive(NOW, from, black_box(&message), &mut |bytes: &mut [u8]| bytes.fill(0));
+        while let Some(delivery) = games.poll_delivery() {
+            black_box(delivery);
+        }
+    });
+    assert_eq!(games.poll_event(), None);
+}
+
+/// With a queue for each receiver, emptied now and then.
+#[divan::bench(args = RECEIVERS)]
+fn games_through_outboxes(bencher: Bencher<'_, '_>, receivers: u32) {
+    let (mut games, message) = games(receivers);
+    let from = GamePlayer { id: 1, is_admin: false };
+    let outboxes: HashMap<u32, Arc<Outbox>> =
+        (1..=receivers + 1).map(|player| (player, Arc::default())).collect();
+    let mut taken = Vec::new();
+    let items = ItemsCount::new((receivers + 1) * MESSAGES);
+    bencher.counter(items).bench_local(|| {
+        for _ in 0..MESSAGES {
+            games.receive(NOW, from, black_box(&message), &mut |bytes: &mut [u8]| bytes.fill(0));
+            while let Some(delivery) = games.poll_delivery() {
+                if let Some(outbox) = outboxes.get(&delivery.to) {
+                    outbox.push(Packet::of_game(delivery.bytes));
+                }
+            }
+        }
+        for outbox in outboxes.values() {
+            outbox.take(usize::MAX, &mut taken);
+            taken.drain(..).for_each(|packet| drop(black_box(packet)));
+        }
+    });
 }
 
 /// The age alone: the cost of a message without queues.

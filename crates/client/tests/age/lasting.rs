@@ -29,7 +29,7 @@ fn d_26_and_d_32_an_empty_age_lingers_and_then_keeps_persistent_state() {
 }
 
 #[test]
-fn d_39_messages_for_the_game_manager_are_skipped() {
+fn d_39_messages_for_the_game_manager_are_not_forwarded() {
     let mut world = World::new();
     [A, B].into_iter().for_each(|player| world.join(player));
     world.forget();

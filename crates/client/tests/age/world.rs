@@ -348,7 +348,7 @@ impl World {
         now.abs_diff(time.seconds.into()) < 300
     }
 
-    /// Sends a message to the game manager, which does not exist.
+    /// Sends a malformed message to the game manager.
     pub(crate) fn ask_game_manager(&mut self, player: u32) {
         let message = GameMgrMsg { buffer: Bytes32::new(vec![1, 0, 0, 0]) };
         let message = Message::from(ClientMessage::from(message));

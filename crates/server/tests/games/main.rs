@@ -5,9 +5,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
+mod announced;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../uru/client.rs"]
 mod client;
+#[path = "../data/support/database.rs"]
+mod database;
 mod lasting;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../../../uru/tests/games/mailbox.rs"]

@@ -1,6 +1,8 @@
 //! An age of a shard, and clients who play its games over sockets.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -14,6 +16,7 @@ use worldwire_server::uru::admin::{Admin, Request};
 use worldwire_server::uru::vault::{Dump, Vault};
 use worldwire_server::uru::{GameRandom, ShardConfig};
 use worldwire_uru::crypt::key::ServerKind;
+use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client as ask;
@@ -40,8 +43,8 @@ const WITNESS: u32 = 28_000;
 /// The maximum length of a list of operations.
 pub(crate) const OPERATIONS: usize = 220;
 
-const PASSWORD: &str = "linking book";
-const AGE: &str = "Ahnonay";
+pub(crate) const PASSWORD: &str = "linking book";
+pub(crate) const AGE: &str = "Ahnonay";
 pub(crate) const INSTANCE: Uuid = Uuid([7; 16]);
 /// The first ID of a game if random numbers are fixed, as the model wants it.
 const FIRST_GAME: u32 = 7_000;
@@ -86,11 +89,12 @@ async fn moment() {
 }
 
 /// A player who is logged in.
-struct Guest {
-    auth: Player,
+pub(crate) struct Guest {
+    pub(crate) auth: Player,
     account: Uuid,
+    player: u32,
     /// The connection to the age.
-    game: Option<Client>,
+    pub(crate) game: Option<Client>,
 }
 
 pub(crate) struct World {
@@ -118,7 +122,7 @@ pub(crate) fn all_games(config: &mut ShardConfig) {
     }
 }
 
-fn settings(config: &mut ShardConfig) {
+pub(crate) fn settings(config: &mut ShardConfig) {
     all_games(config);
     config.auth.temporary_ages = true;
     config.auth.reconnect_seconds = 1;
@@ -222,9 +226,7 @@ impl World {
             }
             let shard = shard.as_ref().unwrap();
             enter(shard, guests, player).await;
-            let message = game::GameMgrMsg { buffer: Bytes32::new(bytes.to_vec()) };
-            let message = Message::from(game::ClientMessage::from(message));
-            guests[&player].game.as_ref().unwrap().say(message).await;
+            guests[&player].play(bytes).await;
             settle(shard, guests, mailboxes, player).await;
         });
     }
@@ -299,11 +301,16 @@ impl World {
         self.mailboxes.get_mut(&player).map(Mailbox::take).unwrap_or_default()
     }
 
+    /// Lets the next check take place.
+    pub(crate) fn look(&self) {
+        self.checks.store(0, Ordering::Relaxed);
+    }
+
     /// Checks that exactly these games run, by ID, with these members. Games without members are
     /// not listed. As this takes longer than an operation, it is not done every time.
-    pub(crate) fn runs(&mut self, games: &[(u32, Vec<u32>)]) {
+    pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let Some(shard) = &self.shard else { return };
-        if self.checks.fetch_add(1, Ordering::Relaxed) % 8 != 0 {
+        if !self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {
             return;
         }
         let folder = shard.folder.path();
@@ -318,12 +325,6 @@ impl World {
         listed.sort();
         let wanted: Vec<_> = games.iter().filter(|game| !game.1.is_empty()).cloned().collect();
         assert_eq!(listed, wanted);
-    }
-
-    /// Runs something while the clients wait.
-    pub(crate) fn run<T>(&mut self, run: impl AsyncFnOnce(&Running) -> T) -> T {
-        let shard = self.shard.as_ref().unwrap();
-        self.time.run(run(shard))
     }
 }
 
@@ -358,40 +359,18 @@ async fn start(is_random_fixed: bool) -> Running {
 
 /// Lets a player into the age, unless it is there.
 async fn enter(shard: &Running, guests: &mut BTreeMap<u32, Guest>, player: u32) {
-    if !guests.contains_key(&player) {
-        let mut auth = Player::connect(shard).await;
-        let (_, reply) = auth.log_in(&player.to_string(), PASSWORD).await;
-        assert_eq!(auth.choose(player).await, NetError::Success);
-        guests.insert(player, Guest { auth, account: reply.account_id, game: None });
-    }
-    let guest = guests.get_mut(&player).unwrap();
-    if guest.game.is_some() {
-        return;
-    }
-    let (trans_id, age_name) = (guest.auth.next(), AGE.into());
-    guest.auth.say(ask::AgeRequest { trans_id, age_name, age_instance_id: INSTANCE }).await;
-    let number = loop {
-        if let Message::AuthServer(Reply::AgeReply(reply)) = guest.auth.hear().await.message() {
-            assert_eq!(reply.result, NetError::Success);
-            break reply.age_mcp_id;
+    let guest = match guests.entry(player) {
+        Entry::Occupied(guest) => guest.into_mut(),
+        Entry::Vacant(place) => {
+            let mut auth = Player::connect(shard).await;
+            let (_, reply) = auth.log_in(&player.to_string(), PASSWORD).await;
+            assert_eq!(auth.choose(player).await, NetError::Success);
+            place.insert(Guest::new(auth, reply.account_id, player))
         }
     };
-    let key = shard.keys.public(ServerKind::Game).cloned();
-    let mut client = shard.client(Service::Game, key).await;
-    let request = game::JoinAgeRequest {
-        trans_id: TransId(9),
-        age_mcp_id: number,
-        account_id: guest.account,
-        player_id: player,
-    };
-    client.say(Message::from(game::ClientMessage::from(request))).await;
-    match client.hear().await.unwrap().message() {
-        Message::GameServer(GameReply::JoinAgeReply(reply)) => {
-            assert_eq!(reply.result, NetError::Success);
-        }
-        other => panic!("{other:?}"),
+    if guest.game.is_none() {
+        guest.link(shard.address, &shard.keys).await;
     }
-    guest.game = Some(client);
 }
 
 /// Waits until the age and the vault have handled everything, and takes what they sent.
@@ -455,6 +434,52 @@ async fn hear_until(
 }
 
 impl Guest {
+    pub(crate) fn new(auth: Player, account: Uuid, player: u32) -> Self {
+        Self { auth, account, player, game: None }
+    }
+
+    /// Links to the age.
+    pub(crate) async fn link(&mut self, address: SocketAddr, keys: &KeyRing) {
+        let (trans_id, age_name) = (self.auth.next(), AGE.into());
+        self.auth.say(ask::AgeRequest { trans_id, age_name, age_instance_id: INSTANCE }).await;
+        let age_mcp_id = loop {
+            if let Message::AuthServer(Reply::AgeReply(reply)) = self.auth.hear().await.message() {
+                assert_eq!(reply.result, NetError::Success);
+                break reply.age_mcp_id;
+            }
+        };
+        let key = keys.public(ServerKind::Game).cloned();
+        let mut client = Client::connect(address, Service::Game, key).await;
+        let (trans_id, account_id, player_id) = (TransId(9), self.account, self.player);
+        let request = game::JoinAgeRequest { trans_id, age_mcp_id, account_id, player_id };
+        client.say(Message::from(game::ClientMessage::from(request))).await;
+        match client.hear().await.unwrap().message() {
+            Message::GameServer(GameReply::JoinAgeReply(reply)) => {
+                assert_eq!(reply.result, NetError::Success);
+            }
+            other => panic!("{other:?}"),
+        }
+        self.game = Some(client);
+    }
+
+    /// Sends a message to the game manager.
+    pub(crate) async fn play(&self, bytes: &[u8]) {
+        let message = game::GameMgrMsg { buffer: Bytes32::new(bytes.to_vec()) };
+        let message = Message::from(game::ClientMessage::from(message));
+        self.game.as_ref().unwrap().shout(message).await;
+    }
+
+    /// Takes the next message of a game; `None` when the connection has ended.
+    pub(crate) async fn hear(&mut self, mailbox: &mut Mailbox) -> Option<Got> {
+        loop {
+            let heard = self.game.as_mut().unwrap().hear().await?;
+            if let Message::GameServer(GameReply::GameMgrMsg(message)) = heard.message() {
+                mailbox.deliver(Arc::from(&*message.buffer));
+                return mailbox.take().pop();
+            }
+        }
+    }
+
     /// Keeps the connections open.
     async fn ping(&mut self) {
         let (ping_time_ms, trans_id, payload) = (0, TransId(0), Bytes32::new(Vec::new()));

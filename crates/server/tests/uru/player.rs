@@ -1,6 +1,6 @@
 //! A client of the auth service.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::net::TcpStream;
@@ -10,6 +10,7 @@ use worldwire_uru::connect::{ConnectData, TokenData};
 use worldwire_uru::connection::ClientConfig;
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::crypt::login::login_fields;
+use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::NodeRef;
 use worldwire_uru::message::auth::client as ask;
@@ -57,13 +58,22 @@ macro_rules! result {
 
 impl Player {
     pub(crate) async fn connect(shard: &Running) -> Self {
-        let stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
-        Self::connect_over(stream, shard, Uuid::ZERO).await
+        Self::connect_to(shard.address, &shard.keys).await
+    }
+
+    /// Connects to a shard with these keys.
+    pub(crate) async fn connect_to(address: SocketAddr, keys: &KeyRing) -> Self {
+        let stream = tcp::dial(address, PATIENCE).await.unwrap();
+        Self::connect_with(stream, keys, Uuid::ZERO).await
     }
 
     /// Connects with the token of a lost connection.
     pub(crate) async fn connect_over(stream: TcpStream, shard: &Running, token: Uuid) -> Self {
-        let key = shard.keys.public(ServerKind::Auth).cloned();
+        Self::connect_with(stream, &shard.keys, token).await
+    }
+
+    async fn connect_with(stream: TcpStream, keys: &KeyRing, token: Uuid) -> Self {
+        let key = keys.public(ServerKind::Auth).cloned();
         let mut config = ClientConfig::new(Service::Auth, key);
         config.connect.data = ConnectData::Auth(TokenData { token });
         let client = Client::connect_over(stream, config).await;

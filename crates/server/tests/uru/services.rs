@@ -182,7 +182,9 @@ async fn the_status_page_answers_launchers_and_operators() {
     let status = http(&shard, &get("/status")).await;
     assert!(status.starts_with("HTTP/1.0 200 OK"), "{status}");
     assert!(
-        status.ends_with("{\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"}"),
+        status.ends_with(
+            "{\"games\":[],\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"}"
+        ),
         "{status}"
     );
     let agent = "GET /welcome HTTP/1.1\r\nHost: x\r\nUser-Agent: UruClient/1.0\r\n\
@@ -204,6 +206,8 @@ async fn the_status_page_answers_launchers_and_operators() {
         "worldwire_open 1\n",
         "worldwire_players_in_ages 0\n",
         "worldwire_dropped_messages_total{reason=\"unsafe\"} 0\n",
+        "worldwire_games{game=\"Heek\"} 0\n",
+        "worldwire_refused_game_messages_total{reason=\"unknown-game\"} 0\n",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }

@@ -45,7 +45,7 @@
 //!
 //! | calls | purpose |
 //! | --- | --- |
-//! | [`join`](Instance::join), [`leave`](Instance::leave), [`receive`](Instance::receive), [`mark_active`](Instance::mark_active), [`timeout`](Instance::timeout) | input |
+//! | [`join`](Instance::join), [`leave`](Instance::leave), [`receive`](Instance::receive), [`mark_active`](Instance::mark_active), [`count_game_message`](Instance::count_game_message), [`count_malformed`](Instance::count_malformed), [`timeout`](Instance::timeout) | input |
 //! | [`restore`](Instance::restore), [`restore_age`](Instance::restore_age), [`set_shard_state`](Instance::set_shard_state), [`edit_age`](Instance::edit_age) | stored state |
 //! | [`deliver`](Instance::deliver), [`deliver_to_all`](Instance::deliver_to_all) | messages from other ages |
 //! | [`poll_delivery`](Instance::poll_delivery), [`poll_event`](Instance::poll_event), [`poll_timeout`](Instance::poll_timeout) | output; poll until `None` |

@@ -77,6 +77,12 @@ impl Mailbox {
         })
     }
 
+    /// A game of a type that the client was told of.
+    #[allow(dead_code, reason = "for tests of a shard")]
+    pub(crate) fn known_game(&self, game_type: GameType) -> Option<u32> {
+        self.known.iter().find(|game| *game.1 == game_type).map(|game| *game.0)
+    }
+
     /// Everything received since the last call.
     pub(crate) fn take(&mut self) -> Vec<Got> {
         core::mem::take(&mut self.got)

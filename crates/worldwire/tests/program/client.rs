@@ -194,6 +194,8 @@ fn the_guide_recipe_works() {
     let message = ["worldwire", "uru", "message", "Shorah!", "--shard", "shard", "--json"];
     let sent = good(command(folder, &message).output().unwrap());
     assert_eq!(sent, "{\"players\":0}\n");
+    let games = ["worldwire", "uru", "games", "--shard", "shard"];
+    assert_eq!(good(command(folder, &games).output().unwrap()), "");
     let kick = ["worldwire", "uru", "kick", "Ann", "--shard", "shard"];
     while !command(folder, &kick).output().unwrap().status.success() {}
     let output = ann.wait_with_output().unwrap();

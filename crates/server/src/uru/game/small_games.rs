@@ -24,7 +24,10 @@ use crate::uru::vault::markers::AT_ONCE;
 
 /// The source of random bytes for games. Clones share it.
 #[derive(Clone)]
-pub struct GameRandom(Arc<dyn Fn(&mut [u8]) + Send + Sync>);
+pub struct GameRandom(Arc<Fill>);
+
+/// Fills a buffer.
+type Fill = dyn Fn(&mut [u8]) + Send + Sync;
 
 impl GameRandom {
     /// Takes random bytes from a function, which fills buffers.
@@ -132,7 +135,7 @@ impl SmallGames {
         None
     }
 
-    fn joined(&mut self, game_id: u32, game_type: GameType, player: u32) {
+    fn joined(&self, game_id: u32, game_type: GameType, player: u32) {
         let started = StartedGame {
             host: self.host,
             place: self.place.clone(),

@@ -175,8 +175,8 @@ const LOOSE: &str =
     "is not reachable from any root; this is harmless, and `worldwire uru vault prune` removes it";
 
 /// The finding about a marker game that nobody has.
-const UNUSED: &str = "is a marker game that no player has any more; a running shard removes it a day \
-    after it was found";
+const UNUSED: &str =
+    "is a marker game that nobody has any more; a running shard removes it after a day";
 
 /// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [

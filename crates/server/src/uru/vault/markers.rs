@@ -17,6 +17,9 @@
 //! its creator has deleted it. A calibration mission has no such node; it is removed with its
 //! creator.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_uru::games::message::marker::MarkerGameType;

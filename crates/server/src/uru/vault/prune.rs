@@ -8,6 +8,8 @@
 //! * nodes that changed within the last hour;
 //! * nodes that own scores, a PlayerInfo of an existing player, and an AgeInfo of an existing age;
 //! * other servers' list of all players;
+//! * states of ages and objects, and marker games ([`markers`](super::markers)), which are outside
+//!   all trees;
 //! * everything below such a node.
 
 use std::collections::{BTreeMap, HashSet};
