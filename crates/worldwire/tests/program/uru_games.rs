@@ -221,7 +221,8 @@ fn the_guide_recipes_work() {
     let chapter = chapter.split("\n## ").next().unwrap();
     let blocks: Vec<&str> =
         chapter.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
-    let toml = chapter.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let (_, games) = guide.split_once("## Small games\n").unwrap();
+    let toml = games.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let _serving = shard(folder, toml.strip_prefix("[games]\n").unwrap());
