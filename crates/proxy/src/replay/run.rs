@@ -322,7 +322,7 @@ impl Replay {
                     Report::Heard(heard) => self.take(heard),
                     Report::Fault(text) => self.problem(text),
                     Report::Closed(reason) => {
-                        self.closed.get_or_insert(reason.to_string());
+                        self.closed.get_or_insert_with(|| reason.to_string());
                     }
                     Report::Other => {}
                 }
