@@ -30,6 +30,7 @@ mod mxo_world;
 mod objects;
 #[cfg(unix)]
 mod proxy;
+mod proxy_loss;
 #[cfg(unix)]
 mod serve;
 mod tables;
