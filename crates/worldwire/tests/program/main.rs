@@ -30,7 +30,6 @@ mod mxo_world;
 mod objects;
 #[cfg(unix)]
 mod proxy;
-mod proxy_loss;
 #[cfg(unix)]
 mod serve;
 mod tables;

@@ -9,7 +9,7 @@ use worldwire_core::json::{Json, parse};
 
 /// A server or proxy, which ends whatever becomes of the test. The end of its log is kept open for
 /// it.
-pub(crate) struct Running {
+struct Running {
     child: Child,
     said: String,
     log: BufReader<ChildStderr>,
@@ -23,7 +23,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    pub(crate) fn start(folder: &Path, words: &[&str]) -> Self {
+    fn start(folder: &Path, words: &[&str]) -> Self {
         let mut command = worldwire(folder, words);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
@@ -40,20 +40,20 @@ impl Running {
     }
 
     /// The address for clients.
-    pub(crate) fn address(&self) -> String {
+    fn address(&self) -> String {
         let rest = self.said.split("connect to ").nth(1).unwrap();
         rest.chars().take_while(|it| it.is_ascii_digit() || ".:".contains(*it)).collect()
     }
 
     /// Stops it as an operator would, and waits for its end.
-    pub(crate) fn stop(mut self) {
+    fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-pub(crate) fn worldwire(folder: &Path, words: &[&str]) -> Command {
+fn worldwire(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.current_dir(folder).args(words).env("WORLDWIRE_PASSWORD", "hunter2");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -61,7 +61,7 @@ pub(crate) fn worldwire(folder: &Path, words: &[&str]) -> Command {
 }
 
 /// What a command prints. It must succeed.
-pub(crate) fn printed(folder: &Path, words: &[&str]) -> String {
+fn printed(folder: &Path, words: &[&str]) -> String {
     let output = worldwire(folder, words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {said}");
@@ -80,7 +80,7 @@ fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(String, Json)> {
     messages.filter(|(name, _)| name != "opened").collect()
 }
 
-pub(crate) fn port(address: &str) -> &str {
+fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap()
 }
 
