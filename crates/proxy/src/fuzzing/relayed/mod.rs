@@ -278,7 +278,7 @@ fn start(
 
 /// Relays the conversation that the input describes.
 fn fuzz(make: MakeWorld, data: &[u8]) {
-    const MAX_STEPS: usize = 400;
+    const MAX_STEPS: usize = 150;
     let mut choices = Choices::encoded(data);
     let world = make(&mut choices);
     let mut play = Play::new(world, choices, Rates::BUSY);
@@ -290,7 +290,7 @@ fn fuzz(make: MakeWorld, data: &[u8]) {
 fn seeds() -> Vec<Vec<u8>> {
     let seeds = (0..24_u64).map(|seed| {
         let mut sampler = worldwire_core::Sampler::new(seed);
-        let length = 20 << (seed % 6);
+        let length = 20 << (seed % 5);
         let mut bytes = sampler.bytes(length);
         // The kind of conversation.
         bytes[0] = seed.to_le_bytes()[0];
