@@ -242,7 +242,11 @@ fn quests_that_nobody_has_are_removed_a_day_later() {
     at(&mut shard, 3 * DAY);
     assert_eq!((shard.clean_up(&[]), shard.has(1)), (0, true));
     // The node is deleted, but the game still runs.
-    shard.run(|state| Ok(state.drop_node(node))).unwrap();
+    let delete = |state: &mut VaultState| {
+        state.drop_node(node);
+        Ok(())
+    };
+    shard.run(delete).unwrap();
     assert_eq!(shard.clean_up(&[template(1)]), 0);
     at(&mut shard, 3 * DAY);
     assert_eq!(shard.clean_up(&[template(1)]), 0);
