@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn values_are_replaced_wherever_they_mean_the_same() {
         let learnt = learnt(&[(r#"{"nodeId":7,"x":7}"#, r#"{"nodeId":70,"x":8}"#)]);
-        let (json, changed) = applied(&learnt, r#"{"x":7,"refs":[{"parentId":7},{"nodeId":8}]}"#);
-        assert_eq!(json, r#"{"x":7,"refs":[{"parentId":70},{"nodeId":8}]}"#);
+        let (json, changed) = applied(&learnt, r#"{"refs":[{"parentId":7},{"nodeId":8}],"x":7}"#);
+        assert_eq!(json, r#"{"refs":[{"parentId":70},{"nodeId":8}],"x":7}"#);
         assert_eq!(changed, ["parentId"]);
     }
 
