@@ -48,7 +48,7 @@ fn json_that_does_not_fit_is_refused() {
     operations[0].create.class: wanted the name of a class, found "door"
     operations[0].create.count: wanted 0, as the other fields imply, found 1; omit it to have it filled in
     operations[0].create.properties.CurrentState: wanted a whole number from 0 to 4294967295, found -1
-    operations[0].create.properties.Orientation.w: wanted a value, found none
+    operations[0].create.properties.Orientation.w: is missing
     operations[0].create.properties.TrapFX: wanted 4 bytes, found 1
     operations[0].create.properties.CharacterName: wanted Windows-1252 characters, found "日本"
     operations[0].create.properties.CharacterName: wanted 32 bytes, found 3

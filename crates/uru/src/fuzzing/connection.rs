@@ -74,7 +74,11 @@ impl Choice {
             Role::Relay => {
                 let keys = match self.extra() {
                     false => RelayKeys::Shared(KEYS.clone()),
-                    true => RelayKeys::Separate { own: KEYS.clone(), server: KEYS.clone() },
+                    // Both hops are encrypted, or neither, as the streams expect.
+                    true if self.encrypts() => {
+                        RelayKeys::Separate { own: KEYS.clone(), server: KEYS.clone() }
+                    }
+                    true => RelayKeys::Separate { own: KEYS.clone(), server: KeyRing::new() },
                 };
                 let config = RelayConfig { bounds, ..RelayConfig::new(keys) };
                 let random = RelayRandom { secret: SECRET, seed: SEED };
