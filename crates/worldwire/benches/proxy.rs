@@ -2,7 +2,8 @@
 //! and the memory of an idle connection. Its client and server are threads of this program, on the same
 //! cores, and speak TERA, encrypted on both sides of the proxy.
 //!
-//! `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`.
+//! `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`. Set
+//! `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every `S_CHAT`.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -30,12 +31,13 @@ const HOOKED: usize = 30_000;
 const ADDRESSES: u8 = 20;
 const PER_ADDRESS: usize = 30;
 
-const RULES: [(&str, &str); 5] = [
-    ("a rule for other messages", "when C_CHAT { drop }\n"),
-    ("a rule that tests a field", "when S_CHAT and channel == 4711 { drop }\n"),
-    ("a rule that counts each message", "when S_CHAT { count \"chats\" }\n"),
-    ("a rule that sets a text", "when S_CHAT { set message = \"Hello, too!\" }\n"),
-    ("a rule that sets a number", "when S_CHAT { set channel = 7 }\n"),
+/// Rules, and whether they change the messages.
+const RULES: [(&str, &str, bool); 5] = [
+    ("a rule for other messages", "when C_CHAT { drop }\n", false),
+    ("a rule that tests a field", "when S_CHAT and channel == 4711 { drop }\n", false),
+    ("a rule that counts each message", "when S_CHAT { count \"chats\" }\n", false),
+    ("a rule that sets a text", "when S_CHAT { set message = \"Hello, too!\" }\n", true),
+    ("a rule that sets a number", "when S_CHAT { set channel = 7 }\n", true),
 ];
 
 fn main() {
@@ -49,20 +51,21 @@ fn main() {
     };
     through("proxy", &[]);
     through("proxy that records", &["--record", "evening.pcapng"]);
-    println!("direct: {:.0} messages/s", rate(&messages, FLOOD, None));
-    let pass = |name: &str, count: usize, words: &[&str]| {
-        let rate = rate(&messages, count, Some((folder.path(), words)));
+    println!("direct: {:.0} messages/s", rate(&messages, FLOOD, None, false));
+    let pass = |name: &str, count: usize, words: &[&str], changes: bool| {
+        let rate = rate(&messages, count, Some((folder.path(), words)), changes);
         println!("{name}: {rate:.0} messages/s");
     };
-    pass("proxy", FLOOD, &[]);
-    for (name, rules) in RULES {
+    pass("proxy", FLOOD, &[], false);
+    for (name, rules, changes) in RULES {
         std::fs::write(folder.path().join("my.rules"), rules).expect("rules");
-        pass(name, FLOOD, &["--rules", "my.rules"]);
+        pass(name, FLOOD, &["--rules", "my.rules"], changes);
     }
-    pass("proxy that records", FLOOD, &["--record", "flood.pcapng"]);
+    pass("proxy that records", FLOOD, &["--record", "flood.pcapng"], false);
     if let Ok(hook) = std::env::var("WORLDWIRE_BENCH_HOOK") {
         through("hook", &["--hook", &hook]);
-        pass("hook", HOOKED, &["--hook", &hook]);
+        let changes = std::env::var_os("WORLDWIRE_BENCH_HOOK_CHANGES").is_some();
+        pass("hook", HOOKED, &["--hook", &hook], changes);
     }
     idle(&messages, folder.path());
 }
@@ -148,6 +151,9 @@ struct End {
     peer: Side,
     began: Instant,
     buffer: Vec<u8>,
+    /// How many messages arrived that are these bytes.
+    same: usize,
+    expected: Vec<u8>,
 }
 
 impl End {
@@ -159,7 +165,8 @@ impl End {
             Side::Server => Connection::server(config, [[1; 128], [2; 128]], Duration::ZERO),
         };
         let (peer, began, buffer) = (side.other(), Instant::now(), vec![0; 65_536]);
-        let mut end = Self { connection, stream, peer, began, buffer };
+        let (same, expected) = (0, Vec::new());
+        let mut end = Self { connection, stream, peer, began, buffer, same, expected };
         while !end.connection.is_established() {
             end.flush();
             end.receive();
@@ -194,6 +201,7 @@ impl End {
             match event {
                 Event::Received(it) => {
                     messages += usize::from(matches!(it.unit, Unit::Message { .. }));
+                    self.same += usize::from(it.bytes == self.expected);
                 }
                 Event::Fault { error, .. } => panic!("{error}"),
                 _ => {}
@@ -252,9 +260,16 @@ fn latencies(messages: &Arc<Messages>, proxy: Option<(&Path, &[&str])>) -> Vec<D
     delays
 }
 
-/// How many messages a second arrive if the server sends as fast as it can.
-fn rate(messages: &Arc<Messages>, count: usize, proxy: Option<(&Path, &[&str])>) -> f64 {
+/// How many messages a second arrive if the server sends as fast as it can. All of them must be
+/// changed, or none.
+fn rate(
+    messages: &Arc<Messages>,
+    count: usize,
+    proxy: Option<(&Path, &[&str])>,
+    changes: bool,
+) -> f64 {
     let (mut client, mut server, _proxy) = connected(messages, proxy);
+    client.expected.clone_from(&messages.chat);
     let began = Instant::now();
     let sender = {
         let messages = Arc::clone(messages);
@@ -274,6 +289,7 @@ fn rate(messages: &Arc<Messages>, count: usize, proxy: Option<(&Path, &[&str])>)
     }
     let rate = received as f64 / began.elapsed().as_secs_f64();
     sender.join().expect("a server");
+    assert_eq!(client.same, if changes { 0 } else { count });
     rate
 }
 
