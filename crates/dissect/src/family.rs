@@ -4,6 +4,7 @@ use core::any::Any;
 use core::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Error, Result, Side};
 
@@ -63,7 +64,8 @@ pub trait Family: fmt::Debug + Sync {
     /// Starts reading a conversation.
     fn session(&self, start: &Start<'_>) -> Box<dyn Session>;
 
-    /// Starts relaying a conversation. `random` fills a buffer with fresh random bytes.
+    /// Starts relaying a conversation. `random` fills a buffer with fresh random bytes. `now` is the
+    /// time on the clock that all later calls use: setup has a time limit.
     ///
     /// # Errors
     /// Value, if the family cannot be relayed, or not with these keys.
@@ -71,8 +73,9 @@ pub trait Family: fmt::Debug + Sync {
         &self,
         start: &Start<'_>,
         random: &mut dyn FnMut(&mut [u8]),
+        now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
-        let _ = (start, random);
+        let _ = (start, random, now);
         Err(Error::invalid(format!("{} conversations cannot be relayed", self.name())))
     }
 

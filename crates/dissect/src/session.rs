@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use worldwire_core::Side;
 use worldwire_core::connection::{
-    Connection, Decision, Event, Forward, HoldId, Inject, Input, Piece, SendError, Sender,
+    CloseReason, Connection, Decision, Event, Forward, HoldId, Inject, Input, Piece, SendError,
+    Sender,
 };
 
 use crate::item::{Item, ItemBody, Message, Note, Stamp};
@@ -327,6 +328,10 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
                 Event::Gap { range, .. } => emit.note(Note::gap(&range)),
                 Event::Resync { skipped, .. } => emit.note(Note::resync(&skipped)),
                 Event::Fault { error, .. } => emit.note(Note::problem(error.to_string())),
+                // Other reasons are reported where they arise.
+                Event::Closed(reason @ CloseReason::Timeout(_)) => {
+                    emit.note(Note::problem(format!("closed: {reason}")));
+                }
                 Event::Closed(_) => {}
             }
         }

@@ -41,7 +41,8 @@ impl Conversation {
             midstream: false,
         };
         let family = definitions.families().named("uru").expect("a family");
-        let session = family.relay(&start, &mut |bytes| bytes.fill(7)).expect("a relay");
+        let session =
+            family.relay(&start, &mut |bytes| bytes.fill(7), Duration::ZERO).expect("a relay");
         let known = Known { family: "uru", definitions, keys };
         let (joined, events) = hooks.join(1, known.clone(), None);
         let exchange =

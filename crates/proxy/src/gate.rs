@@ -125,7 +125,7 @@ impl Gate {
             let facts = &facts.known();
             let start =
                 Start { keys, definitions, facts, prepared: None, datagrams, midstream: false };
-            family.relay(&start, &mut random)
+            family.relay(&start, &mut random, clock.now())
         };
         if let Some(error) = failure {
             return Err(io::Error::other(format!("cannot get random numbers: {error}")));

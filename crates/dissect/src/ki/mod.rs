@@ -64,9 +64,10 @@ impl Family for Ki {
         &self,
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
+        now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
         let config = Arc::new(RelayConfig::new(start.keys.part::<KeyFile>().observer()));
-        let connection = Connection::relay(config, Duration::ZERO);
+        let connection = Connection::relay(config, now);
         Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))
     }
 

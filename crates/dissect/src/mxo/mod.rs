@@ -50,9 +50,10 @@ impl Family for Mxo {
         &self,
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
+        now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
         let config = RelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
-        let connection = Connection::relay(&config, Duration::ZERO);
+        let connection = Connection::relay(&config, now);
         Ok(Box::new(Watched::new(connection, Reading::new(start))))
     }
 

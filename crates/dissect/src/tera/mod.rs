@@ -38,10 +38,11 @@ impl Family for Tera {
         &self,
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
+        now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
         let build = Reading::new(start.definitions.part());
         let config = Arc::new(RelayConfig::default());
-        Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build).injecting()))
+        Ok(Box::new(Watched::new(Connection::relay(config, now), build).injecting()))
     }
 
     key_file!(KeyFile);

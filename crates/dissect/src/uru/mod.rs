@@ -71,6 +71,7 @@ impl Family for Uru {
         &self,
         start: &Start<'_>,
         random: &mut dyn FnMut(&mut [u8]),
+        now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
         let keys = start.keys.get_ref::<RelayKeys>().cloned().unwrap_or_else(|| {
             RelayKeys::Shared(start.keys.get_ref::<KeyRing>().cloned().unwrap_or_default())
@@ -79,7 +80,7 @@ impl Family for Uru {
         random(&mut fresh.secret);
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
-        let relay = Connection::relay(config, fresh, Duration::ZERO);
+        let relay = Connection::relay(config, fresh, now);
         Ok(Box::new(Watched::new(relay, Reading::new(start)).injecting()))
     }
 

@@ -1,6 +1,7 @@
 //! The toy as a family of dissection, as in `crates/dissect/src/FAMILY`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use worldwire_core::connection::{Bounds, Piece};
 use worldwire_core::json::{FieldsOf, Given, Json};
@@ -78,6 +79,7 @@ impl Family for Toy {
         &self,
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
+        _: Duration,
     ) -> Result<Box<dyn RelaySession>> {
         Ok(Box::new(watched(Role::Relay, start).injecting()))
     }

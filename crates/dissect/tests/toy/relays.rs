@@ -134,7 +134,7 @@ impl Relays {
         let (keys, definitions) = (&self.keys, &self.definitions);
         let start = Start { keys, definitions, facts, prepared: None, datagrams, midstream: false };
         let family = families().named(self.family).unwrap();
-        family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap()
+        family.relay(&start, &mut |bytes| bytes.fill(7), Duration::ZERO).unwrap()
     }
 
     /// Passes all conversations through relays.

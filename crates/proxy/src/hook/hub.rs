@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
@@ -42,6 +42,8 @@ pub(crate) struct HubSettings {
 struct HubState {
     /// The sources of hooks: commands, then sockets.
     sources: Vec<String>,
+    /// The sources that have ended without a hook.
+    failed: BTreeSet<usize>,
     hooks: Vec<Hook>,
     conversations: BTreeMap<u64, Conversation>,
     set: Arc<HookSet>,
@@ -80,6 +82,7 @@ impl Hub {
     ) -> Self {
         let state = HubState {
             sources: sources.collect(),
+            failed: BTreeSet::new(),
             hooks: Vec::new(),
             conversations: BTreeMap::new(),
             set: Arc::default(),
@@ -102,18 +105,25 @@ impl Hub {
         self.state().sources.get(source).cloned().unwrap_or_default()
     }
 
-    /// Waits until the first few sources have a hook.
+    /// Waits until the first few sources have a hook, or have ended without one.
     pub(crate) async fn has_first(&self, count: usize) {
         loop {
             let came = self.came.notified();
             {
                 let state = self.state();
-                if (0..count).all(|source| state.has(source)) {
+                let is_settled = |source| state.has(source) || state.failed.contains(&source);
+                if (0..count).all(is_settled) {
                     return;
                 }
             }
             came.await;
         }
+    }
+
+    /// Notes that a source has ended, so that nobody waits for its hook.
+    pub(crate) fn note_end(&self, source: usize) {
+        self.state().failed.insert(source);
+        self.came.notify_waiters();
     }
 
     /// Whether every source has a hook.

@@ -97,8 +97,8 @@ impl Default for HookOptions {
 }
 
 impl Hooks {
-    /// Starts all commands and opens all sockets. Waits until each command has sent its hello, for
-    /// at most ten seconds. The signal ends all hooks.
+    /// Starts all commands and opens all sockets. Waits until each command has sent its hello or
+    /// ended, for at most ten seconds. The signal ends the wait and all hooks.
     ///
     /// # Errors
     /// Those of binding a socket. A command that cannot be run is logged and retried.
@@ -127,7 +127,11 @@ impl Hooks {
             tokio::spawn(socket::run(Arc::clone(&hub), source, listener, signal.clone()));
             source += 1;
         }
-        let _ = tokio::time::timeout(START_TIME, hub.has_first(started)).await;
+        let mut stopped = signal;
+        tokio::select! {
+            _ = tokio::time::timeout(START_TIME, hub.has_first(started)) => {}
+            () = stopped.stopping() => {}
+        }
         Ok(Self { hub, addresses })
     }
 

@@ -36,6 +36,7 @@ pub(crate) async fn run(
         if started.elapsed() >= STEADY_TIME {
             wait = restart_after;
         }
+        hub.note_end(source);
         let why = ended.map_or_else(|error| error, |ended| ended.to_string());
         tracing::warn!("hook {command} has ended: {why}; restarting it in {wait:?}");
         tokio::select! {
@@ -82,14 +83,31 @@ async fn run_once(
     Ok(ended)
 }
 
-/// Waits for the end of a process whose input is closed, or kills it. Returns how it ended.
+/// Waits for the end of a process whose input is closed, or kills it and the processes it started.
+/// Returns how it ended.
 async fn end(child: &mut Child) -> Option<String> {
+    // The number is gone once the process has been waited for.
+    #[cfg(unix)]
+    let group = child.id();
     match timeout(END_TIME, child.wait()).await {
         Ok(Ok(status)) => Some(status.to_string()),
         _ => {
+            #[cfg(unix)]
+            kill_group(group);
             let _ = child.kill().await;
             None
         }
+    }
+}
+
+/// Kills all processes of a hook: the shell may have started others.
+#[cfg(unix)]
+fn kill_group(leader: Option<u32>) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let leader = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(leader) = leader {
+        // It may have ended.
+        let _ = kill_process_group(leader, Signal::KILL);
     }
 }
 
@@ -98,5 +116,8 @@ fn shell(command: &str) -> Command {
     let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let mut shell = Command::new(shell);
     shell.arg(option).arg(command);
+    // So that all its processes can be ended together, and Ctrl-C reaches only the proxy.
+    #[cfg(unix)]
+    shell.process_group(0);
     shell
 }

@@ -145,7 +145,7 @@ impl Replay {
         let datagrams = script.is_datagrams;
         let start =
             Start { keys, definitions, facts: &facts, prepared: None, datagrams, midstream: false };
-        let session = script.family.relay(&start, random)?;
+        let session = script.family.relay(&start, random, now)?;
         let ReplaySetup { own, pace, patience, epoch, .. } = setup;
         let sight = Sight::default();
         let mut handlers = core::mem::take(&mut setup.handlers);

@@ -292,9 +292,19 @@ impl Role for Uru {
     }
 
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
-        (name == "auth.AcctLoginReply").then_some(
-            "give an account of the live server with --account, and its password with \
-             --password-file or the variable WORLDWIRE_PASSWORD",
-        )
+        Some(match name {
+            "auth.AcctLoginReply" => {
+                "give an account of the live server with --account, and its password with \
+                 --password-file or the variable WORLDWIRE_PASSWORD; LoginDenied means that the \
+                 server is closed to players"
+            }
+            "auth.AcctSetPlayerReply" => {
+                "log in with --account to an account that has this player, or is not in use"
+            }
+            "game.JoinAgeReply" => {
+                "replay the auth conversation that led to the age first, as in --stream 1,2"
+            }
+            _ => return None,
+        })
     }
 }

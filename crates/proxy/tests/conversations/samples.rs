@@ -149,7 +149,7 @@ impl Sample {
 
     pub fn relay(&self, facts: &Facts) -> Box<dyn RelaySession> {
         let family = Families::standard().named(self.family).unwrap();
-        family.relay(&self.start(facts), &mut |bytes| bytes.fill(7)).unwrap()
+        family.relay(&self.start(facts), &mut |bytes| bytes.fill(7), Duration::ZERO).unwrap()
     }
 
     fn observer(&self, facts: &Facts) -> Box<dyn Session> {

@@ -13,7 +13,7 @@ use worldwire_proxy::{OneServer, Proxy, Setup};
 use crate::samples::{Conversation, Sample, ki, tera, uru};
 
 /// Plays both sides of all conversations. What one side writes, the other must read.
-async fn play(sample: &Sample, rules: &str) {
+async fn play(sample: &Sample, rules: &str, options: Options) {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rules = sample.rules(rules);
     let setup = Setup {
@@ -24,7 +24,7 @@ async fn play(sample: &Sample, rules: &str) {
         handlers: Box::new(move |_| vec![rules.handler()]),
         hooks: None,
         recorder: None,
-        options: Options::default(),
+        options,
     };
     let (listen, stop) = ("127.0.0.1:0".parse().unwrap(), Stop::new());
     let proxy = Proxy::bind(setup, listen, false, stop.signal()).await.unwrap();
@@ -77,6 +77,18 @@ fn forwarded(sample: &Sample, segments: &Conversation) -> Vec<usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unchanged_conversations_are_the_same_bytes_on_both_sides() {
     for sample in [tera(), ki(), uru()] {
-        play(&sample, "when * { count \"messages\" }").await;
+        play(&sample, "when * { count \"messages\" }", Options::default()).await;
+    }
+}
+
+/// The time limit of setup does not count from the start of the proxy.
+#[tokio::test]
+async fn conversations_can_begin_long_after_the_proxy() {
+    for sample in [tera(), ki(), uru()] {
+        tokio::time::pause();
+        let options = Options::default();
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        tokio::time::resume();
+        play(&sample, "when * { count \"messages\" }", options).await;
     }
 }

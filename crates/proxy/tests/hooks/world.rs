@@ -51,7 +51,7 @@ impl World {
             midstream: false,
         };
         let family = definitions.families().named("uru").unwrap();
-        let session = family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap();
+        let session = family.relay(&start, &mut |bytes| bytes.fill(7), Duration::ZERO).unwrap();
         let known = Known { family: "uru", definitions, keys };
         let ends = ["192.0.2.10:50000", "192.0.2.1:14617"].map(|end| end.parse().unwrap());
         let ends = Ends::new(ends[0], ends[1]);

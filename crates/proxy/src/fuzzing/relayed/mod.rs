@@ -270,7 +270,9 @@ fn start(
     let start =
         Start { keys, definitions, facts: &facts, prepared: None, datagrams, midstream: false };
     let standard = Families::standard();
-    let relay = standard.named(family).map(|family| family.relay(&start, &mut |it| it.fill(7)));
+    let relay = standard
+        .named(family)
+        .map(|family| family.relay(&start, &mut |it| it.fill(7), Duration::ZERO));
     let session = relay.expect("a family").expect("a relay");
     let (definitions, keys) = (Arc::clone(definitions), Arc::clone(keys));
     (session, Known { family, definitions, keys })

@@ -81,7 +81,7 @@ impl World {
             midstream: false,
         };
         let family = definitions.families().named("uru").unwrap();
-        let session = family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap();
+        let session = family.relay(&start, &mut |bytes| bytes.fill(7), Duration::ZERO).unwrap();
         let known = Known { family: "uru", definitions, keys };
         let hooks = Hooks { hub: Arc::clone(&hub), addresses: Vec::new() };
         let (joined, events) = hooks.join(CONVERSATION, known.clone(), None);

@@ -1,5 +1,6 @@
 //! The operators' socket of a proxy, and `worldwire proxy ctl`.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
@@ -306,10 +307,27 @@ fn edited(folder: &Path, held: HeldArgument) -> Result<String, Failure> {
     let scratch = scratch.map_err(failed)?;
     let text = serde_json::to_string_pretty(&fields).unwrap_or_default();
     fs::write(scratch.path(), text + "\n").map_err(failed)?;
-    let status = Command::new(&editor).arg(scratch.path()).status();
+    let status = editing(&editor, scratch.path()).status();
     let status = status.map_err(|error| Failure::Run(format!("{}: {error}", editor.display())))?;
     if !status.success() {
         return Err(Failure::Run(format!("{}: {status}", editor.display())));
     }
     fs::read_to_string(scratch.path()).map_err(failed)
+}
+
+/// Opens a file in the editor. Like other programs, this lets a shell split `code --wait`.
+#[cfg(unix)]
+fn editing(editor: &OsStr, file: &Path) -> Command {
+    let mut command = Command::new("sh");
+    let mut line = editor.to_owned();
+    line.push(" \"$1\"");
+    command.arg("-c").arg(line).arg("sh").arg(file);
+    command
+}
+
+#[cfg(not(unix))]
+fn editing(editor: &OsStr, file: &Path) -> Command {
+    let mut command = Command::new(editor);
+    command.arg(file);
+    command
 }

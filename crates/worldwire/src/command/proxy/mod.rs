@@ -132,7 +132,16 @@ impl<'a> Relaying<'a> {
             }
             None => None,
         };
+        // Handle Ctrl-C before starting hooks and printing anything: a script may treat the output as
+        // the sign to continue.
         let stop = Stop::new();
+        let interruption = {
+            let stop = stop.clone();
+            Interruption::ask_first(move || stop.stop())
+        };
+        if !arguments.hook.is_empty() && !common.quiet {
+            say("worldwire: waiting for hooks");
+        }
         let hooks = hooks(arguments, &definitions, stop.signal()).await?;
         let following = rules.clone().map(|rules| tokio::spawn(rules.follow()));
         let file = rules.as_ref().map(|rules| Arc::clone(&rules.file));
@@ -186,9 +195,6 @@ impl<'a> Relaying<'a> {
             Some(list) => Some(list.serve(&proxy, to, stop.signal()).await?),
             None => None,
         };
-        // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
-        // continue.
-        let interruption = Interruption::ask_first(move || stop.stop());
         if !common.quiet {
             say(format_args!(
                 "worldwire: clients connect to {}; relaying to {to}",

@@ -20,7 +20,7 @@ use super::decode::side;
 use super::dissect::read_filter;
 use super::{capture, password, system};
 use crate::cli::{Capture, Common, PaceArg, Replay};
-use crate::output::{Failure, Interruption, printable, reason, say, shown};
+use crate::output::{Failure, Interruption, complain, printable, reason, say, shown};
 use crate::{definitions, input, report};
 use lines::Lines;
 
@@ -184,7 +184,15 @@ async fn play(
         carried = Some(replay.carried());
         open.push((replay, socket));
         match ended {
-            Outcome::Complete(summary) => lines.complete(stream, own, &summary)?,
+            Outcome::Complete(summary) => {
+                lines.complete(stream, own, &summary)?;
+                if summary.sent == 0 && summary.received == 0 {
+                    let problem = "nothing was compared: all of its messages can come at any time";
+                    complain(&shown(&arguments.file), &format!("conversation {stream}: {problem}"));
+                    outcome = Err(Failure::Input);
+                    break;
+                }
+            }
             Outcome::Diverged(divergence) => {
                 lines.diverged(stream, own, &divergence)?;
                 outcome = Err(Failure::Input);

@@ -1,5 +1,6 @@
 //! `worldwire serve uru`.
 
+use std::io::{IsTerminal as _, stdout};
 use std::path::absolute;
 
 use worldwire_net::Stop;
@@ -50,17 +51,18 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
     })
 }
 
-/// Prints the shard's addresses and, on the first start, what to do next.
+/// Prints the shard's addresses and, on the first start, what to do next. The lines for a server.ini
+/// are printed on the first start, and later for files and other programs.
 fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let folder = shown(&arguments.folder);
-    if shard.is_new() {
-        if !common.quiet {
-            say(format_args!(
-                "worldwire: created a shard in {folder}, configured in shard.toml\n\
-                 worldwire: players need an account: worldwire uru account add NAME --shard {folder}\n\
-                 worldwire: clients need these lines in their server.ini:"
-            ));
-        }
+    if shard.is_new() && !common.quiet {
+        say(format_args!(
+            "worldwire: created a shard in {folder}, configured in shard.toml\n\
+             worldwire: players need an account: worldwire uru account add NAME --shard {folder}\n\
+             worldwire: clients need these lines in their server.ini:"
+        ));
+    }
+    if shard.is_new() || !stdout().is_terminal() {
         print(&shard.server_ini())?;
     }
     if shard.had_no_config() {
