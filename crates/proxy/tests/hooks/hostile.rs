@@ -38,6 +38,35 @@ async fn continues_with(script: &str) -> Vec<String> {
     world.problems()
 }
 
+/// The proxy does not wait ten seconds for a hook that is not coming, and leaves no process behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_that_ends_does_not_delay_the_start() {
+    let began = std::time::Instant::now();
+    let stop = Stop::new();
+    let world = World::new(options("exit 3"), stop.signal()).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    drop(world);
+    stop.stop();
+}
+
+/// A hook's processes end with it, also those that ignore the end of their input.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_processes_of_a_hook_end_with_the_proxy() {
+    let file = directory("processes").join("pid");
+    let script = format!("HELLO; sleep 600 & echo $! >{}; wait", file.display());
+    let stop = Stop::new();
+    let world = World::new(options(&script), stop.signal()).await;
+    let id = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    until("a process", || id().is_some()).await;
+    let alive = |id: &str| std::path::Path::new("/proc").join(id.trim()).join("exe").exists();
+    let id = id().unwrap();
+    let has_proc = alive("self");
+    assert!(!has_proc || alive(&id));
+    stop.stop();
+    drop(world);
+    until("its end", || !alive(&id)).await;
+}
+
 macro_rules! hostile {
     ($($(#[doc = $doc:literal])* $name:ident: $script:expr;)*) => {$(
         $(#[doc = $doc])*

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
 use std::path::Path;
+use std::thread;
 
 use worldwire_core::json::{Json, parse};
 
@@ -192,4 +194,19 @@ fn both_sides_are_replayed_over_sockets() {
         assert!(other.lines().all(|line| line.contains("replayed as server")), "{other}");
         assert_eq!(said.lines().count(), other.lines().count());
     }
+}
+
+/// Everything in this conversation can come at any time, so a peer that says nothing would pass.
+#[test]
+fn a_replay_that_compares_nothing_fails() {
+    let home = tempfile::tempdir().unwrap();
+    let peer = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = peer.local_addr().unwrap().to_string();
+    let closing = thread::spawn(move || drop(peer.accept()));
+    let (capture, keys) = (sample("uru-games.pcapng"), sample("uru-keys.toml"));
+    let words = [&capture, "--keys", &keys, "--stream", "0", "--as", "client", "--to", &to];
+    let (code, said, problems) = replay(home.path(), &words);
+    closing.join().unwrap();
+    assert_eq!(code, Some(1), "{said}{problems}");
+    assert!(problems.contains("nothing was compared"), "{said}{problems}");
 }
