@@ -86,6 +86,9 @@ pub enum SettingError {
     /// An age without a filename.
     #[error("needs a filename")]
     NoFilename,
+    /// A filename that no age file can have.
+    #[error("filename must not contain the characters / \\ : * ? \" < > |, as {0:?} does")]
+    NotAFilename(String),
     /// An instance that is not a UUID.
     #[error("instance must be a UUID, not {0:?}")]
     NotAUuid(String),

@@ -135,6 +135,7 @@ pub(crate) struct HeldArgument {
     /// The connection's number
     pub(crate) connection: u64,
     /// The message's number within the connection
+    #[arg(value_name = "NUMBER")]
     pub(crate) id: u64,
 }
 

@@ -141,6 +141,10 @@ impl FixedAge {
         if self.filename.is_empty() {
             return Err(SettingError::NoFilename);
         }
+        // Names on clients with Windows.
+        if self.filename.contains(['/', '\\', ':', '*', '?', '"', '<', '>', '|']) {
+            return Err(SettingError::NotAFilename(self.filename.clone()));
+        }
         for text in [&self.filename, &self.instance_name, &self.user_name, &self.description] {
             let units = text.encode_utf16().count();
             if units > MAX_STRING_UNITS || text.contains(char::is_control) {
@@ -157,6 +161,17 @@ impl FixedAge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filenames_are_those_of_files() {
+        let age =
+            |filename: &str| FixedAge { filename: filename.to_owned(), ..FixedAge::default() };
+        assert!(age("Ahnonay_02 Test'").check().is_ok());
+        for filename in ["bad/../name", "..\\x", "a:b", "a*"] {
+            let error = age(filename).check().unwrap_err();
+            assert!(matches!(error, SettingError::NotAFilename(_)), "{filename}");
+        }
+    }
 
     #[test]
     fn imported_ages_replace_their_section_only() {

@@ -59,7 +59,7 @@ impl Session<'_> {
         };
         let found = mirror.nodes().find(|(_, node)| is_it(node));
         let template = found.and_then(|(_, node)| node.uuid_1);
-        let (request, error) = ("open-marker-game", NetError::VaultNodeNotFound);
+        let (request, error) = ("no marker game has this name", NetError::VaultNodeNotFound);
         template.ok_or(ClientError::Refused { request, error })
     }
 }
