@@ -10,8 +10,8 @@ use worldwire_core::connection::{
 use worldwire_core::json::Json;
 
 use super::learnt::{Learnt, Links};
-use super::run::Carried;
 use super::script::Step;
+use super::setup::Carried;
 
 /// An account to log in with, instead of the recorded one.
 #[derive(Clone)]

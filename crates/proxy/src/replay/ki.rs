@@ -25,8 +25,8 @@ use worldwire_ki::message::RawMessage;
 
 use super::actor::{Account, Acting, Actor, Role};
 use super::learnt::{Learnt, Links};
-use super::run::{Carried, ReplaySetup};
 use super::script::{Script, Step};
+use super::setup::{Carried, ReplaySetup};
 
 /// One side of a KI connection.
 #[derive(Debug)]

@@ -23,8 +23,8 @@ use worldwire_mxo::frame::{
 
 use super::actor::{Acting, Actor, Heard, Role};
 use super::learnt::Links;
-use super::run::ReplaySetup;
 use super::script::{Script, Step};
+use super::setup::ReplaySetup;
 
 /// One side of a game channel.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use worldwire_tera::connection::{Config, Connection};
 
 use super::actor::{Acting, Actor, Role};
 use super::learnt::{Learnt, Links};
-use super::run::ReplaySetup;
 use super::script::{Script, Step};
+use super::setup::ReplaySetup;
 
 /// One side of a TERA connection.
 #[derive(Debug)]

@@ -26,8 +26,8 @@ use worldwire_uru::frame::{Message, Service};
 
 use super::actor::{Account, Acting, Actor, Role};
 use super::learnt::{Learnt, Links};
-use super::run::ReplaySetup;
 use super::script::{Script, Step};
+use super::setup::ReplaySetup;
 
 /// One side of an Uru connection.
 #[derive(Debug)]

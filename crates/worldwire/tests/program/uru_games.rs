@@ -178,7 +178,10 @@ fn a_marker_game_is_created_sent_and_hunted() {
         assert!(said.contains(part), "{said}");
     }
     let said = fails(folder, "bob", "open-marker-game Nothing");
-    assert!(said.contains("no marker game has this name: refused with VaultNodeNotFound"), "{said}");
+    assert!(
+        said.contains("no marker game has this name: refused with VaultNodeNotFound"),
+        "{said}"
+    );
 
     // Everything survives a restart.
     drop(serving);
