@@ -34,6 +34,19 @@ pub struct MarkerTemplate {
     pub markers: BTreeMap<u32, Marker>,
 }
 
+impl MarkerTemplate {
+    /// A template without markers.
+    #[must_use]
+    pub fn new(
+        creator: u32,
+        game_type: MarkerGameType,
+        name: GameText<'static, NAME_UNITS>,
+        time_limit: u32,
+    ) -> Self {
+        Self { creator, game_type, name, time_limit, next_marker: 0, markers: BTreeMap::new() }
+    }
+}
+
 /// A request from a [`GameManager`](super::GameManager) to the store of marker games.
 ///
 /// The store carries requests from all ages out in the order in which it receives them, and answers
@@ -202,14 +215,7 @@ impl MarkerLibrary {
     pub fn apply(&mut self, request: &MarkerRequest) -> MarkerAnswer {
         match request {
             MarkerRequest::Create { template, creator, game_type, name, time_limit } => {
-                let made = MarkerTemplate {
-                    creator: *creator,
-                    game_type: *game_type,
-                    name: name.clone(),
-                    time_limit: *time_limit,
-                    next_marker: 0,
-                    markers: BTreeMap::new(),
-                };
+                let made = MarkerTemplate::new(*creator, *game_type, name.clone(), *time_limit);
                 self.create(*template, made)
             }
             MarkerRequest::Open { template, player, game_type } => {
@@ -275,16 +281,7 @@ impl MarkerLibrary {
 
     fn open(&mut self, template: Uuid, player: u32, game_type: MarkerGameType) -> MarkerAnswer {
         let Some(of) = self.templates.get(&template) else {
-            let (name, markers) = ("".into(), BTreeMap::new());
-            let (time_limit, next_marker) = (0, 0);
-            let made = MarkerTemplate {
-                creator: player,
-                game_type,
-                name,
-                time_limit,
-                next_marker,
-                markers,
-            };
+            let made = MarkerTemplate::new(player, game_type, "".into(), 0);
             if game_type == MarkerGameType::Cgz {
                 return self.create(template, made);
             }

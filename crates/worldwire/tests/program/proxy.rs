@@ -93,7 +93,7 @@ fn fetched(address: &str, path: &str) -> String {
     answer
 }
 
-fn port(address: &str) -> &str {
+pub(crate) fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap()
 }
 

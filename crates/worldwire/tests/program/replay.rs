@@ -8,7 +8,7 @@ use std::thread;
 
 use worldwire_core::json::{Json, parse};
 
-use crate::proxy::{Running, printed, worldwire};
+use crate::proxy::{Running, port, printed, worldwire};
 
 fn sample(name: &str) -> String {
     format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -27,10 +27,6 @@ fn stream(folder: &Path, capture: &str, port: &str, name: &str) -> String {
     let lines = printed(folder, &["dissect", capture, "--json", "--filter", &filter]);
     let line = parse(lines.lines().next().unwrap_or_else(|| panic!("no {name}"))).unwrap();
     line["stream"].to_string()
-}
-
-fn port(address: &str) -> &str {
-    address.rsplit(':').next().unwrap()
 }
 
 /// The commands of a recipe in `docs/proxy.md`, one in each line.

@@ -119,14 +119,7 @@ impl VaultState {
     ) -> Outcome<MarkerAnswer> {
         match request {
             MarkerRequest::Create { template, creator, game_type, name, time_limit } => {
-                let made = MarkerTemplate {
-                    creator: *creator,
-                    game_type: *game_type,
-                    name: name.clone(),
-                    time_limit: *time_limit,
-                    next_marker: 0,
-                    markers: BTreeMap::new(),
-                };
+                let made = MarkerTemplate::new(*creator, *game_type, name.clone(), *time_limit);
                 self.create_template(*template, made)
             }
             MarkerRequest::Open { template, player, game_type } => {
@@ -222,14 +215,7 @@ impl VaultState {
     ) -> Outcome<MarkerAnswer> {
         let index = self.graph().markers();
         let Some(node) = index.template(template) else {
-            let made = MarkerTemplate {
-                creator: player,
-                game_type,
-                name: "".into(),
-                time_limit: 0,
-                next_marker: 0,
-                markers: BTreeMap::new(),
-            };
+            let made = MarkerTemplate::new(player, game_type, "".into(), 0);
             if game_type == MarkerGameType::Cgz {
                 return self.create_template(template, made);
             }
