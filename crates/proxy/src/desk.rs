@@ -3,7 +3,8 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use worldwire_core::Side;
 use worldwire_dissect::{Answer, Decider, Decision, Ends, HoldId, Item, NoteKind};
@@ -14,6 +15,7 @@ use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, 
 use crate::held::{Held, waiting_bytes};
 use crate::hook::ConversationHooks;
 use crate::kept::Kept;
+use crate::problem_rate::ProblemRate;
 
 /// Decides what happens to messages.
 pub(crate) struct Desk {
@@ -36,6 +38,8 @@ pub(crate) struct Desk {
     /// What the proxy did with messages. `None` unless the conversation is recorded.
     pub(crate) marks: Option<Vec<Mark>>,
     pub(crate) counts: Counts,
+    /// The places in the rules whose messages could not be added.
+    refused: HashMap<Arc<str>, ProblemRate>,
     pub(crate) next_number: u64,
     /// A hook ends the conversation.
     pub(crate) is_ending: bool,
@@ -57,6 +61,8 @@ const MAX_REPORTS: usize = 1_024;
 /// The maximum number of bytes of changed and added messages that wait for held ones. Further
 /// changes are refused.
 const MAX_WAITING_BYTES: usize = 32 << 20;
+/// The maximum number of places in the rules whose refused messages are remembered.
+const MAX_REFUSED: usize = 1_024;
 /// How many times a handler may see the same message again.
 pub(crate) const MAX_AGAIN: usize = 64;
 
@@ -76,6 +82,7 @@ impl Desk {
             reports: VecDeque::new(),
             marks: None,
             counts: Counts::default(),
+            refused: HashMap::new(),
             next_number: 1,
             is_ending: false,
         }
@@ -167,16 +174,29 @@ impl Desk {
 
     /// The bytes of a message to add. `None` if it cannot be encoded, which is reported.
     pub(crate) fn encode(&mut self, to: Side, addition: Addition) -> Option<Vec<u8>> {
-        let (name, fields) = match addition {
+        let (name, fields, rule) = match addition {
             Addition::Body(body) => return Some(body),
-            Addition::Named(name, fields) => (name, fields),
+            Addition::Named(name, fields, rule) => (name, fields, rule),
         };
         match self.coder.encode(to.other(), &name, fields, None) {
             Ok(body) => Some(body),
             Err(error) => {
-                self.report(not_added(&error));
+                self.report_not_added(rule.as_ref(), &error);
                 None
             }
+        }
+    }
+
+    /// Reports that a message was not added: for a place in the rules, at most once a minute.
+    pub(crate) fn report_not_added(&mut self, rule: Option<&Arc<str>>, error: &dyn fmt::Display) {
+        let Some(rule) = rule else { return self.report(not_added(error)) };
+        if self.refused.len() >= MAX_REFUSED && !self.refused.contains_key(rule) {
+            self.refused.clear();
+        }
+        let rate = self.refused.entry(Arc::clone(rule)).or_default();
+        if let Some(more) = rate.admit(self.now) {
+            let text = format!("{rule}: the message was not added: {error}{more}");
+            self.report(Report::Problem(text));
         }
     }
 

@@ -324,10 +324,11 @@ impl Exchange {
     /// Carries out what handlers and hooks request independently of a message.
     fn carry_out(&mut self, effects: Effects) {
         for (to, addition) in effects.added {
+            let rule = addition.rule();
             let Some(body) = self.desk.encode(to, addition) else { continue };
             match self.session.inject(to, &body) {
                 Ok(()) => self.desk.note_addition(to),
-                Err(error) => self.desk.report(not_added(&error)),
+                Err(error) => self.desk.report_not_added(rule.as_ref(), &error),
             }
         }
         for finished in effects.finished {

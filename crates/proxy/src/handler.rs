@@ -3,6 +3,7 @@
 use core::cell::OnceCell;
 use core::fmt;
 use core::time::Duration;
+use std::sync::Arc;
 
 use worldwire_core::json::{Json, Parser, Style, write_children, write_node};
 use worldwire_core::{Limits, Side, Tree, Value};
@@ -157,8 +158,18 @@ pub(crate) struct Finished {
 pub(crate) enum Addition {
     /// Its bytes.
     Body(Vec<u8>),
-    /// Its name and fields.
-    Named(String, Json),
+    /// Its name and fields, and the place in the rules that adds it.
+    Named(String, Json, Option<Arc<str>>),
+}
+
+impl Addition {
+    /// The place in the rules that adds it.
+    pub(crate) fn rule(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Named(.., rule) => rule.clone(),
+            Self::Body(_) => None,
+        }
+    }
 }
 
 /// How long a message is held.
@@ -245,7 +256,13 @@ impl Effects {
     /// Sends an additional message to a side, given by its name and fields as in a line of
     /// `dissect --json`.
     pub fn add_named(&mut self, to: Side, name: &str, fields: Json) {
-        self.added.push((to, Addition::Named(name.to_owned(), fields)));
+        self.added.push((to, Addition::Named(name.to_owned(), fields, None)));
+    }
+
+    /// The same, for a place in the rules. Its problems are reported at most once a minute.
+    pub(crate) fn add_from_rule(&mut self, to: Side, name: &str, fields: Json, rule: &Arc<str>) {
+        let rule = Some(Arc::clone(rule));
+        self.added.push((to, Addition::Named(name.to_owned(), fields, rule)));
     }
 
     /// Writes a line to the log.

@@ -49,6 +49,7 @@ mod hook;
 mod kept;
 mod ki;
 mod ports;
+mod problem_rate;
 mod proxy;
 mod record;
 pub mod replay;

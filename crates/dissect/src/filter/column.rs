@@ -7,11 +7,10 @@ use worldwire_core::json::{Style, write_node};
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern};
-use super::resolve::Known;
+use super::resolve::Resolver;
 use super::run::{PathValue, look};
 use super::tail::{Ambiguities, Ambiguity};
-use super::{Filter, FilterError, Subject, known_names};
-use crate::knowledge::Definitions;
+use super::{Filter, FilterError, Subject};
 
 /// A column of a table. It is one of:
 ///
@@ -31,9 +30,9 @@ impl Column {
     ///
     /// # Errors
     /// What is wrong with the field and where, as for a filter.
-    pub fn parse(text: &str, definitions: &Definitions) -> Result<Self, FilterError> {
+    pub fn parse(text: &str, resolver: &Resolver<'_>) -> Result<Self, FilterError> {
         let text = text.trim();
-        let names = known_names(definitions);
+        let names = &resolver.known().names;
         let short = names.iter().filter_map(|name| name.split_once('.').map(|(_, short)| short));
         let all = names.iter().map(String::as_str).filter(|name| name.contains('.')).chain(short);
         let field = |name: &str| text.strip_prefix(name)?.strip_prefix('.');
@@ -45,7 +44,7 @@ impl Column {
             return Err(problem.in_filter(rest));
         };
         let of = of.map(|name| Pattern(name.into()));
-        let path = Known::new(definitions).path(path, of.as_slice());
+        let path = resolver.known().path(path, of.as_slice());
         Ok(Self { name: text.to_owned(), of, path, found: Ambiguities::default() })
     }
 

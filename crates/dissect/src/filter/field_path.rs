@@ -9,7 +9,8 @@ use super::error::Problem;
 use super::expression::{Expression, Path, Pattern, Start, Step};
 use super::resolve::Resolver;
 use super::run::PathValue;
-use super::{Filter, FilterError, Subject};
+use super::{Filter, FilterError, Subject, values};
+use crate::vocabulary::ValueKind;
 
 /// A path to a field, to be followed in the value of `fields` in a JSON line.
 ///
@@ -109,6 +110,12 @@ impl FieldPath {
         };
         let named = self.scope.iter().cloned().map(Expression::Message);
         Ok(Filter::of(Expression::all(named.chain([test]).collect())))
+    }
+
+    /// What the field holds, if definitions say so: in all messages of one family the same.
+    #[must_use]
+    pub fn kind(&self, resolver: &Resolver<'_>) -> Option<ValueKind> {
+        values::kind(&self.path, &self.scope, resolver)
     }
 
     /// Whether it can only be metadata: `message.from`.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use worldwire_core::nearest;
 
 use super::expression::{Check, Expression, Path, Pattern, Start, Step};
+use super::resolve::Resolver;
 use crate::family::Family;
 use crate::knowledge::Definitions;
 use crate::vocabulary::MessageNames;
@@ -78,11 +79,10 @@ pub(super) struct KnownMessage<'d> {
 }
 
 /// The fields in a filter that no message has. If the filter also names messages, only those count.
-pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownField> {
-    let known = all_messages(definitions);
+pub(super) fn unknown(expression: &Expression, resolver: &Resolver<'_>) -> Vec<UnknownField> {
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, scope| {
-        found.extend(check_path(path, scope, &known, definitions));
+        found.extend(check_path(path, scope, resolver));
     });
     found
 }
@@ -146,18 +146,14 @@ pub(super) fn each_path<'f>(
     }
 }
 
-fn check_path(
-    path: &Path,
-    scope: &[&Pattern],
-    known: &[KnownMessage<'_>],
-    definitions: &Definitions,
-) -> Option<UnknownField> {
+fn check_path(path: &Path, scope: &[&Pattern], resolver: &Resolver<'_>) -> Option<UnknownField> {
     if matches!(path.start(), Start::Message(_) | Start::Anywhere(Some(_))) {
         return None;
     }
     let in_scope = |known: &&KnownMessage<'_>| {
         scope.iter().all(|pattern| pattern.fits(known.family, &known.names.name))
     };
+    let known = &resolver.known().messages;
     let messages: Vec<&KnownMessage<'_>> = known.iter().filter(in_scope).collect();
     // The message may be known only by number.
     if messages.is_empty() {
@@ -182,6 +178,7 @@ fn check_path(
                 let nearest = Some((*own).to_owned());
                 return Some(UnknownField { name: whole, nearest, is_certain: true });
             }
+            let definitions = resolver.definitions();
             let inside = |family: &'static dyn Family| {
                 let is_asked = messages.iter().any(|message| message.family == family.name());
                 family.vocabulary().path_to(name, definitions).filter(|_| is_first && is_asked)
@@ -204,8 +201,7 @@ fn is_free(name: &str) -> bool {
 }
 
 /// Whether a word is a field or a path to one.
-pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
-    let known = all_messages(definitions);
+pub(super) fn is_field(word: &str, known: &[KnownMessage<'_>]) -> bool {
     let is_known = |(index, name): (usize, &str)| {
         let holds = |known: &KnownMessage<'_>| {
             let names = &known.names;
@@ -244,7 +240,7 @@ pub(super) fn all_messages(definitions: &Definitions) -> Vec<KnownMessage<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Filter;
+    use super::super::{Filter, Resolver};
     use super::nearest_name;
     use crate::knowledge::Definitions;
 
@@ -271,7 +267,7 @@ mod tests {
             ("LOGIN.* and Localle == \"x\"", "Localle", Some("Locale"), true),
         ] {
             let parsed = Filter::parse(filter).unwrap();
-            let unknown = parsed.unknown_fields(&definitions);
+            let unknown = parsed.unknown_fields(&Resolver::new(&definitions));
             assert_eq!(unknown.len(), 1, "{filter}: {unknown:?}");
             assert_eq!(unknown[0].name, name, "{filter}");
             if nearest.is_some() {
@@ -298,7 +294,7 @@ mod tests {
             "connect.CliToAuth and buildId == 918 or setup.Connect and y contains 00",
         ] {
             let unknown = Filter::parse(filter).unwrap();
-            let unknown = unknown.unknown_fields(&definitions);
+            let unknown = unknown.unknown_fields(&Resolver::new(&definitions));
             assert!(unknown.iter().all(|field| !field.is_certain), "{filter}: {unknown:?}");
         }
     }

@@ -143,7 +143,6 @@ pub use tail::Ambiguity;
 pub use values::UnknownValue;
 
 use crate::item::{Ends, Item, Time};
-use crate::knowledge::Definitions;
 
 /// A parsed filter, which can be matched against any number of messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,13 +221,7 @@ impl Filter {
     /// as far as these definitions have such names. Paths and names that are valid without this
     /// keep their meaning wherever they are found.
     #[must_use]
-    pub fn resolve(self, definitions: &Definitions) -> Self {
-        self.resolve_by(&Resolver::new(definitions))
-    }
-
-    /// The same as [`resolve`](Self::resolve), for many filters.
-    #[must_use]
-    pub fn resolve_by(self, resolver: &Resolver<'_>) -> Self {
+    pub fn resolve(self, resolver: &Resolver<'_>) -> Self {
         let expression = resolver.known().resolve(self.expression, &mut Vec::new());
         let definitions = resolver.definitions();
         let families = definitions.families();
@@ -279,10 +272,9 @@ impl Filter {
     /// Most of them are misspelled. Numbers are never reported, because they name messages without
     /// a name.
     #[must_use]
-    pub fn unknown_names(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
-        let known = known_names(definitions);
+    pub fn unknown_names(&self, resolver: &Resolver<'_>) -> Vec<(&str, Option<String>)> {
         let known = || {
-            known.iter().flat_map(|name| {
+            resolver.known().names.iter().flat_map(|name| {
                 [name.as_str(), name.split_once('.').map_or(name.as_str(), |(_, short)| short)]
             })
         };
@@ -301,34 +293,30 @@ impl Filter {
     /// filter also names messages, only those count. Depends on the user's definitions: a message
     /// without one has no named fields.
     #[must_use]
-    pub fn unknown_fields(&self, definitions: &Definitions) -> Vec<UnknownField> {
-        fields::unknown(&self.expression, definitions)
+    pub fn unknown_fields(&self, resolver: &Resolver<'_>) -> Vec<UnknownField> {
+        fields::unknown(&self.expression, resolver)
     }
 
     /// Values that the compared fields cannot have, such as unknown names of enumeration values and
     /// flags. Covers metadata too. Text in quotes is not treated as a name.
     #[must_use]
-    pub fn unknown_values(&self, definitions: &Definitions) -> Vec<UnknownValue> {
-        values::unknown(&self.expression, definitions)
+    pub fn unknown_values(&self, resolver: &Resolver<'_>) -> Vec<UnknownValue> {
+        values::unknown(&self.expression, resolver)
     }
 
     /// Patterns with `*` that match no known message name, each with a suggestion. Patterns of
     /// numbers are never reported, because some messages only have a number.
     #[must_use]
-    pub fn unknown_patterns(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
+    pub fn unknown_patterns(&self, resolver: &Resolver<'_>) -> Vec<(&str, Option<String>)> {
         let patterns = self.patterns().into_iter().filter(|pattern| !pattern.is_plain());
-        let patterns: Vec<&Pattern> = patterns.collect();
-        if patterns.is_empty() {
-            return Vec::new();
-        }
-        let known = known_names(definitions);
+        let known = &resolver.known().names;
         let is_number = |pattern: &Pattern| {
             let last = pattern.0.rsplit('.').next().unwrap_or(&pattern.0);
             last.bytes().any(|byte| byte.is_ascii_digit())
                 && last.bytes().all(|byte| byte.is_ascii_digit() || byte == b'*')
         };
         let fits = |pattern: &Pattern| known.iter().any(|name| pattern.fits("", name));
-        let unknown = patterns.into_iter().filter(|it| !is_number(it) && !fits(it));
+        let unknown = patterns.filter(|it| !is_number(it) && !fits(it));
         // The part before the first dot may be misspelled.
         let nearest = |pattern: &Pattern| {
             let (head, tail) = pattern.0.split_once('.')?;
@@ -346,8 +334,8 @@ impl Filter {
     /// Whether a word is a field of some message or a path to one. By itself such a word would name
     /// messages.
     #[must_use]
-    pub fn is_field(word: &str, definitions: &Definitions) -> bool {
-        fields::is_field(word, definitions)
+    pub fn is_field(word: &str, resolver: &Resolver<'_>) -> bool {
+        fields::is_field(word, &resolver.known().messages)
     }
 
     /// The message names and patterns in the filter, as written.
@@ -407,19 +395,6 @@ impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.expression.fmt(f)
     }
-}
-
-/// Every possible name of an item, and the families.
-fn known_names(definitions: &Definitions) -> Vec<String> {
-    let mut names = Vec::new();
-    for family in definitions.families().iter() {
-        names.push(family.name().to_owned());
-        names.extend(
-            family.vocabulary().messages(definitions).into_iter().map(|message| message.name),
-        );
-    }
-    names.extend(["opened", "gap", "resync", "warning", "problem"].map(str::to_owned));
-    names
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! Resolves the names of a filter by the names that messages have: shortened paths, names with
 //! dots, and messages inside others.
 
+use core::cell::OnceCell;
 use core::fmt;
 use std::collections::HashSet;
 
 use super::expression::{Expression, Path, Pattern, Start, Step};
 use super::fields::{KnownMessage, all_messages};
-use super::known_names;
+use super::values::KnownValues;
 use crate::knowledge::Definitions;
 
-/// Resolves many filters and paths by the same definitions. Collecting the names of all messages
-/// takes longer than resolving a filter.
+/// The names in definitions, by which filters, paths and columns are resolved and checked.
+/// Collecting them takes longer than resolving a filter.
 pub struct Resolver<'d> {
     known: Known<'d>,
+    /// Collected when a value is first checked.
+    values: OnceCell<KnownValues<'d>>,
     definitions: &'d Definitions,
 }
 
@@ -20,11 +23,15 @@ impl<'d> Resolver<'d> {
     /// Collects the names of all messages and fields.
     #[must_use]
     pub fn new(definitions: &'d Definitions) -> Self {
-        Self { known: Known::new(definitions), definitions }
+        Self { known: Known::new(definitions), values: OnceCell::new(), definitions }
     }
 
     pub(super) fn known(&self) -> &Known<'d> {
         &self.known
+    }
+
+    pub(super) fn values(&self) -> &KnownValues<'d> {
+        self.values.get_or_init(|| KnownValues::new(self.definitions))
     }
 
     pub(super) fn definitions(&self) -> &'d Definitions {
@@ -40,8 +47,9 @@ impl fmt::Debug for Resolver<'_> {
 
 /// The names that filters are resolved by.
 pub(super) struct Known<'d> {
-    messages: Vec<KnownMessage<'d>>,
-    names: Vec<String>,
+    pub(super) messages: Vec<KnownMessage<'d>>,
+    /// Every possible name of an item, and the families.
+    pub(super) names: Vec<String>,
     inside: Vec<&'static str>,
     /// Names with a dot in them.
     dotted: HashSet<&'d str>,
@@ -55,7 +63,12 @@ impl<'d> Known<'d> {
         let dotted = fields.chain(inner).copied().filter(|name| name.contains('.')).collect();
         let families = definitions.families().iter();
         let inside = families.flat_map(|family| family.vocabulary().inside()).collect();
-        Self { messages, names: known_names(definitions), inside, dotted }
+        let names = messages.iter().map(|known| known.names.name.clone());
+        let others = ["opened", "gap", "resync", "warning", "problem"].map(str::to_owned);
+        let names =
+            definitions.families().iter().map(|family| family.name().to_owned()).chain(names);
+        let names = names.chain(others).collect();
+        Self { messages, names, inside, dotted }
     }
 
     /// Resolves an expression. `scope` lists the messages that it names besides.

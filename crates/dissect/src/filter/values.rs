@@ -10,6 +10,7 @@ use super::fields::{self, KnownMessage, nearest_name};
 use super::literal::{Literal, Member};
 use super::moment::date;
 use super::number::Number;
+use super::resolve::Resolver;
 use crate::family::Family;
 use crate::knowledge::Definitions;
 use crate::vocabulary::{ValueKind, ValueNames};
@@ -50,12 +51,11 @@ impl fmt::Display for UnknownValue {
 }
 
 /// The values in a filter that the compared fields cannot have.
-pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownValue> {
+pub(super) fn unknown(expression: &Expression, resolver: &Resolver<'_>) -> Vec<UnknownValue> {
     let mut found = Vec::new();
-    let mut known: Option<FilterVocabulary<'_>> = None;
     fields::each_path(expression, &mut Vec::new(), &mut |path, check, scope| {
         let Some(check) = check else { return };
-        let known = known.get_or_insert_with(|| FilterVocabulary::new(definitions));
+        let known = FilterVocabulary::new(resolver);
         let metadata = match path.start() {
             Start::Message(metadata) => Some((metadata, true)),
             Start::Anywhere(metadata) => metadata.map(|metadata| (metadata, false)),
@@ -65,7 +65,7 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
             return found.push(value);
         }
         if let Check::Is(class) = check {
-            found.extend(check_class(path, class.name(), definitions));
+            found.extend(check_class(path, class.name(), resolver.definitions()));
         }
         let has = matches!(check, Check::Has(_));
         for literal in literals(check) {
@@ -83,6 +83,14 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
         }
     });
     found
+}
+
+/// What a field holds, if all messages of that scope agree.
+pub(super) fn kind(path: &Path, scope: &[Pattern], resolver: &Resolver<'_>) -> Option<ValueKind> {
+    let scope: Vec<&Pattern> = scope.iter().collect();
+    let known = FilterVocabulary::new(resolver);
+    let (family, last) = known.family(path, &scope)?;
+    known.values.kind(family, last)
 }
 
 /// The words without quotes that fields are compared with, each with the names on the path.
@@ -130,17 +138,22 @@ fn literals(check: &Check) -> Vec<&Literal> {
     }
 }
 
-/// The vocabulary of all families.
-struct FilterVocabulary<'d> {
-    messages: Vec<KnownMessage<'d>>,
-    values: Vec<(&'static str, ValueNames<'d>)>,
+/// The messages and values that filters are checked by.
+struct FilterVocabulary<'k, 'd> {
+    messages: &'k [KnownMessage<'d>],
+    values: &'k KnownValues<'d>,
+}
+
+/// The values of all families' fields.
+pub(super) struct KnownValues<'d> {
+    names: Vec<(&'static str, ValueNames<'d>)>,
     families: Vec<&'static str>,
     kinds: Vec<(&'static str, &'d str, ValueKind)>,
     holders: Vec<(&'static str, &'d str, &'static str)>,
 }
 
-impl<'d> FilterVocabulary<'d> {
-    fn new(definitions: &'d Definitions) -> Self {
+impl<'d> KnownValues<'d> {
+    pub(super) fn new(definitions: &'d Definitions) -> Self {
         let of = |family: &'static dyn Family| {
             let values = family.vocabulary().values(definitions).into_iter();
             values.map(|values| (family.name(), values))
@@ -157,14 +170,24 @@ impl<'d> FilterVocabulary<'d> {
         Self {
             kinds: families.iter().flat_map(kinds).collect(),
             holders: families.iter().flat_map(holders).collect(),
-            messages: fields::all_messages(definitions),
-            values: families.iter().flat_map(of).collect(),
+            names: families.iter().flat_map(of).collect(),
             families: families.iter().map(Family::name).collect(),
         }
     }
 
+    fn kind(&self, family: &str, field: &str) -> Option<ValueKind> {
+        let mut kinds = self.kinds.iter();
+        kinds.find(|(of, name, _)| *of == family && *name == field).map(|(.., kind)| *kind)
+    }
+}
+
+impl<'k, 'd> FilterVocabulary<'k, 'd> {
+    fn new(resolver: &'k Resolver<'d>) -> Self {
+        Self { messages: &resolver.known().messages, values: resolver.values() }
+    }
+
     /// The messages that the filter asks for.
-    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&KnownMessage<'d>> {
+    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&'k KnownMessage<'d>> {
         let fits = |known: &&KnownMessage<'_>| {
             scope.iter().all(|it| it.fits(known.family, &known.names.name))
         };
@@ -198,7 +221,7 @@ impl<'d> FilterVocabulary<'d> {
             Metadata::Source | Metadata::Target | Metadata::Address => &["192.0.2.1"],
             Metadata::Date => &["2026-01-01 00:00:00"],
             Metadata::From => &["client", "server"],
-            Metadata::Family => &self.families,
+            Metadata::Family => &self.values.families,
             Metadata::Elapsed if is_date(literal) => {
                 let wanted = Some("the number of seconds since the first packet".to_owned());
                 let (field, nearest) = (path.to_string(), Some("date".to_owned()));
@@ -242,13 +265,14 @@ impl<'d> FilterVocabulary<'d> {
     ) -> Option<UnknownValue> {
         let (family, last) = self.family(path, scope)?;
         let (field, value) = (path.to_string(), literal.to_string());
-        let holder = self.holders.iter().find(|(of, name, _)| *of == family && *name == last);
+        let holder =
+            self.values.holders.iter().find(|(of, name, _)| *of == family && *name == last);
         let wanted = match (holder, literal) {
             (_, Literal::Null) => return None,
             (Some((.., inside)), _) => {
                 format!("a record with its value in `{field}.{inside}`")
             }
-            (None, literal) => match (self.kind(family, last)?, literal) {
+            (None, literal) => match (self.values.kind(family, last)?, literal) {
                 (ValueKind::Number, Literal::Text(text))
                     if text.as_str().parse::<f64>().is_err() =>
                 {
@@ -283,7 +307,7 @@ impl<'d> FilterVocabulary<'d> {
             }
             None => {
                 let (family, last) = self.family(path, scope)?;
-                self.kind(family, last)?
+                self.values.kind(family, last)?
             }
         };
         let (wanted, works_on) = match (kind, check) {
@@ -308,11 +332,6 @@ impl<'d> FilterVocabulary<'d> {
             works_on: Some(works_on),
             is_certain: true,
         })
-    }
-
-    fn kind(&self, family: &str, field: &str) -> Option<ValueKind> {
-        let mut kinds = self.kinds.iter();
-        kinds.find(|(of, name, _)| *of == family && *name == field).map(|(.., kind)| *kind)
     }
 
     /// The only family whose messages have the field at the end of a path, and the field. If
@@ -360,12 +379,13 @@ impl<'d> FilterVocabulary<'d> {
         let holders: Vec<&&KnownMessage<'_>> = in_scope.iter().filter(holds).collect();
         // Messages may be known only by number, and some names are beside the fields.
         let of: BTreeSet<&str> = match holders.is_empty() {
-            true if in_scope.is_empty() => self.families.iter().copied().collect(),
+            true if in_scope.is_empty() => self.values.families.iter().copied().collect(),
             true => in_scope.iter().map(|known| known.family).collect(),
             false => holders.iter().map(|known| known.family).collect(),
         };
         let sets: Vec<&(&str, ValueNames<'_>)> = self
             .values
+            .names
             .iter()
             .filter(|(family, values)| of.contains(family) && is_meant(values.field))
             .collect();
@@ -435,12 +455,12 @@ fn one_of(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Filter;
+    use super::super::{Filter, Resolver};
     use super::UnknownValue;
     use crate::knowledge::Definitions;
 
     fn unknown(filter: &str) -> Vec<UnknownValue> {
-        Filter::parse(filter).unwrap().unknown_values(&Definitions::built_in())
+        Filter::parse(filter).unwrap().unknown_values(&Resolver::new(&Definitions::built_in()))
     }
 
     #[test]
@@ -491,7 +511,7 @@ mod tests {
         definitions.add([("Fern.sdl", sdl)]);
         let unknown = |filter: &str| {
             let filter = Filter::parse(filter).unwrap();
-            let unknown = filter.unknown_values(&definitions);
+            let unknown = filter.unknown_values(&Resolver::new(&definitions));
             assert!(unknown.iter().all(|value| value.is_certain), "{unknown:?}");
             unknown.iter().map(UnknownValue::to_string).collect::<Vec<_>>()
         };

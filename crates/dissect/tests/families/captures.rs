@@ -9,7 +9,7 @@ use worldwire_capture::{CaptureReader, LinkType, Packet, Record, SyntheticTcp, T
 use worldwire_core::connection::Connection as _;
 use worldwire_core::json::{Json, Style};
 use worldwire_core::{Limits, NodeRef, Sampler, Side};
-use worldwire_dissect::filter::Filter;
+use worldwire_dissect::filter::{Filter, Resolver};
 use worldwire_dissect::{
     Definitions, Dissection, Format, Item, Keys, KiObjects, MxoObjects, MxoViews, NoteKind,
     Options, Scratch, Summary,
@@ -228,7 +228,8 @@ fn filters_for_existing_fields_are_accepted() {
         // Every check reads the tables again, so filters are checked in groups.
         for some in filters.chunks(100) {
             let filter = some.join(" or ");
-            let unknown = Filter::parse(&filter).unwrap().unknown_fields(&definitions);
+            let unknown =
+                Filter::parse(&filter).unwrap().unknown_fields(&Resolver::new(&definitions));
             assert!(unknown.iter().all(|field| !field.is_certain), "{unknown:?}");
         }
     }
@@ -242,14 +243,17 @@ fn system_messages_have_known_fields_and_names() {
             ["message.system.name contains WELCOME", "exists(message.system.values[0].key)"]
         {
             let filter = Filter::parse(&format!("{scope}{filter}")).unwrap();
-            assert_eq!(filter.unknown_fields(&definitions), [], "{filter}");
+            assert_eq!(filter.unknown_fields(&Resolver::new(&definitions)), [], "{filter}");
         }
         let filter = format!("{scope}message.system.name == SMT_MADE_UP_WELCOM");
-        let values = Filter::parse(&filter).unwrap().unknown_values(&definitions);
+        let values = Filter::parse(&filter).unwrap().unknown_values(&Resolver::new(&definitions));
         assert_eq!(values[0].nearest.as_deref(), Some("SMT_MADE_UP_WELCOME"));
         assert!(!values[0].is_certain);
         let filter = format!("{scope}message.system.name == SMT_MADE_UP_WELCOME");
-        assert_eq!(Filter::parse(&filter).unwrap().unknown_values(&definitions), []);
+        assert_eq!(
+            Filter::parse(&filter).unwrap().unknown_values(&Resolver::new(&definitions)),
+            []
+        );
     }
 }
 
@@ -313,7 +317,7 @@ fn filters_know_the_value_names_of_a_type_list() {
     for (field, wrong, right) in [("m_school", "Fir", "Fire"), ("m_rights", "trade", "TRADE")] {
         let unknown = |value: &str| {
             let filter = Filter::parse(&format!("CharacterInfo.object.{field} == {value}"));
-            filter.unwrap().unknown_values(&definitions)
+            filter.unwrap().unknown_values(&Resolver::new(&definitions))
         };
         assert_eq!(unknown(wrong)[0].nearest.as_deref(), Some(right));
         assert!(!unknown(wrong)[0].is_certain);
@@ -321,12 +325,13 @@ fn filters_know_the_value_names_of_a_type_list() {
     }
     // Classes after `is`, with their bases.
     let filter = |text: &str| Filter::parse(text).unwrap();
-    let unknown = filter("CharacterInfo.object is MadeUpPett").unknown_values(&definitions);
+    let unknown =
+        filter("CharacterInfo.object is MadeUpPett").unknown_values(&Resolver::new(&definitions));
     assert_eq!(unknown[0].nearest.as_deref(), Some("MadeUpPet"));
     assert!(unknown[0].is_certain);
     for class in ["MadeUpPet", "PropertyClass", "\"class MadeUpPet\""] {
         let filter = filter(&format!("CharacterInfo.object is {class}"));
-        assert_eq!(filter.unknown_values(&definitions), [], "{class}");
+        assert_eq!(filter.unknown_values(&Resolver::new(&definitions)), [], "{class}");
     }
 }
 

@@ -6,7 +6,7 @@ use worldwire_core::json::{self, Json, Style};
 use worldwire_core::testing::{hex, run_vectors};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Limits, NodeRef, Reader, Side, Tree, Value, Writer};
-use worldwire_dissect::filter::Filter;
+use worldwire_dissect::filter::{Filter, Resolver};
 use worldwire_dissect::{Codec, CodecOptions, Definitions, Keys, MxoObjects, MxoViews, NoteKind};
 use worldwire_mxo::frame::{
     AckBits, Packet, Section as PacketSection, SequenceNumber, SequenceWord,
@@ -144,8 +144,8 @@ fn filters_know_every_field_and_value_of_the_vectors() {
     let more = ["flags == Always", "flags has Reset", "kind == Ping"].map(str::to_owned);
     for some in all.chunks(50).chain([&more[..]]) {
         let filter = Filter::parse(&some.join(" or ")).unwrap();
-        assert_eq!(filter.unknown_fields(&definitions), []);
-        assert_eq!(filter.unknown_values(&definitions), []);
+        assert_eq!(filter.unknown_fields(&Resolver::new(&definitions)), []);
+        assert_eq!(filter.unknown_values(&Resolver::new(&definitions)), []);
     }
     // For a nested field that is used at the top level, the path is suggested.
     for (filter, way) in [
@@ -157,13 +157,15 @@ fn filters_know_every_field_and_value_of_the_vectors() {
         ),
         ("opcode2 == 3 or remote == 3", "sequence.remote"),
     ] {
-        let unknown = Filter::parse(filter).unwrap().unknown_fields(&definitions);
+        let unknown = Filter::parse(filter).unwrap().unknown_fields(&Resolver::new(&definitions));
         assert_eq!(unknown.last().and_then(|field| field.nearest.as_deref()), Some(way));
         let right = Filter::parse(&format!("exists({way})")).unwrap();
-        assert_eq!(right.unknown_fields(&definitions), [], "{way}");
+        assert_eq!(right.unknown_fields(&Resolver::new(&definitions)), [], "{way}");
     }
     let wrong = Filter::parse("mxo and sections[*].objects.operations[*].create.goidd == 12");
-    let [field] = &wrong.unwrap().unknown_fields(&definitions)[..] else { panic!("it is known") };
+    let [field] = &wrong.unwrap().unknown_fields(&Resolver::new(&definitions))[..] else {
+        panic!("it is known")
+    };
     assert!(field.is_certain && field.nearest.as_deref() == Some("goid"), "{field:?}");
 }
 
@@ -193,12 +195,12 @@ fn filters_know_the_classes_of_loaded_tables() {
     let filter = Filter::parse("mxo and sections[*].objects.operations[*].create.class == lamp");
     let filter = filter.unwrap();
     let mut definitions = Definitions::built_in();
-    assert_eq!(filter.unknown_values(&definitions).len(), 1);
+    assert_eq!(filter.unknown_values(&Resolver::new(&definitions)).len(), 1);
     let table = "worldwire-mxo-objects 1\nclass lamp\n  create:\n    Lit bool\n";
     assert_eq!(definitions.add([("mine.objects", table)]), Some(Vec::new()));
-    assert_eq!(filter.unknown_values(&definitions), []);
+    assert_eq!(filter.unknown_values(&Resolver::new(&definitions)), []);
     let filter = "mxo and exists(sections[*].objects.operations[*].create.properties.Lit)";
-    assert_eq!(Filter::parse(filter).unwrap().unknown_fields(&definitions), []);
+    assert_eq!(Filter::parse(filter).unwrap().unknown_fields(&Resolver::new(&definitions)), []);
 }
 
 #[test]
@@ -537,5 +539,5 @@ fn hex_of(bytes: &[u8]) -> String {
 fn filters_find_every_packet_about_a_view() {
     let definitions = Definitions::built_in();
     let filter = Filter::parse("view == 3").unwrap();
-    assert!(filter.unknown_fields(&definitions).is_empty());
+    assert!(filter.unknown_fields(&Resolver::new(&definitions)).is_empty());
 }

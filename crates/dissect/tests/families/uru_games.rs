@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use worldwire_capture::{LinkType, Packet, SyntheticTcp, Timestamp};
 use worldwire_core::json::{Json, Style, json};
 use worldwire_core::{Bytes32, Field, Limits, NodeRef, Sampler, Side, Tree, Writer};
-use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::filter::{Filter, Resolver, Subject};
 use worldwire_dissect::{
     Codec, CodecOptions, Definitions, Dissection, Format, Item, Keys, Options, Scratch,
 };
@@ -146,9 +146,9 @@ fn filters_select_messages_of_games() {
         ("buffer.message.game == \"Manager\"", "GameInstance"),
         ("gameType == 000b2c39-0319-4be1-b06c-7a105b160fcf", "GameInstance"),
     ] {
-        let parsed = Filter::parse(filter).unwrap().resolve(&definitions);
-        assert_eq!(parsed.unknown_fields(&definitions), [], "{filter}");
-        assert_eq!(parsed.unknown_names(&definitions), [], "{filter}");
+        let parsed = Filter::parse(filter).unwrap().resolve(&Resolver::new(&definitions));
+        assert_eq!(parsed.unknown_fields(&Resolver::new(&definitions)), [], "{filter}");
+        assert_eq!(parsed.unknown_names(&Resolver::new(&definitions)), [], "{filter}");
         let add = json!({"x": 1.0, "y": 2.0, "z": 3.0, "name": "m", "age": "city"});
         let messages = [
             (Side::Server, "Manager", "GameInstance", [1, 0], joined.clone()),
@@ -215,7 +215,7 @@ fn filters_know_all_names_inside_messages_of_games() {
     for some in all.chunks(60) {
         let tests = some.iter().map(|name| format!("exists(fields.buffer{name})"));
         let filter = format!("GameMgrMsg and ({})", tests.collect::<Vec<_>>().join(" or "));
-        let unknown = Filter::parse(&filter).unwrap().unknown_fields(definitions);
+        let unknown = Filter::parse(&filter).unwrap().unknown_fields(&Resolver::new(definitions));
         assert_eq!(unknown, []);
     }
 }

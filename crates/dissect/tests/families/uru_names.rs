@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use worldwire_core::{Classes, Field, Limits, NodeRef, Sampler, Side, Writer};
-use worldwire_dissect::filter::{Filter, Subject};
+use worldwire_dissect::filter::{Filter, Resolver, Subject};
 use worldwire_dissect::{Codec, CodecOptions, Definitions, Keys, Time};
 use worldwire_uru::frame::Message;
 use worldwire_uru::message::auth::server::{ServerMessage, VaultNodeFetched};
@@ -53,11 +53,11 @@ fn filters_know_all_names_inside_net_messages() {
     for some in all.chunks(60) {
         let tests = some.iter().map(|name| format!("exists(fields.buffer{name})"));
         let filter = format!("PropagateBuffer and ({})", tests.collect::<Vec<_>>().join(" or "));
-        let unknown = Filter::parse(&filter).unwrap().unknown_fields(definitions);
+        let unknown = Filter::parse(&filter).unwrap().unknown_fields(&Resolver::new(definitions));
         assert_eq!(unknown, []);
     }
     let filter = Filter::parse("PropagateBuffer and exists(fields.buffer.mesage)").unwrap();
-    assert!(filter.unknown_fields(definitions)[0].is_certain);
+    assert!(filter.unknown_fields(&Resolver::new(definitions))[0].is_certain);
 }
 
 /// Fields of vault nodes have two names, in filters and in JSON.
@@ -99,9 +99,9 @@ fn vault_fields_have_the_names_of_the_game() {
         (&inbox, "FolderType == Inbox and Int32_1 == 1", true),
         (&inbox, "FolderType == AgeOwners or exists(Online)", false),
     ] {
-        let parsed = Filter::parse(filter).unwrap().resolve(definitions);
-        assert_eq!(parsed.unknown_fields(definitions), [], "{filter}");
-        assert_eq!(parsed.unknown_values(definitions), [], "{filter}");
+        let parsed = Filter::parse(filter).unwrap().resolve(&Resolver::new(definitions));
+        assert_eq!(parsed.unknown_fields(&Resolver::new(definitions)), [], "{filter}");
+        assert_eq!(parsed.unknown_values(&Resolver::new(definitions)), [], "{filter}");
         let tree = codec.decode(bytes, &options);
         let subject = Subject {
             name: "auth.VaultNodeFetched",
@@ -125,6 +125,6 @@ fn vault_fields_have_the_names_of_the_game() {
         ("IString64_1", "In nodes of type Player, PlayerInfo.")
     );
     let misspelled = Filter::parse("VaultNodeFetched and node.PlayerNam == x").unwrap();
-    let unknown = misspelled.unknown_fields(definitions);
+    let unknown = misspelled.unknown_fields(&Resolver::new(definitions));
     assert_eq!(unknown[0].nearest.as_deref(), Some("PlayerName"));
 }

@@ -4,7 +4,7 @@
 use worldwire_core::json::{Json, Style, json};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Sampler, Side};
-use worldwire_dissect::filter::Filter;
+use worldwire_dissect::filter::{Filter, Resolver};
 use worldwire_dissect::{
     CodecOptions, Definitions, Dissection, Format, Item, Keys, Options, Scratch, Summary,
 };
@@ -121,14 +121,17 @@ fn filters_know_the_names_of_the_toy() {
     for good in ["toy.Say and text == \"x\"", "Step and x < 0", "Parcel and content.label == \"b\""]
     {
         let filter = Filter::parse(good).unwrap();
-        assert!(filter.unknown_names(&definitions).is_empty(), "{good}");
-        let unknown = filter.unknown_fields(&definitions);
+        assert!(filter.unknown_names(&Resolver::new(&definitions)).is_empty(), "{good}");
+        let unknown = filter.unknown_fields(&Resolver::new(&definitions));
         assert!(unknown.is_empty(), "{good}: {unknown:?}");
     }
     let filter = Filter::parse("toy.Sai and txet == \"x\"").unwrap();
-    assert_eq!(filter.unknown_names(&definitions), [("toy.Sai", Some("toy.Say".to_owned()))]);
+    assert_eq!(
+        filter.unknown_names(&Resolver::new(&definitions)),
+        [("toy.Sai", Some("toy.Say".to_owned()))]
+    );
     let filter = Filter::parse("toy.Say and txet == \"x\"").unwrap();
-    let unknown = filter.unknown_fields(&definitions);
+    let unknown = filter.unknown_fields(&Resolver::new(&definitions));
     assert!(unknown.iter().any(|field| field.is_certain), "{unknown:?}");
 }
 

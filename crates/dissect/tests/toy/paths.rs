@@ -54,7 +54,7 @@ impl Parsed<'_> {
     fn get(&mut self, path: &str) -> &(Column, FieldPath) {
         let Self { definitions, resolver, of, known } = self;
         known.entry(path.to_owned()).or_insert_with(|| {
-            let column = Column::parse(path, definitions).unwrap();
+            let column = Column::parse(path, &Resolver::new(definitions)).unwrap();
             (column, FieldPath::parse(path, of, resolver).unwrap())
         })
     }

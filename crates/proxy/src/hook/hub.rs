@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
+use worldwire_dissect::filter::Resolver;
 use worldwire_dissect::{Definitions, Family};
 
 use super::HookEvent;
@@ -249,9 +250,10 @@ impl Hub {
     }
 
     fn read(&self, wanted: Vec<Wanted>) -> Result<Vec<Arc<Subscription>>, String> {
+        let resolver = Resolver::new(&self.definitions);
         let mut read: Vec<Arc<Subscription>> = Vec::new();
         for wanted in wanted {
-            let subscription = Subscription::new(wanted, &self.definitions)?;
+            let subscription = Subscription::new(wanted, &resolver)?;
             read.retain(|known| known.id != subscription.id);
             read.push(Arc::new(subscription));
         }
@@ -259,8 +261,9 @@ impl Hub {
     }
 
     fn warn_of_doubts(&self, link: &Link, subscriptions: &[Arc<Subscription>]) {
+        let resolver = Resolver::new(&self.definitions);
         for subscription in subscriptions {
-            if let Some(doubts) = subscription.doubts(&self.definitions) {
+            if let Some(doubts) = subscription.doubts(&resolver) {
                 let _ = link.send(&error(None, &doubts));
             }
         }

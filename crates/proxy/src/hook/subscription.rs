@@ -4,8 +4,7 @@ use core::cmp::Ordering;
 use std::sync::Arc;
 
 use worldwire_core::Side;
-use worldwire_dissect::Definitions;
-use worldwire_dissect::filter::Filter;
+use worldwire_dissect::filter::{Filter, Resolver};
 
 use super::link::Link;
 use super::protocol::{Flags, Wanted};
@@ -59,9 +58,9 @@ pub(crate) struct Candidate {
 
 impl Subscription {
     /// Reads the filter. The error is a text for the hook.
-    pub(crate) fn new(wanted: Wanted, definitions: &Definitions) -> Result<Self, String> {
+    pub(crate) fn new(wanted: Wanted, resolver: &Resolver<'_>) -> Result<Self, String> {
         let Wanted { id, filter, from, order, bytes, fields, flags } = wanted;
-        let parse = |text: &String| Filter::parse(text).map(|filter| filter.resolve(definitions));
+        let parse = |text: &String| Filter::parse(text).map(|filter| filter.resolve(resolver));
         let filter = filter.as_ref().map(parse).transpose();
         let filter = filter.map_err(|error| format!("subscription \"{id}\": {error}"))?;
         // Zeros of both signs are the same order.
@@ -69,9 +68,9 @@ impl Subscription {
     }
 
     /// A warning for the hook about names in the filter that no definition has.
-    pub(crate) fn doubts(&self, definitions: &Definitions) -> Option<String> {
+    pub(crate) fn doubts(&self, resolver: &Resolver<'_>) -> Option<String> {
         let filter = self.filter.as_ref()?;
-        let (name, near) = filter.unknown_names(definitions).into_iter().next()?;
+        let (name, near) = filter.unknown_names(resolver).into_iter().next()?;
         let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         Some(format!("subscription \"{}\": no message is called \"{name}\"{hint}", self.id))
     }
@@ -181,6 +180,8 @@ pub(crate) fn names(filter: &Filter, family: &str, name: &str) -> bool {
 mod tests {
     use core::time::Duration;
 
+    use worldwire_dissect::Definitions;
+
     use super::*;
 
     fn wanted(id: &str, filter: &str, order: f64) -> Wanted {
@@ -195,7 +196,8 @@ mod tests {
 
     fn subscriptions(wanted: impl IntoIterator<Item = Wanted>) -> Vec<Arc<Subscription>> {
         let definitions = Definitions::built_in();
-        let read = |wanted| Arc::new(Subscription::new(wanted, &definitions).unwrap());
+        let resolver = Resolver::new(&definitions);
+        let read = |wanted| Arc::new(Subscription::new(wanted, &resolver).unwrap());
         wanted.into_iter().map(read).collect()
     }
 
@@ -237,10 +239,11 @@ mod tests {
     #[test]
     fn mistakes_in_filters_are_reported() {
         let definitions = Definitions::built_in();
-        let error = Subscription::new(wanted("a", "result = 3", 0.0), &definitions).unwrap_err();
+        let resolver = Resolver::new(&definitions);
+        let error = Subscription::new(wanted("a", "result = 3", 0.0), &resolver).unwrap_err();
         assert!(error.starts_with("subscription \"a\": filter, column 8"), "{error}");
-        let doubtful = Subscription::new(wanted("a", "auth.PingRequst", 0.0), &definitions);
-        let doubts = doubtful.unwrap().doubts(&definitions).unwrap();
+        let doubtful = Subscription::new(wanted("a", "auth.PingRequst", 0.0), &resolver);
+        let doubts = doubtful.unwrap().doubts(&resolver).unwrap();
         assert!(doubts.ends_with("did you mean \"auth.PingRequest\"?"), "{doubts}");
     }
 }

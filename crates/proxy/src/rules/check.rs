@@ -70,7 +70,7 @@ pub(super) struct Checker<'c> {
 
 /// What a block runs for.
 #[derive(Clone, Copy)]
-enum Occasion<'o> {
+pub(super) enum Occasion<'o> {
     /// A message that this filter selects.
     Message(&'o Filter),
     /// No message. The text names the rule.
@@ -110,7 +110,7 @@ impl Checker<'_> {
         }
     }
 
-    fn variable(&self, name: &str) -> Option<usize> {
+    pub(super) fn variable(&self, name: &str) -> Option<usize> {
         self.program.variables.iter().position(|variable| variable.name == name)
     }
 
@@ -183,7 +183,7 @@ impl Checker<'_> {
     fn filter(&mut self, written: &Spanned) -> Option<Filter> {
         match Filter::parse(&written.text) {
             Ok(filter) => {
-                let filter = filter.resolve_by(&self.resolver);
+                let filter = filter.resolve(&self.resolver);
                 self.check_filter(&filter, &written.span);
                 Some(filter)
             }
@@ -204,9 +204,9 @@ impl Checker<'_> {
     /// Reports unknown names in a filter.
     fn check_filter(&mut self, filter: &Filter, span: &Span) {
         let definitions = self.definitions;
-        for (name, near) in filter.unknown_names(definitions) {
+        for (name, near) in filter.unknown_names(&self.resolver) {
             let place = self.find(name, span);
-            if Filter::is_field(name, definitions) {
+            if Filter::is_field(name, &self.resolver) {
                 let help = format!("write `exists({name})` or `fields.{name}`");
                 self.error(&place, format!("`{name}` is a field"), Some(help));
                 continue;
@@ -218,16 +218,16 @@ impl Checker<'_> {
             let help = help.unwrap_or_else(|| "a `*` matches anything".to_owned());
             self.error(&place, format!("no message is called `{name}`"), Some(help));
         }
-        for (pattern, near) in filter.unknown_patterns(definitions) {
+        for (pattern, near) in filter.unknown_patterns(&self.resolver) {
             let place = self.find(pattern, span);
             let help = near.map(|near| format!("did you mean `{near}`?"));
             self.warning(&place, format!("no known message matches `{pattern}`"), help);
         }
-        for field in filter.unknown_fields(definitions) {
+        for field in filter.unknown_fields(&self.resolver) {
             let place = self.find(&field.name, span);
             self.unknown_field(&field, &place, "no matching message has a field");
         }
-        for value in filter.unknown_values(definitions) {
+        for value in filter.unknown_values(&self.resolver) {
             let word = value.value.trim_matches('"');
             if self.variable(word).is_none() {
                 let place = self.find(word, span);
@@ -244,7 +244,7 @@ impl Checker<'_> {
         }
     }
 
-    fn unknown_value(&mut self, value: &UnknownValue, span: &Span) {
+    pub(super) fn unknown_value(&mut self, value: &UnknownValue, span: &Span) {
         let text = value.to_string();
         let (message, help) = match text.split_once("; did you mean") {
             Some((message, near)) => (message.to_owned(), Some(format!("did you mean{near}"))),
@@ -258,7 +258,7 @@ impl Checker<'_> {
 
     /// The position of a word in a part of the file; the whole part if the word is spelled
     /// differently there.
-    fn find(&self, word: &str, span: &Span) -> Span {
+    pub(super) fn find(&self, word: &str, span: &Span) -> Span {
         let text = self.source.text().get(span.clone()).unwrap_or_default();
         let is_edge =
             |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '$'));
@@ -307,10 +307,20 @@ impl Checker<'_> {
         block
     }
 
+    /// The name of the file.
+    pub(super) fn file(&self) -> &str {
+        &self.program.file
+    }
+
+    /// The number of a part's line.
+    pub(super) fn line(&self, span: &Span) -> usize {
+        self.source.line(span.start)
+    }
+
     fn origin(&mut self, span: &Span, text: String) -> Origin {
         let number = self.program.places;
         self.program.places += 1;
-        Origin { line: self.source.line(span.start), number, text }
+        Origin { line: self.line(span), number, text }
     }
 
     fn action(&mut self, statement: Statement, occasion: Occasion<'_>) -> Option<StepAction> {
@@ -357,135 +367,8 @@ impl Checker<'_> {
         })
     }
 
-    fn set(&mut self, path: &Spanned, value: &Value, occasion: Occasion<'_>) -> Option<StepAction> {
-        let Occasion::Message(of) = occasion else { return None };
-        if self.variable(&path.text).is_some() {
-            let message = format!("`{}` is a variable", path.text);
-            let help =
-                format!("write `let {} = ...`, or `set fields.{} = ...`", path.text, path.text);
-            self.error(&path.span, message, Some(help));
-            return None;
-        }
-        let target = self.path(path, of);
-        if let Some(target) = &target {
-            let unknown = target.filter().unknown_fields(self.definitions);
-            if unknown.iter().any(|field| field.is_certain) {
-                // Its values are unknown, too.
-                return None;
-            }
-        }
-        let value = match (value, &target) {
-            (Value::Word(word), Some(target)) => self.value_word(target, word, occasion),
-            (Value::Constant(json), Some(target)) => {
-                self.check_constant(target, json, &path.span);
-                Some(Term::Constant(json.clone()))
-            }
-            (Value::List(items), Some(target)) => {
-                let items = items.iter().map(|item| match item {
-                    Value::Word(word) => self.value_word(target, word, occasion),
-                    other => self.term(other, occasion),
-                });
-                // All are checked, even after an error.
-                let items: Vec<Option<Term>> = items.collect();
-                items.into_iter().collect::<Option<_>>().map(Term::List)
-            }
-            _ => self.term(value, occasion),
-        };
-        let path = target?;
-        Some(StepAction::Set { path, value: value? })
-    }
-
-    /// A word on the right of a `set`: a variable, the name of a value, or another field.
-    fn value_word(
-        &mut self,
-        target: &FieldPath,
-        word: &Spanned,
-        occasion: Occasion<'_>,
-    ) -> Option<Term> {
-        let name = || Term::Constant(word.text.as_str().into());
-        if self.variable(&word.text).is_some() {
-            return self.word(word, occasion);
-        }
-        if self.is_value_name(target, &word.text) {
-            return Some(name());
-        }
-        let is_field = match occasion {
-            Occasion::Message(of) => FieldPath::parse(&word.text, of, &self.resolver)
-                .is_ok_and(|path| path.filter().unknown_fields(self.definitions).is_empty()),
-            Occasion::Other(_) => false,
-        };
-        if !is_field && let Ok(filter) = target.filter_with(&format!("== {}", word.text)) {
-            let mut unknown = filter.unknown_values(self.definitions);
-            // A word that names no value is more likely to be a misspelled field.
-            unknown.retain(|value| value.wanted.is_none());
-            if !unknown.is_empty() {
-                unknown.iter().for_each(|value| self.unknown_value(value, &word.span));
-                let is_certain = unknown.iter().any(|value| value.is_certain);
-                return (!is_certain).then(name);
-            }
-        }
-        self.word(word, occasion)
-    }
-
-    /// Whether a value of the field has this name.
-    fn is_value_name(&self, target: &FieldPath, word: &str) -> bool {
-        let path = target.to_string();
-        let is_meant = |field: &str| {
-            path == field || path.strip_suffix(field).is_some_and(|before| before.ends_with('.'))
-        };
-        let mut values = self
-            .definitions
-            .families()
-            .iter()
-            .flat_map(|family| family.vocabulary().values(self.definitions));
-        values.any(|values| is_meant(values.field) && values.names.contains(&word))
-    }
-
-    /// Reports a constant that the field cannot have.
-    fn check_constant(&mut self, target: &FieldPath, json: &Json, span: &Span) {
-        let is_name = |text: &str| {
-            text.starts_with(|c: char| c.is_alphabetic())
-                && text.chars().all(|c| c.is_alphanumeric() || c == '_')
-                && !matches!(text, "true" | "false" | "null")
-        };
-        let condition = match json {
-            Json::String(text) if is_name(text) => format!("== {text}"),
-            Json::String(text) => format!("== {text:?}"),
-            Json::Number(_) => format!("== {json}"),
-            _ => return,
-        };
-        let Ok(filter) = target.filter_with(&condition) else { return };
-        // Text in a field that may also have other values need not be a name.
-        let mut unknown = filter.unknown_values(self.definitions);
-        unknown.retain(|value| value.is_certain);
-        unknown.iter().for_each(|value| self.unknown_value(value, span));
-    }
-
-    /// Reads and checks a path to a field.
-    fn path(&mut self, written: &Spanned, of: &Filter) -> Option<FieldPath> {
-        let path = match FieldPath::parse(&written.text, of, &self.resolver) {
-            Ok(path) => path,
-            Err(error) => {
-                let help = error.hint().map(str::to_owned);
-                let message = format!("wanted {}, found {}", error.wanted(), error.found());
-                self.error(&written.span, message, help);
-                return None;
-            }
-        };
-        if path.is_only_metadata() {
-            let message = format!("`{}` is metadata, and cannot be set", written.text);
-            self.error(&written.span, message, None);
-            return None;
-        }
-        for field in path.filter().unknown_fields(self.definitions) {
-            let place = self.find(&field.name, &written.span);
-            self.unknown_field(&field, &place, "no matching message has a field");
-        }
-        Some(path)
-    }
-
     /// A variable or a field.
-    fn word(&mut self, word: &Spanned, occasion: Occasion<'_>) -> Option<Term> {
+    pub(super) fn word(&mut self, word: &Spanned, occasion: Occasion<'_>) -> Option<Term> {
         if let Some(index) = self.variable(&word.text) {
             return Some(Term::Variable(index));
         }
@@ -510,7 +393,7 @@ impl Checker<'_> {
                 return None;
             }
         };
-        for field in path.filter().unknown_fields(self.definitions) {
+        for field in path.filter().unknown_fields(&self.resolver) {
             let field_help = field.nearest.as_ref().map(|near| format!("did you mean `{near}`?"));
             let help = match word.text.contains('-') {
                 true => "put spaces around `-` to subtract".to_owned(),
@@ -535,7 +418,7 @@ impl Checker<'_> {
         Some(Term::Field(path))
     }
 
-    fn term(&mut self, value: &Value, occasion: Occasion<'_>) -> Option<Term> {
+    pub(super) fn term(&mut self, value: &Value, occasion: Occasion<'_>) -> Option<Term> {
         Some(match value {
             Value::Constant(json) => Term::Constant(json.clone()),
             Value::Word(word) => self.word(word, occasion)?,

@@ -82,7 +82,7 @@ impl Checker<'_> {
                 else {
                     continue;
                 };
-                for field in path.filter().unknown_fields(self.definitions) {
+                for field in path.filter().unknown_fields(&self.resolver) {
                     self.unknown_field(&field, &written.span, &format!("{name} has no field"));
                 }
             }
@@ -130,6 +130,8 @@ impl Checker<'_> {
                 self.warning(&written.span, message, None);
             }
         }
-        Some(Injection { to, name, family, codec, fields })
+        let line = self.line(&written.span);
+        let origin = format!("{}:{line}: `inject {}`", self.file(), shown(&written.text)).into();
+        Some(Injection { to, name, family, codec, fields, origin })
     }
 }

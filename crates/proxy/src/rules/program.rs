@@ -101,6 +101,8 @@ pub(super) struct Injection {
     /// The codec of the message. Messages of different codecs belong to different conversations.
     pub(super) codec: Option<&'static str>,
     pub(super) fields: Term,
+    /// Where it is in the file: ``my.rules:7: `inject C_CHAT` ``.
+    pub(super) origin: Arc<str>,
 }
 
 /// A value to compute.

@@ -17,6 +17,7 @@ use super::program::{Injection, Origin, Program, Rule, Step, StepAction};
 use super::syntax::Target;
 use crate::desk::MAX_AGAIN;
 use crate::handler::{Effects, FieldsReader, Handler, Next, Passing};
+use crate::problem_rate::ProblemRate;
 
 /// The rules of one conversation, and their state.
 pub(super) struct RuleHandler {
@@ -70,17 +71,6 @@ struct Pending {
     is_paused: bool,
 }
 
-/// Limits how often a place reports problems.
-#[derive(Clone, Copy, Debug, Default)]
-struct ProblemRate {
-    /// When it last reported one.
-    last: Option<Duration>,
-    /// How many problems have not been reported since.
-    more: u64,
-}
-
-/// How long a place is silent after reporting a problem.
-const QUIET: Duration = Duration::from_secs(60);
 /// The maximum number of message names whose candidates are cached.
 const MAX_NAMES: usize = 1_024;
 
@@ -338,21 +328,14 @@ impl Memory {
         effects: &mut Effects,
     ) {
         let Some(rate) = self.problems.get_mut(origin.number) else { return };
-        if rate.last.is_some_and(|last| now.saturating_sub(last) < QUIET) {
-            rate.more += 1;
-            return;
-        }
-        let more = core::mem::take(&mut rate.more);
-        rate.last = Some(now);
+        let Some(more) = rate.admit(now) else { return };
         let Origin { line, text, .. } = origin;
         let mut report = format!("{}:{line}: `{text}`: {failure}", program.file);
         if !consequence.is_empty() {
             report.push_str("; ");
             report.push_str(consequence);
         }
-        if more > 0 {
-            report.push_str(&format!(" ({more} more times in the last minute)"));
-        }
+        report.push_str(&more);
         effects.problem(report);
     }
 }
@@ -478,7 +461,7 @@ impl<'f, 'p> BlockRun<'_, 'f, 'p> {
             (Target::Back, None) => return Err("there is no message to answer".to_owned()),
         };
         let fields = self.scope().value(&injection.fields)?;
-        effects.add_named(to, &injection.name, fields);
+        effects.add_from_rule(to, &injection.name, fields, &injection.origin);
         Ok(())
     }
 }

@@ -234,6 +234,17 @@ fn valid_rules_have_no_warnings() {
 }
 
 #[test]
+fn values_of_another_kind_are_refused() {
+    let of = |value: &str| mistakes(&format!("when S_CHAT {{ set authorName = {value} }}"));
+    assert!(of("5").contains("error: `authorName` is text, never `5` (write \"5\")"), "{}", of("5"));
+    assert!(of("true").contains("error: `authorName` is text, never `true`"), "{}", of("true"));
+    assert_eq!(of("channel + \"5\""), "");
+    let of = |value: &str| mistakes(&format!("when S_CHAT {{ set channel = {value} }}"));
+    assert!(of("true").contains("error: `channel` is a number, never `true`"), "{}", of("true"));
+    assert_eq!(of("5"), "");
+}
+
+#[test]
 fn bounds_are_named() {
     let long = "#".repeat((1 << 20) + 1);
     assert!(mistakes(&long).contains("a rules file can have at most 1048576 bytes"));

@@ -237,6 +237,19 @@ fn blocks_run_when_a_conversation_begins_and_in_intervals() {
 }
 
 #[test]
+fn messages_that_cannot_be_added_are_reported_once_a_minute_with_their_line() {
+    let outcomes = uru().run(
+        "let id = 9\nlet none = \"x\"\non connect { let id = none }\n\
+         every 500ms { inject server auth.PingRequest { transId: id, pingTimeMs: 1, payload: hex\"\" } }",
+    );
+    let auth = only(&outcomes, |outcome| outcome.names().contains(&"auth.PingRequest"));
+    let problems = auth.problems();
+    let [problem] = &problems[..] else { panic!("{problems:?}") };
+    let start = "my.rules:4: `inject auth.PingRequest`: the message was not added: ";
+    assert!(problem.starts_with(start) && problem.contains("transId"), "{problem}");
+}
+
+#[test]
 fn variables_are_used_in_filters() {
     let outcomes = tera().run(
         "let author = \"nobody\"\nlet known = [1, 2]\n\

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side, Tree};
-use worldwire_dissect::filter::{Ambiguity, Column, Filter, Subject, UnknownField};
+use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject, UnknownField};
 use worldwire_dissect::{
     Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, Time,
 };
@@ -370,10 +370,11 @@ fn columns(
     definitions: &Definitions,
     common: &Common,
 ) -> Result<Vec<Column>, Failure> {
+    let resolver = Resolver::new(definitions);
     let parse = |text: &String| {
-        let column = Column::parse(text, definitions)
+        let column = Column::parse(text, &resolver)
             .map_err(|error| Failure::Run(format!("--fields {text}: {error}")))?;
-        check_filter(&column.filter(), definitions, common)?;
+        check_filter(&column.filter(), &resolver, definitions, common)?;
         Ok(column)
     };
     view.fields.iter().map(parse).collect()
@@ -478,8 +479,9 @@ pub(super) fn read_filter(
     common: &Common,
 ) -> Result<Filter, Failure> {
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
-    let filter = filter.resolve(definitions);
-    check_filter(&filter, definitions, common)?;
+    let resolver = Resolver::new(definitions);
+    let filter = filter.resolve(&resolver);
+    check_filter(&filter, &resolver, definitions, common)?;
     Ok(filter)
 }
 
@@ -491,14 +493,15 @@ pub(super) fn refuse_ambiguity(ambiguity: Option<Ambiguity>) -> Result<(), Failu
 /// Reports unknown names of messages and fields.
 fn check_filter(
     filter: &Filter,
+    resolver: &Resolver<'_>,
     definitions: &Definitions,
     common: &Common,
 ) -> Result<(), Failure> {
-    if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
+    if let Some((name, near)) = filter.unknown_names(resolver).into_iter().next() {
         let mut families = definitions.families().iter();
         let advice = families.find_map(|family| family.vocabulary().advice_on(name, definitions));
         let hint = match near {
-            _ if Filter::is_field(name, definitions) => {
+            _ if Filter::is_field(name, resolver) => {
                 let problem = format!(
                     "filter: `{name}` is a field: write `exists({name})` or `fields.{name}`"
                 );
@@ -513,11 +516,11 @@ fn check_filter(
         };
         return Err(Failure::Run(format!("filter: no message is called `{name}`{hint}")));
     }
-    for (pattern, near) in filter.unknown_patterns(definitions) {
+    for (pattern, near) in filter.unknown_patterns(resolver) {
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         common.note("filter", &format!("no known message matches `{pattern}`{hint}"));
     }
-    for field in filter.unknown_fields(definitions) {
+    for field in filter.unknown_fields(resolver) {
         let UnknownField { name, nearest, is_certain } = field;
         let hint = nearest.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         if is_certain {
@@ -529,7 +532,7 @@ fn check_filter(
     if filter.metadata_names().contains(&"time") {
         common.note("filter", "`time` is now called `elapsed`; the `time` of JSON lines is `date`");
     }
-    for value in filter.unknown_values(definitions) {
+    for value in filter.unknown_values(resolver) {
         if value.is_certain {
             return Err(Failure::Run(format!("filter: {value}")));
         }

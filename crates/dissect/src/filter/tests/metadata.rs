@@ -3,7 +3,7 @@
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 
-use super::super::{Column, Filter, Subject};
+use super::super::{Column, Filter, Resolver, Subject};
 use super::{check, with_subject};
 use crate::{Item, ItemBody, Message, Note, NoteKind, Stamp};
 
@@ -66,9 +66,9 @@ fn what_cannot_be_decoded_is_found() {
         ("error contains noise or remarks contains half", [false; 4]),
         ("not exists(error)", [false, true, true, true]),
     ] {
-        let filter = Filter::parse(filter).unwrap().resolve(&definitions);
-        assert_eq!(filter.unknown_fields(&definitions), [], "{filter}");
-        assert_eq!(filter.unknown_values(&definitions), [], "{filter}");
+        let filter = Filter::parse(filter).unwrap().resolve(&Resolver::new(&definitions));
+        assert_eq!(filter.unknown_fields(&Resolver::new(&definitions)), [], "{filter}");
+        assert_eq!(filter.unknown_values(&Resolver::new(&definitions)), [], "{filter}");
         for (body, wanted) in bodies.iter().zip(wanted) {
             let item = Item::new(Stamp::default(), "toy", Side::Client, 0..0, body.clone());
             let mut name = String::new();
@@ -81,7 +81,7 @@ fn what_cannot_be_decoded_is_found() {
             );
         }
     }
-    let column = Column::parse("error", &definitions).unwrap();
+    let column = Column::parse("error", &Resolver::new(&definitions)).unwrap();
     let item = Item::new(Stamp::default(), "toy", Side::Client, 0..0, bodies[0].clone());
     let tree = item.tree(Tree::new(), &Limits::DEFAULT);
     let mut text = String::new();
@@ -118,20 +118,24 @@ fn addresses_and_dates_are_metadata() {
         ),
         ("port == http", "`port` is a number, never `http`"),
     ] {
-        let values = Filter::parse(filter).unwrap().unknown_values(&definitions);
+        let values = Filter::parse(filter).unwrap().unknown_values(&Resolver::new(&definitions));
         assert_eq!(values.iter().map(ToString::to_string).collect::<Vec<_>>(), [wanted]);
     }
     for filter in
         ["dst == \"2001:db8::1\"", "date >= 1767225600.5", "port in {1..3} and addr == 1.2.3.4"]
     {
-        assert_eq!(Filter::parse(filter).unwrap().unknown_values(&definitions), [], "{filter}");
+        assert_eq!(
+            Filter::parse(filter).unwrap().unknown_values(&Resolver::new(&definitions)),
+            [],
+            "{filter}"
+        );
     }
 }
 
 #[test]
 fn columns_are_fields_or_metadata() {
     let definitions = crate::Definitions::built_in();
-    let column = |text: &str| Column::parse(text, &definitions);
+    let column = |text: &str| Column::parse(text, &Resolver::new(&definitions));
     with_subject(|subject| {
         for (name, wanted) in [
             ("time", "1.5"),
@@ -162,7 +166,7 @@ fn columns_are_fields_or_metadata() {
         assert!(column(wrong).is_err(), "{wrong}");
     }
     let misspelt = column("auth.AcctLoginReply.resultt").unwrap().filter();
-    assert!(misspelt.unknown_fields(&definitions)[0].is_certain);
+    assert!(misspelt.unknown_fields(&Resolver::new(&definitions))[0].is_certain);
     assert!(column("transId").unwrap().is_field() && !column("time").unwrap().is_field());
 }
 

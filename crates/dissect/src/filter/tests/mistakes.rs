@@ -2,7 +2,7 @@
 
 use worldwire_core::{Reader, Tree};
 
-use super::super::{Filter, FilterError, FilterErrorKind, Subject};
+use super::super::{Filter, FilterError, FilterErrorKind, Resolver, Subject};
 use crate::item::Time;
 
 #[track_caller]
@@ -129,9 +129,9 @@ fn misspelled_messages_are_reported() {
     let filter = Filter::parse("AcctLoginReqest or auth.* and not (uru or gap)").unwrap();
     let definitions = crate::Definitions::built_in();
     let near = Some("AcctLoginRequest".to_owned());
-    assert_eq!(filter.unknown_names(&definitions), [("AcctLoginReqest", near)]);
+    assert_eq!(filter.unknown_names(&Resolver::new(&definitions)), [("AcctLoginReqest", near)]);
     let known = "LOGIN.MSG_USER_AUTHEN_V3 or MSG_PING or control.SessionOffer or LOGIN.*";
-    assert!(Filter::parse(known).unwrap().unknown_names(&definitions).is_empty());
+    assert!(Filter::parse(known).unwrap().unknown_names(&Resolver::new(&definitions)).is_empty());
 }
 
 #[test]
@@ -148,22 +148,22 @@ fn patterns_without_a_match_are_reported() {
         ("game.* or auht.*Reply", "auht.*Reply", Some("auth.*Reply")),
     ] {
         let filter = Filter::parse(filter).unwrap();
-        let unknown = filter.unknown_patterns(&definitions);
+        let unknown = filter.unknown_patterns(&Resolver::new(&definitions));
         assert_eq!(unknown, [(pattern, near.map(str::to_owned))], "{filter}");
     }
     let known = "auth.* or *Reply or *.* or * or tera.51* or LOGIN.MSG_*AUTHEN* or auht";
     let known = Filter::parse(known).unwrap();
-    assert_eq!(known.unknown_patterns(&definitions), []);
+    assert_eq!(known.unknown_patterns(&Resolver::new(&definitions)), []);
 }
 
 #[test]
 fn lone_fields_are_distinguished_from_messages() {
     let definitions = crate::Definitions::built_in();
     for field in ["result", "node.NodeType", "accountName", "from"] {
-        assert!(Filter::is_field(field, &definitions), "{field}");
+        assert!(Filter::is_field(field, &Resolver::new(&definitions)), "{field}");
     }
     for other in ["resultt", "auth.AcctLoginReply", "PingReply", "NodeType.node"] {
-        assert!(!Filter::is_field(other, &definitions), "{other}");
+        assert!(!Filter::is_field(other, &Resolver::new(&definitions)), "{other}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use worldwire_core::{Form, Names, Reader, Tree, Value};
 
-use super::super::{Filter, Subject};
+use super::super::{Filter, Resolver, Subject};
 use super::check;
 use crate::Definitions;
 use crate::item::Time;
@@ -233,10 +233,10 @@ fn filters_are_resolved_by_the_names_of_messages() {
         "plNetMsgVoice and flags has 1 or plNetMsg*",
         "message.playerId == 5 and result == Success",
     ] {
-        let filter = Filter::parse(text).unwrap().resolve(&definitions);
-        assert_eq!(filter.unknown_fields(&definitions), [], "{text}");
-        assert_eq!(filter.unknown_names(&definitions), [], "{text}");
-        assert_eq!(filter.unknown_patterns(&definitions), [], "{text}");
+        let filter = Filter::parse(text).unwrap().resolve(&Resolver::new(&definitions));
+        assert_eq!(filter.unknown_fields(&Resolver::new(&definitions)), [], "{text}");
+        assert_eq!(filter.unknown_names(&Resolver::new(&definitions)), [], "{text}");
+        assert_eq!(filter.unknown_patterns(&Resolver::new(&definitions)), [], "{text}");
         assert_eq!(filter.to_string(), Filter::parse(text).unwrap().to_string());
     }
     for (text, name, nearest) in [
@@ -244,8 +244,8 @@ fn filters_are_resolved_by_the_names_of_messages() {
         ("frame.time_relative < 3", "frame.time_relative", Some("elapsed")),
         ("PingRequest and resultt == 3", "resultt", None),
     ] {
-        let filter = Filter::parse(text).unwrap().resolve(&definitions);
-        let unknown = filter.unknown_fields(&definitions);
+        let filter = Filter::parse(text).unwrap().resolve(&Resolver::new(&definitions));
+        let unknown = filter.unknown_fields(&Resolver::new(&definitions));
         assert_eq!(unknown[0].name, name, "{text}");
         assert!(unknown[0].is_certain, "{text}");
         if nearest.is_some() {
@@ -258,8 +258,8 @@ fn filters_are_resolved_by_the_names_of_messages() {
 fn operators_and_values_of_the_wrong_kind_are_mistakes() {
     let definitions = Definitions::built_in();
     let problems = |text: &str| -> Vec<String> {
-        let filter = Filter::parse(text).unwrap().resolve(&definitions);
-        let unknown = filter.unknown_values(&definitions);
+        let filter = Filter::parse(text).unwrap().resolve(&Resolver::new(&definitions));
+        let unknown = filter.unknown_values(&Resolver::new(&definitions));
         assert!(unknown.iter().all(|value| value.is_certain), "{text}: {unknown:?}");
         unknown.iter().map(ToString::to_string).collect()
     };
@@ -281,7 +281,7 @@ fn operators_and_values_of_the_wrong_kind_are_mistakes() {
         assert_eq!(problems(text), [""; 0], "{text}");
     }
     let filter = Filter::parse("elapsed > 1767225600").unwrap();
-    let unknown = filter.unknown_values(&definitions);
+    let unknown = filter.unknown_values(&Resolver::new(&definitions));
     assert!(!unknown[0].is_certain);
     assert_eq!(
         unknown[0].to_string(),
