@@ -236,7 +236,11 @@ fn valid_rules_have_no_warnings() {
 #[test]
 fn values_of_another_kind_are_refused() {
     let of = |value: &str| mistakes(&format!("when S_CHAT {{ set authorName = {value} }}"));
-    assert!(of("5").contains("error: `authorName` is text, never `5` (write \"5\")"), "{}", of("5"));
+    assert!(
+        of("5").contains("error: `authorName` is text, never `5` (write \"5\")"),
+        "{}",
+        of("5")
+    );
     assert!(of("true").contains("error: `authorName` is text, never `true`"), "{}", of("true"));
     assert_eq!(of("channel + \"5\""), "");
     let of = |value: &str| mistakes(&format!("when S_CHAT {{ set channel = {value} }}"));

@@ -115,14 +115,21 @@ fn either_side_of_an_uru_proxy_can_be_encrypted_without_the_other() {
     uru_evening([false, true]);
 }
 
-/// An evening through a proxy, of whose sides those to the client and to the shard are encrypted.
+/// An evening of two clients through a proxy. Its sides to the clients and to the shard are encrypted
+/// as stated.
 fn uru_evening(encrypted: [bool; 2]) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let serve = ["serve", "uru", "shard", "--listen", "127.0.0.1:0", "--no-status"];
     let mut shard = Running::start(home, &serve);
     fs::write(home.join("pw"), "hunter2\n").unwrap();
-    printed(home, &["uru", "account", "add", "ann", "--password-file", "pw", "--shard", "shard"]);
+    for name in ["ann", "ben"] {
+        let add = ["uru", "account", "add", name, "--password-file", "pw", "--shard", "shard"];
+        printed(home, &add);
+    }
+    let page = b"page ".repeat(20_000);
+    fs::create_dir_all(home.join("shard/data/files/External")).unwrap();
+    fs::write(home.join("shard/data/files/External/page.prp"), &page).unwrap();
     // The lines that the first start printed lack the port that the system chose.
     let mut ini = String::new();
     let mut output = BufReader::new(shard.child.stdout.take().unwrap());
@@ -147,18 +154,38 @@ fn uru_evening(encrypted: [bool; 2]) {
     let ini = ini.replace("Server.Port 0\n", &format!("Server.Port {proxy_port}\n"));
     fs::write(home.join("client.ini"), ini).unwrap();
 
-    let steps =
-        "login + create-player Ann female + set-player Ann + enter city + say hello + leave";
-    let steps: Vec<&str> = steps.split(' ').collect();
-    let visit = ["client", "uru", "client.ini", "--account", "ann", "--password-file", "pw"];
-    let said = printed(home, &[&visit[..], &steps].concat());
-    assert!(said.ends_with("say: ok\nleave: ok\n"), "{said}");
+    let visit = |account: &str, steps: &str| {
+        let visit = ["client", "uru", "client.ini", "--account", account, "--password-file", "pw"];
+        let mut visit = worldwire(home, &visit);
+        visit.args(steps.split(' '));
+        visit
+    };
+    let ben = "login + create-player Ben male + set-player Ben + enter city + wait 600";
+    let mut ben = visit("ben", ben).spawn().unwrap();
+    let mut sees = BufReader::new(ben.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(sees.any(|line| line == "AllThere"));
+    let ann = "gatekeeper + download External game + login + create-player Ann female + \
+               set-player Ann + vault + enter city + say hello + walk 1 + leave";
+    let output = visit("ann", ann).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.ends_with("walk: ok\nleave: ok\n"), "{said}{log}");
+    assert_eq!(fs::read(home.join("game/page.prp")).unwrap(), page);
+    for wanted in ["Came  name Ann", "Avatar ", "Chat  name Ann", "Moved", "Went"] {
+        assert!(sees.any(|line| line.starts_with(wanted)), "{wanted}");
+    }
+    ben.kill().unwrap();
+    ben.wait().unwrap();
     proxy.stop();
 
     let inside = messages(home, "evening.pcapng", &shard_port);
     let outside = messages(home, "evening.pcapng", &proxy_port);
     assert_eq!(names(&inside), names(&outside));
-    assert!(names(&inside).contains(&"game.JoinAgeRequest"), "{:?}", names(&inside));
+    for wanted in ["game.JoinAgeRequest", "file.FileDownloadRequest", "auth.VaultNodeFetch"] {
+        assert!(names(&inside).contains(&wanted), "{wanted}: {:?}", names(&inside));
+    }
+    let doubts = ["dissect", "evening.pcapng", "--brief", "--filter", "gap or problem or warning"];
+    assert_eq!(printed(home, &doubts), "");
     // Each hop has its own keys; everything else is the same.
     let differing =
         |(one, other): (&(String, Json), &(String, Json))| (one != other).then(|| one.0.clone());
