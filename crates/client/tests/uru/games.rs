@@ -261,7 +261,7 @@ fn variables_are_shared() {
     let mut game = world.games(BOB).var_sync(id).unwrap();
     assert!(game.is_owner());
     let error = game.set("motto", &number(1.0)).unwrap_err();
-    assert_eq!(error.to_string(), "the variable \"motto\" is a text, and stays one");
+    assert_eq!(error.to_string(), "the variable \"motto\" holds text: its type cannot change");
     game.set("motto", &text("x")).unwrap();
     assert_eq!(world.seen(BOB), ["StringVarChanged"]);
     assert!(matches!(world.games(ANN).var_sync(id), Err(PlayError::NotJoined(_))));
