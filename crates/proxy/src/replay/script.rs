@@ -14,7 +14,7 @@ use super::{ki, mxo};
 use crate::handler::FieldsReader;
 use crate::kept::Kept;
 
-/// A recorded conversation, of which one side can be replayed.
+/// A recorded conversation. Either side can be replayed.
 #[derive(Debug)]
 pub struct Script {
     pub(super) family: &'static dyn Family,

@@ -35,7 +35,7 @@ pub enum GameState {
     Marker(Box<MarkerGame>),
     /// VarSync.
     VarSync(VarSyncGame),
-    /// A game of another type, of which only the members are known.
+    /// A game of another type. Only its members are known.
     Other(GameType),
 }
 
