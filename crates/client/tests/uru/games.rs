@@ -354,7 +354,7 @@ fn what_is_not_announced_is_not_requested() {
     let error = games.join(GameType::BlueSpiral, 0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the shard does not announce BlueSpiral: its operator has to enable the game, in [games] of \
+        "the shard does not announce BlueSpiral: its operator must enable the game under [games] in \
          shard.toml"
     );
     assert!(games.open_markers(Uuid([1; 16])).is_err() && games.poll_transmit().is_none());

@@ -205,7 +205,7 @@ fn a_shard_without_games_says_so() {
         let said = fails(folder, "ann", step);
         let wanted = match step {
             "solve-door" => "not in a BlueSpiral game",
-            _ => "its operator has to enable the game, in [games] of shard.toml",
+            _ => "its operator must enable the game under [games] in shard.toml",
         };
         assert!(said.contains(wanted), "{said}");
     }

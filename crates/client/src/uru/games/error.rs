@@ -11,7 +11,7 @@ use worldwire_uru::games::message::manager::GameResult;
 pub enum PlayError {
     /// The server's capabilities lack the type of game.
     #[error(
-        "the shard does not announce {}: its operator must enable the game in [games] in shard.toml",
+        "the shard does not announce {}: its operator must enable the game under [games] in shard.toml",
         .0.name()
     )]
     NotServed(GameType),
