@@ -1,4 +1,4 @@
-//! Runs every fuzz target over its seeds and some thousand mutations, in bounded memory.
+//! Runs every fuzz target over its seeds and a few thousand mutations, in bounded memory.
 //! `WORLDWIRE_FUZZ_RUNS` sets the number of runs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]

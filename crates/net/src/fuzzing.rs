@@ -62,7 +62,7 @@ fn proxy_headers() -> Vec<Vec<u8>> {
         address
     });
     let mut seeds = vec![b"PROXY UNKNOWN\r\nx".to_vec(), version_2(0x20, 0, &[])];
-    // Carriage returns that no line feed follows once took a read each.
+    // Carriage returns without a line feed once cost one read each.
     seeds.push([&b"PROXY UNKNOWN "[..], &[b'\r'; 80], b"\r\nx"].concat());
     for address in addresses.into_iter().flatten() {
         let (ip, port) = (address.ip(), address.port());

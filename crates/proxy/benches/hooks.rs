@@ -17,7 +17,7 @@ use worldwire_proxy::{Exchange, HookEvent, HookOptions, Hooks, Known};
 const CONNECT: &str =
     "101f00000000002800000002000000219848ea356cd04b9daebb17c585e6800c0000009603000000000000";
 const MESSAGES: u32 = 50_000;
-/// The maximum number of messages on their way at the same time.
+/// The maximum number of messages in flight.
 const WINDOW: u32 = 256;
 /// The number of messages sent one by one.
 const SINGLE: u32 = 2_000;

@@ -16,7 +16,7 @@ use crate::gate::Shared;
 use crate::record::Legs;
 use crate::world::PATIENCE;
 
-/// Connects clients of a port to one server.
+/// Connects the clients on a port to one server.
 #[derive(Debug)]
 pub(crate) struct UnreadGate {
     shared: Arc<Shared>,
@@ -39,7 +39,7 @@ impl Dial<TcpStream> for UnreadGate {
         let Shared { recorder, epoch, .. } = &*self.shared;
         let addresses = [peer.address, peer.local, own, server];
         let legs = recorder.as_ref().map(|recorder| recorder.conversation(addresses, false));
-        tracing::info!(client = %peer.address, %server, "opened; it passes unread");
+        tracing::info!(client = %peer.address, %server, "opened; forwarded unread");
         Ok((stream, Unread::new(legs, *epoch)))
     }
 }

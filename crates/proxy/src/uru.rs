@@ -42,7 +42,7 @@ struct Shared {
 enum Purpose {
     /// A kind of server.
     Kind(ConnectionType),
-    /// An age instance, by the text of its UUID.
+    /// An age instance, by its UUID as text.
     Age(String),
 }
 

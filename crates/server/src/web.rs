@@ -1,4 +1,4 @@
-//! Small web servers for programs that serve something else than this crate's servers.
+//! Small web servers for programs other than this crate's servers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub trait Reported: Send + Sync + 'static {
 pub struct WebServer(TcpListener);
 
 impl WebServer {
-    /// Listens at an address.
+    /// Listens on an address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

@@ -1,4 +1,4 @@
-//! Runs every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
+//! Runs every fuzz target over its seeds and a few thousand mutations of them, in bounded memory.
 //! `WORLDWIRE_FUZZ_RUNS` sets the number of mutations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

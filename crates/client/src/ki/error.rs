@@ -76,7 +76,7 @@ pub enum ClientError {
         /// The request's message.
         request: &'static str,
     },
-    /// The request cannot be encoded, usually because a text is too long.
+    /// The request cannot be encoded, usually because a string is too long.
     #[error("{request}: not sent: {error}")]
     NotSent {
         /// The request's message.

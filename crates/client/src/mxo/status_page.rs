@@ -40,7 +40,7 @@ pub enum StatusPageError {
         /// The beginning of the reply.
         text: String,
     },
-    /// The server sent another answer.
+    /// The server sent an unexpected answer.
     #[error("the status page at {address}: wanted {wanted}, found {found}")]
     Answer {
         /// The page's address.

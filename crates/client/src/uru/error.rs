@@ -96,7 +96,7 @@ pub enum ClientError {
         /// What is wrong with it.
         error: Box<Error>,
     },
-    /// The request cannot be sent: a text is too long, or the send queue is full.
+    /// The request cannot be sent: a string is too long, or the send queue is full.
     #[error("{request}: not sent: {error}")]
     NotSent {
         /// The request's message.
@@ -127,7 +127,7 @@ pub enum ClientError {
     },
 }
 
-/// An error of the protocol, with the text that game clients show for it.
+/// A protocol error, with the text that game clients show for it.
 fn explained(error: NetError) -> String {
     match error.text() {
         Some(text) => format!("{error}: game clients show \"{text}\""),

@@ -168,7 +168,7 @@ impl Link {
         self.service
     }
 
-    /// Sends a message that has no reply. Fails when a text is too long, or the connection is
+    /// Sends a message that has no reply. Fails when a string is too long, or the connection is
     /// closed.
     pub async fn send(&self, message: impl Into<Message<'static>>) -> Result<()> {
         let message = message.into();

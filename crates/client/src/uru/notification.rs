@@ -55,7 +55,7 @@ pub enum Notification {
     NewBuild(Option<u32>),
     /// A message from the age; a [`Scene`](super::Scene) interprets it.
     NetMessage(NetBuffer),
-    /// A message of the game manager or of a game;
+    /// A message from the game manager or from a game;
     /// [`PlayerGames`](super::games::PlayerGames) interprets it.
     GameManager(Vec<u8>),
     /// The server is kicking the client off, and will close the connection.

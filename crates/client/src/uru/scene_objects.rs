@@ -1,4 +1,4 @@
-//! The classes of the objects that messages in an age named.
+//! The classes of objects that an age's messages have named.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,7 +28,7 @@ impl SeenClasses {
         }
     }
 
-    /// The sender and the receivers of a message, unless it is an answer of the server, which
+    /// The sender and the receivers of a message, unless it is an answer from the server, which
     /// repeats the class of the request.
     pub(super) fn see_ends(&mut self, message: &PlasmaMessage<'_>) {
         let is_answer = matches!(message, PlasmaMessage::ServerReplyMsg(_));

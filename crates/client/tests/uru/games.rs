@@ -261,7 +261,7 @@ fn variables_are_shared() {
     let mut game = world.games(BOB).var_sync(id).unwrap();
     assert!(game.is_owner());
     let error = game.set("motto", &number(1.0)).unwrap_err();
-    assert_eq!(error.to_string(), "the variable \"motto\" is a text, and stays one");
+    assert_eq!(error.to_string(), "the variable \"motto\" holds text: its type cannot change");
     game.set("motto", &text("x")).unwrap();
     assert_eq!(world.seen(BOB), ["StringVarChanged"]);
     assert!(matches!(world.games(ANN).var_sync(id), Err(PlayError::NotJoined(_))));
@@ -354,7 +354,7 @@ fn what_is_not_announced_is_not_requested() {
     let error = games.join(GameType::BlueSpiral, 0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the shard does not announce BlueSpiral: its operator has to enable the game, in [games] of \
+        "the shard does not announce BlueSpiral: its operator must enable the game under [games] in \
          shard.toml"
     );
     assert!(games.open_markers(Uuid([1; 16])).is_err() && games.poll_transmit().is_none());

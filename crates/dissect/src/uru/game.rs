@@ -156,7 +156,7 @@ fn is_unchanged(head: &Json, bytes: &[u8]) -> Result<()> {
     if same {
         return Ok(());
     }
-    let error = Error::value("the head of the bytes beside it", "another one");
+    let error = Error::value("the head of the bytes beside it", "a different one");
     Err(error.hint("edit `bytes`; the state is damaged"))
 }
 

@@ -44,7 +44,8 @@ pub(super) trait Role: fmt::Debug + Send {
         body: &[u8],
     ) -> Result<(), SendError>;
 
-    /// Adapts the fields of an own message, beyond [`LINKS`](Self::LINKS). Returns what it changed.
+    /// Adapts the fields of an outgoing message, beyond [`LINKS`](Self::LINKS). Returns what it
+    /// changed.
     ///
     /// # Errors
     /// Why the message cannot be adapted. It is then sent as it was recorded.
@@ -76,43 +77,43 @@ pub(super) trait Role: fmt::Debug + Send {
         let _ = carried;
     }
 
-    /// Whether the machines send this message by themselves: pings and their answers.
+    /// Whether the machines send this message on their own: pings and their replies.
     fn is_upkeep(&self, name: &str) -> bool;
 
-    /// Whether a message of this sender can be missing, repeated, or come at any time.
+    /// Whether this message from this sender can be missing, be repeated, or arrive at any time.
     fn is_unsolicited(&self, from: Side, name: &str, fields: &dyn Fn() -> Json) -> bool;
 
-    /// Whether the number of these messages differs, but each can be learnt from.
+    /// Whether these messages can be learnt from, although their number can differ.
     fn is_learnt_from(&self, name: &str) -> bool {
         let _ = name;
         false
     }
 
-    /// What refuses a request, if the message says so: `result AuthenticationFailed`.
+    /// Why the message refuses a request, if it does: `result AuthenticationFailed`.
     fn refusal(&self, name: &str, fields: &Json) -> Option<String> {
         let _ = (name, fields);
         None
     }
 
-    /// The field that tells to which of several requests a reply belongs. With it, replies can
-    /// come in another order.
+    /// The field that matches a reply to its request. With such a field, replies can arrive in a
+    /// different order.
     fn correlation(&self) -> Option<&'static str> {
         None
     }
 
-    /// What to do when the peer refuses this.
+    /// What the user can do after this refusal.
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
         let _ = name;
         None
     }
 
-    /// Makes a message of a received piece, in families whose relays see whole packets.
+    /// Turns a received piece into a message, in families whose relays see whole packets.
     fn piece(&self, received: <Self::Machine as Connection>::Received<'_>) -> Option<Heard> {
         let _ = received;
         None
     }
 
-    /// Whether the relay's items are the messages.
+    /// Whether the relay's items are messages, rather than whole packets.
     fn hears_relay(&self) -> bool {
         true
     }
@@ -124,12 +125,12 @@ pub(super) trait Role: fmt::Debug + Send {
     }
 }
 
-/// A live message of the peer.
+/// A live message from the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Heard {
     pub(super) name: String,
     pub(super) fields: Json,
-    /// The user wants it to be ignored.
+    /// Whether the user wants it ignored.
     pub(super) is_ignored: bool,
 }
 
@@ -142,7 +143,7 @@ pub(super) enum Report {
     Other,
 }
 
-/// A [`Role`] with its machine, whatever the family.
+/// A [`Role`] with its machine, for any family.
 pub(super) trait Actor: fmt::Debug + Send {
     fn input(&mut self, now: Duration, input: Input<'_>);
     fn timeout(&mut self, now: Duration);

@@ -20,18 +20,18 @@ pub struct ReplaySocket(Kind);
 #[derive(Debug)]
 enum Kind {
     Tcp(TcpStream),
-    /// With the datagram by which the peer was found.
+    /// With the first datagram from the peer, which revealed its address.
     Udp(UdpSocket, Option<Vec<u8>>),
 }
 
-/// A port at which one live client is expected.
+/// A port on which one live client is expected.
 #[derive(Debug)]
 pub struct ReplayListener(Port);
 
 #[derive(Debug)]
 enum Port {
     Tcp(TcpListener),
-    /// Until it has a client.
+    /// `None` once it has a client.
     Udp(Option<UdpSocket>),
 }
 
@@ -39,13 +39,13 @@ enum Port {
 const MAX_DATAGRAM: usize = 65_535;
 /// How much is read at once.
 const BUFFER: usize = 64 << 10;
-/// How long to wait after an error of a socket.
+/// How long to wait after a socket error.
 const RETRY_TIME: Duration = Duration::from_millis(50);
-/// How long output may take to be written after the outcome is known.
+/// The time limit for writing the remaining output once the outcome is known.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 impl ReplayListener {
-    /// Listens at an address.
+    /// Listens on an address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.
@@ -65,10 +65,10 @@ impl ReplayListener {
         }
     }
 
-    /// Waits for a client. Over UDP, one client uses the port.
+    /// Waits for a client. Over UDP, a port has only one client.
     ///
     /// # Errors
-    /// A fault of the network; a second client over UDP.
+    /// A network error; a second client over UDP.
     pub async fn accept(&mut self) -> io::Result<ReplaySocket> {
         Ok(ReplaySocket(match &mut self.0 {
             Port::Tcp(listener) => {
@@ -103,8 +103,8 @@ impl ReplaySocket {
 }
 
 impl ReplaySocket {
-    /// Runs a replay to its outcome. `report` gets its events. The replay's time is that of
-    /// `clock`. The connection stays open.
+    /// Runs a replay until its outcome is known. `report` receives its events. The replay takes its
+    /// time from `clock`. The connection stays open.
     pub async fn drive(
         &mut self,
         replay: &mut Replay,
@@ -137,7 +137,7 @@ impl ReplaySocket {
                         stream.write_all(&bytes).await?;
                     }
                     stream.shutdown().await?;
-                    // Bytes that nobody reads would reset the connection, and so destroy the last
+                    // Unread bytes would reset the connection, and so destroy the last
                     // messages.
                     let mut buffer = vec![0; BUFFER];
                     while stream.read(&mut buffer).await? > 0 {}
@@ -150,7 +150,7 @@ impl ReplaySocket {
             }
             io::Result::Ok(())
         };
-        // The outcome is known, whatever becomes of the rest.
+        // The outcome is already known, so errors no longer matter.
         let _ = timeout(FLUSH_TIME, flush).await;
     }
 }
@@ -201,7 +201,7 @@ async fn over_tcp(
         tokio::select! {
             length = writer.write(output.rest()), if !output.rest().is_empty() => match length {
                 Ok(length) if length > 0 => output.written += length,
-                // The peer hung up; what it sent before is still read.
+                // The peer hung up. Anything that it sent before is still read.
                 _ => output = Output::default(),
             },
             read = reader.read(&mut buffer), if is_reading && !replay.is_paused() => {
@@ -235,7 +235,7 @@ async fn over_udp(
     let mut buffer = vec![0; MAX_DATAGRAM];
     loop {
         while let Some(datagram) = replay.poll_transmit() {
-            // A lost datagram is repeated like any other.
+            // A datagram that cannot be sent counts as lost, so it is repeated.
             let _ = socket.send(&datagram).await;
         }
         replay.timeout(clock.now());
@@ -253,7 +253,7 @@ async fn over_udp(
                     let datagram = buffer.get(..length).unwrap_or_default();
                     replay.input(clock.now(), Input::Datagram(datagram));
                 }
-                // Nobody listens at the port yet: the machine repeats itself until its time is up.
+                // Nothing is listening on the port yet. The machine retries until its time is up.
                 Err(error) => {
                     tracing::debug!(error = %reason(&error), "cannot receive");
                     sleep(RETRY_TIME).await;

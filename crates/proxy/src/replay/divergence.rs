@@ -33,7 +33,7 @@ pub struct Divergence {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Another message came.
+    /// A different message arrived.
     Other {
         /// Its name.
         name: String,
@@ -51,11 +51,11 @@ pub enum Cause {
     },
     /// The connection ended, for this reason.
     Closed(String),
-    /// Nothing came for this long.
+    /// Nothing arrived for this long.
     Silence(Duration),
     /// Setup was not completed in this time.
     NotEstablished(Duration),
-    /// The own message could not be sent.
+    /// The replay could not send its message.
     NotSent(String),
     /// The user stopped the replay.
     Stopped,
@@ -79,19 +79,19 @@ impl Cause {
         }
     }
 
-    /// What the user can do. Before setup is complete, other things go wrong than later.
+    /// What the user can do. Before setup is complete, the likely causes are different.
     pub(super) const fn advice(&self, is_established: bool) -> &'static str {
         match self {
             Self::Other { .. } => {
-                "if the live side may send this message, ignore it with --ignore; if it answers an own \
-                 message, change that one with --rules"
+                "if the live side may send this message, ignore it with --ignore; if it answers a message \
+                 that the replay sent, change that message with --rules"
             }
             Self::Refused { .. } => "change the request with --rules",
             Self::Closed(_) | Self::NotEstablished(_) if !is_established => {
                 "check the address, and whether the live side needs keys: give them with --live-keys"
             }
             Self::Closed(_) | Self::NotEstablished(_) => {
-                "the log of the live side may tell why it closed the connection"
+                "the live side's log may say why it closed the connection"
             }
             Self::Silence(_) => {
                 "wait longer with --patience; if the live side need not send this message, ignore it \
@@ -102,7 +102,7 @@ impl Cause {
         }
     }
 
-    /// The fields of the live message, if one came.
+    /// The fields of the live message, if one arrived.
     #[must_use]
     pub const fn fields(&self) -> Option<&Json> {
         match self {
@@ -115,7 +115,7 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Other { name, .. } => write!(f, "{name} came instead"),
+            Self::Other { name, .. } => write!(f, "{name} arrived instead"),
             Self::Refused { live: Some(live), recorded: None, .. } => {
                 write!(f, "refused ({live}), but accepted in the recording")
             }
@@ -130,7 +130,7 @@ impl fmt::Display for Cause {
                 )
             }
             Self::Closed(reason) => write!(f, "the connection is closed: {reason}"),
-            Self::Silence(patience) => write!(f, "nothing came for {}", seconds(*patience)),
+            Self::Silence(patience) => write!(f, "nothing arrived for {}", seconds(*patience)),
             Self::NotEstablished(patience) => {
                 write!(f, "the connection was not established within {}", seconds(*patience))
             }
@@ -160,7 +160,7 @@ impl fmt::Display for Divergence {
         writeln!(f, "  but: {cause}")?;
         if let Some(fields) = cause.fields() {
             let came = if let Cause::Other { name, .. } = cause { name } else { name };
-            writeln!(f, "  came: {came} {}", shown(fields))?;
+            writeln!(f, "  received: {came} {}", shown(fields))?;
         }
         for problem in problems {
             writeln!(f, "  before: {problem}")?;

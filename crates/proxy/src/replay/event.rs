@@ -24,7 +24,7 @@ pub struct Place {
 pub enum ReplayEvent {
     /// Setup is complete: messages can be sent.
     Established,
-    /// An own message was sent.
+    /// A message was sent to the peer.
     Sent {
         /// Which one.
         place: Place,
@@ -41,7 +41,7 @@ pub enum ReplayEvent {
         /// Its name.
         name: String,
     },
-    /// Rules changed or dropped an own message.
+    /// Rules changed or dropped an outgoing message.
     Changed {
         /// Its name.
         name: String,
@@ -54,22 +54,22 @@ pub enum ReplayEvent {
     Problem(String),
 }
 
-/// What a complete replay did.
+/// What a completed replay did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
     /// Messages in the recording.
     pub recorded: u64,
-    /// Own messages that were sent.
+    /// Messages that were sent to the peer.
     pub sent: u64,
     /// Of these, how many were adapted.
     pub adapted: u64,
-    /// Messages of the peer that were expected.
+    /// Messages from the peer that were expected.
     pub received: u64,
-    /// Messages of the peer that were ignored.
+    /// Messages from the peer that were ignored.
     pub ignored: u64,
-    /// Own messages that rules changed or dropped.
+    /// Outgoing messages that rules changed or dropped.
     pub changed: u64,
-    /// Recorded messages of both sides that are sent on other occasions, such as pings.
+    /// Recorded messages of both sides that are neither replayed nor expected, such as pings.
     pub skipped: u64,
     /// How long it took.
     pub time: Duration,

@@ -1,12 +1,12 @@
-//! Replays of KI's conversations.
+//! Replays of KI conversations.
 //!
 //! | value | adapted |
 //! | --- | --- |
 //! | session IDs and times of offers, accepts and keep-alives | by the machine, for the live session |
 //! | `Rec1` of `MSG_USER_AUTHEN*` | a client logs in with the given account and the live session |
 //! | `Rec1` of `MSG_USER_AUTHEN_RSP` | a server encrypts the recorded secret for the live session |
-//! | `PassKey3` of `MSG_USER_VALIDATE` | a client proves the secret that the live server has sent |
-//! | IDs of users and characters | by what the live peer sent in the same place |
+//! | `PassKey3` of `MSG_USER_VALIDATE` | a client proves that it knows the secret from the live server |
+//! | IDs of users and characters | to what the live peer sent in the same place |
 //!
 //! Live servers must offer unencrypted sessions.
 
@@ -99,7 +99,7 @@ impl Repeats {
         self.is_offered |= name == "control.SessionOffer" && self.last.is_some();
     }
 
-    /// Whether a message is the repetition of the one before. The machine repeats by itself.
+    /// Whether a message repeats the one before. The machine repeats messages on its own.
     pub(super) fn is_repeated(&mut self, from: Side, body: &[u8]) -> bool {
         if from == Side::Server {
             (self.last, self.is_offered) = (None, false);
@@ -113,7 +113,7 @@ impl Repeats {
 }
 
 impl Ki {
-    /// The salt of the recorded session, at a message.
+    /// The salt of the recorded session at the time of a message.
     fn recorded_salt(&self, step: &Step) -> Option<Salt> {
         let before = self.salts.iter().take_while(|(before, _)| *before < step.number);
         before.last().or_else(|| self.salts.first()).map(|(_, salt)| *salt)
@@ -132,7 +132,7 @@ impl Ki {
     fn validate(&self, salt: Salt, fields: &mut Json) -> Result<Vec<&'static str>, String> {
         let ck2 = self.ck2.as_ref().ok_or(
             "the recorded PassKey3 depends on the login in another conversation; replay that one \
-             before, or give the secret of a login with --token",
+             first, or give the secret of a login with --token",
         )?;
         Ok(set(fields, "PassKey3", pk3(ck2, salt).as_str().into()))
     }
@@ -151,7 +151,7 @@ fn hex(bytes: &[u8]) -> Json {
     [("$hex", Json::from(text.as_str()))].into_iter().collect()
 }
 
-/// Bytes, which are shown as text if they are text, and beside what is inside them.
+/// The bytes of a field. They may be shown as text, or next to their decoded content.
 fn field_bytes(fields: &Json, name: &str) -> Option<Vec<u8>> {
     let field = fields.get(name)?;
     match field.get("bytes").unwrap_or(field) {
@@ -238,7 +238,7 @@ impl Role for Ki {
 
     fn is_unsolicited(&self, _: Side, name: &str, fields: &dyn Fn() -> Json) -> bool {
         match name {
-            // A place in the queue, which differs.
+            // A position in the queue, which can differ.
             "LOGIN.MSG_USER_ADMIT_IND" => {
                 let fields = fields();
                 let number = |name: &str| fields.get(name).and_then(Json::as_u64);
@@ -261,12 +261,12 @@ impl Role for Ki {
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
         match name {
             "LOGIN.MSG_USER_AUTHEN_RSP" => Some(
-                "give an account of the live server with --account, and its password with \
+                "use --account to log in to an account on the live server, and give its password with \
                  --password-file or the variable WORLDWIRE_PASSWORD",
             ),
             "LOGIN.MSG_USER_VALIDATE_RSP" => Some(
-                "replay the conversation with the login before, with two --stream, or give the \
-                     secret of another login with --token",
+                "replay the conversation with the login first, as in --stream 1,3, or give the \
+                 secret of another login with --token",
             ),
             _ => None,
         }

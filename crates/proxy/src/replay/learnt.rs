@@ -9,7 +9,7 @@ use worldwire_core::json::Json;
 pub(super) struct Links {
     /// The names of the fields.
     pub(super) fields: &'static [&'static str],
-    /// Whether a recorded value can get another live value later, as numbers of transactions do.
+    /// Whether a recorded value can map to a different live value later, as transaction IDs do.
     pub(super) is_reused: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Learnt {
 
 /// How many values are remembered. Later ones are not.
 const MAX_VALUES: usize = 65_536;
-/// How deep lists and records are searched.
+/// How deeply lists and records are searched.
 const MAX_DEPTH: usize = 16;
 
 impl Learnt {
@@ -30,7 +30,7 @@ impl Learnt {
         self.compare(links, (recorded, live), MAX_DEPTH);
     }
 
-    /// Replaces recorded values in a message by what was learnt. Returns the names of the changed
+    /// Replaces recorded values in a message with learnt ones. Returns the names of the changed
     /// fields, each once.
     pub(super) fn apply(&self, links: &[Links], fields: &mut Json) -> Vec<&'static str> {
         let mut changed = Vec::new();
@@ -115,8 +115,8 @@ impl Learnt {
     }
 }
 
-/// Whether the record shows bytes together with what is inside them. Only one of both could be
-/// changed.
+/// Whether the record shows bytes together with their decoded content. Only one of the two could
+/// be changed.
 fn has_contents<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
     keys.any(|key| key == "bytes")
 }
@@ -128,7 +128,7 @@ fn linked(links: &[Links], name: &str) -> Option<(usize, &'static str)> {
     })
 }
 
-/// Whether it identifies something: a number or text that is not zero or empty.
+/// Whether it identifies something: a nonzero number or nonempty text.
 fn is_value(json: &Json) -> bool {
     match json {
         Json::String(text) => text.bytes().any(|byte| !matches!(byte, b'0' | b'-')),

@@ -34,7 +34,7 @@ struct Mxo;
 const SECTION: &str = "game.Objects";
 /// The names of RPC messages begin with this.
 const RPC: &str = "game.Rpc ";
-/// An object section without objects, by which a server finds out whether a client exists.
+/// An object section without objects, with which a server checks whether a client exists.
 const EMPTY: [u8; 3] = [OBJECTS, 0, 0];
 
 /// The machine of one side.
@@ -79,7 +79,7 @@ pub(super) struct Parts {
     seen: [HashSet<u16>; 2],
 }
 
-/// How far apart the numbers of two RPC messages can be before they are used again.
+/// The distance after which the number of an RPC message can be used again.
 const REUSED: u16 = 0x4000;
 
 impl Parts {
@@ -122,7 +122,7 @@ impl Parts {
         parts
     }
 
-    /// The RPC messages behind an object section, which only the fields show.
+    /// The RPC messages after an object section, which only the fields show.
     fn rest(&mut self, packet: &Step, fields: &Json, first: usize) -> Vec<Step> {
         let mut parts = Vec::new();
         let sections = fields.get("sections").and_then(Json::as_array).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Parts {
     }
 }
 
-/// The bytes of an object section, as the tables of objects measure it.
+/// The bytes of an object section, whose length is known from the object tables.
 fn measured(fields: &Json, index: usize) -> Option<Vec<u8>> {
     let objects = fields.get("sections")?.as_array()?.get(index)?.get("objects")?;
     bytes(objects.get("bytes").unwrap_or(objects)).ok()

@@ -1,4 +1,4 @@
-//! How far a replay has come in its script.
+//! A replay's progress through its script.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,22 +6,22 @@ use worldwire_core::Side;
 
 use super::script::Step;
 
-/// When own messages are sent.
+/// When the replay sends its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// As soon as everything recorded before has happened.
+    /// As soon as everything recorded before them has happened.
     #[default]
     Fast,
-    /// No sooner after the message before than in the recording.
+    /// No sooner after the previous message than in the recording.
     Recorded,
 }
 
 /// What comes next; the numbers are indices of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// An own message.
+    /// A message to send.
     Send(usize),
-    /// A message of the peer.
+    /// A message from the peer.
     Expect(usize),
     /// Nothing.
     Done,
@@ -35,11 +35,11 @@ pub(super) struct Progress {
     done: Vec<bool>,
     /// All steps before it are done.
     cursor: usize,
-    /// Skipped messages of the peer from which something can be learnt, by name.
+    /// Skipped messages from the peer that can be learnt from, by name.
     learnable: HashMap<String, VecDeque<usize>>,
 }
 
-/// How many messages of the peer can overtake another.
+/// How many of the peer's messages can overtake another.
 const MAX_OVERTAKING: usize = 256;
 /// How many recorded messages are examined for them.
 const MAX_EXAMINED: usize = 4_096;
@@ -49,12 +49,12 @@ const MAX_EXAMINED: usize = 4_096;
 pub(super) enum Treatment {
     Play,
     Skip,
-    /// It is skipped, but a live message of its name is compared with it.
+    /// It is skipped, but a live message with the same name is compared with it.
     Learn,
 }
 
 impl Progress {
-    /// Returns the number of skipped steps too.
+    /// Also returns the number of skipped steps.
     pub(super) fn new(
         own: Side,
         steps: Vec<Step>,
@@ -83,7 +83,7 @@ impl Progress {
         }
     }
 
-    /// The expected messages of the peer up to the next own one, the first ones only.
+    /// The first few expected messages from the peer, up to the next one to send.
     pub(super) fn expected(&self) -> impl Iterator<Item = (usize, &Step)> {
         let rest = self.steps.iter().enumerate().skip(self.cursor).take(MAX_EXAMINED);
         let open = rest.filter(|(index, _)| self.done.get(*index) == Some(&false));

@@ -20,13 +20,13 @@ use crate::kept::Kept;
 /// Reads items of a capture for a recording.
 #[derive(Clone, Debug)]
 pub struct ReadRecording {
-    /// The conversations to replay. If there are none, all are kept.
+    /// The conversations to replay. If empty, all are kept.
     pub streams: Vec<u64>,
     /// The definitions with which the capture is read.
     pub definitions: Arc<Definitions>,
     /// The keys with which the capture is read.
     pub keys: Arc<Keys>,
-    /// Messages of the peer that the replay does not wait for.
+    /// Messages from the peer that the replay does not wait for.
     pub ignored: Option<Arc<Filter>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Content {
     /// A step of connection setup: its name and bytes.
     Setup(String, Vec<u8>),
     Message(Box<RecordedMessage>),
-    /// The conversation is not known completely.
+    /// Part of the conversation is missing.
     Fault(String),
 }
 
@@ -85,7 +85,7 @@ pub enum NoScript {
     NoSuchStream {
         /// Its number.
         stream: u64,
-        /// Those that there are.
+        /// The conversations that exist.
         others: Vec<String>,
     },
     /// The conversation is incomplete or cannot be decoded.
@@ -120,7 +120,7 @@ pub struct Seconds(Duration);
 
 /// How many messages a recording can have.
 const MAX_ITEMS: usize = 1 << 20;
-/// How many bytes they can have together.
+/// How many bytes they can have in total.
 const MAX_BYTES: usize = 256 << 20;
 /// How many conversations an error lists.
 const MAX_LISTED: usize = 32;
@@ -205,7 +205,7 @@ impl Recording {
         }
     }
 
-    /// Whether there are too many items, so that reading on is useless.
+    /// Whether there are too many items, so there is no point in reading more.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.is_full

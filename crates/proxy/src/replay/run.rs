@@ -33,7 +33,7 @@ pub enum Outcome {
 
 /// One side of a recorded conversation, played to a live peer.
 ///
-/// Bytes of the peer and time go in; bytes for the peer, deadlines, [events](ReplayEvent) and the
+/// Bytes from the peer and time go in; bytes for the peer, deadlines, [events](ReplayEvent) and the
 /// [outcome](Outcome) come out.
 pub struct Replay {
     own: Side,
@@ -48,17 +48,17 @@ pub struct Replay {
     facts: Facts,
     /// Names of live messages to ignore.
     ignored: HashSet<String>,
-    /// Messages of the peer whose turn has not come yet.
+    /// Messages from the peer whose turn has not come yet.
     arrived: VecDeque<Heard>,
     events: VecDeque<ReplayEvent>,
-    /// What was wrong lately.
+    /// Recent problems.
     problems: VecDeque<String>,
     begun: Duration,
     /// When the last step was done, and when it was recorded.
     last: Duration,
     recorded: Option<Duration>,
     is_announced: bool,
-    /// The peer has ended its stream, and whether the machine knows.
+    /// Whether the peer has ended its stream, and whether the machine knows.
     ended: Option<bool>,
     /// Why the connection is closed.
     closed: Option<String>,
@@ -68,17 +68,17 @@ pub struct Replay {
     outcome: Option<Outcome>,
 }
 
-/// How many bytes may wait for the peer before the next own message waits too.
+/// How many bytes may wait for the peer before the next outgoing message waits too.
 const ROOM: usize = 256 << 10;
-/// How many messages of the peer may wait for their turn before no more is read.
+/// How many messages from the peer may wait for their turn before reading stops.
 const MAX_ARRIVED: usize = 4_096;
-/// How many own messages are sent before the events about them are taken.
+/// How many messages are sent before their events are taken.
 const MAX_AT_ONCE: usize = 1_024;
 /// How many events wait to be taken. Later ones are dropped.
 const MAX_EVENTS: usize = 65_536;
 /// How many problems a divergence shows.
 const MAX_PROBLEMS: usize = 4;
-/// How long a replay over UDP stays after its last message, to acknowledge those of the peer.
+/// How long a replay over UDP lingers after its last message, to acknowledge the peer's.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 impl Replay {
@@ -169,7 +169,7 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Takes what the peer sent.
+    /// Handles input from the peer.
     pub fn input(&mut self, now: Duration, input: Input<'_>) {
         if input == Input::End {
             self.ended.get_or_insert(false);
@@ -178,7 +178,7 @@ impl Replay {
         self.work(now);
     }
 
-    /// Advances time to `now`. Call it too after output was written.
+    /// Advances time to `now`. Also call it after output has been written.
     pub fn timeout(&mut self, now: Duration) {
         if self.exchange.poll_timeout().is_some_and(|at| at <= now) {
             self.exchange.timeout(now);
@@ -197,7 +197,7 @@ impl Replay {
         self.diverge(Cause::Stopped);
     }
 
-    /// Closes the connection. Output that is left should still be written.
+    /// Closes the connection. The remaining output should still be written.
     pub fn close(&mut self, now: Duration) {
         self.stop();
         self.actor.close();
@@ -228,7 +228,7 @@ impl Replay {
         self.outcome.as_ref()
     }
 
-    /// What it has revealed to later conversations.
+    /// What it has revealed for later conversations.
     #[must_use]
     pub fn carried(&self) -> Carried {
         let mut carried = Carried { learnt: self.learnt.clone(), ck2: None };
@@ -236,7 +236,7 @@ impl Replay {
         carried
     }
 
-    /// Whether it reads no more from the peer for now.
+    /// Whether it has stopped reading from the peer for now.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.arrived.len() >= MAX_ARRIVED || self.exchange.is_paused(self.own.other())
@@ -334,7 +334,7 @@ impl Replay {
         }
     }
 
-    /// Takes a message of the peer.
+    /// Handles a message from the peer.
     fn take(&mut self, heard: Heard) {
         let fields = || heard.fields.clone();
         let is_unsolicited = self.actor.is_unsolicited(self.own.other(), &heard.name, &fields);
@@ -388,7 +388,7 @@ impl Replay {
         self.last.saturating_add(self.gap(index))
     }
 
-    /// The time between the last step and this one, as far as the pace keeps to it.
+    /// The time to leave between the last step and this one, at this pace.
     fn gap(&self, index: usize) -> Duration {
         match (self.pace, self.recorded, self.progress.step(index)) {
             (Pace::Recorded, Some(before), Some(step)) => step.since.saturating_sub(before),
@@ -426,7 +426,7 @@ impl Replay {
         self.event(ReplayEvent::Sent { place, adapted });
     }
 
-    /// Compares a message of the peer with what is expected.
+    /// Compares a message from the peer with what is expected.
     fn hear(&mut self, heard: &Heard, now: Duration) {
         let found = self.corresponding(heard);
         let Some((index, step)) = found else {
@@ -483,7 +483,7 @@ impl Replay {
         self.outcome = Some(Outcome::Complete(self.summary));
     }
 
-    /// When the patience ends, or the next step is due.
+    /// When the patience runs out, or the next step is due.
     fn deadline(&mut self) -> Option<Duration> {
         if self.outcome.is_some() {
             return None;
@@ -503,18 +503,18 @@ impl Replay {
         })
     }
 
-    /// The patience has ended.
+    /// Handles the end of the patience.
     fn expire(&mut self, now: Duration) {
         match self.progress.next() {
             _ if !self.actor.is_established() => {
                 self.diverge(Cause::NotEstablished(self.patience));
             }
             Next::Send(_) if self.can_send() => {}
-            Next::Send(_) => self.diverge(Cause::NotSent("the peer reads nothing".to_owned())),
+            Next::Send(_) => self.diverge(Cause::NotSent("the peer is not reading".to_owned())),
             Next::Expect(_) => self.diverge(Cause::Silence(self.patience)),
             Next::Done => {
                 if self.finishing.is_some_and(|since| now >= since.saturating_add(self.patience)) {
-                    self.problem("the peer did not take the last messages".to_owned());
+                    self.problem("the peer did not receive the last messages".to_owned());
                     self.complete(now);
                 }
             }

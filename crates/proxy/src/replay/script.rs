@@ -14,7 +14,7 @@ use super::{ki, mxo};
 use crate::handler::FieldsReader;
 use crate::kept::Kept;
 
-/// A recorded conversation, of which one side can be replayed.
+/// A recorded conversation. Either side can be replayed.
 #[derive(Debug)]
 pub struct Script {
     pub(super) family: &'static dyn Family,
@@ -140,7 +140,7 @@ impl Script {
         self.is_datagrams
     }
 
-    /// The bytes of the first setup step of a name that begins like this.
+    /// The bytes of the first setup step whose name starts with this.
     pub(super) fn setup(&self, from: Side, name: &str) -> Option<&[u8]> {
         let mut of_side = self.setup.iter().filter(|step| step.from == from);
         of_side.find(|step| step.name.starts_with(name)).map(|step| &*step.bytes)

@@ -29,19 +29,19 @@ pub struct ReplaySetup {
     pub account: Option<Account>,
     /// KI: the secret of another login (CK2), with which to continue it.
     pub token: Option<String>,
-    /// What the conversations before have revealed.
+    /// What earlier conversations have revealed.
     pub carried: Option<Carried>,
-    /// When to send own messages.
+    /// When to send messages.
     pub pace: Pace,
     /// How long the peer may take for each step.
     pub patience: Duration,
-    /// Live messages of the peer to ignore.
+    /// Live messages from the peer to ignore.
     pub ignored: Option<Arc<Filter>>,
     /// The Unix time at zero on the driver's clock.
     pub epoch: Duration,
 }
 
-/// What one conversation has revealed to those after it.
+/// What one conversation has revealed for later ones.
 #[derive(Clone, Debug, Default)]
 pub struct Carried {
     pub(super) learnt: Learnt,

@@ -1,13 +1,13 @@
-//! Replays of TERA's conversations.
+//! Replays of TERA conversations.
 //!
 //! | value | adapted |
 //! | --- | --- |
 //! | keys | new ones for the live connection |
-//! | counter and checksum | computed again, with the live server's seed, where the definitions list them |
-//! | IDs of objects, accounts and servers | by what the live peer sent in the same place |
+//! | counter and checksum | recomputed with the live server's seed, where the definitions list them |
+//! | IDs of objects, accounts and servers | to what the live peer sent in the same place |
 //!
-//! The ticket of the login stays as recorded. Unverified: which messages a server sends on its own;
-//! the list below is the part of them that depends on other players and on the world.
+//! The login's ticket stays as recorded. Unverified: which messages a server sends on its own;
+//! the list below covers those that depend on other players and on the world.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) fn actor(
     let config = Config {
         integrity,
         step_time: setup.patience,
-        // The script tells when the client speaks.
+        // The script decides when the client speaks.
         idle_time: None,
         ..Config::default()
     };
@@ -96,7 +96,7 @@ impl Role for Tera {
         }
     }
 
-    /// TERA has no keep-alives that the machines send.
+    /// The machines send no keep-alives in TERA.
     fn is_upkeep(&self, _: &str) -> bool {
         false
     }
@@ -128,7 +128,7 @@ impl Role for Tera {
         match name {
             "tera.S_CHECK_VERSION" => Some("the live server is for another build of the client"),
             "tera.S_LOGIN_ARBITER" => Some(
-                "the recorded ticket is not valid any more; set `ticket` of C_LOGIN_ARBITER to a \
+                "the recorded ticket is no longer valid; set `ticket` of C_LOGIN_ARBITER to a \
                  new one with --rules",
             ),
             _ => None,

@@ -1,11 +1,11 @@
-//! Replays of Uru's conversations.
+//! Replays of Uru conversations.
 //!
 //! | value | adapted |
 //! | --- | --- |
 //! | keys | new ones for the live connection |
 //! | `AcctLoginRequest` | account and digest, with the live server's challenge, if an account is given |
 //! | transaction IDs | a server takes them from the live client; a client keeps its own |
-//! | IDs of nodes, players and ages, scores and accounts | by what the live peer sent in the same place |
+//! | IDs of nodes, players and ages, scores and accounts | to what the live peer sent in the same place |
 //!
 //! Values inside nodes and inside game messages stay as recorded.
 
@@ -42,7 +42,7 @@ struct Uru {
 }
 
 const TRANSACTIONS: Links = Links { fields: &["transId"], is_reused: true };
-/// Vault nodes, of which players and ages are a kind.
+/// Vault nodes, which include players and ages.
 const NODES: Links = Links {
     fields: &[
         "nodeId",
@@ -62,7 +62,7 @@ const NODES: Links = Links {
 const AGE_INSTANCES: Links =
     Links { fields: &["ageInstanceId", "parentAgeInstanceId"], is_reused: false };
 
-/// Server messages on game connections that answer a client's.
+/// Server messages on game connections that answer a client's message.
 const GAME_REPLIES: [&str; 2] = ["plNetMsgMembersList", "plNetMsgInitialAgeStateSent"];
 /// Client messages on game connections that a server answers.
 const GAME_REQUESTS: [&str; 2] = ["plNetMsgMembersListReq", "plNetMsgGameStateRequest"];
@@ -79,7 +79,7 @@ pub(super) fn actor(
     let connect = connect.ok_or_else(|| Error::invalid("the connect packet is missing"))??;
     let service = connect
         .service()
-        .ok_or_else(|| Error::invalid("connections of this type are not used any more"))?;
+        .ok_or_else(|| Error::invalid("connections of this type are no longer used"))?;
     let ring = setup.keys.get_ref::<KeyRing>().cloned().unwrap_or_default();
     let machine = match setup.own {
         Side::Client => {
@@ -294,12 +294,12 @@ impl Role for Uru {
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
         Some(match name {
             "auth.AcctLoginReply" => {
-                "give an account of the live server with --account, and its password with \
+                "use --account to log in to an account on the live server, and give its password with \
                  --password-file or the variable WORLDWIRE_PASSWORD; LoginDenied means that the \
                  server is closed to players"
             }
             "auth.AcctSetPlayerReply" => {
-                "log in with --account to an account that has this player, or is not in use"
+                "use --account to log in to an account that has this player, or that is not in use"
             }
             "game.JoinAgeReply" => {
                 "replay the auth conversation that led to the age first, as in --stream 1,2"

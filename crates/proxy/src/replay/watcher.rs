@@ -13,9 +13,9 @@ use crate::handler::{Effects, Handler, Next, Passing};
 /// What was seen in the relay.
 #[derive(Clone, Debug)]
 pub(super) enum Seen {
-    /// A message of the peer.
+    /// A message from the peer.
     Peer(Heard),
-    /// Rules changed or dropped an own message.
+    /// Rules changed or dropped an outgoing message.
     Changed { name: String, is_dropped: bool },
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Sight(Arc<Mutex<Vec<Seen>>>);
 pub(super) struct Watcher {
     pub(super) own: Side,
     pub(super) ignored: Option<Arc<Filter>>,
-    /// Whether the messages of the peer are taken from here.
+    /// Whether the peer's messages are taken from here.
     pub(super) hears: bool,
     pub(super) sight: Sight,
 }

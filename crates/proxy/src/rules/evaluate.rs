@@ -200,7 +200,7 @@ enum Operand {
     Real(f64),
 }
 
-/// Applies an operator to numbers. `+` also joins texts.
+/// Applies an operator to numbers. `+` also joins text.
 fn compute(operator: Operator, first: &Json, second: &Json) -> Result<Json, Failure> {
     if operator == Operator::Plus && (first.is_string() || second.is_string()) {
         return join(first, second);

@@ -81,7 +81,7 @@ async fn unchanged_conversations_are_the_same_bytes_on_both_sides() {
     }
 }
 
-/// The time limit of setup does not count from the start of the proxy.
+/// The time limit for setup is not counted from the start of the proxy.
 #[tokio::test]
 async fn conversations_can_begin_long_after_the_proxy() {
     for sample in [tera(), ki(), uru()] {

@@ -38,7 +38,7 @@ async fn continues_with(script: &str) -> Vec<String> {
     world.problems()
 }
 
-/// The proxy does not wait ten seconds for a hook that is not coming, and leaves no process behind.
+/// The proxy does not wait ten seconds for a hook that never connects, and leaves no process behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_that_ends_does_not_delay_the_start() {
     let began = std::time::Instant::now();
@@ -49,7 +49,7 @@ async fn a_hook_that_ends_does_not_delay_the_start() {
     stop.stop();
 }
 
-/// A hook's processes end with it, also those that ignore the end of their input.
+/// A hook's processes end with it, even those that ignore the end of their input.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processes_of_a_hook_end_with_the_proxy() {
     let file = directory("processes").join("pid");

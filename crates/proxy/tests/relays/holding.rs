@@ -95,7 +95,7 @@ fn an_uru_connection_survives_an_hour_of_holding() {
     hold_for_an_hour(FAMILIES[3], true);
 }
 
-/// MxO's ends have at most 64 packets with reliable messages on the way.
+/// MxO's ends have at most 64 packets with reliable messages in flight.
 #[test]
 fn a_flood_behind_a_held_message_pauses_reading() {
     for family in [FAMILIES[0], FAMILIES[2], FAMILIES[3]] {

@@ -197,7 +197,7 @@ impl LoginServer {
         self.absent.server
     }
 
-    /// Whether `ki.toml` was missing although this is not the first start. It has been written anew,
+    /// Whether `ki.toml` was missing although this is not the first start. It has been rewritten,
     /// with default settings.
     #[must_use]
     pub fn had_no_config(&self) -> bool {

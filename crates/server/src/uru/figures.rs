@@ -75,8 +75,8 @@ impl Figures {
         Open { figures: Arc::clone(self), service }
     }
 
-    /// All metrics in Prometheus' text format. `state` is what else there is to say about the
-    /// shard: names, values, and help.
+    /// All metrics in Prometheus' text format. `state` has further metrics of the shard: names,
+    /// values, and help.
     pub(super) fn prometheus(
         &self,
         counts: &Counts,

@@ -219,8 +219,8 @@ impl Shard {
         self.absent.server
     }
 
-    /// Whether `shard.toml` was missing although this is not the first start. It has been written
-    /// anew, with default settings.
+    /// Whether `shard.toml` was missing although this is not the first start. It has been
+    /// rewritten, with default settings.
     #[must_use]
     pub fn had_no_config(&self) -> bool {
         self.absent.config && !self.absent.server

@@ -96,7 +96,7 @@ async fn old_and_new_clients_share_an_age() {
     let (mut old, ann) = guest(&shard, ACCOUNTS[0], "Ann").await;
     let (mut new, bob) = guest(&shard, ACCOUNTS[1], "Bob").await;
     let (mut old_box, mut new_box) = (Mailbox::default(), Mailbox::default());
-    // The old client's Heek table and marker game are refused, and it goes on.
+    // The old client's Heek table and marker game are refused, and it continues.
     for game in [GameType::Heek, GameType::Marker] {
         old.play(&encoded(1, 0, "Manager.JoinGame", join(game, 0))).await;
         let got = old.hear(&mut old_box).await.unwrap();
@@ -125,7 +125,7 @@ async fn old_and_new_clients_share_an_age() {
     new.play(&encoded(0, game, "VarSync.CreateNumericVar", fields)).await;
     assert_eq!(names(&mut new, &mut new_box, 1).await, ["NumericVarCreated"]);
     assert_eq!(names(&mut old, &mut old_box, 1).await, ["NumericVarCreated"]);
-    // Operators see the game, and everybody that there is one.
+    // Operators see the game; everybody else sees only that there is one.
     let listed = Admin::ask_running(shard.folder.path(), Request::Games).await.unwrap().unwrap();
     assert_eq!(listed.len(), 1);
     let shown = &listed[0];
@@ -152,7 +152,7 @@ async fn old_and_new_clients_share_an_age() {
     shard.stop().await;
 }
 
-/// Refused messages count like malformed ones of the age. A player who is disconnected leaves the
+/// Refused messages count like malformed messages in the age. A player who is disconnected leaves the
 /// games, and can come back.
 #[tokio::test]
 async fn sixteen_refused_messages_end_the_connection() {
@@ -170,7 +170,7 @@ async fn sixteen_refused_messages_end_the_connection() {
     bob.play(&join).await;
     names(&mut bob, &mut bob_box, 4).await;
     assert_eq!(names(&mut ann, &mut ann_box, 1).await, ["PlayerJoined"]);
-    // One is too long: the age is spared its bytes.
+    // One is too long, so the age never sees its bytes.
     ann.play(&vec![1; 100_000]).await;
     for _ in 1..15 {
         ann.play(&[1, 0, 0, 0]).await;

@@ -1,7 +1,7 @@
 //! What outlives games: nothing but marker games, and those outlive the shard.
 //!
-//! A child process runs a shard, and is killed while a player edits and plays a marker game. What
-//! was answered must be there afterwards, and of the rest a part without gaps.
+//! A child process runs a shard, and is killed while a player edits and plays a marker game. Afterwards,
+//! every answered message must have had its effect, and the others in order, without gaps.
 //! `WORLDWIRE_CHAOS_ROUNDS=N` kills it N times with SQLite and a fifth of that with PostgreSQL; a
 //! plain `cargo test` does so a few times.
 
@@ -124,7 +124,7 @@ fn said(template: Uuid, player: u32, game: u32, sampler: &mut Sampler) -> Said {
     Said { bytes: encoded(0, game, &format!("Marker.{name}"), fields), request }
 }
 
-/// What a client is told of a game that it opens: its name, its markers, and the captured ones.
+/// What a client learns about a game that it opens: its name, its markers, and the captured ones.
 #[derive(Debug, PartialEq)]
 struct Opened {
     name: String,
@@ -172,7 +172,7 @@ async fn enter(database: &Database) -> (Child, Guest, u32) {
     (child, guest, player)
 }
 
-/// Opens a game. Returns its ID, its template, and what the client was told.
+/// Opens a game. Returns its ID, its template, and what the client learnt about it.
 async fn open(guest: &mut Guest, mailbox: &mut Mailbox, template: &str) -> (u32, String, Opened) {
     guest.play(&encoded(9, 0, "Manager.CreateGame", markers(template, 0))).await;
     let mut opened = Opened { name: String::new(), markers: Vec::new(), captured: BTreeSet::new() };
@@ -195,7 +195,7 @@ async fn open(guest: &mut Guest, mailbox: &mut Mailbox, template: &str) -> (u32,
 
 async fn rounds(database: Database, rounds: usize) -> usize {
     let (mut template, mut answered) = (String::new(), 0);
-    // The states in which the store may be.
+    // The states that the store may be in.
     let mut states = Vec::new();
     for round in 0..=rounds {
         let (mut child, mut guest, player) = enter(&database).await;
@@ -234,7 +234,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // Answers that were on their way.
+        // Answers that were in flight.
         while guest.hear(&mut mailbox).await.is_some() {
             heard += 1;
         }

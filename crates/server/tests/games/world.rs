@@ -73,7 +73,7 @@ impl StillTime {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
         let runtime = runtime.unwrap();
         let (awake, ended) = channel::<()>();
-        // Should a test hang, time passes again, and its limits end it.
+        // If a test hangs, time passes again, and its time limits end it.
         drop(runtime.spawn_blocking(move || ended.recv_timeout(PATIENCE)));
         Self { _awake: awake, runtime }
     }

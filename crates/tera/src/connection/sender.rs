@@ -103,7 +103,7 @@ impl Sender {
     /// so the opcodes, only after the client's first message.
     ///
     /// # Errors
-    /// [`SendError::Role`], for other roles than a relay.
+    /// [`SendError::Role`], for roles other than a relay.
     pub fn set_keep_alives(&mut self, opcodes: [Option<u16>; 2]) -> Result<(), SendError> {
         match &mut self.half.role {
             Role::Relay(relay) => relay.set_keep_alives(opcodes),

@@ -49,7 +49,7 @@ impl MarkerTemplate {
 
 /// A request from a [`GameManager`](super::GameManager) to the store of marker games.
 ///
-/// The store carries requests from all ages out in the order in which it receives them, and answers
+/// The store carries out requests from all ages in the order in which it receives them, and answers
 /// each once its change is durable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MarkerRequest {
@@ -80,7 +80,7 @@ pub enum MarkerRequest {
     Add {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another one did.
+        /// The player who made the template. Nothing changes if another player did.
         creator: u32,
         /// The marker.
         marker: Box<Marker>,
@@ -89,7 +89,7 @@ pub enum MarkerRequest {
     Delete {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another one did.
+        /// The player who made the template. Nothing changes if another player did.
         creator: u32,
         /// The marker's ID.
         marker: u32,
@@ -98,7 +98,7 @@ pub enum MarkerRequest {
     Rename {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another one did.
+        /// The player who made the template. Nothing changes if another player did.
         creator: u32,
         /// The marker's ID.
         marker: u32,
@@ -109,7 +109,7 @@ pub enum MarkerRequest {
     RenameGame {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another one did.
+        /// The player who made the template. Nothing changes if another player did.
         creator: u32,
         /// The name.
         name: GameText<'static, NAME_UNITS>,
@@ -118,7 +118,7 @@ pub enum MarkerRequest {
     SetTimeLimit {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another one did.
+        /// The player who made the template. Nothing changes if another player did.
         creator: u32,
         /// The limit in milliseconds.
         time_limit: u32,
@@ -144,7 +144,7 @@ pub enum MarkerRequest {
     Remove {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another one did.
+        /// The player who made the template. Nothing changes if another player did.
         creator: u32,
     },
 }

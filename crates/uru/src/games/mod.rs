@@ -1,7 +1,7 @@
 //! The game manager: small games that a game server runs in its ages.
 //!
 //! A `GameMgrMsg` on a game connection carries one [`GameMessage`]: to or from the manager, which
-//! makes and joins games, or a game. A [`GameManager`] runs the games of one age, without sockets.
+//! creates and joins games, or a game. A [`GameManager`] runs the games of one age, without sockets.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,7 +36,7 @@
 //!
 //! * **Messages.** The server composes everything that it sends from checked values, in exactly the
 //!   size of its layout: clients do not check sizes, and invalid text crashes them. Bytes after the
-//!   end of a text are uninitialised memory of the sender; they are neither stored nor sent.
+//!   end of text are uninitialised memory of the sender; they are neither stored nor sent.
 //! * **Requests.** Only requests carry a transaction. Each is answered, because clients keep
 //!   unanswered ones forever.
 //! * **Members.** The first member owns a game. If the owner leaves, the longest-standing member

@@ -49,13 +49,13 @@ classes! {
     TrailingBytes = "trailing-bytes";
     /// A field has an impossible value.
     BadValue = "bad-value";
-    /// A text does not end within its field.
+    /// Text does not end within its field.
     UnterminatedString = "unterminated-string";
-    /// A text has an unpaired surrogate.
+    /// Text has an unpaired surrogate.
     BadUtf16 = "bad-utf16";
     /// The type of the game is unknown, or not served.
     UnknownGameType = "unknown-game-type";
-    /// The data to make a game from does not fit its type.
+    /// The data for creating a game does not fit its type.
     BadCreateData = "bad-create-data";
     /// The template is not a UUID.
     BadTemplateId = "bad-template-id";
@@ -72,8 +72,8 @@ classes! {
 }
 
 impl RefusedClass {
-    /// Whether such a message counts towards closing its sender's connection. All do that a working
-    /// client never sends.
+    /// Whether such a message counts towards closing its sender's connection. All messages do that a
+    /// working client never sends.
     #[must_use]
     pub const fn is_counted(self) -> bool {
         !matches!(self, Self::BadState)
@@ -143,7 +143,7 @@ impl Refused {
     }
 }
 
-/// Checks that a text can be sent to clients.
+/// Checks that text can be sent to clients.
 pub(super) fn check_text<const N: usize>(
     field: &'static str,
     text: &GameText<'_, N>,

@@ -18,7 +18,7 @@ pub type GameText<'d, const N: usize> = Text<'d, GameUnits<N>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct GameUnits<const N: usize>;
 
-/// Why a text must not be sent to clients.
+/// Why text must not be sent to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFault {
     /// It has no zero unit at its end: clients read past the message.
@@ -30,7 +30,7 @@ pub enum TextFault {
     },
 }
 
-/// Why a text must not be sent to clients; `None` if it may.
+/// Why text must not be sent to clients; `None` if it may.
 #[must_use]
 pub fn text_fault<const N: usize>(text: &GameText<'_, N>) -> Option<TextFault> {
     if text.units() >= N {

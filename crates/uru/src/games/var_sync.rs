@@ -158,7 +158,7 @@ impl VarSync {
 /// Checks the values of a message.
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     let check_name = |name: &GameText<'_, TEXT_UNITS>| match name.is_empty() {
-        true => Err(Refused::value("name", "a name", "an empty text")),
+        true => Err(Refused::value("name", "a name", "an empty string")),
         false => check_text("name", name),
     };
     match message {

@@ -194,7 +194,7 @@ fn d_39_messages_for_the_game_manager_are_counted() {
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
 }
 
-/// Messages that the game manager refuses count like malformed ones of the age.
+/// Messages that the game manager refuses count like malformed messages in the age.
 #[test]
 fn refused_game_messages_close_the_connection() {
     let mut world = three();

@@ -1,4 +1,4 @@
-//! What a client receives: it checks whether it would survive each message.
+//! What a client receives, with a check that it would survive each message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ impl Got {
 /// A client's messages.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    /// Games that the client was told of.
+    /// Games that the client knows.
     known: BTreeMap<u32, GameType>,
     got: Vec<Got>,
 }
 
 impl Mailbox {
-    /// The client takes a message, if it would survive it.
+    /// Takes a message, which the client must survive.
     pub(crate) fn deliver(&mut self, bytes: Arc<[u8]>) {
         let header = GameHeader::of(&bytes).expect("a header");
         let game = self.known.get(&header.game_id).copied();
@@ -77,7 +77,7 @@ impl Mailbox {
         })
     }
 
-    /// A game of a type that the client was told of.
+    /// A game of a type that the client knows.
     #[allow(dead_code, reason = "for tests of a shard")]
     pub(crate) fn known_game(&self, game_type: GameType) -> Option<u32> {
         self.known.iter().find(|game| *game.1 == game_type).map(|game| *game.0)

@@ -4,7 +4,7 @@ use worldwire_core::Side;
 use worldwire_core::json::{Json, json};
 use worldwire_uru::games::{GameMessage, GameType};
 
-/// A message of a client, given as `Marker.AddMarker` and its fields.
+/// A client's message, given as `Marker.AddMarker` and its fields.
 pub(crate) fn encoded(trans_id: u32, game_id: u32, name: &str, fields: Json) -> Vec<u8> {
     let (game, name) = name.split_once('.').unwrap();
     let json = json!({

@@ -107,9 +107,9 @@ Examples:
         #[arg(default_value = "{}")]
         fields: String,
     },
-    /// Reload the file of --rules, and print its errors and warnings
+    /// Reload the --rules file, and print its errors and warnings
     #[command(after_help = "\
-The proxy reloads the file by itself when it changes. If there are errors, the old rules stay in force, and the exit code
+The proxy also reloads the file whenever it changes. If there are errors, the old rules stay in force, and the exit code
 is 1.
 
 Example:
@@ -150,14 +150,13 @@ pub(crate) struct ProxyCommon {
     /// Print matching messages as they pass, one line each; without a filter, all messages
     #[arg(long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "")]
     pub(crate) show: Option<String>,
-    /// Apply the rules in this file, which docs/proxy.md describes; changes to the file take effect
-    /// immediately
+    /// Apply the rules in this file (see docs/proxy.md); changes to the file take effect immediately
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
     /// Hold matching messages until `worldwire proxy ctl` releases or drops them; can be repeated
     #[arg(long, value_name = "FILTER")]
     pub(crate) pause: Vec<String>,
-    /// Run this command as a hook, which docs/hooks.md describes; can be repeated
+    /// Run this command as a hook (see docs/hooks.md); can be repeated
     #[arg(long, value_name = "COMMAND")]
     pub(crate) hook: Vec<String>,
     /// Listen for hooks on this Unix socket, or on this loopback ADDRESS:PORT; can be repeated

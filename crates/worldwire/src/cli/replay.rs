@@ -27,7 +27,7 @@ pub(crate) struct Replay {
         conflicts_with = "listen"
     )]
     pub(crate) to: Option<String>,
-    /// Address to wait for the live client, for --as server [default: 127.0.0.1 and the recorded
+    /// Address on which to wait for the live client, for --as server [default: 127.0.0.1 and the recorded
     /// port]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
@@ -51,13 +51,13 @@ pub(crate) struct Replay {
     /// Apply the rules in this file to the live conversation, as a proxy does
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// Ignore matching messages of the live peer, recorded or not; can be repeated
+    /// Ignore matching messages from the live peer, recorded or not; can be repeated
     #[arg(long, value_name = "FILTER")]
     pub(crate) ignore: Vec<String>,
-    /// When to send own messages: at once, or no sooner than in the recording
+    /// When to send messages: as soon as possible, or no sooner than in the recording
     #[arg(long, value_name = "PACE", default_value = "fast")]
     pub(crate) pace: PaceArg,
-    /// Time limit for each message of the live peer: 500ms, 10s, 2m
+    /// Time limit for each message from the live peer: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) patience: Duration,
     /// Write what happens as JSON, one object per line
@@ -68,12 +68,12 @@ pub(crate) struct Replay {
     pub(crate) verbose: bool,
 }
 
-/// When own messages are sent.
+/// When the replay sends its messages.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PaceArg {
-    /// As soon as everything recorded before has happened
+    /// As soon as everything recorded before them has happened
     Fast,
-    /// No sooner after the message before than in the recording
+    /// No sooner after the previous message than in the recording
     Recorded,
 }
 

@@ -10,8 +10,8 @@ use worldwire_core::json::{Json, parse};
 
 use crate::client::words;
 
-/// A server or proxy, which ends whatever becomes of the test. The end of its log is kept open for
-/// it.
+/// A server or proxy, which is killed however the test ends. The pipe of its log stays open, so that
+/// it can keep writing.
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) said: String,
@@ -35,7 +35,7 @@ impl Running {
         running
     }
 
-    /// Waits until it says something.
+    /// Waits for this text in its log.
     pub(crate) fn hear(&mut self, wanted: &str) {
         while !self.said.contains(wanted) {
             assert!(self.log.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
@@ -115,8 +115,8 @@ fn either_side_of_an_uru_proxy_can_be_encrypted_without_the_other() {
     uru_evening([false, true]);
 }
 
-/// An evening of two clients through a proxy. Its sides to the clients and to the shard are encrypted
-/// as stated.
+/// An evening of two clients through a proxy, with its sides to the clients and to the shard encrypted
+/// or not.
 fn uru_evening(encrypted: [bool; 2]) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

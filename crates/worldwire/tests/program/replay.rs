@@ -80,7 +80,10 @@ fn a_recorded_ki_login_is_replayed_as_the_guide_says() {
     let (code, _, problems) = replay(home, &again);
     assert_eq!(code, Some(1));
     assert!(problems.contains("refused (Error AuthenFailed), but accepted"), "{problems}");
-    assert!(problems.contains("advice: give an account of the live server"), "{problems}");
+    assert!(
+        problems.contains("advice: use --account to log in to an account on the live server"),
+        "{problems}"
+    );
 }
 
 #[test]
@@ -156,12 +159,12 @@ fn recorded_clients_walk_in_an_mxo_world() {
     let (code, said, problems) = replay(home, &words);
     assert_eq!((code, &*problems), (Some(0), ""), "{said}");
     assert!(said.contains("23 sent"), "{said}");
-    // The world sends no RPC messages, as the server in the other sample does.
+    // This world sends no RPC messages, unlike the server in the other sample.
     let (capture, recorded) = (sample("mxo-world.pcapng"), sample("mxo-keys.toml"));
     let words = [&*capture, "--keys", &recorded, "--live-keys", &keys, "--as", "client", "--to"];
     let (code, _, problems) = replay(home, &[&words[..], &[&to, "--patience", "300ms"]].concat());
     assert_eq!(code, Some(1));
-    assert!(problems.contains("nothing came for 0.3 s"), "{problems}");
+    assert!(problems.contains("nothing arrived for 0.3 s"), "{problems}");
 }
 
 #[test]

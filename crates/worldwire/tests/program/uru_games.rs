@@ -89,7 +89,7 @@ fn players_open_a_door_share_variables_and_play_heek() {
     let said = fails(folder, "ann", "join-game climbing-wall");
     assert!(said.contains("the shard does not announce ClimbingWall"), "{said}");
     let said = fails(folder, "ann", "press-cloth 1");
-    assert!(said.contains("press-cloth: not in a game of BlueSpiral"), "{said}");
+    assert!(said.contains("press-cloth: not in a BlueSpiral game"), "{said}");
 
     // Ann owns the variables as long as she stays, and sees what Bob does.
     let steps = "join-game var-sync + create-var QuabRun1 1.5 + create-var motto Shorah \
@@ -204,8 +204,8 @@ fn a_shard_without_games_says_so() {
     for step in ["join-game heek", "create-marker-game x", "solve-door"] {
         let said = fails(folder, "ann", step);
         let wanted = match step {
-            "solve-door" => "not in a game of BlueSpiral",
-            _ => "its operator has to enable the game, in [games] of shard.toml",
+            "solve-door" => "not in a BlueSpiral game",
+            _ => "its operator must enable the game under [games] in shard.toml",
         };
         assert!(said.contains(wanted), "{said}");
     }

@@ -18,14 +18,15 @@ pub struct SpiralGame {
 const CLOTHS: u8 = 7;
 
 impl SpiralGame {
-    /// The order of the cloths in the running game, the first one first. `None` if no game runs, or
-    /// it was started before the player joined.
+    /// The order in which to press the cloths in the running game. `None` if no game is running, or
+    /// if it started before the player joined.
     #[must_use]
     pub fn order(&self) -> Option<[u8; 7]> {
         self.order
     }
 
-    /// Whether all cloths have been pressed in the right order, and the news of that is on its way.
+    /// Whether all cloths have been pressed in the right order. [`is_won`](Self::is_won) may follow
+    /// later.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.hits >= CLOTHS

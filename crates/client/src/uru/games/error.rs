@@ -11,7 +11,7 @@ use worldwire_uru::games::message::manager::GameResult;
 pub enum PlayError {
     /// The server's capabilities lack the type of game.
     #[error(
-        "the shard does not announce {}: its operator has to enable the game, in [games] of shard.toml",
+        "the shard does not announce {}: its operator must enable the game under [games] in shard.toml",
         .0.name()
     )]
     NotServed(GameType),
@@ -24,7 +24,7 @@ pub enum PlayError {
         result: GameResult,
     },
     /// The player is not in such a game.
-    #[error("not in a game of {}: join or open one first", .0.name())]
+    #[error("not in a {} game: join or open one first", .0.name())]
     NotJoined(GameType),
     /// The server did not let the player sit down.
     #[error("seat {0} is taken, or you are seated already")]
@@ -42,25 +42,25 @@ pub enum PlayError {
         /// The value.
         found: String,
     },
-    /// A text is too long.
+    /// A string is too long.
     #[error("{field} must have at most {most} UTF-16 units, not {found}")]
     TooLong {
-        /// The name of the text.
+        /// The name of the value.
         field: &'static str,
         /// How many units are accepted.
         most: usize,
-        /// How many the text has.
+        /// How many the string has.
         found: usize,
     },
     /// No variable has this name.
     #[error("there is no variable {0:?}: create it first")]
     NoVariable(String),
-    /// A number cannot be assigned to a text, nor a text to a number.
-    #[error("the variable {name:?} is a {kind}, and stays one")]
+    /// A text variable cannot be set to a number, nor a number variable to text.
+    #[error("the variable {name:?} holds {kind}: its type cannot change")]
     WrongKind {
         /// The variable's name.
         name: String,
-        /// What it is.
+        /// What it holds.
         kind: &'static str,
     },
     /// The game has no marker with this ID.
@@ -83,8 +83,8 @@ fn advice(result: GameResult) -> &'static str {
         GameResult::GameOver => "the game is over",
         GameResult::MaxPlayers => "the game or the server is full; leave other games, or wait",
         GameResult::AlreadyJoined => "you are in the game already",
-        GameResult::NoInvite => "the game is another player's",
-        _ => "no reason is known",
+        GameResult::NoInvite => "the game belongs to another player",
+        _ => "the reason is unknown",
     }
 }
 

@@ -43,8 +43,8 @@ impl HeekGame {
         self.score
     }
 
-    /// Takes a message. The owner's client reports the end of each sequence that it plays. Without
-    /// animations, they end at once.
+    /// Handles a message. The owner's client reports the end of each sequence that it plays. This
+    /// client plays no animations, so they end immediately.
     pub(super) fn take(
         &mut self,
         message: &ServerMessage<'_>,
@@ -83,8 +83,8 @@ impl HeekGame {
 }
 
 impl Playing<'_, HeekGame> {
-    /// Asks for a seat, 0 to 4. `points` is the player's score, which clients store, 100 at first;
-    /// `name` is shown to the others.
+    /// Asks for a seat, 0 to 4. `points` is the player's score, which clients store and start at
+    /// 100; `name` is shown to the others.
     pub fn sit(&mut self, seat: u8, points: u32, name: &str) -> Result<(), PlayError> {
         if seat >= SEATS {
             let (field, wanted, found) = ("the seat", "0 to 4", seat.to_string());

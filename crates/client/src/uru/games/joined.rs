@@ -12,7 +12,7 @@ use super::heek::HeekGame;
 use super::marker::MarkerGame;
 use super::var_sync::VarSyncGame;
 
-/// A game that a player has joined, as far as the server has shown it.
+/// A game that a player has joined, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct JoinedGame {
     pub(super) id: u32,
@@ -24,7 +24,7 @@ pub struct JoinedGame {
     has_entered: bool,
 }
 
-/// What is known of a game.
+/// What is known about a game.
 #[derive(Clone, Debug)]
 pub enum GameState {
     /// The blue spiral.
@@ -35,16 +35,16 @@ pub enum GameState {
     Marker(Box<MarkerGame>),
     /// VarSync.
     VarSync(VarSyncGame),
-    /// A game of another type, of which only the members are known.
+    /// A game of another type. Only its members are known.
     Other(GameType),
 }
 
-/// What a message leads to.
+/// The result of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took {
     /// Nothing more.
     Message,
-    /// The server has sent everything that a new member is sent.
+    /// The server has sent everything that a new member receives.
     Entered,
     /// The game has ended.
     Ended,
@@ -54,7 +54,7 @@ pub(super) enum Took {
 const MAX_MEMBERS: usize = 1_024;
 
 impl GameState {
-    /// The first state of a common game.
+    /// The initial state of a common game.
     pub(super) fn common(game: GameType) -> Self {
         match game {
             GameType::BlueSpiral => Self::BlueSpiral(SpiralGame::default()),
@@ -92,7 +92,7 @@ impl JoinedGame {
         Self { id, owner, state, members, is_member: false, has_entered: false }
     }
 
-    /// A member joins again: the server repeats what it sends to new ones.
+    /// A member joins again: the server repeats what it sends to new members.
     pub(super) fn rejoin(&mut self) {
         (self.is_member, self.has_entered, self.owner) = (false, false, None);
     }
@@ -109,18 +109,18 @@ impl JoinedGame {
         self.owner
     }
 
-    /// The player, and the members who joined later. Servers do not name those who were there.
+    /// The player, and the members who joined later. Servers do not name earlier ones.
     pub fn members(&self) -> impl ExactSizeIterator<Item = u32> {
         self.members.iter().copied()
     }
 
-    /// What is known of the game.
+    /// What is known about the game.
     #[must_use]
     pub fn state(&self) -> &GameState {
         &self.state
     }
 
-    /// Takes a message to this game, and queues what the client answers by itself.
+    /// Handles a message to this game, and queues the client's automatic answers.
     ///
     /// # Errors
     /// Malformed fields, and limits on what the client keeps.

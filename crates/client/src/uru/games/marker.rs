@@ -1,4 +1,4 @@
-//! Marker games, as their player sees them.
+//! Marker games, as a player sees them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +16,7 @@ use super::PlayError;
 use super::joined::Took;
 use super::playing::{Playing, finite, send, text};
 
-/// A marker game: markers in ages, to be found and captured. Each player has an own copy open; the
+/// A marker game: markers in ages, to be found and captured. Each player opens a separate copy; the
 /// server stores the markers, and who has captured them.
 #[derive(Clone, Debug)]
 pub struct MarkerGame {
@@ -28,7 +28,7 @@ pub struct MarkerGame {
     markers: BTreeMap<u32, Marker>,
     captured: BTreeSet<u32>,
     is_playing: bool,
-    /// The client has asked to play, to learn when it has been sent everything.
+    /// Whether the client has asked to play. The answer shows that everything has been sent.
     has_asked: bool,
     is_complete: bool,
 }
@@ -37,7 +37,7 @@ pub struct MarkerGame {
 const MAX_MARKERS: usize = 8_192;
 
 impl MarkerGame {
-    /// A game that is being created, or one of an existing template.
+    /// A game that is being created, or one opened from an existing template.
     pub(super) fn new(template: Option<Uuid>) -> Self {
         Self {
             template: template.unwrap_or(Uuid::ZERO),
@@ -88,12 +88,12 @@ impl MarkerGame {
         self.is_playing
     }
 
-    /// Whether the server has sent everything that it stores of the game.
+    /// Whether the server has sent everything that it stores about the game.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Takes a message. Returns whether the game has ended.
+    /// Handles a message. Returns whether the game has ended.
     ///
     /// # Errors
     /// A limit, if there are too many markers.
@@ -156,9 +156,9 @@ impl MarkerGame {
         Ok(Took::Message)
     }
 
-    /// The name has arrived. It completes a new game. For an existing one, the captures follow, and
-    /// nothing marks their end. Game clients start to play here; the answer to that comes after the
-    /// captures.
+    /// Handles the name, which completes a new game. For an existing one, the captures follow, and
+    /// nothing marks their end. Game clients start to play at this point, and the answer to that
+    /// arrives after the captures.
     fn named(&mut self, game_id: u32, transmit: &mut VecDeque<Vec<u8>>) {
         if self.is_new {
             self.is_complete = true;

@@ -1,4 +1,4 @@
-//! The games of the game manager, as the client of one player plays them, without I/O.
+//! The game manager's games, as one player's client plays them, without I/O.
 //!
 //! ```
 //! use worldwire_client::uru::games::{PlayEvent, PlayerGames};
@@ -90,7 +90,7 @@ pub enum PlayEvent {
         /// The message.
         body: GameBody<'static>,
     },
-    /// The player is in a game, and the server has sent everything that a new member is sent.
+    /// The player is in a game, and the server has sent everything that a new member receives.
     Entered {
         /// The game.
         game_id: u32,
@@ -153,7 +153,7 @@ impl PlayerGames {
         last.map(|joined| joined.id).ok_or(PlayError::NotJoined(game))
     }
 
-    /// Joins the common game of a type at a table, which the server creates if there is none. Game
+    /// Joins the common game of a type at a table, which the server creates if needed. Game
     /// clients use table 255 for VarSync, and 0 for other games.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl PlayerGames {
         let data = match game {
             GameType::Marker => {
                 let (field, wanted) = ("the game", "one with tables");
-                let found = "a marker game, which is created or opened".to_owned();
+                let found = "a marker game, which must be created or opened".to_owned();
                 return Err(PlayError::Value { field, wanted, found });
             }
             GameType::TicTacToe => CreateData::TicTacToe(TicTacToeParams { players: 2 }),
@@ -278,7 +278,7 @@ impl PlayerGames {
         Ok(Playing { game_id, player: *player, owner: *owner, state, transmit })
     }
 
-    /// Takes the content of a `GameMgrMsg`, and queues what the client answers by itself.
+    /// Handles the content of a `GameMgrMsg`, and queues the client's automatic answers.
     ///
     /// # Errors
     /// Malformed messages, and limits on what the client keeps.
@@ -308,7 +308,7 @@ impl PlayerGames {
         Ok(events)
     }
 
-    /// The answer to a request. Others have no effect.
+    /// Handles the answer to a request. Other answers have no effect.
     fn answered(
         &mut self,
         trans_id: TransId,

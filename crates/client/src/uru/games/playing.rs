@@ -20,7 +20,7 @@ pub struct Playing<'g, S> {
 }
 
 impl<S> Playing<'_, S> {
-    /// The state of the game, as far as the server has shown it.
+    /// The state of the game, as far as it is known.
     #[must_use]
     pub fn state(&self) -> &S {
         self.state
@@ -52,7 +52,7 @@ pub(super) fn not_sent(error: Error) -> PlayError {
     PlayError::NotSent(error.into())
 }
 
-/// A text that leaves room for its terminator, without which servers drop the message.
+/// Text that leaves room for its terminator. Servers drop messages without it.
 pub(super) fn text<'t, const N: usize>(
     field: &'static str,
     text: &'t str,

@@ -27,12 +27,12 @@ pub struct Variable {
     pub value: VarValue,
 }
 
-/// The value of a variable, which is always of the same kind.
+/// The value of a variable, whose type never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VarValue {
     /// A finite number.
     Number(f64),
-    /// A text of at most 255 UTF-16 units.
+    /// Text of at most 255 UTF-16 units.
     Text(String),
 }
 
@@ -136,7 +136,7 @@ impl Playing<'_, VarSyncGame> {
             }
             (was, _) => {
                 let kind = match was {
-                    VarValue::Number(_) => "number",
+                    VarValue::Number(_) => "a number",
                     VarValue::Text(_) => "text",
                 };
                 return Err(PlayError::WrongKind { name: name.to_owned(), kind });

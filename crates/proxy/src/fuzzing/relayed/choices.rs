@@ -55,7 +55,7 @@ impl Choices {
         self.below(100) >= 100 - percent.min(100)
     }
 
-    /// A generator of values, which takes little input.
+    /// A generator of values that uses little input.
     pub fn sampler(&mut self) -> Sampler {
         Sampler::new(self.below(65_536))
     }

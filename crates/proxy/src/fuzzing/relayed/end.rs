@@ -6,7 +6,7 @@ use core::time::Duration;
 use worldwire_core::Side;
 use worldwire_core::connection::{CloseReason, Connection, Event, EventOf, Input, SendError};
 
-/// An event at an end that a model wants to know.
+/// An event at an end that a model needs to know about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     /// A message arrived.
@@ -19,7 +19,7 @@ pub enum Heard {
 
 /// A client or a server.
 pub trait End {
-    /// Takes what the other side sent.
+    /// Handles what the other side sent.
     fn input(&mut self, now: Duration, input: Input<'_>);
 
     /// Advances time.
@@ -50,7 +50,7 @@ pub trait End {
     fn is_closed(&self) -> bool;
 }
 
-/// Changes bytes on their way between a connection and its network, such as a cipher that the
+/// Changes bytes in transit between a connection and its network, such as a cipher that the
 /// connection itself does not have.
 pub(super) trait Wrapping: fmt::Debug {
     /// What leaves instead of these writes.

@@ -22,7 +22,7 @@ use super::{Content, Network, World, start};
 const SESSION: u16 = 77;
 const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
 
-/// Reading them takes longer than a run.
+/// Cached, because reading them takes longer than a run.
 static DEFINITIONS: LazyLock<Arc<Definitions>> =
     LazyLock::new(|| Arc::new(Definitions::built_in()));
 static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| {

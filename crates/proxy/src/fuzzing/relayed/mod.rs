@@ -77,11 +77,11 @@ pub struct Content {
     is_upkeep: fn(&str) -> bool,
 }
 
-/// Makes a message of a side, of the same type as another one if that is given.
+/// Creates a message from a side. If another message is given, it has the same type.
 type MakeMessage = dyn Fn(Side, Option<&[u8]>, &mut Choices) -> Vec<u8> + Send + Sync;
 
 impl Content {
-    /// A new message of a side.
+    /// A new message from a side.
     pub fn make(&self, from: Side, choices: &mut Choices) -> Vec<u8> {
         (self.make)(from, None, choices)
     }
@@ -177,7 +177,7 @@ pub trait Model: fmt::Debug + Send {
         true
     }
 
-    /// Whether a replacement for a held message is checked at once.
+    /// Whether a replacement for a held message is checked immediately.
     fn is_checked(&self, number: u64) -> bool {
         let _ = number;
         true
@@ -192,7 +192,7 @@ pub trait Model: fmt::Debug + Send {
     /// An end has received something.
     fn heard(&mut self, by: Side, heard: Heard);
 
-    /// A side's stream has ended behind the proxy, so nothing can be added to it.
+    /// A side's stream has ended beyond the proxy, so nothing can be added to it.
     fn ended(&mut self, from: Side) {
         let _ = from;
     }
@@ -203,7 +203,7 @@ pub trait Model: fmt::Debug + Send {
     /// Checks that everything from a side has arrived, since its stream has ended.
     fn check_ended(&self, from: Side);
 
-    /// Checks that everything has left that does not have to wait. Nothing is on the way.
+    /// Checks that everything that does not have to wait has left. Nothing is in transit.
     fn check_settled(&self);
 
     /// Whether nothing is held, and everything has arrived.

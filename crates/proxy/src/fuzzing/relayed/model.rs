@@ -1,6 +1,6 @@
 //! A model of a relayed conversation over streams: what each end must receive, and when.
 //!
-//! The model knows nothing of relays or of the proxy's desk. It is a list of messages for each
+//! The model knows nothing of relays or of the proxy's desk. It consists of a list of messages for each
 //! direction, and the rules that the documentation of [`Handler`](crate::Handler),
 //! [`Effects`] and [`Exchange`](crate::Exchange) states.
 
@@ -68,7 +68,7 @@ struct Answer {
 }
 
 impl StreamModel {
-    /// Nothing was sent yet.
+    /// Nothing has been sent yet.
     #[must_use]
     pub fn new(content: Arc<Content>, is_reliable: bool) -> Self {
         Self {

@@ -24,7 +24,7 @@ const KEY: [u8; 16] = [0x4b; 16];
 /// The time since 1970 when a play begins.
 const EPOCH: Duration = Duration::from_secs(1_248_965_312);
 
-/// Reading them takes longer than a run.
+/// Cached, because reading them takes longer than a run.
 static DEFINITIONS: LazyLock<Arc<Definitions>> =
     LazyLock::new(|| Arc::new(Definitions::built_in()));
 static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| {

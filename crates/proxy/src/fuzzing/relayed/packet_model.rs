@@ -220,7 +220,7 @@ impl Model for PacketModel {
         self.directions[from.index()].is_abandoned = true;
     }
 
-    /// A network of datagrams forgets them when an end is gone.
+    /// A datagram network drops what it carries once an end is gone.
     fn check_ended(&self, _: Side) {}
 
     /// Losses are repaired only later.

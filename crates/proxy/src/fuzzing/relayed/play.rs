@@ -29,7 +29,7 @@ pub struct Play {
     wires: [[Wire; 2]; 2],
     /// Whether an end or the proxy has closed the conversation on purpose.
     is_over: bool,
-    /// Whether it was the proxy, which cuts off what is on its way.
+    /// Whether it was the proxy, which cuts off what is in transit.
     is_cut: bool,
 }
 
@@ -142,7 +142,7 @@ impl Play {
         }
     }
 
-    /// Sends a new message of a side.
+    /// Sends a new message from a side.
     pub fn say_one(&mut self, from: Side) {
         let body = self.content.make(from, &mut self.meddler.stage().choices);
         self.say(from, &body);
@@ -282,7 +282,7 @@ impl Play {
         panic!("endless deliveries");
     }
 
-    /// Lets time pass, and delivers everything on the way.
+    /// Lets time pass, and delivers everything in transit.
     ///
     /// # Panics
     /// If deadlines never end.
@@ -326,7 +326,7 @@ impl Play {
         wire.is_ended |= end.is_closed();
         for heard in heard.into_iter().chain(more) {
             if let Heard::Closed(reason) = heard {
-                // An end that hears nothing from one that is gone may lose patience.
+                // An end that no longer hears from the other one may time out.
                 let state = Side::BOTH
                     .map(|from| (self.exchange.kept_bytes(from), self.exchange.is_paused(from)));
                 assert!(

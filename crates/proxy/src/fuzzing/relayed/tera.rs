@@ -29,7 +29,7 @@ const SEED: u32 = 0x1234_5678;
 /// The interval at which the server pings.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// Reading them takes longer than a run.
+/// Cached, because reading them takes longer than a run.
 static DEFINITIONS: LazyLock<Arc<Definitions>> = LazyLock::new(|| {
     let map = format!(
         "C_CHECK_VERSION = {CHECK_VERSION}\nS_LOGIN_ACCOUNT_INFO = {LOGIN_ACCOUNT_INFO}\n\

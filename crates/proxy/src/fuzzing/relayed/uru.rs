@@ -19,7 +19,7 @@ use super::end::{Bare, Heard, Machine, Speaker};
 use super::model::StreamModel;
 use super::{Content, Network, World, start};
 
-/// Reading them takes longer than a run.
+/// Cached, because reading them takes longer than a run.
 static DEFINITIONS: LazyLock<Arc<Definitions>> =
     LazyLock::new(|| Arc::new(Definitions::built_in()));
 static RING: LazyLock<KeyRing> = LazyLock::new(|| {

@@ -14,7 +14,7 @@ pub struct Network {
     pub trouble: [[u64; 3]; 2],
 }
 
-/// What is on its way in one direction.
+/// What is in transit in one direction.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     units: VecDeque<Vec<u8>>,

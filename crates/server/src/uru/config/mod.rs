@@ -153,8 +153,8 @@ settings! {
     /// The small games that the shard runs in ages.
     [games]
     pub struct GameSwitches {
-        /// The door with seven cloths, in Eder Delin and Eder Tsogal. H'uru clients play by
-        /// themselves what the shard does not run; OpenUru clients need the shard for all games.
+        /// The door with seven cloths, in Eder Delin and Eder Tsogal. H'uru clients run
+        /// games themselves if the shard does not; OpenUru clients need the shard for all games.
         blue_spiral: bool = false,
         /// Rock, paper, scissors at the Heek table (Ayoheek). Only for OpenUru clients.
         heek: bool = false,

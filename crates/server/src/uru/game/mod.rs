@@ -129,7 +129,7 @@ impl GameService {
             }
             (ClientMessage::GameMgrMsg(message), Some(membership)) => {
                 let Membership { player, serial, .. } = *membership;
-                // Of a message that is too long, only that matters.
+                // If a message is too long, its content does not matter.
                 let size = message.buffer.len();
                 let bytes = message.buffer.get(..=MAX_BYTES).unwrap_or(&message.buffer).to_vec();
                 let turn = turn(&mut self.pace, size, &membership.effort).await;

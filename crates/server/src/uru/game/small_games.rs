@@ -1,7 +1,7 @@
 //! The small games in an age: the game manager of one instance.
 //!
-//! The age's task drives it like the age itself. Requests of marker games are carried out by the
-//! vault, a batch at a time and in order. Their answers reach players only after the commit.
+//! The age's task drives it like the age itself. The vault carries out the requests of marker games
+//! in order, one batch at a time. The answers reach players only after the commit.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct GameRandom(Arc<Fill>);
 type Fill = dyn Fn(&mut [u8]) + Send + Sync;
 
 impl GameRandom {
-    /// Takes random bytes from a function, which fills buffers.
+    /// Takes random bytes from a function that fills buffers.
     pub fn new(fill: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(fill))
     }
@@ -44,7 +44,7 @@ impl Default for GameRandom {
     /// The operating system's random numbers.
     fn default() -> Self {
         Self::new(|bytes| {
-            // Templates would get the same UUIDs without random numbers, so panic.
+            // Without random numbers, templates would get the same UUIDs, so panic.
             if let Err(error) = getrandom::fill(bytes) {
                 panic!("cannot get random numbers: {error}");
             }
@@ -82,7 +82,7 @@ impl SmallGames {
         }
     }
 
-    /// Handles a message of a member of the age.
+    /// Handles a message from a member of the age.
     pub(super) fn receive(&mut self, now: Duration, from: GamePlayer, bytes: &[u8]) {
         let random = self.registry.game_random();
         self.manager.receive(now, from, bytes, &mut |bytes: &mut [u8]| random.fill(bytes));

@@ -9,7 +9,7 @@ use worldwire_uru::types::Uuid;
 use super::content::Facts;
 
 /// The nodes of all marker games. In a damaged vault, several nodes can hold the same thing; the
-/// first one counts.
+/// first one is used.
 #[derive(Debug, Default)]
 pub(crate) struct MarkerIndex {
     /// Template and node.

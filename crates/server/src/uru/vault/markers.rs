@@ -1,7 +1,7 @@
 //! Marker games: templates, markers, and who has captured them.
 //!
 //! Clients keep a MarkerGame node for each of their games. It has the game's name and the UUID of
-//! its template, and players send it to each other like any other node. The rest is here, in nodes
+//! its template, and players send it to each other like any other node. The rest is stored here, in nodes
 //! outside all trees, which clients never see:
 //!
 //! | node | fields |
@@ -171,7 +171,7 @@ impl VaultState {
     }
 
     /// The node of a template, if this player made it. It may have been removed, and made again by
-    /// another one.
+    /// another player.
     fn template_made_by(&self, template: Uuid, player: u32) -> Option<u32> {
         let node = self.graph().markers().template(template)?;
         match self.graph().get(node)?.facts {
@@ -427,7 +427,7 @@ fn stored<const N: usize>(text: &GameText<'_, N>) -> TermStr<'static> {
     TermStr::from(text.as_bytes().to_vec())
 }
 
-/// A text that clients survive. An operator may have changed it to any other one.
+/// Text that does not crash clients. An operator may have replaced it with anything.
 fn sound<const N: usize>(text: Option<&TermStr<'_>>) -> GameText<'static, N> {
     let text = text.map(TermStr::to_text).unwrap_or_default();
     let mut units = 0;

@@ -347,7 +347,7 @@ impl Heek {
         (own, u32::try_from(better).unwrap_or(0) + 1)
     }
 
-    /// Cleans up the seats of those who left when nobody was there.
+    /// Cleans up the seats of players who left when nobody remained.
     pub(super) fn after_joined(&mut self, table: &mut Table<'_>, joiner: u32) {
         if table.is_owner(joiner) {
             for position in core::mem::take(&mut self.drops) {

@@ -92,7 +92,7 @@ pub struct GameManager {
     config: GamesConfig,
     ids: Arc<GameIds>,
     games: BTreeMap<u32, Game>,
-    /// The players' rates of messages.
+    /// The players' message rates.
     senders: BTreeMap<u32, Budget>,
     /// Marker games that the store has not opened yet.
     opening: BTreeMap<Ticket, Opening>,
@@ -344,7 +344,7 @@ impl GameManager {
             (Rules::Marker(rules), GameBody::MarkerClient(message)) => {
                 let bound = self.config.bounds.waiting;
                 if rules.waiting() >= bound {
-                    return Err(Refused::limit("answers of a marker game that wait", bound));
+                    return Err(Refused::limit("waiting answers of a marker game", bound));
                 }
                 match rules.receive(from.id, from.is_admin, message)? {
                     Step::Answer(answer) => rules.push_answer(answer),

@@ -311,7 +311,7 @@ impl GameManager {
             return Ok(());
         };
         if rules.waiting() >= bound {
-            return Err(Refused::limit("answers of a marker game that wait", bound));
+            return Err(Refused::limit("waiting answers of a marker game", bound));
         }
         let ticket = take_ticket(&mut self.next_ticket);
         rules.push_waiting(ticket, Asked::Reopen(trans_id));

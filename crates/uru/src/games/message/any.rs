@@ -72,7 +72,7 @@ pub mod server {
         2 InviteFailed {
             /// The player who was not invited.
             invitee "invitee": u32,
-            /// The failed operation. Unverified: 1 stands for an invitation, as the number of
+            /// The failed operation. Unverified: 1 stands for an invitation, like the number of
             /// `Invite`; no source shows this message on the wire.
             operation "operation": u32,
             /// The reason.

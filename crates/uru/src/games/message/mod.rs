@@ -38,9 +38,9 @@ pub const MAX_BYTES: usize = 2_048;
 /// | offset | size | field |
 /// | --- | --- | --- |
 /// | 0 | 4 | message number; its meaning depends on the sender and the game |
-/// | 4 | 4 | transaction, in requests to the manager and in `GameInstance`; else 0 |
+/// | 4 | 4 | transaction, in requests to the manager and in `GameInstance`; otherwise 0 |
 /// | 8 | 4 | game; 0 for the manager |
-/// | 12 | 4 | size of the message, with these 16 bytes |
+/// | 12 | 4 | size of the message, including this header |
 /// | 16 | | the fields |
 #[derive(Clone, Debug, PartialEq)]
 pub struct GameMessage<'d> {
@@ -304,11 +304,11 @@ impl GameHeader {
 }
 
 impl<'d> GameMessage<'d> {
-    /// Decodes the message that the reader holds, all of it. The bytes do not reveal the type of
-    /// the game: `game` is the one in its `GameInstance`.
+    /// Decodes the message that fills the reader. The bytes do not reveal the type of the game:
+    /// `game` is the one in its `GameInstance`.
     ///
     /// A trace sees `game`, `messageId`, `transId`, `gameId`, `size` and `fields`; if the type is
-    /// needed and not known, `body` instead of the fields.
+    /// needed but unknown, `body` instead of the fields.
     ///
     /// # Errors
     /// Incomplete if bytes are missing; malformed for a wrong size, an unknown number or bytes that

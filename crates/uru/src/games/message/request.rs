@@ -266,7 +266,7 @@ pub struct JoinRequest<'a> {
     pub game_id: u32,
     /// How to join.
     pub options: GameOptions,
-    /// The type of the game and the data to make it from. `None` in the short form, which can only
+    /// The type of the game and the data for creating it. `None` in the short form, which can only
     /// join an existing game.
     pub new_game: Option<NewGame<'a>>,
 }

@@ -1,6 +1,6 @@
 //! VarSync: variables that the members of a game share.
 
-/// The number of UTF-16 units of names and texts, with the terminator.
+/// The number of UTF-16 units of names and values, with the terminator.
 pub const TEXT_UNITS: usize = 256;
 
 /// Messages from a member.
@@ -14,7 +14,7 @@ pub mod client {
         /// Messages of VarSync from a member.
         pub enum ClientMessage<'a>: "VarSync", Client;
 
-        /// Changes a text. Only the owner may.
+        /// Changes a text variable. Only the owner may.
         3 SetStringVar<'a> {
             /// The variable's ID.
             var "var": u32,
@@ -22,7 +22,7 @@ pub mod client {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// Changes a number. Only the owner may.
+        /// Changes a number variable. Only the owner may.
         4 SetNumericVar {
             /// The variable's ID.
             var "var": u32,
@@ -33,7 +33,7 @@ pub mod client {
         /// Requests all variables. `AllVarsSent` follows the last one.
         5 RequestAllVars {}
 
-        /// Creates a text, unless a variable of this name exists.
+        /// Creates a text variable, unless one of this name exists.
         6 CreateStringVar<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,
@@ -41,7 +41,7 @@ pub mod client {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// Creates a number, unless a variable of this name exists.
+        /// Creates a number variable, unless one of this name exists.
         7 CreateNumericVar<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,
@@ -62,7 +62,7 @@ pub mod server {
         /// Messages of VarSync from the server.
         pub enum ServerMessage<'a>: "VarSync", Server;
 
-        /// A text changed. Sent to all members, including the sender of the change.
+        /// A text variable changed. Sent to all members, including the sender of the change.
         4 StringVarChanged<'a> {
             /// The variable's ID.
             var "var": u32,
@@ -70,7 +70,7 @@ pub mod server {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// A number changed. Sent to all members, including the sender of the change.
+        /// A number variable changed. Sent to all members, including the sender of the change.
         5 NumericVarChanged {
             /// The variable's ID.
             var "var": u32,
@@ -81,7 +81,7 @@ pub mod server {
         /// All variables have been sent. The first owner creates variables when this arrives.
         6 AllVarsSent {}
 
-        /// A text exists.
+        /// A text variable exists.
         7 StringVarCreated<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,
@@ -91,7 +91,7 @@ pub mod server {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// A number exists.
+        /// A number variable exists.
         8 NumericVarCreated<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,

@@ -20,7 +20,7 @@ use crate::command::decode::side;
 use crate::command::system;
 use crate::output::{Failure, counted, print, printable, shown};
 
-/// A proxy as its operators see it.
+/// The parts of a proxy that its operators can control.
 #[derive(Clone)]
 pub(super) struct Operators {
     pub(super) control: Control,

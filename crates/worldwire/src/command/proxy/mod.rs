@@ -204,7 +204,9 @@ impl<'a> Relaying<'a> {
                 say("worldwire: anyone who can reach this address can use the proxy");
             }
             if let Some((at, server)) = unread {
-                say(format_args!("worldwire: connections to {at} pass unread to {server}"));
+                say(format_args!(
+                    "worldwire: connections to {at} are forwarded unread to {server}"
+                ));
             }
             if let Some(list) = list {
                 say(format_args!("worldwire: launchers find the servers at http://{list}/"));
@@ -232,10 +234,10 @@ impl<'a> Relaying<'a> {
     }
 }
 
-/// Passes connections on unread. Returns the address for clients.
+/// Forwards connections unread. Returns the address for clients.
 async fn pass_unread(proxy: &Proxy, at: SocketAddr, to: String) -> Result<SocketAddr, Failure> {
     let passing = proxy.pass_unread(at, to).await;
-    passing.map_err(|error| Failure::Run(format!("cannot listen at {at}: {}", reason(&error))))
+    passing.map_err(|error| Failure::Run(format!("cannot listen on {at}: {}", reason(&error))))
 }
 
 /// Locks the proxy's directory, and creates it if it does not exist.

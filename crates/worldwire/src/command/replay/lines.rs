@@ -46,7 +46,7 @@ impl Lines {
         }
     }
 
-    /// Whether everything could be written.
+    /// Returns an error if the output could not be written.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.failure.take().map_or(Ok(()), Err)
     }

@@ -222,7 +222,7 @@ async fn listen(
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, script.port()));
     let listen = arguments.listen.unwrap_or(usual);
     let failed = |error: std::io::Error| {
-        Failure::Run(format!("cannot listen at {listen}: {}", reason(&error)))
+        Failure::Run(format!("cannot listen on {listen}: {}", reason(&error)))
     };
     let listener = ReplayListener::bind(listen, script.is_datagrams()).await.map_err(failed)?;
     let address = listener.address().map_err(failed)?;
@@ -235,7 +235,7 @@ async fn listen(
     Ok(listener)
 }
 
-/// A host with its port, or this one.
+/// A host with its port, or with this one if it has none.
 fn with_port(host: &str, port: u16) -> String {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let is_bare = bare.parse::<std::net::Ipv6Addr>().is_ok();

@@ -52,7 +52,7 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
 }
 
 /// Prints the shard's addresses and, on the first start, what to do next. The lines for a server.ini
-/// are printed on the first start, and later for files and other programs.
+/// are printed on the first start, and on later ones if a file or another program receives them.
 fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let folder = shown(&arguments.folder);
     if shard.is_new() && !common.quiet {

@@ -51,7 +51,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Processes a notification, and sends what games answer by themselves. Returns what to print,
+    /// Processes a notification, and sends the automatic answers of games. Returns what to print,
     /// and the events of games.
     pub(super) async fn take(
         &mut self,

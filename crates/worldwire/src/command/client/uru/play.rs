@@ -183,7 +183,7 @@ impl InAge {
         self.answer("StartGame", door, is_it).await
     }
 
-    /// Presses a cloth. The owner is answered if the game runs.
+    /// Presses a cloth. The owner gets an answer if the game is running.
     async fn press_cloth(&mut self, cloth: u8) -> Result<Vec<Json>> {
         let door = self.games()?.last(GameType::BlueSpiral)?;
         let mut playing = self.games()?.blue_spiral(door)?;
@@ -195,7 +195,7 @@ impl InAge {
         let (values, ()) = self
             .until("HitCloth", |event, games| match on(event, door)? {
                 GameBody::BlueSpiralServer(Spiral::GameOver(_) | Spiral::GameWon(_)) => Some(()),
-                // After the last cloth, the news of the win follows.
+                // After the last cloth, the server also reports the win.
                 GameBody::BlueSpiralServer(Spiral::SuccessfulHit(_)) => {
                     let playing = games.blue_spiral(door).ok()?;
                     (!playing.state().is_complete()).then_some(())
