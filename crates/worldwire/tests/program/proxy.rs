@@ -153,6 +153,15 @@ fn uru_evening(encrypted: [bool; 2]) {
     let visit = ["client", "uru", "client.ini", "--account", "ann", "--password-file", "pw"];
     let said = printed(home, &[&visit[..], &steps].concat());
     assert!(said.ends_with("say: ok\nleave: ok\n"), "{said}");
+    // The proxy still accepts connections when the shard is gone.
+    shard.stop();
+    let output = worldwire(home, &[&visit[..], &["login"]].concat()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("If it is a proxy, check that the server behind it is running"),
+        "{said}"
+    );
     proxy.stop();
 
     let inside = messages(home, "evening.pcapng", &shard_port);
