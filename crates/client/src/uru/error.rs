@@ -161,7 +161,8 @@ fn not_set_up(service: &str, address: &str, end: &End) -> String {
         ),
         _ => format!(
             "the {service} server at {address} closed the connection during setup: {end}; check that \
-             it is an Uru server, that server.ini has its keys, and that it accepts the client's build"
+             it is an Uru server, that server.ini has its keys, and that it accepts the client's build. \
+             If it is a proxy, check that the server behind it is running"
         ),
     }
 }

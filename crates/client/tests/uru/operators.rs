@@ -66,16 +66,17 @@ async fn operators_add_and_remove_ages() {
         instance: instance.to_owned(),
         ..FixedAge::default()
     };
-    let added = running.ask(Request::AddAge(age.clone())).await.unwrap();
+    let add = |age| Request::AddAge { age, another: false };
+    let added = running.ask(add(age.clone())).await.unwrap();
     assert_eq!((&added[0]["added"], &added[0]["instance"]), (&json!(true), &json!(instance)));
-    let again = running.ask(Request::AddAge(age.clone())).await.unwrap();
+    let again = running.ask(add(age.clone())).await.unwrap();
     assert_eq!((&again[0]["added"], &again[0]["id"]), (&json!(false), &added[0]["id"]));
     assert!(running.ages(false).await.iter().any(|age| age["instance"] == instance));
     let listed = ann.public_ages("Garden").await.unwrap();
     assert_eq!(listed[0].instance_id.to_string(), instance);
 
     let other = FixedAge { filename: "Shed".to_owned(), ..age };
-    let refused = running.ask(Request::AddAge(other)).await.unwrap_err();
+    let refused = running.ask(add(other)).await.unwrap_err();
     assert!(refused.ends_with("is an instance of an age other than Shed"), "{refused}");
     let remove = |age: &str| running.ask(Request::RemoveAge { age: age.to_owned() });
     let refused = remove("city").await.unwrap_err();

@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 
 mod advisory;
 pub mod lock;
+pub(crate) mod probe;
 pub mod seal;
 mod sql;
 

@@ -1,12 +1,16 @@
-//! The vault keeps its promises when the database fails, in virtual time.
+//! Servers keep their promises when the database fails, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
+use worldwire_net::Clock;
+use worldwire_server::ki::KiConfig;
+use worldwire_server::ki::realm::{Privileges, Realm};
 use worldwire_server::store::{Change, Changes, NodeRow, StoreError};
 use worldwire_server::uru::ClearError;
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
+use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
@@ -63,9 +67,7 @@ async fn refused_batches_are_undone_and_committed_ones_stay() {
     memory.next(Fault::Refused);
     let (bob, mut to_bob, b) = {
         // Another player's login fails at its first change.
-        assert!(
-            vault.add_account("Bob", "Bob", worldwire_uru::message::AccountFlags(0)).await.is_err()
-        );
+        vault.fail().await;
         play(&vault, "Bob").await
     };
     assert_eq!(vault.check().await.unwrap().iter().filter(|finding| finding.problem).count(), 0);
@@ -121,6 +123,116 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     late.log_in(login("Ann", "Ann")).await.unwrap();
     vault.ban_account("Ann", true).await.unwrap();
     assert!(matches!(all(&mut to_late).await[..], [Notice::KickedOff { .. }]));
+}
+
+/// A server whose database can fail.
+trait Server {
+    /// Makes a change that cannot be saved.
+    async fn fail(&self);
+    fn is_failing(&self) -> bool;
+    fn is_overtaken(&self) -> bool;
+}
+
+impl Server for Vault {
+    async fn fail(&self) {
+        assert!(self.add_account("Bob", "Bob", AccountFlags(0)).await.is_err());
+    }
+
+    fn is_failing(&self) -> bool {
+        self.is_failing()
+    }
+
+    fn is_overtaken(&self) -> bool {
+        self.overtaken().is_some()
+    }
+}
+
+impl Server for Realm {
+    async fn fail(&self) {
+        assert!(self.add_account("bob", "hunter2", Privileges::default()).await.is_err());
+    }
+
+    fn is_failing(&self) -> bool {
+        self.is_failing()
+    }
+
+    fn is_overtaken(&self) -> bool {
+        self.overtaken().is_some()
+    }
+}
+
+async fn realm() -> (Arc<Memory>, Realm) {
+    let memory = Arc::new(Memory::default());
+    let ledger = Arc::<Memory>::clone(&memory);
+    let realm = Realm::open(ledger, key(), KiConfig::default(), Clock::start()).await.unwrap();
+    (memory, realm)
+}
+
+/// Waits until the server reports that its database works. Returns how long that took.
+async fn recovery(server: &impl Server) -> Duration {
+    let start = Instant::now();
+    while server.is_failing() {
+        assert!(start.elapsed() < Duration::from_secs(3_600), "it never recovered");
+        sleep(Duration::from_millis(10)).await;
+    }
+    start.elapsed()
+}
+
+/// Checks when the status page shows `ok` again, after outages with this many failed tests.
+async fn notices_the_end_of_an_outage(memory: &Memory, server: &impl Server) {
+    for (failed, seconds) in [(0, 1), (1, 3), (2, 7), (6, 91)] {
+        for _ in 0..=failed {
+            memory.next(Fault::Refused);
+        }
+        server.fail().await;
+        assert!(server.is_failing());
+        let before = memory.position();
+        let took = recovery(server).await;
+        assert!(took.as_secs().abs_diff(seconds) <= 1, "{failed} failed tests: {took:?}");
+        // One empty commit, and no more.
+        assert_eq!(memory.position(), before.next());
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(memory.position(), before.next());
+    }
+    // The first test takes effect although its answer is lost.
+    memory.next(Fault::Refused);
+    memory.next(Fault::Lost);
+    server.fail().await;
+    recovery(server).await;
+    // Another process has the database now, and has not committed anything yet.
+    memory.next(Fault::Refused);
+    server.fail().await;
+    memory.other_writer(0);
+    sleep(Duration::from_secs(2)).await;
+    assert!(server.is_failing() && server.is_overtaken());
+    let commits = *memory.commits.lock().unwrap();
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(*memory.commits.lock().unwrap(), commits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_notices_the_end_of_an_outage_by_itself() {
+    let (memory, vault) = vault(VaultConfig::default()).await;
+    notices_the_end_of_an_outage(&memory, &vault).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_server_notices_the_end_of_an_outage_by_itself() {
+    let (memory, realm) = realm().await;
+    notices_the_end_of_an_outage(&memory, &realm).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_server_stops_although_its_database_does_not_answer() {
+    let (memory, realm) = realm().await;
+    memory.next(Fault::Refused);
+    memory.next(Fault::Hangs);
+    realm.fail().await;
+    // A test has begun.
+    sleep(Duration::from_secs(2)).await;
+    let start = Instant::now();
+    realm.close().await;
+    assert!(start.elapsed() < Duration::from_millis(10), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -132,6 +132,8 @@ async fn old_and_new_clients_share_an_age() {
     let place = (&shown["game"], &shown["id"], &shown["age"]);
     assert_eq!(place, (&"VarSync".into(), &game.into(), &AGE.into()));
     assert_eq!(shown["instance"], INSTANCE.to_string());
+    // Only marker games have them.
+    assert!(shown["template"].is_null() && shown["name"].is_null());
     assert!(shown["since"].as_u64() > Some(1_700_000_000));
     let players = [(ann, "Ann"), (bob, "Bob")];
     let players = players.map(|(id, name)| serde_json::json!({"id": id, "name": name}));

@@ -161,8 +161,9 @@ pub(crate) enum UruFiles {
 other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
 for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
 are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
-added or changed are not removed. Symbolic links are followed. Files that only another shard's key
-decrypts are skipped.
+added or changed are not removed. Symbolic links are followed; those that lead out of the client's
+folder are reported, because clients can download what is behind them. Files that only another shard's
+key decrypts are skipped.
 
 Examples:
   worldwire uru files import \"/games/Myst Online\"
@@ -195,8 +196,12 @@ pub(crate) enum UruAge {
     ///
     /// The name must be that of an age file in the shard's data/ages, in the same case: clients ask
     /// for an age by its exact name. If there are no age files, every name is accepted.
+    ///
+    /// If the shard has a public instance of the age under other names, a new one needs --instance or
+    /// --another.
     #[command(after_help = "Examples:
   worldwire uru age add Fernhollow
+  worldwire uru age add Neighborhood --name \"Second Hood\" --another
   worldwire uru age add Kveer --instance 68e219e0-ee25-4df0-b855-0435584e29e2 --name \"K'veer\"")]
     Add {
         /// The age's file name, as in NAME.age
@@ -216,6 +221,9 @@ pub(crate) enum UruAge {
         /// Add the age even if it has no age file in the shard's data/ages
         #[arg(long)]
         no_check: bool,
+        /// Add the age even if the shard has a public instance of it under other names
+        #[arg(long)]
+        another: bool,
     },
     /// Add the ages in dirtsand's static_ages.ini
     ///

@@ -176,6 +176,15 @@ fn uru_evening(encrypted: [bool; 2]) {
     }
     ben.kill().unwrap();
     ben.wait().unwrap();
+    // The proxy still accepts connections when the shard is gone.
+    shard.stop();
+    let output = visit("ann", "login").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("If it is a proxy, check that the server behind it is running"),
+        "{said}"
+    );
     proxy.stop();
 
     let inside = messages(home, "evening.pcapng", &shard_port);

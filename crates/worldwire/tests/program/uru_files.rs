@@ -45,6 +45,7 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
         bytes.push(channels);
         bytes
     };
+    fs::create_dir(&shard).unwrap();
     let page: Vec<u8> = b"Wind.ogg".iter().map(|byte| !byte).collect();
     put("dat/Fern.age", b"LingerTime=7\n");
     put("dat/Fern_District_a.prp", &[&page[..], &[0; 200]].concat());
@@ -66,6 +67,9 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
     symlink(&movies, client.join("avi")).unwrap();
     symlink(&client, client.join("sfx/again")).unwrap();
     symlink("nowhere", client.join("broken")).unwrap();
+    fs::write(folder.path().join("note"), "outside").unwrap();
+    symlink("../note", client.join("linked.txt")).unwrap();
+    symlink("dat/GlobalUI.prp", client.join("inside.txt")).unwrap();
 
     let output = import(&client, &shard, &["--json"]);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -75,6 +79,20 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
         "{said}"
     );
     assert!(said.contains("broken: skipped: a dangling link"), "{said}");
+    // Those that lead out of the folder are reported.
+    let base = fs::canonicalize(folder.path()).unwrap();
+    for (link, target, what) in
+        [("avi", "movies", "the files below it"), ("linked.txt", "note", "it")]
+    {
+        let (link, target) = (client.join(link), base.join(target));
+        let report = format!(
+            "{}: links to {}, outside the folder; imported {what} anyway\n",
+            link.display(),
+            target.display()
+        );
+        assert!(said.contains(&report), "{said}");
+    }
+    assert_eq!(said.matches("outside the folder").count(), 2, "{said}");
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&shown["manifests"], &shown["ages"]), (&4.into(), &1.into()), "{shown}");
     let all = [
@@ -83,6 +101,8 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
         ("dat\\Fern.age", 0),
         ("dat\\Fern_District_a.prp", 8),
         ("dat\\GlobalUI.prp", 8),
+        ("inside.txt", 8),
+        ("linked.txt", 0),
         ("sfx\\Ui.ogg", 5),
         ("sfx\\Wind.ogg", 4),
     ];
@@ -90,8 +110,11 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
         names.iter().map(|(name, flags)| ((*name).to_owned(), *flags)).collect::<Vec<_>>()
     };
     assert_eq!(listed(&shard, "External"), owned(&all));
-    assert_eq!(listed(&shard, "Fern"), owned(&[all[2], all[3], all[6]]));
-    assert_eq!(listed(&shard, "ThinExternal"), owned(&[all[0], all[1], all[4], all[5]]));
+    assert_eq!(listed(&shard, "Fern"), owned(&[all[2], all[3], all[8]]));
+    assert_eq!(
+        listed(&shard, "ThinExternal"),
+        owned(&[all[0], all[1], all[4], all[5], all[6], all[7]])
+    );
     assert_eq!(listed(&shard, "ExternalPatcher"), owned(&[("UruLauncher.exe", 8)]));
     let data = shard.join("data");
     assert_eq!(fs::read(data.join("ages/Fern.age")).unwrap(), b"LingerTime=7\n");
@@ -145,6 +168,7 @@ fn only_a_client_folder_is_imported() {
         fs::write(file, "").unwrap();
     }
     let shard = folder.path().join("shard");
+    fs::create_dir(&shard).unwrap();
     let uru = games.join("Uru").to_string_lossy().into_owned();
     for (wrong, advice) in [
         (games.join("Uru/Dat"), format!("did you mean {uru}?")),
@@ -157,7 +181,14 @@ fn only_a_client_folder_is_imported() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         let problem = "not a game client's folder, because it has no age files (dat/NAME.age)";
         assert!(said.contains(&format!("{problem}; {advice}")), "{said}");
-        assert!(!shard.exists());
+        assert_eq!(fs::read_dir(&shard).unwrap().count(), 0);
     }
+    // A folder that does not exist is usually misspelled.
+    let nosuch = folder.path().join("nosuch");
+    let output = import(&games.join("Uru"), &nosuch, &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), nosuch.exists()), (Some(2), false), "{said}");
+    let problem = format!("{}: there is no such folder for a shard; create it", nosuch.display());
+    assert!(said.contains(&problem), "{said}");
     assert_eq!(import(&games.join("Uru"), &shard, &[]).status.code(), Some(0));
 }

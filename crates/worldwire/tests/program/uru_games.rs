@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
@@ -164,12 +165,12 @@ fn a_marker_game_is_created_sent_and_hunted() {
     let bob = in_city(folder, "bob", steps);
     assert_eq!(listed(&bob), [fountain(false), library(false)]);
     assert_eq!(of(&bob, "seen", "Marker.MarkerCaptured").len(), 1);
-    let options = "--patience 5 ";
-    let edit =
-        format!("set-player Bob + enter city + open-marker-game {template} + add-marker 1 1 1 x");
-    let output = player(folder, "bob", options, &edit).wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let begun = Instant::now();
+    let said =
+        fails(folder, "bob", &format!("open-marker-game {template} + rename-marker-game Mine"));
     assert!(said.ends_with("only the creator of a marker game can change it\n"), "{said}");
+    // Other requests may take a minute.
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     for (steps, part) in [
         ("capture-marker 0", "capture-marker: marker 0 is captured already"),
         ("capture-marker 7", "capture-marker: the game has no marker 7"),
@@ -183,14 +184,46 @@ fn a_marker_game_is_created_sent_and_hunted() {
         "{said}"
     );
 
+    // A second game of the same name, which only the template tells apart.
+    let ann = in_city(folder, "ann", "create-marker-game \"The Hunt\" + add-marker 0 0 0 x");
+    let other = of(&ann, "step", "create-marker-game").last().unwrap()["template"].clone();
+    let other = other.as_str().unwrap();
+    let said = fails(folder, "ann", "open-marker-game \"The Hunt\"");
+    let problem = "2 marker games are called \"The Hunt\": open one by its template: ";
+    assert!(said.contains(problem) && said.contains(template) && said.contains(other), "{said}");
+    let steps = format!("open-marker-game {template} + open-marker-game {other} + wait 60");
+    let mut playing = begin(folder, "ann", &steps);
+    let mut sees = BufReader::new(playing.stdout.take().unwrap()).lines();
+    for _ in 0..2 {
+        let is_open = |line: &str| {
+            let line: Json = serde_json::from_str(line).unwrap();
+            line["step"] == "open-marker-game" && line["template"].is_string()
+        };
+        assert!(sees.any(|line| is_open(&line.unwrap())));
+    }
+    let running = good(command(folder, &["worldwire", "uru", "games"]).output().unwrap());
+    for template in [template, other] {
+        assert!(running.contains(&format!("  \"The Hunt\" {template}  in city ")), "{running}");
+    }
+    let json = good(command(folder, &["worldwire", "uru", "games", "--json"]).output().unwrap());
+    assert!(lines(&json).iter().all(|game| game["name"] == "The Hunt"), "{json}");
+    assert!(lines(&json).iter().any(|game| game["template"] == other), "{json}");
+    let _ = playing.kill();
+    let _ = playing.wait();
+    in_city(folder, "ann", &format!("open-marker-game {other} + rename-marker-game Another"));
+
     // Everything survives a restart.
     drop(serving);
     let _serving = serve_at(folder, &["worldwire", "serve", "uru"], 0);
     let steps = format!("open-marker-game {template} + markers + reset-markers + markers");
     let bob = in_city(folder, "bob", &steps);
     assert_eq!(listed(&bob), [fountain(true), library(false), fountain(false), library(false)]);
-    let steps = "open-marker-game \"The Hunt\" + rename-marker-game \"An old hunt\" + markers + delete-marker-game + games";
-    let ann = in_city(folder, "ann", steps);
+    // The node still has the old name.
+    let steps = format!(
+        "open-marker-game {template} + rename-marker-game \"An old hunt\" + markers \
+         + delete-marker-game + games"
+    );
+    let ann = in_city(folder, "ann", &steps);
     assert_eq!(listed(&ann), [fountain(false), library(true)]);
     assert_eq!(of(&ann, "seen", "Marker.GameNameChanged").last().unwrap()["name"], "An old hunt");
     assert!(of(&ann, "step", "games").iter().all(|line| line["game"].is_null()));

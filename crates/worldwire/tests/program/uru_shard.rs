@@ -249,6 +249,16 @@ fn ages(folder: &Path) {
     assert!(code == 0 && out.contains(&line) && out.contains("  GuildPub-Writers  "), "{out}");
     let (code, out, _) = run(&["age", "list", "--running", "--json"], "");
     assert_eq!((code, &*out), (0, ""));
+    // A second city would be a surprise; the same one is not added again.
+    let (code, out, err) = run(&["age", "add", "city", "--name", "Second"], "");
+    assert!(code == 1 && out.is_empty(), "{err}");
+    assert!(err.contains(": the shard already has a public instance of city: "), "{err}");
+    assert!(err.ends_with("or use --another to add one more\n"), "{err}");
+    let (code, _, err) = run(&["age", "add", "city", "--name", "Second", "--another"], "");
+    assert!(code == 0 && err.ends_with("(Second): added\n"), "{err}");
+    let (code, _, err) = run(&["age", "add", "city", "--name", "Second"], "");
+    assert!(code == 0 && err.ends_with("(Second): exists already\n"), "{err}");
+    assert_eq!(run(&["age", "remove", "Second"], "").0, 0);
     let (code, _, err) = run(&["age", "add", "Shed", "--instance", "x"], "");
     assert!(code == 1 && err.ends_with(": the age instance must be a UUID, not \"x\"\n"), "{err}");
 

@@ -3,6 +3,7 @@
 use worldwire_core::Error;
 use worldwire_uru::games::GameType;
 use worldwire_uru::games::message::manager::GameResult;
+use worldwire_uru::types::Uuid;
 
 /// Why a player cannot do something in a game. Servers drop most such messages without an answer,
 /// so the client refuses to send them.
@@ -63,6 +64,14 @@ pub enum PlayError {
         /// What it holds.
         kind: &'static str,
     },
+    /// Several marker games have this name.
+    #[error("{} marker games are called {name:?}: open one by its template: {}", .templates.len(), listed_ids(.templates))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// Their templates.
+        templates: Vec<Uuid>,
+    },
     /// The game has no marker with this ID.
     #[error("the game has no marker {0}")]
     NoMarker(u32),
@@ -86,6 +95,10 @@ fn advice(result: GameResult) -> &'static str {
         GameResult::NoInvite => "the game belongs to another player",
         _ => "the reason is unknown",
     }
+}
+
+fn listed_ids(ids: &[Uuid]) -> String {
+    ids.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn owner(owner: Option<u32>) -> String {

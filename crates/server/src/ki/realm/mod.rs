@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
@@ -108,6 +109,8 @@ struct Shared {
     clock: Clock,
     config: KiConfig,
     is_failing: AtomicBool,
+    /// The task that tests a failing database.
+    probing: Mutex<Option<AbortHandle>>,
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
@@ -183,11 +186,13 @@ impl Realm {
             clock,
             config,
             is_failing: AtomicBool::new(false),
+            probing: Mutex::new(None),
             overtaken: watch::Sender::new(None),
         })))
     }
 
-    /// Whether the last change could not be written to the database.
+    /// Whether the last change could not be written to the database. Empty changes test a failing
+    /// database, so this ends when it accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.is_failing.load(Ordering::Relaxed)
@@ -220,6 +225,8 @@ impl Realm {
 
     /// Ends all connections to the database.
     pub async fn close(&self) {
+        // A test of a database that does not answer would delay this.
+        self.stop_probing();
         let writer = self.0.writer.lock().await;
         if let Err(error) = writer.close().await {
             tracing::warn!(%error, "cannot close the database");

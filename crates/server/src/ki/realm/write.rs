@@ -1,13 +1,18 @@
 //! How changes get into the database: one batch after another, each durable before it is visible.
+//!
+//! After a failure, the database counts as failing until a commit succeeds. A task commits an empty
+//! batch now and then, so that this is noticed without any changes.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::{Realm, State};
+use super::{Realm, Shared, State};
 use crate::ki::refusal::Refusal;
+use crate::store::probe::Probe;
 use crate::store::{Change, Changes, Ledger, Position, StoreError};
 
 /// How long a commit may take.
@@ -119,14 +124,35 @@ impl Realm {
                     if !realm.0.is_failing.swap(true, Ordering::Relaxed) {
                         tracing::error!(%error, "the database accepts no changes");
                     }
-                    if let StoreError::Overtaken { .. } = error {
-                        realm.0.overtaken.send_replace(Some(Arc::new(error)));
-                    }
+                    realm.uncommitted(error);
                     Refusal::FailedUpload
                 }
             })
         });
         work.await.unwrap_or(Err(Refusal::FailedUpload))
+    }
+
+    /// Handles a failed commit. The caller holds the writer.
+    fn uncommitted(&self, error: StoreError) {
+        if let StoreError::Overtaken { .. } = error {
+            self.0.overtaken.send_replace(Some(Arc::new(error)));
+            return;
+        }
+        let mut probing = self.probing();
+        if probing.is_none() {
+            *probing = Some(tokio::spawn(probe(Arc::downgrade(&self.0))).abort_handle());
+        }
+    }
+
+    /// Stops testing the database.
+    pub(super) fn stop_probing(&self) {
+        if let Some(task) = self.probing().take() {
+            task.abort();
+        }
+    }
+
+    fn probing(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.0.probing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write<T>(
@@ -146,6 +172,30 @@ impl Realm {
         }
         self.state().apply(&changes);
         Ok(value)
+    }
+}
+
+/// Tests a failing database until it accepts changes again or belongs to another process.
+async fn probe(shared: Weak<Shared>) {
+    let mut probe = Probe::default();
+    loop {
+        probe.schedule();
+        probe.due().await;
+        let Some(realm) = shared.upgrade().map(Realm) else { return };
+        let mut writer = realm.0.writer.lock().await;
+        if realm.is_failing()
+            && realm.overtaken().is_none()
+            && let Err(WriteError::Store(error)) =
+                realm.write(&mut writer, |_| Ok((Vec::new(), ()))).await
+        {
+            tracing::warn!(%error, "the database still accepts no changes");
+            realm.uncommitted(error);
+        }
+        // With the writer locked, nobody can report another failure in between.
+        if !realm.is_failing() || realm.overtaken().is_some() {
+            realm.probing().take();
+            return;
+        }
     }
 }
 

@@ -89,8 +89,11 @@ impl Control {
         Ok(listed)
     }
 
-    async fn add_age(&self, age: FixedAge) -> Result<Vec<Json>, RequestError> {
+    async fn add_age(&self, age: FixedAge, another: bool) -> Result<Vec<Json>, RequestError> {
         age.check().map_err(|problem| RequestError::NewAge(problem.to_string()))?;
+        if !another && age.instance.is_empty() {
+            self.check_only(&age).await?;
+        }
         let (filename, instance) = (age.filename.clone(), age.instance.clone());
         let (age, is_new) =
             self.vault.add_age(age.into_age()).await.map_err(|error| match error {
@@ -106,6 +109,23 @@ impl Control {
         let mut added = age_json(&age, None, |_| None);
         added["added"] = is_new.into();
         Ok(vec![added])
+    }
+
+    /// Refuses a second public instance of an age under other names.
+    async fn check_only(&self, new: &FixedAge) -> Result<(), RequestError> {
+        let ages = self.vault.ages(false).await?;
+        let others: Vec<_> = ages.iter().filter(|it| it.age.filename == new.filename).collect();
+        let is_new = |it: &&AgeSummary| {
+            it.age.instance_name == new.instance_name && it.age.user_name == new.user_name
+        };
+        match others.first() {
+            Some(other) if !others.iter().any(is_new) => Err(RequestError::AnotherAge {
+                filename: new.filename.clone(),
+                title: other.title.clone(),
+                instance: other.age.instance.to_string(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     async fn remove_age(&self, word: String) -> Result<Vec<Json>, RequestError> {
@@ -152,18 +172,23 @@ impl Control {
             let own = names.iter().filter_map(|session| session.player.as_ref());
             own.into_iter().find(|(id, _)| *id == player).map(|(_, name)| name.clone())
         };
+        let running = live.games.running_games();
+        let templates = running.iter().filter_map(|game| game.template).collect();
+        let titles = self.vault.marker_names(templates).await?;
         let shown = |game: RunningGame| {
             let player = |id: &u32| json!({ "id": id, "name": name(*id) });
             json!({
                 "id": game.id,
                 "game": game.game_type.name(),
+                "name": game.template.and_then(|template| titles.get(&template)),
+                "template": game.template.map(|template| template.to_string()),
                 "age": game.filename,
                 "instance": game.instance.to_string(),
                 "players": game.players.iter().map(player).collect::<Vec<_>>(),
                 "since": unix(game.since),
             })
         };
-        Ok(live.games.running_games().into_iter().map(shown).collect())
+        Ok(running.into_iter().map(shown).collect())
     }
 
     async fn message(
@@ -279,7 +304,7 @@ impl Operated for Control {
     async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
         match request {
             Request::Ages { all, running } => self.ages(all, running).await,
-            Request::AddAge(age) => self.add_age(age).await,
+            Request::AddAge { age, another } => self.add_age(age, another).await,
             Request::RemoveAge { age } => self.remove_age(age).await,
             Request::Online => self.online().await,
             Request::Games => self.games().await,

@@ -86,8 +86,15 @@ pub enum Request {
         /// Whether to list only running ages.
         running: bool,
     },
-    /// Creates a public age of the shard's own.
-    AddAge(FixedAge),
+    /// Creates a public age of the shard's own, unless one with these names exists.
+    AddAge {
+        /// The age.
+        age: FixedAge,
+        /// Whether to create one without a given instance even if the shard has a public instance of
+        /// the age under other names.
+        #[serde(default)]
+        another: bool,
+    },
     /// Removes an empty age that nobody owns.
     RemoveAge {
         /// The number of its Age or AgeInfo node, its instance, or a unique name.
@@ -226,6 +233,19 @@ pub enum RequestError {
     /// An age that cannot be created.
     #[error("the age {0}")]
     NewAge(String),
+    /// A second public instance of an age that was not asked for explicitly.
+    #[error(
+        "the shard already has a public instance of {filename}: {instance} ({title}); give the new \
+        one an --instance, or use --another to add one more"
+    )]
+    AnotherAge {
+        /// The age's filename.
+        filename: String,
+        /// The name of the existing instance.
+        title: String,
+        /// The existing instance.
+        instance: String,
+    },
     /// An age that was not removed.
     #[error("age {age:?} {}", match error {
         RemoveError::Clear(ClearError::Vault(error)) => words(*error),

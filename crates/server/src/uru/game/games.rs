@@ -102,6 +102,8 @@ pub(in crate::uru) struct RunningGame {
     pub(in crate::uru) id: u32,
     /// Its type.
     pub(in crate::uru) game_type: GameType,
+    /// The template of a marker game.
+    pub(in crate::uru) template: Option<Uuid>,
     /// The age's filename.
     pub(in crate::uru) filename: String,
     /// The age's instance.
@@ -161,9 +163,10 @@ impl Games {
     pub(in crate::uru) fn running_games(&self) -> Vec<RunningGame> {
         let tables = self.0.tables();
         let game = |(id, game): (&u32, &StartedGame)| {
-            let StartedGame { place, game_type, since, players, .. } = game.clone();
+            let StartedGame { place, game_type, template, since, players, .. } = game.clone();
             let AgeRef { name: filename, record } = place;
-            RunningGame { id: *id, game_type, filename, instance: record.instance, since, players }
+            let instance = record.instance;
+            RunningGame { id: *id, game_type, template, filename, instance, since, players }
         };
         let mut running: Vec<_> = tables.games.iter().map(game).collect();
         running.sort_by(|one, other| {

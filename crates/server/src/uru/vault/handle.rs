@@ -138,7 +138,8 @@ impl Vault {
         self.restricted.load(Ordering::Relaxed)
     }
 
-    /// Whether the last batch of changes could not be committed.
+    /// Whether the last batch of changes could not be committed. Empty batches test a failing
+    /// database, so this ends when it accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)

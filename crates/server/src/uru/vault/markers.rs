@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_uru::games::message::marker::MarkerGameType;
 use worldwire_uru::games::{GameText, Marker, MarkerAnswer, MarkerRequest, MarkerTemplate};
-use worldwire_uru::types::{TermStr, Uuid};
+use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::Vault;
@@ -84,6 +84,14 @@ impl Vault {
             tracing::warn!(?error, count, "cannot carry out requests of marker games");
             vec![MarkerAnswer::Failed; count]
         })
+    }
+
+    /// The names of marker games, by template. Unknown templates are left out.
+    pub(in crate::uru) async fn marker_names(
+        &self,
+        templates: BTreeSet<Uuid>,
+    ) -> Result<BTreeMap<Uuid, String>, NetError> {
+        Ok(self.call(None, None, move |state| state.marker_names(&templates)).await?.0)
     }
 
     /// Removes quests that nothing has named for a day, and what belongs to deleted players. `open`
@@ -162,6 +170,20 @@ impl VaultState {
                 Ok(MarkerAnswer::Done)
             }
         }
+    }
+
+    fn marker_names(&mut self, templates: &BTreeSet<Uuid>) -> Outcome<BTreeMap<Uuid, String>> {
+        let index = self.graph().markers();
+        let node_of = |template: &Uuid| Some((*template, index.template(*template)?));
+        let nodes: Vec<_> = templates.iter().filter_map(node_of).collect();
+        self.need(&nodes.iter().map(|(_, node)| *node).collect::<Vec<_>>())?;
+        let mut names = BTreeMap::new();
+        for (template, node) in nodes {
+            let content = self.content(node)?;
+            let name = decode(&content)?.text_1.as_ref().map(TermStr::to_text);
+            names.insert(template, name.unwrap_or_default());
+        }
+        Ok(names)
     }
 
     fn change(&mut self, node: Option<u32>, change: VaultNode<'static>) -> Outcome<MarkerAnswer> {

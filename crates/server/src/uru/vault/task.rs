@@ -6,6 +6,9 @@
 //! effect, its changes are undone in memory; otherwise they stay, although their requests were
 //! refused.
 //!
+//! After a batch had no effect, the database counts as failing until a commit succeeds. An empty
+//! batch tests it now and then, so that this is noticed without any requests.
+//!
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
 
 use std::collections::HashMap;
@@ -21,6 +24,7 @@ use worldwire_uru::types::NetError;
 
 use super::session::{ConnectionId, Notice, Outcome, Stop};
 use super::steps::{Damage, VaultState};
+use crate::store::probe::Probe;
 use crate::store::seal::KEY_FILE;
 use crate::store::{Changes, Position, Store, StoreError};
 
@@ -130,6 +134,8 @@ pub(crate) struct Task {
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
     failing: Arc<AtomicBool>,
+    /// The next empty batch, while it was not.
+    probe: Probe,
     /// Set when another process has taken over the database.
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
@@ -155,8 +161,9 @@ impl Task {
         // Before anything is read: from here on nobody else can change it.
         let position = store.claim().await?;
         load(&*store, &mut state).await?;
-        let (queues, gone) = (HashMap::new(), Vec::new());
-        let mut task = Self { store, state, clock, position, queues, gone, failing, overtaken };
+        let (queues, gone, probe) = (HashMap::new(), Vec::new(), Probe::default());
+        let mut task =
+            Self { store, state, clock, position, queues, gone, failing, probe, overtaken };
         task.state.set_now((task.clock)());
         let found = |state: &mut VaultState| {
             state.found()?;
@@ -196,6 +203,7 @@ impl Task {
                     end.is_some()
                 }
                 count = inbox.recv_many(&mut messages, MAX_AT_ONCE) => count != 0,
+                () = self.probe.due() => true,
             };
             if !open {
                 break;
@@ -283,7 +291,7 @@ impl Task {
             }
             ends.push(self.state.notices());
         }
-        if self.state.staged().is_empty() {
+        if self.state.staged().is_empty() && !self.probe.is_due() {
             self.finish(requests, &ends);
             return Ok(());
         }
@@ -296,6 +304,7 @@ impl Task {
                 if self.failing.swap(false, Ordering::Relaxed) {
                     info!("the database accepts changes again");
                 }
+                self.probe.cancel();
                 self.position = self.position.next();
                 self.finish(requests, &ends);
                 return Ok(());
@@ -318,13 +327,15 @@ impl Task {
         }
         let mut arrivals = Arrivals::default();
         let took_effect = resolve(&self.store, self.position, error, inbox, &mut arrivals).await?;
-        // Whether it accepts changes again is known after the next one.
         info!(took_effect, "the database answers again");
         if took_effect {
             self.failing.store(false, Ordering::Relaxed);
+            self.probe.cancel();
             self.position = self.position.next();
             self.finish(Vec::new(), &[]);
         } else {
+            // Whether it accepts changes again is known after the next commit.
+            self.probe.schedule();
             self.state.undo();
             self.gone = gone;
         }

@@ -22,7 +22,7 @@ pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result
             let ages = ask(&shard.shard, request, Vec::new())?;
             if shard.json { print_lines(&ages) } else { print(&table(&ages)) }
         }
-        UruAge::Add { filename, instance, name, user_name, description, no_check } => {
+        UruAge::Add { filename, instance, name, user_name, description, no_check, another } => {
             if let (false, Some(problem)) = (*no_check, misnamed(filename, shard)?) {
                 complain(filename, &format!("{problem} Use --no-check to add it anyway"));
                 return Err(Failure::Input);
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result
                 description: description.clone().unwrap_or_default(),
                 instance: instance.clone().unwrap_or_default(),
             };
-            let added = add(&shard.shard, age, common)?;
+            let added = add(&shard.shard, age, *another, common)?;
             if shard.json { print_lines(&added) } else { Ok(()) }
         }
         UruAge::Import { file } => {
@@ -45,7 +45,7 @@ pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result
                 if let Some(problem) = misnamed(&age.filename, shard)? {
                     complain(&age.filename, &problem);
                 }
-                let added = add(&shard.shard, age, common)?;
+                let added = add(&shard.shard, age, true, common)?;
                 if shard.json {
                     print_lines(&added)?;
                 }
@@ -62,8 +62,8 @@ pub(crate) fn run(command: &UruAge, shard: &UruShard, common: &Common) -> Result
     }
 }
 
-fn add(shard: &Path, age: FixedAge, common: &Common) -> Result<Vec<Json>, Failure> {
-    let added = ask(shard, Request::AddAge(age), Vec::new())?;
+fn add(shard: &Path, age: FixedAge, another: bool, common: &Common) -> Result<Vec<Json>, Failure> {
+    let added = ask(shard, Request::AddAge { age, another }, Vec::new())?;
     for one in &added {
         let done = if one["added"] == true { "added" } else { "exists already" };
         common.note(&title(one), done);

@@ -38,6 +38,7 @@ const WHOLE: u32 = 4;
 
 pub(crate) fn run(command: &UruFiles, common: &Common) -> Result<(), Failure> {
     let UruFiles::Import { folder, shard } = command;
+    check_shard(&shard.shard)?;
     let data = data_of(shard)?;
     check_client(folder)?;
     let files = files_of(folder, common)?;
@@ -82,6 +83,16 @@ pub(crate) fn run(command: &UruFiles, common: &Common) -> Result<(), Failure> {
         common.note(&path, why);
     }
     if problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Refuses a folder that does not exist, which is usually misspelled.
+fn check_shard(folder: &Path) -> Result<(), Failure> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let folder = shown(folder);
+    let advice = format!("create it, or start the shard once with `worldwire serve uru {folder}`");
+    Err(Failure::Run(format!("{folder}: there is no such folder for a shard; {advice}")))
 }
 
 /// The data directory of a shard, which may not have started yet.

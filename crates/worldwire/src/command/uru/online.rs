@@ -37,9 +37,10 @@ pub(crate) fn games(shard: &UruShard) -> Result<(), Failure> {
             game["players"].as_array().into_iter().flatten().map(player).collect();
         let _ = writeln!(
             out,
-            "{} {}  in {} {}  since {}  {}",
+            "{} {}{}  in {} {}  since {}  {}",
             text(&game["game"]),
             game["id"],
+            marker_game(game),
             text(&game["age"]),
             text(&game["instance"]),
             game["since"].as_u64().map(since).unwrap_or_default(),
@@ -47,6 +48,14 @@ pub(crate) fn games(shard: &UruShard) -> Result<(), Failure> {
         );
     }
     print(&out)
+}
+
+/// The name and template of a marker game: ` "Hunt" 0f1e2d3c-...`.
+fn marker_game(game: &Json) -> String {
+    match game["template"].as_str() {
+        Some(template) => format!("  \"{}\" {template}", text(&game["name"])),
+        None => String::new(),
+    }
 }
 
 /// Shows a message to players.

@@ -1,6 +1,7 @@
 //! Marker games and their vault nodes, by which players find and share them.
 
 use serde_json::{Value as Json, json};
+use worldwire_client::uru::games::PlayError;
 use worldwire_client::uru::{ClientError, Result, VaultMirror};
 use worldwire_uru::games::message::marker::MarkerGameType;
 use worldwire_uru::types::{NetError, Uuid};
@@ -57,9 +58,22 @@ impl Session<'_> {
             node.node_type == Some(NodeType::MarkerGame)
                 && node.text_1.as_ref().is_some_and(|text| text.to_text() == name)
         };
-        let found = mirror.nodes().find(|(_, node)| is_it(node));
-        let template = found.and_then(|(_, node)| node.uuid_1);
-        let (request, error) = ("no marker game has this name", NetError::VaultNodeNotFound);
-        template.ok_or(ClientError::Refused { request, error })
+        let named = mirror.nodes().filter(|(_, node)| is_it(node));
+        let mut templates: Vec<Uuid> = named.filter_map(|(_, node)| node.uuid_1).collect();
+        // Several nodes can name the same game.
+        templates.sort_by_key(|template| template.0);
+        templates.dedup();
+        match templates[..] {
+            [template] => Ok(template),
+            [] => {
+                let (request, error) =
+                    ("no marker game has this name", NetError::VaultNodeNotFound);
+                Err(ClientError::Refused { request, error })
+            }
+            [..] => {
+                let (name, templates) = (name.to_owned(), templates);
+                Err(PlayError::Ambiguous { name, templates }.into())
+            }
+        }
     }
 }

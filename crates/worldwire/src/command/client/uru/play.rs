@@ -1,5 +1,7 @@
 //! Steps in the games of an age.
 
+use std::time::Duration;
+
 use serde_json::{Value as Json, json};
 use tokio::time::timeout;
 use worldwire_client::uru::games::{
@@ -21,6 +23,9 @@ use super::play_step::{GAMES, PlayStep};
 
 /// The points of a player who has never played Heek.
 const FIRST_POINTS: u32 = 100;
+/// How long to wait for the answer to a change of a marker game. Servers answer it as soon as it is
+/// stored, or never.
+const EDIT_PATIENCE: Duration = Duration::from_secs(5);
 /// The table of VarSync that game clients use; that of other games is 0.
 const VAR_SYNC_TABLE: u32 = 255;
 
@@ -31,13 +36,21 @@ impl PlayStep {
             Self::TouchDoor | Self::SolveDoor => "servers ignore a second start within a second",
             Self::PlayRound(_) => "two players must sit at the table, and choose",
             Self::StandUp => "you are not sitting at the table",
-            Self::AddMarker(..)
-            | Self::RenameMarker(..)
-            | Self::DeleteMarker(_)
-            | Self::RenameMarkerGame(_)
-            | Self::LimitMarkerGame(_) => "only the creator of a marker game can change it",
+            step if step.is_edit() => "only the creator of a marker game can change it",
             _ => return None,
         })
+    }
+
+    /// Whether the step changes a marker game for all players.
+    fn is_edit(&self) -> bool {
+        matches!(
+            self,
+            Self::AddMarker(..)
+                | Self::RenameMarker(..)
+                | Self::DeleteMarker(_)
+                | Self::RenameMarkerGame(_)
+                | Self::LimitMarkerGame(_)
+        )
     }
 }
 
@@ -154,7 +167,13 @@ impl InAge {
             _ => return Ok(Vec::new()),
         };
         let answers = |body: &_| matches!(body, GameBody::MarkerServer(it) if is_it(it));
-        self.answer(request, id, answers).await
+        let patience = self.patience;
+        if step.is_edit() {
+            self.patience = patience.min(EDIT_PATIENCE);
+        }
+        let answer = self.answer(request, id, answers).await;
+        self.patience = patience;
+        answer
     }
 
     /// Creates a marker game, and returns its template as well.

@@ -78,11 +78,13 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 /// All files below a folder, by their names in manifests in lower case. Symbolic links are followed,
-/// but every folder is read only once, whatever leads there.
+/// but every folder is read only once, whatever leads there. Each link that leads out of the folder is
+/// reported, because clients can download what is behind it.
 pub(super) fn files_of(
     folder: &Path,
     common: &Common,
 ) -> Result<BTreeMap<String, ClientFile>, Failure> {
+    let home = fs::canonicalize(folder).map_err(|error| Failure::io(folder, &error))?;
     let mut files = BTreeMap::new();
     let mut read = HashSet::new();
     let mut folders = vec![(folder.to_owned(), String::new(), 0)];
@@ -113,6 +115,15 @@ pub(super) fn files_of(
                 }
             };
             let client_name = format!("{below}{name}");
+            if fs::symlink_metadata(&path).is_ok_and(|own| own.is_symlink())
+                && let Ok(target) = fs::canonicalize(&path)
+                && !target.starts_with(&home)
+            {
+                let what = if metadata.is_dir() { "the files below it" } else { "it" };
+                let target = shown(&target);
+                let text = format!("links to {target}, outside the folder; imported {what} anyway");
+                common.note(&shown(&path), &text);
+            }
             if metadata.is_dir() {
                 folders.push((path.clone(), format!("{client_name}\\"), depth + 1));
             } else if metadata.is_file() {

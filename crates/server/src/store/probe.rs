@@ -1,0 +1,41 @@
+//! When to test a database that refused changes. The only test that proves anything is a commit by
+//! its writer, even an empty one: only a commit checks that no other process has taken over.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// The delay before the next test: the first and the longest. It doubles with each failed commit.
+const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+
+/// When to test the database next. Nothing is scheduled while it works.
+#[derive(Debug, Default)]
+pub(crate) struct Probe(Option<(Instant, Duration)>);
+
+impl Probe {
+    /// Schedules a test, because a commit failed.
+    pub(crate) fn schedule(&mut self) {
+        let [first, most] = DELAYS;
+        let delay = self.0.map_or(first, |(_, delay)| (delay * 2).min(most));
+        self.0 = Some((Instant::now() + delay, delay));
+    }
+
+    /// Forgets all failures, because a commit succeeded.
+    pub(crate) fn cancel(&mut self) {
+        self.0 = None;
+    }
+
+    /// Whether a scheduled test is due.
+    pub(crate) fn is_due(&self) -> bool {
+        self.0.is_some_and(|(due, _)| due <= Instant::now())
+    }
+
+    /// Waits for the scheduled test; forever, if there is none.
+    pub(crate) async fn due(&self) {
+        match self.0 {
+            Some((due, _)) => sleep_until(due).await,
+            None => pending().await,
+        }
+    }
+}
