@@ -54,7 +54,7 @@ impl Family for Mxo {
     ) -> Result<Box<dyn RelaySession>> {
         let config = RelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
         let connection = Connection::relay(&config, now);
-        Ok(Box::new(Watched::new(connection, Reading::new(start))))
+        Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))
     }
 
     key_file!(KeyFile);

@@ -147,9 +147,24 @@ impl Interpreter<Connection> for Reading {
                 emit.about(side);
                 emit.note(Note::new(NoteKind::Gap, missing_packets(side, first, last)));
             }
+            News::Discarded { to, messages } => {
+                emit.about(to.other());
+                emit.note(Note::problem(discarded(to, messages)));
+            }
             _ => {}
         }
     }
+}
+
+fn discarded(to: Side, messages: usize) -> String {
+    let (subject, were) = match messages {
+        1 => ("a message".to_owned(), "was"),
+        _ => (format!("{messages} messages"), "were"),
+    };
+    format!(
+        "{subject} added for the {to} {were} discarded, because the sequence was reset or another \
+         session began"
+    )
 }
 
 fn missing_packets(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {

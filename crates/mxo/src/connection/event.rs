@@ -52,6 +52,14 @@ pub enum News {
         /// Why the key is missing.
         missing: MissingKey,
     },
+    /// A relay discarded messages that it had added but that were not acknowledged, because the
+    /// sequence was reset or another session began.
+    Discarded {
+        /// The side that they were for.
+        to: Side,
+        /// How many RPC messages and object sections.
+        messages: usize,
+    },
     /// The key that opens the datagrams was given for a session other than the one in the hello
     /// (observers and relays). It is used all the same: either the hello is damaged, or the ID in
     /// the key file is wrong.

@@ -29,17 +29,44 @@
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
 //!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and
-//!   CRC of a replacement. Plain packets are always forwarded unchanged. It cannot
-//!   [`Inject`](connection::Inject) packets, because they would need sequence numbers of their own.
-//!   Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets.
+//!   CRC of a replacement. Plain packets are always forwarded unchanged. Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets.
 //!   Other acknowledgements wait, and a client that repeats a held message sends no bare ones and no
 //!   pings. So that the server stays connected, the relay pings it every 3 s while it holds a
 //!   client's packets. The server returns the pings, which the relay forwards. The relay itself
 //!   returns a client's pings while it does not read what the server sends.
+//! * A relay can [add](connection::Inject::inject) RPC messages and object sections, but not packets:
+//!   their numbers belong to the sender. The next section explains how.
 //! * The connection learns the time only from inputs. After sending,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
 //!   [`timeout`](connection::Connection::timeout), which records when the packet left.
 //! * UDP has no end of stream. The driver reports [`Input::End`], for example after a socket error.
+//!
+//! # Additions of a relay
+//!
+//! A relay puts additions into packets of the apparent sender, even into bare acknowledgements:
+//!
+//! * An addition goes into the next packet with room for it: at most 1,300 bytes after the sequence
+//!   word. Packets with objects carry it only once it has waited for a second. Its objects come
+//!   before the packet's own objects, in the same section.
+//! * The relay repeats that packet, unchanged, until the receiver acknowledges its number. Receivers
+//!   ignore a number that they know, so an addition arrives once. If the receiver does not
+//!   acknowledge the packet after four repeats, RPC messages go into another one as well; the number
+//!   of each message prevents that it is handled twice. If the sender has sent 1,024 packets since,
+//!   objects do, too, and could then arrive twice.
+//! * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
+//!   direction, which makes a client or server acknowledge it again. While the sender's packets are
+//!   held, additions overtake them in its bare acknowledgements. A client or server that repeats a
+//!   held message sends none, so additions then wait until that is released.
+//! * An added RPC message takes the number after the last one that has left the relay. The relay
+//!   raises the numbers of the sender's later messages, and splits a list that is no longer
+//!   consecutive; the packet can then exceed 1,300 bytes. All other packets keep their bytes.
+//! * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
+//!   Unverified: that objects never look like such lists.
+//! * When the sequence is reset or another session begins, unacknowledged additions are discarded
+//!   ([`News::Discarded`]), and numbers start at 0 again. During a reset, and before the key is known,
+//!   additions are refused. RPC messages are also refused if the relay has seen neither the hello nor
+//!   an RPC message of the sender, because their number is then unknown.
+//! * The [`Bounds`] limit the unacknowledged additions to each side.
 //!
 //! ```
 //! use std::time::Duration;
@@ -76,7 +103,9 @@
 //! # Ok::<(), worldwire_core::connection::SendError>(())
 //! ```
 
+mod additions;
 mod backlog;
+mod carrying;
 mod config;
 mod endpoint;
 mod event;
@@ -85,6 +114,7 @@ mod keyring;
 mod outbox;
 mod packets;
 mod relay;
+mod rpc_numbers;
 mod sender;
 mod sent_packets;
 mod stream;
@@ -95,7 +125,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    self, Bounds, CloseReason, Connection as _, Event, EventOf, Input, Timer,
+    self, Bounds, CloseReason, Connection as _, Event, EventOf, Input, SendHalf, Timer,
 };
 use worldwire_core::{Error, Reader, Side};
 
@@ -104,12 +134,12 @@ pub use event::{MissingKey, News, PacketNumber, Received, Unit};
 pub use sender::Sender;
 
 use crate::crypt::KnownSession;
-use crate::frame::{Datagram, Measure, Plain, SequenceNumber};
+use crate::frame::{Datagram, Measure, Plain};
 use backlog::Backlog;
 use endpoint::{Endpoint, Part};
 use event::Unread;
 use keyring::Keyring;
-use relay::{Passage, in_transit};
+use relay::{Passage, Relay};
 use sender::Role;
 use stream::Stream;
 
@@ -168,8 +198,8 @@ impl Connection {
     /// datagram that no known key opens closes the connection.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
-        let keys = Keyring::new(Arc::clone(&config.sessions));
-        let mut connection = Self::new(Role::Relay(Box::new(keys)), config.bounds, now);
+        let relay = Relay::new(Arc::clone(&config.sessions));
+        let mut connection = Self::new(Role::Relay(Box::new(relay)), config.bounds, now);
         connection.sender.half = connection.sender.half.forwarding(config.bounds);
         connection
     }
@@ -220,9 +250,9 @@ impl Connection {
         self.pass(side, wire, None);
     }
 
-    fn pass(&mut self, side: Side, wire: &[u8], number: Option<SequenceNumber>) {
+    fn pass(&mut self, side: Side, wire: &[u8], repeated: Option<Passage>) {
         if let Some(forwarding) = &mut self.sender.half.forwarding {
-            forwarding.pass(side, number.map(Passage::Repeated), wire.to_vec());
+            forwarding.pass(side, repeated, wire.to_vec());
             self.fill(side);
         }
     }
@@ -260,8 +290,12 @@ impl Connection {
         let start = self.take(side, wire.len());
         let unit = match plain {
             Plain::Hello(hello) => {
-                let keys = self.sender.half.role.keys_mut();
-                if keys.is_some_and(|keys| keys.on_hello(hello)) {
+                let SendHalf { role, lanes, .. } = &mut self.sender.half;
+                let is_other = role.keys_mut().is_some_and(|keys| keys.on_hello(hello));
+                if let Role::Relay(relay) = role {
+                    relay.on_hello(lanes, is_other);
+                }
+                if is_other {
                     // A new session restarts the sequence numbers.
                     Side::BOTH.into_iter().for_each(|side| self.report_missing(side, true));
                     self.streams.iter_mut().for_each(Stream::forget_packets);
@@ -312,19 +346,33 @@ impl Connection {
         }
     }
 
-    /// Queues a client's or server's reports about its own packets.
+    /// Queues a client's or server's reports about its own packets, and a relay's about additions.
     fn flush_news(&mut self) {
-        if let Role::Endpoint(endpoint) = &mut self.sender.half.role {
-            self.events.extend(endpoint.news.drain(..).map(Event::News));
+        match &mut self.sender.half.role {
+            Role::Endpoint(endpoint) => {
+                self.events.extend(endpoint.news.drain(..).map(Event::News));
+            }
+            Role::Relay(relay) => {
+                for to in Side::BOTH {
+                    let messages = core::mem::take(&mut relay.discarded[to.index()]);
+                    if messages > 0 {
+                        let news = News::Discarded { to, messages };
+                        self.events.push_back(Event::News(news));
+                    }
+                }
+            }
+            Role::Observer(_) => {}
         }
     }
 
     /// Takes the time from the driver.
     fn set_now(&mut self, now: Duration) {
         self.sender.half.timers.set_now(now);
-        if let Role::Endpoint(endpoint) = &mut self.sender.half.role {
-            endpoint.set_now(self.sender.half.timers.now());
+        let SendHalf { role, lanes, timers, .. } = &mut self.sender.half;
+        if let Role::Endpoint(endpoint) = role {
+            endpoint.set_now(timers.now());
         }
+        lanes.iter_mut().for_each(|way| way.additions.set_now(timers.now()));
         self.settle();
     }
 
@@ -359,13 +407,24 @@ impl Connection {
         }
     }
 
+    /// Relays: repeats packets with additions, and asks for packets that can carry some.
+    fn move_additions(&mut self) {
+        if self.is_closed() {
+            return;
+        }
+        for to in Side::BOTH {
+            let ways = &mut self.sender.half.lanes;
+            ways[to.index()].repeat_carriers();
+            if ways[to.index()].additions.asks() {
+                ways[to.other().index()].repeat_last();
+            }
+        }
+    }
+
     /// Relays: carries out the decision about the last piece.
     fn settle_piece(&mut self) {
         let Some(forwarding) = &mut self.sender.half.forwarding else { return };
-        let settled = forwarding.settle(|_, passage| match passage {
-            Passage::Piece { wire, .. } => core::mem::take(wire),
-            Passage::Repeated(_) => Vec::new(),
-        });
+        let settled = forwarding.settle(|_, passage| passage.take_wire());
         if let Some(from) = settled {
             self.fill(from);
         }
@@ -460,7 +519,8 @@ impl connection::Connection for Connection {
     fn timeout(&mut self, now: Duration) {
         self.set_now(now);
         if matches!(self.sender.half.role, Role::Relay(_)) {
-            return self.ping_for_held();
+            self.ping_for_held();
+            return self.move_additions();
         }
         let timers = &mut self.sender.half.timers;
         let (Role::Endpoint(endpoint), false) =
@@ -502,7 +562,7 @@ impl connection::Connection for Connection {
         if let Event::Received(piece) = &mut event {
             if let Some(forwarding) = &mut self.sender.half.forwarding {
                 let side = piece.side;
-                let (passage, is_urgent) = in_transit(piece);
+                let (passage, is_urgent) = Passage::of(piece);
                 forwarding.report(side, passage, is_urgent);
             }
             self.current = core::mem::take(&mut piece.bytes);
@@ -529,7 +589,11 @@ impl connection::Connection for Connection {
         }
         let own = match &self.sender.half.role {
             Role::Endpoint(endpoint) => endpoint.deadline(self.sender.half.timers.now()),
-            Role::Observer(_) | Role::Relay(_) => None,
+            Role::Relay(_) => {
+                let ways = self.sender.half.lanes.iter();
+                ways.filter_map(|way| way.additions.deadline()).min()
+            }
+            Role::Observer(_) => None,
         };
         self.sender.half.timers.next().into_iter().chain(own).min()
     }

@@ -7,9 +7,10 @@ use super::endpoint::Verdict;
 use super::event::Unread;
 use super::inbox::Inbox;
 use super::keyring::Refused;
+use super::relay::Passage;
 use super::sender::Role;
 use super::{Connection, MissingKey, News, Unit, units};
-use crate::frame::{Packet, PacketHead, RccFlags, Sealed};
+use crate::frame::{MAX_ACK_AGE, Packet, PacketHead, RccFlags, Sealed};
 
 impl Connection {
     /// Handles a packet addressed to this client or server.
@@ -97,14 +98,25 @@ impl Connection {
         }
         if !self.streams[side.index()].note(&head, &sealed.iv) {
             self.event(Event::News(News::Repeated { side, number }));
-            return self.pass(side, wire, Some(number));
+            return self.pass(side, wire, Some(Passage::Repeated(number, plain)));
         }
+        self.note_acknowledgements(side, &head);
         self.report_missing(side, false);
         let start = self.take(side, wire.len());
         let range = start..self.streams[side.index()].end;
         let unit = Unit::Packet { number, flags: head.flags };
         let wire = self.wire(wire);
         self.receive(Unread { side, unit, bytes: plain, range, wire });
+    }
+
+    /// Relays: hands a packet's acknowledgements to the additions to its sender.
+    fn note_acknowledgements(&mut self, from: Side, head: &PacketHead) {
+        let newest = self.streams[from.index()].window.newest();
+        let age = newest.map_or(0, |newest| newest.ahead_of(head.sequence.local));
+        // Those of older packets may refer to the previous round of numbers.
+        if age <= MAX_ACK_AGE {
+            self.sender.half.lanes[from.index()].additions.acknowledge(head.sequence);
+        }
     }
 
     /// Reports packets that are not expected any more.

@@ -2,34 +2,60 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use worldwire_core::connection::{Bounds, Decision, Leaving, Outgoing, SendError};
-use worldwire_core::{Error, Reader, Writer};
+use worldwire_core::{Error, Reader, Side, Writer};
 
+use super::additions::{Additions, Rewritten};
 use super::event::{Unit, Unread};
 use super::keyring::Keyring;
-use crate::crypt::{SessionKey, is_intact};
+use crate::crypt::{KnownSession, SessionKey, is_intact};
 use crate::frame::{HEAD_BYTES, PacketHead, Plain, RccFlags, SequenceNumber, SequenceWord};
 
 /// A datagram on its way through a relay.
 #[derive(Debug)]
 pub enum Passage {
-    /// A piece, with its datagram until it is queued.
-    Piece {
-        /// The sequence word of a packet.
-        word: Option<SequenceWord>,
+    /// A plain packet, with its datagram until it is queued.
+    Plain(Vec<u8>),
+    /// A packet, with its datagram until it is queued.
+    Packet {
+        word: SequenceWord,
+        /// Decrypted.
+        plain: Vec<u8>,
         wire: Vec<u8>,
     },
-    /// A repeated packet.
-    Repeated(SequenceNumber),
+    /// A repeated packet, decrypted.
+    Repeated(SequenceNumber, Vec<u8>),
+}
+
+/// The state of both directions of a relay.
+#[derive(Debug)]
+pub struct Relay {
+    pub(super) keys: Keyring,
+    resets: Resets,
+    /// How many added messages were discarded, by receiving side.
+    pub(super) discarded: [usize; 2],
+}
+
+/// Resets of the sequence.
+#[derive(Debug, Default)]
+struct Resets {
+    /// The server's last packet that asked for one. Copies have the same number.
+    by: Option<SequenceNumber>,
+    /// Whether the client has not confirmed it yet.
+    is_pending: bool,
 }
 
 /// A relay's queue to one side. The other roles use none.
 #[derive(Debug)]
 pub struct Way {
     pub(super) out: Outgoing,
+    pub(super) additions: Additions,
     /// The packets that were replaced or dropped, since they may be repeated.
     changed: VecDeque<(SequenceNumber, Option<Vec<u8>>)>,
+    /// The datagram of the last packet, unless that reset the sequence.
+    last: Option<Vec<u8>>,
 }
 
 /// The interval between pings to the server while packets for it are held. Servers drop clients that
@@ -38,18 +64,128 @@ pub(super) const PING_EVERY: Duration = Duration::from_secs(3);
 /// How many changed packets are remembered. Older ones are not expected again.
 const MAX_CHANGED: usize = 256;
 
-/// What a relay remembers about a piece that is reported now, and whether it may overtake held
-/// ones.
-pub(super) fn in_transit(piece: &mut Unread) -> (Passage, bool) {
-    let (word, is_urgent) = match piece.unit {
-        Unit::Packet { flags, .. } => {
-            let is_bare = piece.bytes.len() <= HEAD_BYTES + 1;
-            (word_of(&piece.bytes), is_bare && !flags.contains(RccFlags::Reset))
+impl Passage {
+    /// What a relay remembers about a piece that is reported now, and whether it may overtake held
+    /// ones.
+    pub(super) fn of(piece: &mut Unread) -> (Self, bool) {
+        let wire = core::mem::take(&mut piece.wire);
+        match (&piece.unit, head_of(&piece.bytes)) {
+            (Unit::Packet { .. }, Some(head)) => {
+                let is_bare = piece.bytes.len() <= HEAD_BYTES + 1;
+                let is_urgent = is_bare && !head.flags.contains(RccFlags::Reset);
+                let plain = piece.bytes.clone();
+                (Self::Packet { word: head.sequence, plain, wire }, is_urgent)
+            }
+            (unit, _) => (Self::Plain(wire), *unit == Unit::Plain),
         }
-        Unit::Plain => (None, true),
-        _ => (None, false),
-    };
-    (Passage::Piece { word, wire: core::mem::take(&mut piece.wire) }, is_urgent)
+    }
+
+    /// Takes the datagram.
+    pub(super) fn take_wire(&mut self) -> Vec<u8> {
+        match self {
+            Self::Plain(wire) | Self::Packet { wire, .. } => core::mem::take(wire),
+            Self::Repeated(..) => Vec::new(),
+        }
+    }
+}
+
+impl Relay {
+    pub(super) fn new(sessions: Arc<[KnownSession]>) -> Self {
+        Self { keys: Keyring::new(sessions), resets: Resets::default(), discarded: [0; 2] }
+    }
+
+    /// Handles a hello, which may start another session.
+    pub(super) fn on_hello(&mut self, ways: &mut [Way; 2], is_other: bool) {
+        if is_other {
+            self.resets = Resets::default();
+            for (way, discarded) in ways.iter_mut().zip(&mut self.discarded) {
+                *discarded += way.additions.restart(None);
+                way.changed.clear();
+                way.last = None;
+            }
+        }
+        ways.iter_mut().for_each(|way| way.additions.begin());
+    }
+
+    /// Checks that messages can be added.
+    pub(super) fn check_open(&self) -> Result<(), SendError> {
+        match self.keys.key().is_some() && !self.resets.is_pending {
+            true => Ok(()),
+            false => Err(SendError::NotEstablished),
+        }
+    }
+
+    /// Queues a datagram that leaves the relay.
+    pub(super) fn forward(&mut self, from: Side, way: &mut Way, leaving: Leaving<Passage>) {
+        let Leaving { piece, bytes: wire, decision, .. } = leaving;
+        let datagram = match (piece, self.keys.key()) {
+            (Some(Passage::Packet { word, plain, .. }), Some(key)) => {
+                let packet = match &decision {
+                    Decision::AsIs => &plain,
+                    Decision::Instead(packet) => &**packet,
+                    Decision::Drop => return way.remember(word.local, None),
+                };
+                let Some(head) = head_of(packet) else { return way.out.forward(wire) };
+                let resets = self.resets.note(from, &head);
+                if resets {
+                    let discarded = way.additions.restart(Some(word.local));
+                    self.discarded[from.other().index()] += discarded;
+                }
+                let seal = |packet: &[u8]| seal_instead(key, &wire, packet);
+                let datagram = match way.additions.leave(&head, packet, seal) {
+                    Rewritten::AsIs if decision == Decision::AsIs => {
+                        way.forget(word.local);
+                        wire
+                    }
+                    rewritten => {
+                        let made = match rewritten {
+                            Rewritten::AsIs => Some(seal(packet)),
+                            Rewritten::Instead(datagram) => Some(datagram),
+                            Rewritten::TooLong => None,
+                        };
+                        way.remember(word.local, made.clone());
+                        let Some(datagram) = made else { return };
+                        datagram
+                    }
+                };
+                if !head.flags.contains(RccFlags::Reset) {
+                    way.last = Some(datagram.clone());
+                }
+                datagram
+            }
+            (Some(Passage::Repeated(number, plain)), Some(key)) => {
+                match way.changed.iter().find(|(changed, _)| *changed == number) {
+                    Some((_, None)) => return,
+                    Some((_, Some(made))) => made.clone(),
+                    // It may have been forgotten since.
+                    None => match way.additions.translated(number, &plain) {
+                        Some(packet) => seal_instead(key, &wire, &packet),
+                        None => wire,
+                    },
+                }
+            }
+            _ => wire,
+        };
+        way.out.forward(datagram);
+    }
+}
+
+impl Resets {
+    /// Handles a packet that leaves. Returns whether its side numbers RPC messages from 0 again.
+    fn note(&mut self, from: Side, head: &PacketHead) -> bool {
+        if !head.flags.contains(RccFlags::Reset) {
+            return false;
+        }
+        match from {
+            Side::Server => {
+                let is_new = self.by.replace(head.sequence.local) != Some(head.sequence.local);
+                self.is_pending |= is_new;
+                is_new
+            }
+            // A client confirms every copy, but starts over only once.
+            Side::Client => core::mem::take(&mut self.is_pending),
+        }
+    }
 }
 
 impl AsRef<Outgoing> for Way {
@@ -66,17 +202,38 @@ impl AsMut<Outgoing> for Way {
 
 impl Way {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { out: Outgoing::new(bounds), changed: VecDeque::new() }
+        let (out, additions) = (Outgoing::new(bounds), Additions::new(bounds));
+        Self { out, additions, changed: VecDeque::new(), last: None }
     }
 
     /// Shows a side that the other one is alive, if there is room.
     pub(super) fn ping(&mut self, ping: &Plain<'_>) {
         let mut writer = Writer::new();
         if ping.encode(&mut writer).is_ok() {
-            let ping = writer.into_bytes();
-            if self.out.check_room(ping.len()).is_ok() {
-                self.out.push(ping);
-            }
+            self.push(writer.into_bytes());
+        }
+    }
+
+    /// Repeats the packets whose additions were not acknowledged in time.
+    pub(super) fn repeat_carriers(&mut self) {
+        for datagram in self.additions.time_out() {
+            self.push(datagram);
+        }
+    }
+
+    /// Repeats the last packet, which its receiver acknowledges again.
+    ///
+    /// Unverified: that the game's own client and servers do so, as those of this project do.
+    pub(super) fn repeat_last(&mut self) {
+        if let Some(last) = self.last.clone() {
+            self.push(last);
+        }
+    }
+
+    /// Queues a datagram of the relay's own if there is room. It is repeated later in any case.
+    fn push(&mut self, datagram: Vec<u8>) {
+        if self.out.check_room(datagram.len()).is_ok() {
+            self.out.push(datagram);
         }
     }
 
@@ -88,12 +245,12 @@ impl Way {
         decision: &Decision<'_>,
     ) -> Result<(), SendError> {
         match (passage, decision) {
-            (_, Decision::AsIs) | (Passage::Repeated(_), _) => Ok(()),
-            (Passage::Piece { word: None, .. }, _) => {
+            (Passage::Plain(_), Decision::Drop | Decision::Instead(_)) => {
                 Err(SendError::Unchangeable("a plain packet"))
             }
-            (Passage::Piece { word: Some(word), .. }, Decision::Instead(packet)) => {
-                if !is_intact(packet) || word_of(packet) != Some(*word) {
+            (Passage::Packet { word, .. }, Decision::Instead(packet)) => {
+                let found = head_of(packet).map(|head| head.sequence);
+                if !is_intact(packet) || found != Some(*word) {
                     let found = format!("{} bytes that are not one", packet.len());
                     let wanted = "a whole packet with the sequence word of the one it replaces";
                     return Err(SendError::Encode(Error::value(wanted, found)));
@@ -101,43 +258,22 @@ impl Way {
                 let length = crate::crypt::sealed_bytes(packet.len());
                 self.out.check_fits(length).map_err(SendError::QueueFull)
             }
-            (Passage::Piece { word: Some(_), .. }, Decision::Drop) => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    /// Queues a datagram that leaves the relay.
-    pub(super) fn forward(&mut self, leaving: Leaving<Passage>, keys: &Keyring) {
-        let Leaving { piece, bytes: wire, decision, .. } = leaving;
-        let made = match (piece, decision) {
-            (Some(Passage::Repeated(number)), _) => {
-                let known = self.changed.iter().find(|(changed, _)| *changed == number);
-                known.map_or(Some(wire), |(_, made)| made.clone())
-            }
-            (None, _) | (_, Decision::AsIs) => Some(wire),
-            (Some(Passage::Piece { word, .. }), decision) => {
-                let made = match decision {
-                    Decision::Instead(packet) => {
-                        keys.key().map(|key| seal_instead(key, &wire, &packet))
-                    }
-                    Decision::AsIs | Decision::Drop => None,
-                };
-                if let Some(word) = word {
-                    self.remember(word.local, made.clone());
-                }
-                made
-            }
-        };
-        if let Some(datagram) = made {
-            self.out.forward(datagram);
-        }
-    }
-
+    /// Records what was sent in place of a packet.
     fn remember(&mut self, number: SequenceNumber, made: Option<Vec<u8>>) {
-        self.changed.retain(|(changed, _)| *changed != number);
+        self.forget(number);
         if self.changed.len() >= MAX_CHANGED {
             self.changed.pop_front();
         }
         self.changed.push_back((number, made));
+    }
+
+    /// Forgets a packet of the previous round with this number.
+    fn forget(&mut self, number: SequenceNumber) {
+        self.changed.retain(|(changed, _)| *changed != number);
     }
 }
 
@@ -149,7 +285,7 @@ fn seal_instead(key: &SessionKey, wire: &[u8], packet: &[u8]) -> Vec<u8> {
     key.seal_datagram(&key.seal_block(&iv), packet)
 }
 
-/// The sequence word of a packet, if it is one.
-fn word_of(packet: &[u8]) -> Option<SequenceWord> {
-    PacketHead::decode(&mut Reader::new(packet)).ok().map(|head| head.sequence)
+/// The head of a packet, if it is one.
+fn head_of(packet: &[u8]) -> Option<PacketHead> {
+    PacketHead::decode(&mut Reader::new(packet)).ok()
 }

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    self, Bounds, CloseReason, Decision, HalfSender, Leaving, Role as _, SendError, SendHalf,
+    self, Bounds, CloseReason, Decision, HalfSender, Inject, Leaving, Role as _, SendError,
+    SendHalf,
 };
 use worldwire_core::{Float, Side};
 
 use super::endpoint::Endpoint;
 use super::event::PacketNumber;
 use super::keyring::Keyring;
-use super::relay::{Passage, Way};
+use super::relay::{Passage, Relay, Way};
 use crate::frame::RpcMessage;
 
 /// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
@@ -26,7 +27,7 @@ pub enum Role {
     /// A client or a server.
     Endpoint(Box<Endpoint>),
     Observer(Box<Keyring>),
-    Relay(Box<Keyring>),
+    Relay(Box<Relay>),
 }
 
 impl Role {
@@ -34,14 +35,16 @@ impl Role {
     pub(super) fn keys(&self) -> Option<&Keyring> {
         match self {
             Self::Endpoint(_) => None,
-            Self::Observer(keys) | Self::Relay(keys) => Some(keys),
+            Self::Observer(keys) => Some(keys),
+            Self::Relay(relay) => Some(&relay.keys),
         }
     }
 
     pub(super) fn keys_mut(&mut self) -> Option<&mut Keyring> {
         match self {
             Self::Endpoint(_) => None,
-            Self::Observer(keys) | Self::Relay(keys) => Some(keys),
+            Self::Observer(keys) => Some(keys),
+            Self::Relay(relay) => Some(&mut relay.keys),
         }
     }
 }
@@ -59,12 +62,12 @@ impl connection::Role for Role {
 
     fn leave(
         &mut self,
-        _: Side,
+        from: Side,
         way: &mut Way,
         leaving: Leaving<Passage>,
     ) -> Result<(), CloseReason> {
-        if let Self::Relay(keys) = self {
-            way.forward(leaving, keys);
+        if let Self::Relay(relay) = self {
+            relay.forward(from, way, leaving);
         }
         Ok(())
     }
@@ -98,6 +101,19 @@ impl HalfSender for Sender {
             return Err(NO_ENDPOINT);
         };
         endpoint.send_rpc(message, timers)
+    }
+}
+
+impl Inject for Sender {
+    /// Adds the contents of a packet: RPC messages, and an object section as the last one. Its head
+    /// and the numbers of its lists are ignored. The [module](super) describes how they travel.
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
+        self.half.open_relay()?;
+        let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.half else {
+            return Err(SendError::Role("a relay"));
+        };
+        relay.check_open()?;
+        lanes[to.index()].additions.add(message)
     }
 }
 

@@ -192,6 +192,10 @@ impl<'d> Packet<'d> {
 
     /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON. Length
     /// and CRC are recomputed.
+    ///
+    /// What a [relay](crate::connection#additions-of-a-relay) ignores in a packet to add can be
+    /// omitted: the time, the sequence word and the numbers of RPC lists, which are then 0, and the
+    /// flags, which are then [`RccFlags::Always`].
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         from: Option<Side>,
@@ -199,9 +203,12 @@ impl<'d> Packet<'d> {
         let mut fields = FieldsOf::new(json)?;
         fields.take_optional("crc");
         fields.take_optional("length");
-        let time = fields.value("time")?;
-        let sequence = fields.value("sequence")?;
-        let flags = fields.value("flags")?;
+        let time = if fields.has("time") { fields.value("time")? } else { 0 };
+        let sequence = match fields.has("sequence") {
+            true => fields.value("sequence")?,
+            false => SequenceWord::default(),
+        };
+        let flags = if fields.has("flags") { fields.value("flags")? } else { RccFlags::Always };
         let sim_time = fields.given_optional("simTime").map(Float::from_json).transpose();
         let sim_time = sim_time.map_err(|error| error.inside("simTime"))?;
         let sections = list(fields.given("sections")?, |json| Section::from_json(json, from))

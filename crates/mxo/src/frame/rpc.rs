@@ -80,7 +80,7 @@ pub(crate) fn rpc_names(from: Option<Side>) -> &'static Names {
 }
 
 /// Reads the lists of a section, after its ID: a count, and that many lists.
-pub(super) fn decode_lists<'d, 'n, T: Trace<'n>>(
+pub(crate) fn decode_lists<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     from: Option<Side>,
 ) -> Result<Vec<RpcList<'d>>> {
@@ -137,7 +137,7 @@ impl<'d> RpcList<'d> {
 
     fn from_json(json: Given<'_>, from: Option<Side>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let first = fields.value("firstSeq")?;
+        let first = if fields.has("firstSeq") { fields.value("firstSeq")? } else { 0 };
         let messages = list(fields.given("messages")?, |json| RpcMessage::from_json(json, from))
             .map_err(|error| error.inside("messages"))?;
         fields.end()?;

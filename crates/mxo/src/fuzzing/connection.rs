@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{Bounds, Connection as _, Event, EventOf, Sender as _};
+use worldwire_core::connection::{
+    Bounds, Connection as _, Event, EventOf, Inject as _, Sender as _,
+};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
     Command, Family, Operation, Part, Role, Statistics, list, run, sampler,
@@ -71,6 +73,10 @@ impl Family for Run {
                 let _ = sender.send(&RpcMessage::new(0x28, &sampler.bytes(length)));
             }
         }
+    }
+
+    fn inject(&mut self, sender: &mut Sender, to: Side, data: &[u8]) {
+        let _ = sender.inject(to, &packet_of(data));
     }
 
     fn datagram(&mut self, data: &[u8]) -> Vec<u8> {

@@ -70,6 +70,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
     let content = Arc::new(Content {
         // Frames are forwarded whole, so additions leave before or after all messages of one.
         can_add: !matches!(kind, Merged | EncryptedAndMerged),
+        added: <[u8]>::to_vec,
         make: Box::new(|_, like, choices| make(like, choices)),
         normal: |_, _| {},
         is_upkeep: |_| false,

@@ -72,6 +72,8 @@ impl fmt::Debug for World {
 pub struct Content {
     /// Whether the family's relays can add messages.
     pub can_add: bool,
+    /// Makes what a relay adds from what an end would send.
+    added: fn(&[u8]) -> Vec<u8>,
     make: Box<MakeMessage>,
     normal: fn(Side, &mut [u8]),
     is_upkeep: fn(&str) -> bool,

@@ -12,7 +12,7 @@ use worldwire_mxo::connection::{
     ClientConfig, Connection, News, PacketNumber, ServerConfig, Session, Unit,
 };
 use worldwire_mxo::crypt::{KeyFile, KnownSession, SessionKey};
-use worldwire_mxo::frame::{OBJECTS, RpcMessage};
+use worldwire_mxo::frame::{OBJECTS, Packet, RpcList, RpcMessage, Section, SequenceWord};
 
 use super::choices::Choices;
 use super::end::{Bare, Heard, Machine, Speaker};
@@ -45,7 +45,8 @@ pub(super) fn world(choices: &mut Choices) -> World {
     };
     let count = AtomicU32::new(0);
     let content = Arc::new(Content {
-        can_add: false,
+        can_add: true,
+        added,
         make: Box::new(move |_, _, choices| make(count.fetch_add(1, Ordering::Relaxed), choices)),
         normal: |_, _| {},
         is_upkeep: |_| false,
@@ -60,7 +61,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
         session,
         known,
         network: Network { is_datagrams: true, trouble },
-        model: Box::new(PacketModel::default()),
+        model: Box::new(PacketModel::new(Arc::clone(&content))),
         content,
         opening: Vec::new(),
     }
@@ -85,6 +86,16 @@ fn make(number: u32, choices: &mut Choices) -> Vec<u8> {
         body.extend([0xff, 0, 0]);
     }
     body
+}
+
+/// A packet with a message or section, as a relay adds it.
+fn added(body: &[u8]) -> Vec<u8> {
+    let section = match body.split_first() {
+        Some((&OBJECTS, bytes)) => Section::Objects(bytes.into()),
+        _ => Section::Rpc(vec![RpcList { first: 0, messages: vec![RpcMessage::of(body)] }]),
+    };
+    let packet = Packet { sections: vec![section], ..Packet::new(0, SequenceWord::default()) };
+    packet.to_bytes().expect("it is short")
 }
 
 #[derive(Debug)]

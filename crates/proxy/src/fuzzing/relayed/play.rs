@@ -165,7 +165,7 @@ impl Play {
         }
         let to = [Side::Client, Side::Server][usize::from(self.percent(50))];
         let body = self.content.make(to.other(), &mut self.meddler.stage().choices);
-        match self.exchange.add(to, &body) {
+        match self.exchange.add(to, &(self.content.added)(&body)) {
             Ok(()) => self.meddler.stage().model.added(to, body),
             Err(error) => assert!(self.is_over, "{error}"),
         }

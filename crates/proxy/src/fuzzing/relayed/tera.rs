@@ -63,6 +63,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
     let server = Connection::server(config(HashSet::new()), [key(3), key(4)], now);
     let content = Arc::new(Content {
         can_add: true,
+        added: <[u8]>::to_vec,
         make: Box::new(make),
         normal: |from, body| {
             if from == Side::Client && opcode(body).is_some_and(|it| SIGNED.contains(&it)) {

@@ -47,6 +47,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
     let server = Connection::server(server.into(), [1, 2, 3, 4, 5, 6, 7], now);
     let content = Arc::new(Content {
         can_add: true,
+        added: <[u8]>::to_vec,
         make: Box::new(move |from, like, choices| {
             let decoded = like.map(|body| Message::decode(service, from, &mut Reader::new(body)));
             let like = decoded.and_then(|message| Some(message.ok()?.number()));
