@@ -50,6 +50,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod login;
 pub mod message;
+mod offset;
 pub mod replica;
 pub mod replicator;
 pub mod schema;
