@@ -135,8 +135,10 @@ fn codec_seeds() -> Vec<Vec<u8>> {
 
 /// Blobs of MxO, whose own fuzz targets read only their content.
 fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
+    use worldwire_core::Field as _;
+    use worldwire_mxo::file::PublicKeyFile;
     use worldwire_mxo::frame::{Channel, Datagram, Packet, RpcMessage, Section, TcpFrame};
-    use worldwire_mxo::login::LoginMessage;
+    use worldwire_mxo::login::{AuthProof, AuthSecret, LoginMessage, MarginSecret};
 
     let door = [
         1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 1, 0x80, 0x40, 0x34, 8, 0, 0, 3, 0, 0, 3, 0, 1, 0x80,
@@ -149,8 +151,12 @@ fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
         let login = |channel, sampler: &mut _| LoginMessage::sample(sampler, channel, from);
         let written = match codec {
             "mxo.auth" => login(Channel::Auth, &mut sampler).encode(&mut writer),
+            "mxo.auth-proof" => AuthProof::sample(&mut sampler).encode(&mut writer),
+            "mxo.auth-secret" => AuthSecret::sample(&mut sampler).encode(&mut writer),
             "mxo.datagram" => Datagram::sample(&mut sampler).encode(&mut writer),
             "mxo.margin" => login(Channel::Margin, &mut sampler).encode(&mut writer),
+            "mxo.margin-secret" => MarginSecret::sample(&mut sampler).encode(&mut writer),
+            "mxo.public-key" => PublicKeyFile::sample(&mut sampler).encode(&mut writer),
             "mxo.objects" => {
                 writer.bytes(&[3]);
                 writer.bytes(&door);

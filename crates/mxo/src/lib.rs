@@ -31,7 +31,8 @@
 //! | [`replicator`] | a server's world, and the views that many clients have of it |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
 //! | [`login`] | the messages of auth and margin |
-//! | [`crypt`] | Twofish for datagrams, margin messages and the hello; the key file |
+//! | [`crypt`] | Twofish for datagrams, margin messages and the hello; RSA for logins; the key file |
+//! | [`file`](mod@file) | `pubkey.dat`, and files with private keys |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //!
 //! The example `world` joins a [`connection`] with a [`replicator`] and serves a world to one
@@ -42,12 +43,14 @@
 
 pub mod connection;
 pub mod crypt;
+pub mod file;
 pub mod frame;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod login;
 pub mod message;
+mod offset;
 pub mod replica;
 pub mod replicator;
 pub mod schema;

@@ -5,7 +5,8 @@
 ///
 /// The head names the enum, the connection and the sender; `reserved`, which may be missing, lists
 /// numbers that have a name but no known layout. A message that borrows text or bytes carries the
-/// lifetime of the enum; where no message borrows anything, the enum has none either.
+/// lifetime of the enum; where no message borrows anything, the enum has none either. A row without
+/// fields, `3 Name<'a>;`, adds a struct that exists already: any [`Record`](crate::Record).
 ///
 /// ```
 /// use worldwire_core::{Bytes32, Messages, Reader, messages};
@@ -56,6 +57,16 @@ macro_rules! messages {
     };
 }
 
+/// The struct of a message, unless it exists already.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __message_struct {
+    ([$($doc:expr)*] $name:ident [$($lt:lifetime)?]) => {};
+    ([$($doc:expr)*] $name:ident [$($lt:lifetime)?] { $($fields:tt)* }) => {
+        $crate::__record! { [$($doc)*] $name [$($lt)?] { $($fields)* } }
+    };
+}
+
 /// The expansion of [`messages!`](crate::messages). Takes the enum's name, its lifetime if it has
 /// one, a lifetime in any case, its type, and its owned type.
 #[doc(hidden)]
@@ -67,11 +78,11 @@ macro_rules! __messages {
         $(reserved { $($reserved:literal $reserved_name:literal)* })?
         $(
             $(#[doc = $mdoc:expr])*
-            $number:literal $name:ident $(<$lt:lifetime>)? { $($fields:tt)* }
+            $number:literal $name:ident $(<$lt:lifetime>)? $({ $($fields:tt)* })? $(;)?
         )*
     ) => {
         $(
-            $crate::__record! { [$($mdoc)*] $name [$($lt)?] { $($fields)* } }
+            $crate::__message_struct! { [$($mdoc)*] $name [$($lt)?] $({ $($fields)* })? }
 
             #[allow(clippy::extra_unused_lifetimes, reason = "the enum may borrow nothing")]
             impl<$a> From<$name $(<$lt>)?> for $self {

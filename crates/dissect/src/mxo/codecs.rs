@@ -1,12 +1,14 @@
 //! MxO's codecs.
 
 use worldwire_core::json::Given;
-use worldwire_core::{Messages as _, Reader, Result, Side};
+use worldwire_core::{Field as _, Messages as _, Reader, Record as _, Result, Side};
+use worldwire_mxo::file::PublicKeyFile;
 use worldwire_mxo::frame::{
     Channel, Datagram, Packet, RpcMessage, Section as PacketSection, TcpFrame,
 };
 use worldwire_mxo::login::{
-    AuthClientMessage, AuthServerMessage, LoginMessage, MarginClientMessage, MarginServerMessage,
+    AuthClientMessage, AuthProof, AuthSecret, AuthServerMessage, LoginMessage, MarginClientMessage,
+    MarginSecret, MarginServerMessage,
 };
 use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
@@ -34,6 +36,20 @@ macro_rules! login_codec {
                 },
             )
         }
+    };
+}
+
+/// The codec for the decrypted contents of a blob.
+macro_rules! blob_codec {
+    ($name:literal, $type:ty, $about:literal) => {
+        Codec::new(
+            $name,
+            $about,
+            |data, options, tree| {
+                read($name, data, options, tree, |reader| <$type>::decode_fields(reader).map(drop))
+            },
+            |json, _| to_bytes(|writer| <$type>::from_json(json.into())?.encode(writer)),
+        )
     };
 }
 
@@ -106,9 +122,14 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 
 pub(crate) static CODECS: &[Codec] = &[
     login_codec! {
-        "mxo.auth", Auth, AuthClientMessage<'_>, AuthServerMessage,
+        "mxo.auth", Auth, AuthClientMessage<'_>, AuthServerMessage<'_>,
         "a message of the auth channel, with its opcode"
     },
+    blob_codec! {
+        "mxo.auth-proof", AuthProof<'_>,
+        "the blob of an AuthChallengeResponse, decrypted"
+    },
+    blob_codec! { "mxo.auth-secret", AuthSecret<'_>, "the blob of an AuthRequest, decrypted" },
     Codec::new(
         "mxo.datagram",
         "a datagram; encrypted content stays encrypted",
@@ -118,9 +139,10 @@ pub(crate) static CODECS: &[Codec] = &[
         |json, _| to_bytes(|writer| Datagram::from_json(json)?.encode(writer)),
     ),
     login_codec! {
-        "mxo.margin", Margin, MarginClientMessage, MarginServerMessage<'_>,
+        "mxo.margin", Margin, MarginClientMessage<'_>, MarginServerMessage<'_>,
         "a message of the margin channel, decrypted, with its opcode"
     },
+    blob_codec! { "mxo.margin-secret", MarginSecret, "the blob of a CertChallenge, decrypted" },
     Codec {
         sided: true,
         remarks: section_remarks,
@@ -164,6 +186,16 @@ pub(crate) static CODECS: &[Codec] = &[
             },
         )
     },
+    Codec::new(
+        "mxo.public-key",
+        "pubkey.dat, the server's public key in the client's folder",
+        |data, options, tree| {
+            read("mxo.public-key", data, options, tree, |reader| {
+                PublicKeyFile::decode(reader).map(drop)
+            })
+        },
+        |json, _| to_bytes(|writer| PublicKeyFile::from_json(json)?.encode(writer)),
+    ),
     Codec {
         sided: true,
         ..Codec::new(

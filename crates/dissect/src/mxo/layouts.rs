@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use worldwire_core::FieldInfo;
+use worldwire_core::{FieldInfo, Record as _};
+use worldwire_mxo::login::{AuthProof, AuthSecret, MarginSecret};
 
 /// The name, layout and meaning of a field.
 pub(super) type Row = (&'static str, &'static str, &'static str);
@@ -46,6 +47,13 @@ pub(super) const RPC: &[Row] = &[
     ("longLength", "u16, big-endian", "Replaces a length below 80 that uses two bytes."),
     ("opcode", "u8, or u16 big-endian", "Two bytes from 8000. Names depend on the sender."),
     ("data", "bytes", "To the end."),
+];
+
+const PUBLIC_KEY: &[Row] = &[
+    ("keyId", "u32, big-endian", "The ID that clients name in requests; 4."),
+    ("modulus", "DER integer, bytes(128)", "The modulus, big-endian."),
+    ("exponent", "DER integer, u8", "The public exponent, 17; followed by 00."),
+    ("signature", "bytes(256)", "The signing key's signature: PKCS#1 v1.5 with MD5."),
 ];
 
 const TCP_FRAME: &[Row] = &[
@@ -116,9 +124,13 @@ pub(super) const OBJECTS: &[Row] = &[
 /// The fields of a codec; empty for codecs with message tables.
 pub(super) fn layout(codec: &str) -> Vec<FieldInfo> {
     let rows = match codec {
+        "mxo.auth-proof" => return AuthProof::fields(),
+        "mxo.auth-secret" => return AuthSecret::fields(),
+        "mxo.margin-secret" => return MarginSecret::fields(),
         "mxo.datagram" => DATAGRAM,
         "mxo.objects" => OBJECTS,
         "mxo.packet" => PACKET,
+        "mxo.public-key" => PUBLIC_KEY,
         "mxo.rpc" => RPC,
         "mxo.tcp-frame" => TCP_FRAME,
         _ => &[],

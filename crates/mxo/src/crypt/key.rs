@@ -76,16 +76,7 @@ impl SessionKey {
     /// Decrypts a packet or a margin message: removes the padding, and checks the length and the
     /// CRC at the start.
     pub fn open(&self, iv: &[u8; BLOCK_BYTES], sealed: &[u8]) -> Result<Vec<u8>, Unopened> {
-        if sealed.is_empty() || !sealed.len().is_multiple_of(BLOCK_BYTES) {
-            return Err(Unopened::NoBlocks { bytes: sealed.len() });
-        }
-        let mut plain = sealed.to_vec();
-        let (mut last, (blocks, _)) = (iv, plain.as_chunks_mut());
-        for (block, sealed) in blocks.iter_mut().zip(sealed.as_chunks().0) {
-            self.cipher.decrypt(block);
-            xor(block, last);
-            last = sealed;
-        }
+        let mut plain = core::mem::take(&mut *self.open_blocks(iv, sealed)?);
         let is_right_key = has_right_length(&plain);
         let Some(length) = unpadded_bytes(&plain) else {
             return Err(if is_right_key { Unopened::Damaged } else { Unopened::OtherKey });
@@ -96,6 +87,43 @@ impl SessionKey {
             (true, false) => Err(Unopened::Damaged),
             (false, false) => Err(Unopened::OtherKey),
         }
+    }
+
+    /// Encrypts whole blocks of 16 bytes: CBC without padding. Bytes after the last whole block are
+    /// not encrypted.
+    #[must_use]
+    pub fn seal_blocks(&self, iv: &[u8; BLOCK_BYTES], plain: &[u8]) -> Vec<u8> {
+        let mut sealed = plain.to_vec();
+        let mut last = *iv;
+        for block in sealed.as_chunks_mut().0 {
+            xor(block, &last);
+            self.cipher.encrypt(block);
+            last = *block;
+        }
+        sealed
+    }
+
+    /// Decrypts what [`seal_blocks`](Self::seal_blocks) encrypted. Nothing shows whether the key
+    /// was right.
+    ///
+    /// # Errors
+    /// [`Unopened::NoBlocks`].
+    pub fn open_blocks(
+        &self,
+        iv: &[u8; BLOCK_BYTES],
+        sealed: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, Unopened> {
+        if sealed.is_empty() || !sealed.len().is_multiple_of(BLOCK_BYTES) {
+            return Err(Unopened::NoBlocks { bytes: sealed.len() });
+        }
+        let mut plain = Zeroizing::new(sealed.to_vec());
+        let (mut last, (blocks, _)) = (iv, plain.as_chunks_mut());
+        for (block, sealed) in blocks.iter_mut().zip(sealed.as_chunks().0) {
+            self.cipher.decrypt(block);
+            xor(block, last);
+            last = sealed;
+        }
+        Ok(plain)
     }
 
     /// Encrypts a single block: CBC with a zero initialisation vector and no padding.

@@ -1,5 +1,5 @@
-//! Twofish with 128-bit keys, in CBC mode. For compatibility only: the only authentication is a
-//! CRC.
+//! Twofish with 128-bit keys, in CBC mode, and RSA. For compatibility only: Twofish messages have no
+//! authentication except a CRC, and the RSA keys are short.
 //!
 //! The margin server assigns each session its key, which encrypts the margin channel's messages and
 //! the game channel's datagrams.
@@ -8,11 +8,15 @@ mod envelope;
 mod iv;
 mod key;
 mod keys;
+mod random;
+mod rsa;
 mod twofish;
 
 pub use iv::IvSource;
 pub use key::{SessionKey, Unopened};
 pub use keys::{KeyFile, KnownSession};
+pub use random::Random;
+pub use rsa::{EXPONENT, KeyUse, PrivateKey, PublicKey, RsaError};
 pub use twofish::BLOCK_BYTES;
 
 pub(crate) use envelope::{UNCOUNTED_BYTES, is_intact};

@@ -1,6 +1,7 @@
 //! The fuzz targets of this family: every kind of input, with the promises that must hold.
 
 mod connection;
+mod login;
 mod replicator;
 mod section;
 mod tables;
@@ -11,5 +12,5 @@ use worldwire_core::testing::Target;
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let objects = replicator::TARGETS.iter().chain(section::TARGETS).chain(tables::TARGETS);
-    wire::TARGETS.iter().chain(connection::TARGETS).chain(objects)
+    wire::TARGETS.iter().chain(login::TARGETS).chain(connection::TARGETS).chain(objects)
 }

@@ -8,9 +8,8 @@ use worldwire_core::{Limits, Reader, Result, Sampler, Side, Tree, Writer};
 
 use crate::crypt::{KeyFile, SessionKey};
 use crate::frame::{
-    Channel, Datagram, MarginFrame, MarginText, Packet, SequenceWord, TcpFrame, encode_head,
+    Datagram, MarginFrame, MarginText, Packet, SequenceWord, TcpFrame, encode_head,
 };
-use crate::login::LoginMessage;
 
 /// All targets in this file.
 pub(super) const TARGETS: &[Target] = &[
@@ -19,7 +18,6 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "mxo_sealed", run: sealed, seeds: packets },
     Target { name: "mxo_tcp", run: tcp, seeds: frames },
     Target { name: "mxo_margin", run: margin, seeds: margins },
-    Target { name: "mxo_login", run: login, seeds: logins },
     Target { name: "mxo_keys", run: keys, seeds: key_files },
 ];
 
@@ -34,6 +32,8 @@ macro_rules! keeps {
             )
     };
 }
+
+pub(super) use keeps;
 
 fn datagram(data: &[u8]) {
     keeps!(data, |reader| Datagram::decode(reader), |json| Datagram::from_json(json));
@@ -112,16 +112,6 @@ fn margin(data: &[u8]) {
     keeps!(data, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(json));
 }
 
-/// The first byte selects channel and sender.
-fn login(data: &[u8]) {
-    let (first, data) = data.split_first().unwrap_or((&0, data));
-    let channel = if first & 1 == 0 { Channel::Auth } else { Channel::Margin };
-    let from = if first & 2 == 0 { Side::Client } else { Side::Server };
-    keeps!(data, |reader| LoginMessage::decode(reader, channel, from), |json| {
-        LoginMessage::from_json(json, channel, from)
-    });
-}
-
 fn keys(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     match KeyFile::parse("keys.toml", text) {
@@ -130,7 +120,7 @@ fn keys(data: &[u8]) {
     }
 }
 
-fn made(count: u64, make: impl Fn(&mut Sampler) -> Result<Vec<u8>>) -> Vec<Vec<u8>> {
+pub(super) fn made(count: u64, make: impl Fn(&mut Sampler) -> Result<Vec<u8>>) -> Vec<Vec<u8>> {
     (0..count).filter_map(|seed| make(&mut Sampler::new(seed)).ok()).collect()
 }
 
@@ -160,18 +150,6 @@ fn frames() -> Vec<Vec<u8>> {
 
 fn margins() -> Vec<Vec<u8>> {
     made(8, |sampler| encoded(|writer| MarginFrame::sample(sampler).encode(writer)))
-}
-
-fn logins() -> Vec<Vec<u8>> {
-    let make = |sampler: &mut Sampler| {
-        let choice = sampler.below(4);
-        let channel = if choice & 1 == 0 { Channel::Auth } else { Channel::Margin };
-        let from = if choice & 2 == 0 { Side::Client } else { Side::Server };
-        let message = LoginMessage::sample(sampler, channel, from);
-        let bytes = encoded(|writer| message.encode(writer))?;
-        Ok([&[choice.to_le_bytes()[0]], &bytes[..]].concat())
-    };
-    made(60, make)
 }
 
 fn key_files() -> Vec<Vec<u8>> {

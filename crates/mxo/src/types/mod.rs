@@ -1,4 +1,5 @@
-//! The types of properties, and their values as bytes, in traces and in JSON.
+//! The types of properties, and their values as bytes, in traces and in JSON; and field types of
+//! other messages.
 //!
 //! | type | bytes | encoding | JSON |
 //! | --- | --- | --- | --- |
@@ -19,8 +20,10 @@
 //!
 //! Every type also accepts its bytes: `{"$hex": "00ff"}`.
 
+mod field;
 mod float;
 mod json;
+mod string;
 pub mod text;
 mod trace;
 mod value;
@@ -28,6 +31,9 @@ mod value;
 use core::fmt;
 use core::num::NonZeroU8;
 
+pub(crate) use field::wiped;
+pub use field::{Array, BigU16, Bytes16, List8, List16, Secret};
+pub use string::{Padded, Remaining, Str, Terminated};
 pub use value::Value;
 pub(crate) use value::singles;
 

@@ -10,5 +10,6 @@ mod refused;
 mod replica;
 mod shown;
 mod tables;
+mod vectors_login;
 mod vectors_transport;
 mod wire_properties;

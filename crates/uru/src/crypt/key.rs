@@ -102,7 +102,7 @@ impl Modulus {
     /// Creates a modulus from its bytes, most significant first, as in text formats.
     pub fn from_be_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         let n = U512::from_be_slice(bytes);
-        let found = n.bits_vartime();
+        let found = n.bit_width_vartime();
         if found != U512::BITS {
             return Err(KeyError::ModulusBits { found });
         }

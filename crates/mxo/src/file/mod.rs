@@ -1,0 +1,14 @@
+//! Files with keys.
+//!
+//! | file | contents | |
+//! | --- | --- | --- |
+//! | `pubkey.dat` | the server's public key, signed, in the client's folder | [`PublicKeyFile`] |
+//! | a private key | PKCS#8 as DER or PEM, PKCS#1 as PEM, or `RSAKeyValue` XML | [`parse_private_key`] |
+
+mod private_key;
+mod public_key;
+
+pub use private_key::{
+    MAX_PRIVATE_KEY_BYTES, PrivateKeyError, format_private_key, parse_private_key,
+};
+pub use public_key::{PUBLIC_KEY_FILE_BYTES, PublicKeyFile};
