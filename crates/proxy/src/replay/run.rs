@@ -514,7 +514,7 @@ impl Replay {
             Next::Expect(_) => self.diverge(Cause::Silence(self.patience)),
             Next::Done => {
                 if self.finishing.is_some_and(|since| now >= since.saturating_add(self.patience)) {
-                    self.problem("the peer did not receive the last messages".to_owned());
+                    self.problem("the peer did not accept the last messages".to_owned());
                     self.complete(now);
                 }
             }
