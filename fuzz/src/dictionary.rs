@@ -45,6 +45,23 @@ const FORMATS: &[Format] = &[
     (&["uru_age_file"], AGE),
     (&["ki_key_file", "mxo_keys", "uru_key_file"], KEYS),
     (
+        &["mxo_private_key"],
+        &[
+            "-----BEGIN PRIVATE KEY-----\n",
+            "-----END PRIVATE KEY-----\n",
+            "-----BEGIN RSA PRIVATE KEY-----\n",
+            "<RSAKeyValue>",
+            "</RSAKeyValue>",
+            "<Modulus>",
+            "</Modulus>",
+            "<Exponent>EQ==</Exponent>",
+            "<D>",
+            "</D>",
+            "MII",
+            "AQ",
+        ],
+    ),
+    (
         &["ki_client_args"],
         &["-L", "-U", "-P", "-V", "-A", "-CS", "-ST", "-SR", "-HS", "-HD", "-PT", "-UN", "..", "="],
     ),

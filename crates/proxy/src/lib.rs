@@ -48,6 +48,7 @@ mod held;
 mod hook;
 mod kept;
 mod ki;
+mod log_text;
 mod ports;
 mod problem_rate;
 mod proxy;

@@ -16,6 +16,7 @@ use super::protocol::{
     Addition, Hello, MAX_SUBSCRIPTIONS, Query, Reply, Wanted, closed, error, opened, welcome,
 };
 use super::subscription::{HookSet, Subscription};
+use crate::log_text::push_safe;
 
 /// The maximum number of hooks at the same time.
 const MAX_HOOKS: usize = 64;
@@ -145,8 +146,9 @@ impl Hub {
         state.next_number += 1;
         let name = name.unwrap_or_else(|| state.sources.get(source).cloned().unwrap_or_default());
         let HubSettings { is_required, answer_time } = self.settings;
-        let name = name.escape_debug().to_string();
-        let link = Arc::new(Link::new((number, name), is_required, answer_time, json_safe));
+        let mut safe = String::new();
+        push_safe(&mut safe, &name);
+        let link = Arc::new(Link::new((number, safe), is_required, answer_time, json_safe));
         let families: Vec<_> = self.definitions.families().iter().map(Family::name).collect();
         // The new link has room for all of these lines.
         let _ = link.send(&welcome(&families));

@@ -13,6 +13,7 @@ use worldwire_net::Signal;
 use super::hub::{Event, Hub};
 use super::link::Link;
 use super::protocol::{FromHook, LineError, MAX_LINE_BYTES, error};
+use crate::log_text::push_safe;
 
 /// How long a hook may take to send its hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);
@@ -226,8 +227,9 @@ impl LogBudget {
         self.lines = self.lines.saturating_add(1);
         if self.lines <= MAX_LOG_LINES {
             let text = text.get(..text.floor_char_boundary(MAX_LOG_BYTES)).unwrap_or_default();
-            let text = text.trim_end().escape_debug();
-            tracing::info!("hook {name}: {text}");
+            let mut safe = String::new();
+            push_safe(&mut safe, text.trim_end());
+            tracing::info!("hook {name}: {safe}");
         }
     }
 }

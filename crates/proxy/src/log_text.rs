@@ -1,0 +1,35 @@
+//! Text from messages, rules and hooks, made safe for a log that is read on a terminal.
+
+/// The maximum number of bytes of a text that are logged.
+const MAX_LOG_BYTES: usize = 4_096;
+
+/// Appends a text, shortened if it is long, with characters that could control a terminal escaped.
+pub(crate) fn push_safe(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if out.len() >= MAX_LOG_BYTES {
+            out.push_str("...");
+            return;
+        }
+        let is_hostile = c.is_control()
+            || matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}');
+        match is_hostile {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_text_cannot_control_a_terminal() {
+        let mut text = String::new();
+        push_safe(&mut text, "a\u{1b}[2J\n\u{202e}é");
+        assert_eq!(text, "a\\u{1b}[2J\\n\\u{202e}é");
+        push_safe(&mut text, &"x".repeat(2 * MAX_LOG_BYTES));
+        assert!(text.len() < MAX_LOG_BYTES + 8 && text.ends_with("..."));
+    }
+}
