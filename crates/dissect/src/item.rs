@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
 
+use crate::editor::FieldEditor;
 use crate::line::Line;
 
 /// Identifies a conversation and a moment in it.
@@ -116,6 +117,13 @@ pub trait Message: fmt::Debug {
     /// # Errors
     /// Value, if the fields do not fit, or if this kind of piece cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
+
+    /// An editor of single fields of the message with this [body](Self::body). `None` if the family
+    /// has none, or the message is not suited.
+    fn editor<'m>(&'m self, body: &[u8]) -> Option<Box<dyn FieldEditor + 'm>> {
+        let _ = body;
+        None
+    }
 
     /// Encodes other messages of the conversation, for the build that it has revealed. `None`
     /// if [`Line::encode`] needs only the definitions.

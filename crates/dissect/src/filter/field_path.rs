@@ -20,6 +20,8 @@ use crate::vocabulary::ValueKind;
 pub struct FieldPath {
     path: Path,
     scope: Vec<Pattern>,
+    /// See [`Self::plain`].
+    plain: Option<Box<str>>,
 }
 
 /// Why a path leads nowhere certain.
@@ -88,7 +90,8 @@ impl FieldPath {
             _ => Vec::new(),
         };
         let path = resolver.known().path(path, &scope);
-        Ok(Self { path, scope })
+        let plain = plain(&path);
+        Ok(Self { path, scope, plain })
     }
 
     /// A filter for the messages that have the field, to check its names.
@@ -110,6 +113,13 @@ impl FieldPath {
         };
         let named = self.scope.iter().cloned().map(Expression::Message);
         Ok(Filter::of(Expression::all(named.chain([test]).collect())))
+    }
+
+    /// The path from the top of the fields as names and indices, `members[2].name`, if it is written
+    /// so. A message that has this path has the field there, and nowhere else.
+    #[must_use]
+    pub fn plain(&self) -> Option<&str> {
+        self.plain.as_deref()
     }
 
     /// What the field holds, if definitions say so: in all messages of one family the same.
@@ -224,6 +234,28 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)
     }
+}
+
+fn plain(path: &Path) -> Option<Box<str>> {
+    let steps = match path.start() {
+        Start::Message(_) => return None,
+        Start::Top => path.steps().get(1..)?,
+        Start::Anywhere(_) => path.steps(),
+    };
+    let mut plain = String::new();
+    for step in steps {
+        match step {
+            Step::Name(name) if !name.contains(['.', '[', ']']) => {
+                if !plain.is_empty() {
+                    plain.push('.');
+                }
+                plain.push_str(name);
+            }
+            Step::Index(index) if !plain.is_empty() => plain.push_str(&format!("[{index}]")),
+            _ => return None,
+        }
+    }
+    (!plain.is_empty()).then(|| plain.into())
 }
 
 /// Adds the objects that are values of an object, or elements of lists that are.

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod definitions;
+mod editor;
 mod names;
 mod session;
 

@@ -19,6 +19,8 @@ use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::{Detection, IntegrityDetector, Packets};
 
 use super::definitions::{TeraDefinitions, unused_list};
+use super::editor::TapeEditor;
+use crate::editor::FieldEditor;
 use crate::family::{Opening, Verdict};
 use crate::item::{LineEncoder, Message, Note};
 use crate::line::Line;
@@ -349,6 +351,12 @@ impl Message for TeraMessage<'_> {
         let version = definition.map(|definition| ("version", definition.version().into()));
         let json: Json = members.into_iter().chain(version).collect();
         self.packets.encode_json(&json)
+    }
+
+    fn editor<'m>(&'m self, body: &[u8]) -> Option<Box<dyn FieldEditor + 'm>> {
+        let Unit::Message { opcode } = self.received.unit else { return None };
+        let editor = TapeEditor::new(self.packets, opcode, self.form, body)?;
+        Some(Box::new(editor))
     }
 
     fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {

@@ -4,6 +4,7 @@
 
 mod batches;
 mod captures;
+mod editors;
 mod lines;
 mod mxo;
 mod tera_builds;

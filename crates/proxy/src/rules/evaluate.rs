@@ -1,6 +1,8 @@
 //! Computes values.
 
 use worldwire_core::json::{Json, Number};
+use worldwire_core::{Error, Limits, Tree};
+use worldwire_dissect::FieldEditor;
 use worldwire_dissect::filter::{FieldPath, Subject};
 
 use super::program::{Part, Program, Term};
@@ -18,29 +20,66 @@ const MAX_PLACES: usize = 65_536;
 /// Why a value cannot be computed.
 pub(super) type Failure = String;
 
-/// The fields of the message that a rule runs for, as JSON, read on first use.
-#[derive(Debug)]
+/// The fields of the message that a rule runs for.
+///
+/// An editor reads and sets them one by one, if the message has one and it can. Otherwise they are
+/// read as JSON, on first use.
 pub(super) struct Fields<'f, 'p> {
     pub(super) passing: &'f Passing<'p>,
-    json: Option<Json>,
-    pub(super) is_changed: bool,
+    source: FieldSource<'f>,
+    is_changed: bool,
+}
+
+/// Where fields are read and set.
+enum FieldSource<'f> {
+    /// Nothing was read yet.
+    Unread,
+    Editor(Box<dyn FieldEditor + 'f>),
+    /// There is no editor, and no JSON yet.
+    Plain,
+    Json(Json),
 }
 
 impl<'f, 'p> Fields<'f, 'p> {
     pub(super) fn new(passing: &'f Passing<'p>) -> Self {
-        Self { passing, json: None, is_changed: false }
+        Self { passing, source: FieldSource::Unread, is_changed: false }
     }
 
-    fn get(&mut self, reader: &mut FieldsReader) -> Result<&mut Json, Failure> {
-        if self.json.is_none() {
-            self.json = Some(reader.read(self.passing.tree())?);
+    fn editor(&mut self) -> Option<&mut Box<dyn FieldEditor + 'f>> {
+        if matches!(self.source, FieldSource::Unread) {
+            let editor = self.passing.message().editor(self.passing.body);
+            self.source = editor.map_or(FieldSource::Plain, FieldSource::Editor);
         }
-        Ok(self.json.get_or_insert_default())
+        match &mut self.source {
+            FieldSource::Editor(editor) => Some(editor),
+            _ => None,
+        }
     }
 
-    /// The JSON, if a field was set.
-    pub(super) fn changed(&self) -> Option<&Json> {
-        self.json.as_ref().filter(|_| self.is_changed)
+    fn json(&mut self, reader: &mut FieldsReader) -> Result<&mut Json, Failure> {
+        let json = match core::mem::replace(&mut self.source, FieldSource::Plain) {
+            FieldSource::Json(json) => json,
+            FieldSource::Editor(editor) if self.is_changed => {
+                let body = editor.encode().map_err(|error| error.to_string())?;
+                let message = self.passing.message();
+                reader.read(&message.tree_of(&body, Tree::new(), &Limits::DEFAULT))?
+            }
+            _ => reader.read(self.passing.tree())?,
+        };
+        self.source = FieldSource::Json(json);
+        match &mut self.source {
+            FieldSource::Json(json) => Ok(json),
+            _ => Err("the message has no fields".to_owned()),
+        }
+    }
+
+    /// The changed message, if a field was set.
+    pub(super) fn encode_changed(&self) -> Option<Result<Vec<u8>, Error>> {
+        match &self.source {
+            FieldSource::Json(json) if self.is_changed => Some(self.passing.item.encode(json)),
+            FieldSource::Editor(editor) if self.is_changed => Some(editor.encode()),
+            _ => None,
+        }
     }
 
     /// Sets a field.
@@ -50,9 +89,15 @@ impl<'f, 'p> Fields<'f, 'p> {
         value: &Json,
         reader: &mut FieldsReader,
     ) -> Result<(), Failure> {
+        if let Some(plain) = path.plain()
+            && self.editor().is_some_and(|editor| editor.set(plain, value))
+        {
+            self.is_changed = true;
+            return Ok(());
+        }
         let limit = (MAX_VALUE_BYTES / size(value)).clamp(1, MAX_PLACES);
         let name = self.passing.name;
-        let json = self.get(reader)?;
+        let json = self.json(reader)?;
         match path.set(json, value, limit).map_err(|error| error.to_string())? {
             0 => Err(format!("{name} has no field `{path}`")),
             _ => {
@@ -64,8 +109,13 @@ impl<'f, 'p> Fields<'f, 'p> {
 
     fn value(&mut self, path: &FieldPath, reader: &mut FieldsReader) -> Result<Json, Failure> {
         let passing = self.passing;
+        if let Some(plain) = path.plain()
+            && let Some(value) = self.editor().and_then(|editor| editor.get(plain))
+        {
+            return Ok(value);
+        }
         if !path.is_only_metadata() {
-            let json = self.get(reader)?;
+            let json = self.json(reader)?;
             match path.values(json, MAX_PLACES).map_err(|error| error.to_string())?.as_slice() {
                 [] => {}
                 [one] => return Ok((*one).clone()),

@@ -376,8 +376,8 @@ impl<'f, 'p> BlockRun<'_, 'f, 'p> {
             return outcome;
         }
         let encoded = self.fields.as_ref().and_then(|fields| {
-            let json = fields.changed()?;
-            Some((fields.passing.item.encode(json), fields.passing.body))
+            let changed = fields.encode_changed()?;
+            Some((changed, fields.passing.body))
         });
         match (encoded, last_set) {
             (Some((Ok(body), before)), _) => outcome.change = (body != before).then_some(body),

@@ -450,8 +450,7 @@ fn messages_are_added_to_conversations_of_mxo() {
     let at = proxy.address();
     let visit = ["client", "mxo", &at, "--count", "2", "--seconds", "3", "--compare", &page];
     let mut client = worldwire(home, &visit).stderr(Stdio::piped()).spawn().unwrap();
-    let fields =
-        r#"{"sections":[{"mpm":"Rpc","lists":[{"messages":[{"opcode":"Info","data":{"$hex":"05"}}]}]}]}"#;
+    let fields = r#"{"sections":[{"mpm":"Rpc","lists":[{"messages":[{"opcode":"Info","data":{"$hex":"05"}}]}]}]}"#;
     let mut injected = 0;
     while injected < 3 && client.try_wait().unwrap().is_none() {
         let add = ["proxy", "ctl", "inject", "0", "client", "game.Rpc", fields];

@@ -1,0 +1,25 @@
+//! Single fields of a message, without decoding all of it.
+
+use worldwire_core::Result;
+use worldwire_core::json::Json;
+
+/// Reads and sets single fields of a message, much faster than by way of its tree or of JSON.
+///
+/// It only handles what it can do exactly: the results are those of the message's fields as JSON, as
+/// [`FieldPath`](crate::filter::FieldPath) reads and sets them and
+/// [`Message::encode`](crate::Message::encode) encodes them. For anything else, callers use these.
+pub trait FieldEditor {
+    /// The value of the field at a [plain path](crate::filter::FieldPath::plain). `None` if there is
+    /// no such field, or it cannot be read this way.
+    fn get(&self, path: &str) -> Option<Json>;
+
+    /// Sets the field at a plain path. False, without any change, if there is no such field, or it
+    /// cannot be set to this value this way.
+    fn set(&mut self, path: &str, value: &Json) -> bool;
+
+    /// The message with its changes.
+    ///
+    /// # Errors
+    /// Value, if the changed message is too long.
+    fn encode(&self) -> Result<Vec<u8>>;
+}
