@@ -48,19 +48,25 @@
 //!
 //! * An addition goes into the next packet with room for it: at most 1,300 bytes after the sequence
 //!   word. Packets with objects carry it only once it has waited for a second. Its objects come
-//!   before the packet's own objects, in the same section.
+//!   before the packet's own objects, in the same section, and its RPC messages before all objects,
+//!   whose end some receivers cannot find. Unverified: that the game's own client accepts this order;
+//!   its servers sent objects first.
 //! * The relay repeats that packet, unchanged, until the receiver acknowledges its number. Receivers
 //!   ignore a number that they know, so an addition arrives once. If the receiver does not
-//!   acknowledge the packet after four repeats, RPC messages go into another one as well; the number
-//!   of each message prevents that it is handled twice. If the sender has sent 1,024 packets since,
+//!   acknowledge the packet after four repeats, RPC messages go into another one as well, without RPC
+//!   messages of the sender; the number of each message prevents that it is handled twice. If the sender has sent 1,024 packets since,
 //!   objects do, too, and could then arrive twice.
 //! * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
 //!   direction, which makes a client or server acknowledge it again. While the sender's packets are
 //!   held, additions overtake them in its bare acknowledgements. A client or server that repeats a
 //!   held message sends none, so additions then wait until that is released.
-//! * An added RPC message takes the number after the last one that has left the relay. The relay
+//! * When an RPC message is put into a packet, it takes the number after the last one that has left
+//!   the relay. The relay
 //!   raises the numbers of the sender's later messages, and splits a list that is no longer
 //!   consecutive; the packet can then exceed 1,300 bytes. All other packets keep their bytes.
+//! * Additions move the sender's messages further ahead of a missing one. So at most 128 RPC messages
+//!   are on their way; others wait. Receivers must keep that many more than senders send ahead, as
+//!   those of this crate do.
 //! * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
 //!   Unverified: that objects never look like such lists.
 //! * When the sequence is reset or another session begins, unacknowledged additions are discarded
