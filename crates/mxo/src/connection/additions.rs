@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use worldwire_core::connection::{Bounds, SendError};
 
-use super::carrying::{Carrying, Load, loads_of, packet_of, translate};
+use super::carrying::{Carrying, LIST_HEAD_BYTES, Load, loads_of, packet_of, translate};
 use super::outbox::limit;
 use super::rpc_numbers::RpcNumbers;
 use crate::frame::{
@@ -70,9 +70,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an acknowledgement may take. Doubles with each repeat, up to the maximum.
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
 const MAX_REPEAT_AFTER: Duration = Duration::from_secs(4);
-/// After this many repeats, the RPC messages are put into another packet: the receiver may refuse
-/// this one because of messages far ahead of a missing one. Its inbox discards duplicates.
+/// After this many repeats, the RPC messages are put into another packet, without RPC messages of the
+/// sender: the receiver may refuse this one because of messages far ahead of a missing one. Its inbox
+/// discards duplicates.
 const MAX_REPEATS: u32 = 4;
+/// How many added RPC messages may be in carriers. They move the sender's messages further ahead of a
+/// missing one, and receivers keep only so many.
+const MAX_UNACKNOWLEDGED: usize = 128;
 /// A carrier this far behind the newest packet is given up, since receivers cannot tell it from a
 /// newer one.
 const MAX_CARRIER_AGE: u16 = 1024;
@@ -134,10 +138,7 @@ impl Additions {
         limit("messages added to one direction", queued_messages, count)
             .and_then(|()| limit("bytes added to one direction", queued_bytes, bytes))
             .map_err(SendError::QueueFull)?;
-        for mut load in loads {
-            if let Load::Rpc { number, .. } = &mut load {
-                *number = self.numbers.add();
-            }
+        for load in loads {
             self.wait_again(Addition { load, since: self.now });
             self.fresh += 1;
         }
@@ -159,26 +160,17 @@ impl Additions {
             return Rewritten::AsIs;
         }
         let Some(mut packet) = packet_of(plain, &self.numbers) else { return Rewritten::AsIs };
+        let resets = head.flags.contains(RccFlags::Reset);
+        let additions = if resets { Vec::new() } else { self.select(&packet) };
         self.note_numbers(&packet);
         let is_translated = translate(&mut packet, &self.numbers);
-        let mut additions = Vec::new();
-        if !head.flags.contains(RccFlags::Reset) && !self.waiting.is_empty() {
-            let length = match is_translated {
-                true => packet.to_bytes().map_or(usize::MAX, |bytes| bytes.len()),
-                false => plain.len(),
-            };
-            let mut carrying = Carrying::new(&mut packet, length);
-            while let Some(addition) = self.waiting.pop_front() {
-                let is_patient = self.now.saturating_sub(addition.since) < PATIENCE;
-                if (carrying.has_objects() && is_patient) || !carrying.add(&addition.load) {
-                    self.waiting.push_front(addition);
-                    break;
-                }
-                additions.push(addition);
-            }
-        }
         if !is_translated && additions.is_empty() {
             return Rewritten::AsIs;
+        }
+        let mut carrying = Carrying::new(&mut packet, 0);
+        for addition in &additions {
+            let has_room = carrying.add(&addition.load);
+            debug_assert!(has_room, "it was selected");
         }
         let Ok(packet) = packet.to_bytes() else {
             additions.into_iter().for_each(|addition| self.wait_again(addition));
@@ -253,6 +245,42 @@ impl Additions {
     fn all(&self) -> impl Iterator<Item = &Load> {
         let carrying = self.carriers.iter().flat_map(|carrier| &carrier.additions);
         carrying.chain(&self.waiting).map(|addition| &addition.load)
+    }
+
+    /// Takes the additions that fit into a packet, and numbers them.
+    fn select(&mut self, packet: &Packet<'_>) -> Vec<Addition> {
+        let mut selected = Vec::new();
+        if self.waiting.is_empty() {
+            return selected;
+        }
+        let mut trial = packet.clone();
+        translate(&mut trial, &self.numbers);
+        // The additions can split another list.
+        let length = trial.to_bytes().map_or(usize::MAX, |bytes| bytes.len() + LIST_HEAD_BYTES);
+        let has_rpcs = trial.sections.iter().any(|it| matches!(it, Section::Rpc(_)));
+        let is_rpc = |load: &&Load| matches!(load, Load::Rpc { .. });
+        let carried = self.carriers.iter().flat_map(|carrier| &carrier.additions);
+        let mut unacknowledged = carried.map(|addition| &addition.load).filter(is_rpc).count();
+        let mut trial = Carrying::new(&mut trial, length);
+        while let Some(mut addition) = self.waiting.pop_front() {
+            let may_add = match &addition.load {
+                // The receiver has refused messages far ahead of this one.
+                Load::Rpc { number: Some(_), .. } => !has_rpcs,
+                Load::Rpc { number: None, .. } => unacknowledged < MAX_UNACKNOWLEDGED,
+                Load::Objects(_) => true,
+            };
+            let waits = self.now.saturating_sub(addition.since) < PATIENCE && trial.has_objects();
+            if !may_add || waits || !trial.add(&addition.load) {
+                self.waiting.push_front(addition);
+                break;
+            }
+            if let Load::Rpc { number, .. } = &mut addition.load {
+                number.get_or_insert_with(|| self.numbers.add());
+                unacknowledged += 1;
+            }
+            selected.push(addition);
+        }
+        selected
     }
 
     fn wait_again(&mut self, addition: Addition) {
@@ -408,6 +436,7 @@ mod tests {
         let mut additions = additions();
         assert_eq!(sections(&mut additions, 1, vec![rpcs(0, 3)]), [rpcs(0, 3)]);
         additions.add(&packet(0, vec![rpcs(0, 2)])).unwrap();
+        sections(&mut additions, 2, vec![]);
         assert_eq!(additions.restart(Some(SequenceNumber::new(5))), 2);
         assert_eq!(sections(&mut additions, 4, vec![rpcs(70, 1)]), [rpcs(70, 1)], "it is ignored");
         additions.add(&packet(0, vec![rpcs(0, 1)])).unwrap();

@@ -10,8 +10,8 @@ use crate::frame::{HEAD_BYTES, Packet, RPC, RccFlags, RpcList, RpcMessage, Secti
 #[derive(Debug)]
 pub(super) enum Load {
     Rpc {
-        /// Its number at the receiver.
-        number: u16,
+        /// Its number at the receiver, once it was put into a packet.
+        number: Option<u16>,
         message: RpcMessage<'static>,
     },
     /// The operations of a section, without the end marker.
@@ -21,8 +21,14 @@ pub(super) enum Load {
 /// The maximum number of bytes after the sequence word of a packet with additions, as in both
 /// emulators.
 const MAX_PAYLOAD: usize = 1300;
-/// RCC flags, ID of the section, number of lists, and number and count of a list.
-const RPC_OVERHEAD: usize = 6;
+/// RCC flags.
+const FLAGS_BYTES: usize = 1;
+/// ID and number of lists.
+const RPC_SECTION_BYTES: usize = 2;
+/// Number and count.
+pub(super) const LIST_HEAD_BYTES: usize = 3;
+/// What a packet needs beside an RPC message.
+const RPC_OVERHEAD: usize = FLAGS_BYTES + RPC_SECTION_BYTES + LIST_HEAD_BYTES;
 /// RCC flags and ID of the section.
 const OBJECTS_OVERHEAD: usize = 2;
 /// The end marker of an object section.
@@ -54,7 +60,10 @@ pub(super) fn loads_of(packet: &[u8]) -> Result<Vec<Load>> {
         let added = match section {
             Section::Rpc(lists) => {
                 let messages = lists.into_iter().flat_map(|list| list.messages);
-                messages.map(Load::of_message).try_for_each(|load| Ok(loads.push(load?)))
+                messages.map(Load::of_message).try_for_each(|load| {
+                    loads.push(load?);
+                    Ok(())
+                })
             }
             Section::Objects(bytes) => Load::of_objects(&bytes).map(|load| loads.push(load)),
             Section::Other { id, .. } => {
@@ -73,7 +82,7 @@ impl Load {
     fn of_message(message: RpcMessage<'static>) -> Result<Self> {
         let most = MAX_PAYLOAD - RPC_OVERHEAD;
         limit("bytes of an added RPC message", most, message.wire_bytes())?;
-        Ok(Self::Rpc { number: 0, message })
+        Ok(Self::Rpc { number: None, message })
     }
 
     fn of_objects(bytes: &[u8]) -> Result<Self> {
@@ -157,7 +166,7 @@ impl<'p, 'd> Carrying<'p, 'd> {
     /// Adds contents. Returns false if there is no room.
     pub(super) fn add(&mut self, load: &Load) -> bool {
         match load {
-            Load::Rpc { number, message } => self.add_message(*number, message),
+            Load::Rpc { number, message } => self.add_message(number.unwrap_or(0), message),
             Load::Objects(operations) => self.add_objects(operations),
         }
     }
@@ -173,24 +182,18 @@ impl<'p, 'd> Carrying<'p, 'd> {
             next == Some(number) && list.messages.len() < MAX_COUNT
         };
         let list = || RpcList { first: number, messages: vec![message.clone()] };
-        let overhead = match &lists {
-            Some(lists) if lists.last().is_some_and(is_open) => 0,
-            Some(_) => 3,
-            None => 5,
-        };
-        let Some(room) = self.room.checked_sub(overhead + message.wire_bytes()) else {
-            return false;
-        };
+        // Whether it needs a list of its own may not be known yet.
+        let section = if lists.is_some() { 0 } else { RPC_SECTION_BYTES };
+        let length = section + LIST_HEAD_BYTES + message.wire_bytes();
+        let Some(room) = self.room.checked_sub(length) else { return false };
         self.room = room;
-        match (lists, overhead) {
-            (Some(lists), 0) => lists
-                .iter_mut()
-                .last()
-                .into_iter()
-                .for_each(|last| last.messages.push(message.clone())),
-            (Some(lists), _) => lists.push(list()),
+        match lists {
+            Some(lists) => match lists.last_mut().filter(|last| is_open(last)) {
+                Some(last) => last.messages.push(message.clone()),
+                None => lists.push(list()),
+            },
             // Clients and servers that cannot find the end of objects can still read it there.
-            (None, _) => sections.insert(0, Section::Rpc(vec![list()])),
+            None => sections.insert(0, Section::Rpc(vec![list()])),
         }
         true
     }
@@ -265,7 +268,10 @@ mod tests {
 
     #[test]
     fn contents_join_what_a_packet_has() {
-        let rpc = |number, body: &'static [u8]| Load::Rpc { number, message: RpcMessage::of(body) };
+        let rpc = |number, body: &'static [u8]| Load::Rpc {
+            number: Some(number),
+            message: RpcMessage::of(body),
+        };
         let objects = Load::Objects(vec![7, 0, 1]);
         let own = Section::Objects([2, 0, 1, 0, 0][..].into());
         let mut bare = Packet::new(7, SequenceWord::default());

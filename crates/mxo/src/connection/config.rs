@@ -55,7 +55,8 @@ pub struct Common {
     pub max_payload: usize,
     /// How many packets with RPC messages may be unacknowledged. Default 64.
     pub max_in_flight: usize,
-    /// How many RPC messages are kept, or sent, ahead of a missing one. Default 512.
+    /// How many RPC messages are kept ahead of a missing one. Half as many are sent, because a relay
+    /// may add some. Default 512.
     pub max_ahead: u16,
     /// How many of their bytes are kept. Default 1 MiB.
     pub max_ahead_bytes: usize,

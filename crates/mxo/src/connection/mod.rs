@@ -12,7 +12,8 @@
 //!   a server answers it with an empty object section, and is not established until the client
 //!   acknowledges one. Until then, objects are refused, RPC messages wait, and the forged address
 //!   receives at most six bytes for each byte of the hello. After [`ServerConfig::confirm_time`]
-//!   without another hello or packet, the connection closes. [`ServerConfig::trusts_hellos`] turns this off.
+//!   without another hello or packet, the connection closes. [`ServerConfig::trusts_hellos`] turns
+//!   this off.
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
 //!   order. If a packet is lost, its messages are sent again in new packets.
 //! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or
@@ -30,44 +31,18 @@
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
 //!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and
-//!   CRC of a replacement. Plain packets are always forwarded unchanged. Plain packets and bare acknowledgements overtake [held](connection::Forward::hold) packets.
-//!   Other acknowledgements wait, and a client that repeats a held message sends no bare ones and no
-//!   pings. So that the server stays connected, the relay pings it every 3 s while it holds a
-//!   client's packets. The server returns the pings, which the relay forwards. The relay itself
-//!   returns a client's pings while it does not read what the server sends.
-//! * A relay can [add](connection::Inject::inject) RPC messages and object sections, but not packets:
-//!   their numbers belong to the sender. The next section explains how.
+//!   CRC of a replacement. Plain packets are always forwarded unchanged. Plain packets and bare
+//!   acknowledgements overtake [held](connection::Forward::hold) packets. Other acknowledgements
+//!   wait, and a client that repeats a held message sends no bare ones and no pings. So that the
+//!   server stays connected, the relay pings it every 3 s while it holds a client's packets. The
+//!   server returns the pings, which the relay forwards. The relay itself returns a client's pings
+//!   while it does not read what the server sends.
+//! * A relay can [add](connection::Inject::inject) RPC messages and object sections, but not
+//!   packets: their numbers belong to the sender. See [`Sender`](Sender#additions-of-a-relay).
 //! * The connection learns the time only from inputs. After sending,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
 //!   [`timeout`](connection::Connection::timeout), which records when the packet left.
 //! * UDP has no end of stream. The driver reports [`Input::End`], for example after a socket error.
-//!
-//! # Additions of a relay
-//!
-//! A relay puts additions into packets of the apparent sender, even into bare acknowledgements:
-//!
-//! * An addition goes into the next packet with room for it: at most 1,300 bytes after the sequence
-//!   word. Packets with objects carry it only once it has waited for a second. Its objects come
-//!   before the packet's own objects, in the same section.
-//! * The relay repeats that packet, unchanged, until the receiver acknowledges its number. Receivers
-//!   ignore a number that they know, so an addition arrives once. If the receiver does not
-//!   acknowledge the packet after four repeats, RPC messages go into another one as well; the number
-//!   of each message prevents that it is handled twice. If the sender has sent 1,024 packets since,
-//!   objects do, too, and could then arrive twice.
-//! * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
-//!   direction, which makes a client or server acknowledge it again. While the sender's packets are
-//!   held, additions overtake them in its bare acknowledgements. A client or server that repeats a
-//!   held message sends none, so additions then wait until that is released.
-//! * An added RPC message takes the number after the last one that has left the relay. The relay
-//!   raises the numbers of the sender's later messages, and splits a list that is no longer
-//!   consecutive; the packet can then exceed 1,300 bytes. All other packets keep their bytes.
-//! * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
-//!   Unverified: that objects never look like such lists.
-//! * When the sequence is reset or another session begins, unacknowledged additions are discarded
-//!   ([`News::Discarded`]), and numbers start at 0 again. During a reset, and before the key is known,
-//!   additions are refused. RPC messages are also refused if the relay has seen neither the hello nor
-//!   an RPC message of the sender, because their number is then unknown.
-//! * The [`Bounds`] limit the unacknowledged additions to each side.
 //!
 //! ```
 //! use std::time::Duration;

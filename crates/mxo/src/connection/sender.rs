@@ -16,6 +16,41 @@ use crate::frame::RpcMessage;
 
 /// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
 /// the other half.
+///
+/// # Additions of a relay
+///
+/// A relay puts additions into packets of the apparent sender, even into bare acknowledgements:
+///
+/// * An addition goes into the next packet with room for it: at most 1,300 bytes after the sequence
+///   word. Packets with objects carry it only once it has waited for a second. Its objects come
+///   before the packet's own objects, in the same section, and its RPC messages before all objects,
+///   whose end some receivers cannot find. Unverified: that the game's own client accepts this
+///   order; its servers sent objects first.
+/// * The relay repeats that packet, unchanged, until the receiver acknowledges its number.
+///   Receivers ignore a number that they know, so an addition arrives once. If the receiver does
+///   not acknowledge the packet after four repeats, RPC messages go into another one as well,
+///   without RPC messages of the sender; the number of each message prevents that it is handled
+///   twice. If the sender has sent 1,024 packets since, objects do, too, and could then arrive
+///   twice.
+/// * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
+///   direction, which makes a client or server acknowledge it again. While the sender's packets are
+///   held, additions overtake them in its bare acknowledgements. A client or server that repeats a
+///   held message sends none, so additions then wait until that is released.
+/// * When an RPC message is put into a packet, it takes the number after the last one that has left
+///   the relay. The relay raises the numbers of the sender's later messages, and splits a list that
+///   is no longer consecutive; the packet can then exceed 1,300 bytes. All other packets keep their
+///   bytes.
+/// * Additions move the sender's messages further ahead of a missing one. So at most 128 RPC
+///   messages are on their way; others wait. Receivers must keep that many more than senders send
+///   ahead, as those of this crate do.
+/// * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
+///   Unverified: that objects never look like such lists.
+/// * When the sequence is reset or another session begins, unacknowledged additions are discarded
+///   ([`News::Discarded`](super::News::Discarded)), and numbers start at 0 again. During a reset,
+///   and before the key is known, additions are refused. RPC messages are also refused if the relay
+///   has seen neither the hello nor an RPC message of the sender, because their number is then
+///   unknown.
+/// * The [`Bounds`] limit the unacknowledged additions to each side.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) half: SendHalf<Role>,
@@ -106,7 +141,7 @@ impl HalfSender for Sender {
 
 impl Inject for Sender {
     /// Adds the contents of a packet: RPC messages, and an object section as the last one. Its head
-    /// and the numbers of its lists are ignored. The [module](super) describes how they travel.
+    /// and the numbers of its lists are ignored.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.half.open_relay()?;
         let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.half else {

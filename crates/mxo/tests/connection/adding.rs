@@ -176,6 +176,23 @@ fn additions_arrive_once_and_in_order_on_a_bad_network() {
     }
 }
 
+/// A receiver refuses packets with messages far ahead of a missing one, even if that is in them.
+#[test]
+fn additions_arrive_between_more_messages_than_a_receiver_keeps() {
+    for seed in 0..6 {
+        let mut talk = Talk::new(Conditions { loss: 200, reordering: 100, seed, ..WIRE });
+        for number in 0..1000 {
+            talk.pair.client.send(&rpc(number)).unwrap();
+        }
+        for number in 0..200 {
+            talk.add(Side::Server, &addition(vec![added(number)], None));
+            talk.run_for(10 * MILLI);
+        }
+        talk.run_for(100 * SECOND);
+        talk.check(Side::Server, 1000, 200);
+    }
+}
+
 #[test]
 fn additions_arrive_in_a_conversation_without_traffic() {
     let mut talk = Talk::new(WIRE);

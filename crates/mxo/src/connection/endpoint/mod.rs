@@ -423,7 +423,7 @@ impl Endpoint {
         let departure = self.outbox.pop()?;
         let (remote, acks) = self.window.acknowledge();
         if acks.0 != 0 {
-            self.first_ack.get_or_insert(SequenceNumber::of(departure.number));
+            self.first_ack.get_or_insert_with(|| SequenceNumber::of(departure.number));
         }
         self.ack_at = match self.window.waiting() {
             0 => None,
@@ -480,7 +480,8 @@ impl Endpoint {
         }
         let common = self.part.common();
         while self.phase == Phase::Established
-            && let Some((number, message)) = self.unacknowledged.next(common.max_ahead.into())
+            && let Some((number, message)) =
+                self.unacknowledged.next((common.max_ahead / 2).max(1).into())
         {
             let in_flight = self.sent_packets.rpc_packets() + self.outbox.packets();
             let ahead = self.outbox.next().saturating_sub(self.sent_packets.highest());
