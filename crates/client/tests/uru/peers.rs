@@ -202,7 +202,7 @@ async fn another_key_or_build_is_refused() {
         format!(
             "the auth server at {}:{} closed the connection during setup: closed by the other side; \
              check that it is an Uru server, that server.ini has its keys, and that it accepts the \
-             client's build",
+             client's build. If it is a proxy, check that the server behind it is running",
             address.0, address.1
         )
     );

@@ -9,6 +9,7 @@ mod announced;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../uru/client.rs"]
 mod client;
+mod crowd;
 #[path = "../data/support/database.rs"]
 mod database;
 mod lasting;

@@ -554,7 +554,7 @@ impl Guest {
     }
 
     /// Keeps the connections open.
-    async fn ping(&mut self) {
+    pub(crate) async fn ping(&mut self) {
         let (ping_time_ms, trans_id, payload) = (0, TransId(0), Bytes32::new(Vec::new()));
         self.auth.say(ask::PingRequest { ping_time_ms, trans_id, payload }).await;
         self.auth.client.discard();

@@ -162,8 +162,8 @@ other files are packed with gzip and listed in manifests: External and ThinExter
 for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
 are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
 added or changed are not removed. Symbolic links are followed; those that lead out of the client's
-folder are reported, because clients can download what is behind them. Files that only another shard's
-key decrypts are skipped.
+folder are reported, because clients can download what they lead to. Files that only another shard's key
+decrypts are skipped.
 
 Examples:
   worldwire uru files import \"/games/Myst Online\"

@@ -134,7 +134,7 @@ pub(crate) struct Task {
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
     failing: Arc<AtomicBool>,
-    /// The next empty batch, while it was not.
+    /// When to test a failing database with an empty batch.
     probe: Probe,
     /// Set when another process has taken over the database.
     overtaken: watch::Sender<Option<Arc<StoreError>>>,

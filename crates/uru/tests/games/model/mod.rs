@@ -240,6 +240,13 @@ impl Model {
         }
     }
 
+    /// The games, by ID, and their members.
+    fn running(&self) -> Vec<(u32, Vec<u32>)> {
+        let mut running: Vec<_> = self.plays.iter().map(|it| (it.id, it.members.clone())).collect();
+        running.sort();
+        running
+    }
+
     /// Lets the clock run. Returns when timers rang, in milliseconds from the beginning.
     fn advance(&mut self, milliseconds: u64) -> Vec<u64> {
         let (begin, end) = (self.now, self.now + milliseconds);
@@ -475,15 +482,17 @@ fn run(operations: Vec<Operation>) {
             streams
         };
         assert_eq!(sort(found), sort(wanted), "{operation:?}");
-        let mut plays: Vec<_> = model.plays.iter().map(|it| (it.id, it.members.clone())).collect();
-        plays.sort();
-        world.runs(&plays);
+        world.runs(&model.running());
         count(operation);
     }
-    // Nothing is left of games without players.
-    PLAYERS.iter().for_each(|player| world.leave(*player));
+    for player in PLAYERS {
+        world.leave(player);
+        model.quit(player);
+    }
+    // Only tables stay, without players.
+    assert!(model.plays.iter().all(|play| play.table.is_some() && play.members.is_empty()));
     world.look();
-    world.runs(&[]);
+    world.runs(&model.running());
 }
 
 /// Kills the server while a player changes a marker game, and opens the game again. It must have the

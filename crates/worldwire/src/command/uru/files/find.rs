@@ -79,7 +79,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// All files below a folder, by their names in manifests in lower case. Symbolic links are followed,
 /// but every folder is read only once, whatever leads there. Each link that leads out of the folder is
-/// reported, because clients can download what is behind it.
+/// reported, because clients can download what it leads to.
 pub(super) fn files_of(
     folder: &Path,
     common: &Common,
