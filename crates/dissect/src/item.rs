@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
 
+use crate::info::InfoFields;
 use crate::line::Line;
 
 /// Identifies a conversation and a moment in it.
@@ -127,6 +128,12 @@ pub trait Message: fmt::Debug {
     /// revealed nothing.
     fn number_names(&self) -> Option<&dyn NumberNames> {
         None
+    }
+
+    /// The fields that a brief line shows, given the message's name; see [`Item::push_info`].
+    fn info_fields(&self, name: &str) -> InfoFields {
+        let _ = name;
+        InfoFields::default()
     }
 
     /// How to decode a part that is shown as bytes: `give ... with --data`.

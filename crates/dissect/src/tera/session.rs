@@ -20,6 +20,7 @@ use worldwire_tera::packet::{Detection, IntegrityDetector, Packets};
 
 use super::definitions::{TeraDefinitions, unused_list};
 use crate::family::{Opening, Verdict};
+use crate::info::InfoFields;
 use crate::item::{LineEncoder, Message, Note};
 use crate::line::Line;
 use crate::session::{Emit, Interpreter};
@@ -255,6 +256,9 @@ fn unmapped(packets: &Packets) -> Option<String> {
     })
 }
 
+/// Fields that say little, and the key of the handshake. Passwords and tickets need no entry.
+const HIDDEN: &[&str] = &["$integrity", "integrityIv", "key", "length", "opcode"];
+
 /// A message or handshake step, with everything needed to decode it.
 #[derive(Clone, Debug)]
 struct TeraMessage<'i> {
@@ -307,6 +311,10 @@ impl Message for TeraMessage<'_> {
                 }
             }
         }
+    }
+
+    fn info_fields(&self, _: &str) -> InfoFields {
+        InfoFields { shown: None, hidden: HIDDEN }
     }
 
     fn bytes(&self) -> &[u8] {

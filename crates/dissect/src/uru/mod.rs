@@ -4,6 +4,7 @@ mod codecs;
 mod definitions;
 mod game;
 mod game_manager;
+mod info;
 mod names;
 mod players;
 mod session;

@@ -77,22 +77,23 @@ pub(crate) struct View {
           conflicts_with_all = ["json", "json_safe"])]
     pub(crate) time: TimeForm,
     /// Extract the bytes (with --json, the line) of the matching message with this number, from 1
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "bytes", "full"],
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "names", "bytes", "full"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
     /// Same as --message 1
-    #[arg(long, conflicts_with_all = ["message", "brief", "bytes", "full"])]
+    #[arg(long, conflicts_with_all = ["message", "brief", "names", "bytes", "full"])]
     pub(crate) first: bool,
     /// Write a tab-separated table of these fields: auth.AcctLoginRequest.accountName,time
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
-          conflicts_with_all = ["json", "json_safe", "brief", "bytes", "full", "message", "first"])]
+          conflicts_with_all = ["json", "json_safe", "brief", "names", "bytes", "full", "message",
+                                "first"])]
     pub(crate) fields: Vec<String>,
     /// Write the table as CSV
     #[arg(long, requires = "fields")]
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) json: JsonForm,
-    /// Print one line per message
+    /// Print one line per message, with its most telling values
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) brief: bool,
     /// Show the position of every field in the stream
@@ -103,6 +104,13 @@ pub(crate) struct View {
     pub(crate) full: bool,
 }
 
+    /// Print one line per message, without values: faster
+    #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
+    pub(crate) names: bool,
+    /// Cut the lines of --brief to this width [default: that of the terminal]
+    #[arg(long, value_name = "COLUMNS", requires = "brief",
+          value_parser = clap::value_parser!(u16).range(20..))]
+    pub(crate) width: Option<u16>,
 /// Whether to write JSON, and how.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JsonForm {

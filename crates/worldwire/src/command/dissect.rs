@@ -12,7 +12,7 @@ use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Side, Tree};
 use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject, UnknownField};
 use worldwire_dissect::{
-    Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, Time,
+    Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, TextForm, Time,
 };
 
 use super::capture::{self, Extras};
@@ -24,6 +24,7 @@ use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{
     CaptureFile, CaptureFormat, Failure, Output, OutputFormat, counted, printable, say, shown,
+    terminal_width,
 };
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
@@ -197,7 +198,7 @@ impl Reading<'_> {
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
         let extras = Extras { wire: None, secrets: arguments.secrets, meanwhile };
         let limits = Limits::DEFAULT;
-        let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
+        let needs_fields = filter.is_some() || format.needs_fields();
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
             if view.stream.is_some_and(|stream| stream != item.stamp.stream) {
                 return;
@@ -245,8 +246,8 @@ fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
         let path = path.map(shown).unwrap_or_default();
         Err(Failure::Run(format!("-o {path}: {why}")))
     };
-    let View { brief, bytes, full, csv, time, .. } = view;
-    let is_text = brief || bytes || full || time != TimeForm::Relative;
+    let View { brief, names, bytes, full, csv, time, .. } = view;
+    let is_text = brief || names || bytes || full || time != TimeForm::Relative;
     let (is_table, is_json) = (!view.fields.is_empty(), view.json.style().is_some());
     match format {
         OutputFormat::Any => {}
@@ -551,7 +552,20 @@ fn format(view: &View, target: &Target, common: &Common) -> Format {
         longest: if view.full { 0 } else { TextStyle::default().longest },
         ..TextStyle::default()
     };
-    Format::Text { brief: view.brief, style, time: view.time == TimeForm::Relative }
+    let form = match (view.brief, view.names) {
+        (true, _) => {
+            let width = match view.width {
+                Some(width) => Some(width.into()),
+                None => target.is_stdout().then(terminal_width).flatten(),
+            };
+            // The time since the previous line is written later.
+            let prefix = if view.time == TimeForm::Delta { delta(None, Time(0)).len() } else { 0 };
+            TextForm::Info { width: width.map(|width| width.saturating_sub(prefix)) }
+        }
+        (false, true) => TextForm::Name,
+        (false, false) => TextForm::Fields,
+    };
+    Format::Text { form, style, time: view.time == TimeForm::Relative }
 }
 
 impl View {

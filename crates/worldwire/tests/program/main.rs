@@ -12,6 +12,7 @@ mod folders;
 mod formats;
 #[cfg(unix)]
 mod help;
+mod info;
 #[cfg(target_os = "linux")]
 mod interrupted;
 mod ki_archives;
