@@ -72,6 +72,14 @@ pub(crate) struct View {
     /// Show only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
+    /// Stop after this many matching messages and notes
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["last", "message", "first"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Show only the last matching messages and notes, this many, at most 1000000
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["message", "first"],
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) last: Option<u64>,
     /// Time format: since the first packet, UTC, local, or since the previous line
     #[arg(long, value_name = "FORM", default_value = "relative",
           conflicts_with_all = ["json", "json_safe"])]

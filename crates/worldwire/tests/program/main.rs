@@ -24,6 +24,7 @@ mod ki_login;
 mod ki_lookups;
 mod ki_paths;
 mod ki_traffic;
+mod limits;
 mod lines;
 mod live;
 mod lost;
