@@ -136,6 +136,11 @@ pub trait Message: fmt::Debug {
         InfoFields::default()
     }
 
+    /// The number by which a reply refers to its request, if the message has one. Must be cheap.
+    fn transaction(&self) -> Option<u64> {
+        None
+    }
+
     /// How to decode a part that is shown as bytes: `give ... with --data`.
     fn advice(&self) -> Option<Cow<'static, str>> {
         None

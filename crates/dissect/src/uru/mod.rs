@@ -8,6 +8,7 @@ mod info;
 mod names;
 mod players;
 mod session;
+mod transaction;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -332,6 +332,10 @@ impl Message for UruMessage<'_> {
         super::info::fields(name)
     }
 
+    fn transaction(&self) -> Option<u64> {
+        super::transaction::number(self.received)
+    }
+
     fn number_names(&self) -> Option<&dyn NumberNames> {
         (!self.players.is_empty()).then_some(self.players)
     }

@@ -104,6 +104,13 @@ pub(crate) struct View {
     /// Print one line per message, with its most telling values
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) brief: bool,
+    /// Print one line per message, without values: faster
+    #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
+    pub(crate) names: bool,
+    /// Cut the lines of --brief to this width [default: that of the terminal]
+    #[arg(long, value_name = "COLUMNS", requires = "brief",
+          value_parser = clap::value_parser!(u16).range(20..))]
+    pub(crate) width: Option<u16>,
     /// Show the position of every field in the stream
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
@@ -112,13 +119,6 @@ pub(crate) struct View {
     pub(crate) full: bool,
 }
 
-    /// Print one line per message, without values: faster
-    #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
-    pub(crate) names: bool,
-    /// Cut the lines of --brief to this width [default: that of the terminal]
-    #[arg(long, value_name = "COLUMNS", requires = "brief",
-          value_parser = clap::value_parser!(u16).range(20..))]
-    pub(crate) width: Option<u16>,
 /// Whether to write JSON, and how.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JsonForm {
@@ -245,13 +245,31 @@ pub(crate) enum Order {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Print one line per conversation
-    #[arg(long, conflicts_with = "json")]
+    /// Count only matching messages and notes, such as 'auth.*'; see `worldwire filter`
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Count only the conversation with this number
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    /// Number of names and of reply times to list; 0 lists all
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Print one line per conversation; with --json, one object per conversation
+    #[arg(long)]
     pub(crate) conversations: bool,
     /// Sort order
-    #[arg(long, value_name = "BY", default_value = "number", requires = "conversations")]
+    #[arg(
+        long,
+        value_name = "BY",
+        default_value = "number",
+        requires = "conversations",
+        conflicts_with = "json"
+    )]
     pub(crate) sort: Order,
-    /// Write one JSON object per conversation
+    /// Print the messages of each conversation
+    #[arg(long, conflicts_with_all = ["conversations", "json"])]
+    pub(crate) each: bool,
+    /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

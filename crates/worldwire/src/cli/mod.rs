@@ -116,10 +116,12 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
     /// Explain the filter language of `dissect`
     #[command(long_about = FILTERS)]
     Filter,
-    /// Count the conversations and messages of a capture
+    /// Summarise the conversations and messages of a capture
     #[command(after_help = "Examples:
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
-  worldwire stats game.pcapng --conversations --sort rate")]
+  worldwire stats game.pcapng --keys keys.toml --filter 'auth.*' --top 20
+  worldwire stats game.pcapng --conversations --sort rate
+  worldwire stats game.pcapng --stream 3 --each")]
     Stats(Stats),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]

@@ -37,6 +37,7 @@ mod proxy;
 mod replay;
 #[cfg(unix)]
 mod serve;
+mod stats;
 mod tables;
 mod tera_maps;
 mod torn;
