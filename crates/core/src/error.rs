@@ -28,6 +28,8 @@ struct Inner {
     kind: ErrorKind,
     /// Innermost step first: scopes add themselves while the error passes through them.
     path: Vec<Step>,
+    /// Whether the path starts at the message, so scopes add nothing.
+    is_absolute: bool,
     subject: Option<Text>,
     layer: Option<Box<str>>,
     offset: Option<u64>,
@@ -114,6 +116,7 @@ impl Error {
         Self(Box::new(Inner {
             kind,
             path: Vec::new(),
+            is_absolute: false,
             subject: None,
             layer: None,
             offset: None,
@@ -161,7 +164,7 @@ impl Error {
     /// The empty name (an element of a list) adds nothing.
     #[must_use]
     pub fn inside(mut self, name: &str) -> Self {
-        if !name.is_empty() {
+        if !name.is_empty() && !self.0.is_absolute {
             self.0.path.push(Step::Field(name.into()));
         }
         self
@@ -170,7 +173,17 @@ impl Error {
     /// Adds an element of a list to the path.
     #[must_use]
     pub fn inside_item(mut self, index: usize) -> Self {
-        self.0.path.push(Step::Item(index));
+        if !self.0.is_absolute {
+            self.0.path.push(Step::Item(index));
+        }
+        self
+    }
+
+    /// Declares the path complete, so [`inside`](Self::inside) adds nothing more: for an error that
+    /// leaves scopes other than those of its field.
+    #[must_use]
+    pub fn absolute(mut self) -> Self {
+        self.0.is_absolute = true;
         self
     }
 
@@ -350,6 +363,12 @@ mod tests {
         assert_eq!(error.offset(), Some(4));
         assert_eq!(error.subject(), Some("a"));
         assert_eq!(error.based(100).offset(), Some(104));
+    }
+
+    #[test]
+    fn an_absolute_path_stays() {
+        let error = Error::malformed("a", "b").inside_item(3).inside("ages").absolute();
+        assert_eq!(error.inside("filename").inside_item(1).path_text(), "ages[3]");
     }
 
     #[test]

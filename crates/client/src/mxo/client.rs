@@ -33,7 +33,7 @@ pub struct Settings {
     pub objects: Arc<Objects>,
     /// The time between two steps. Default 100 ms.
     pub step: Duration,
-    /// How long the server may take to answer and to admit the client. Default 15 s.
+    /// How long the server may take to answer and to admit the client. Default 30 s.
     pub setup_time: Duration,
     /// A simulated bad network between client and server. Default: none.
     pub conditions: Option<Conditions>,
@@ -50,7 +50,7 @@ impl Settings {
             key: SessionKey::new(&key),
             objects: Arc::new(Objects::built_in()),
             step: Duration::from_millis(100),
-            setup_time: Duration::from_secs(15),
+            setup_time: Duration::from_secs(30),
             conditions: None,
         }
     }
@@ -227,9 +227,9 @@ struct ClientApplication {
     leaving: Option<Instant>,
 }
 
-/// How long one attempt to connect may take. If a packet of the handshake is lost, the server gives
-/// up on the client, and a new attempt is needed.
-const RETRY_AFTER: Duration = Duration::from_secs(6);
+/// How long one attempt to connect may take. A server gives up on a client whose datagrams are all
+/// lost for some seconds; then a new attempt is needed.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The server did not answer in time.
 const NO_ANSWER: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 

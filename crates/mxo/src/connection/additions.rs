@@ -13,7 +13,9 @@ use worldwire_core::connection::{Bounds, SendError};
 use super::carrying::{Carrying, Load, loads_of, packet_of, translate};
 use super::outbox::limit;
 use super::rpc_numbers::RpcNumbers;
-use crate::frame::{HEAD_BYTES, PacketHead, RccFlags, Section, SequenceNumber, SequenceWord};
+use crate::frame::{
+    HEAD_BYTES, Packet, PacketHead, RccFlags, Section, SequenceNumber, SequenceWord,
+};
 
 /// The additions to one direction.
 #[derive(Debug)]
@@ -157,11 +159,7 @@ impl Additions {
             return Rewritten::AsIs;
         }
         let Some(mut packet) = packet_of(plain, &self.numbers) else { return Rewritten::AsIs };
-        for section in &packet.sections {
-            if let Section::Rpc(lists) = section {
-                self.numbers.leave(lists);
-            }
-        }
+        self.note_numbers(&packet);
         let is_translated = translate(&mut packet, &self.numbers);
         let mut additions = Vec::new();
         if !head.flags.contains(RccFlags::Reset) && !self.waiting.is_empty() {
@@ -196,10 +194,12 @@ impl Additions {
         Rewritten::Instead(datagram)
     }
 
-    /// A repeated packet whose RPC messages need other numbers.
-    pub(super) fn translated(&self, number: SequenceNumber, plain: &[u8]) -> Option<Vec<u8>> {
+    /// A repeated packet whose RPC messages need other numbers. It can also be the packet of a server
+    /// that has started over because the client did not acknowledge its first ones.
+    pub(super) fn translated(&mut self, number: SequenceNumber, plain: &[u8]) -> Option<Vec<u8>> {
         let is_before_reset = self.floor.is_some_and(|floor| !number.is_newer_than(floor));
         let mut packet = packet_of(plain, &self.numbers).filter(|_| !is_before_reset)?;
+        self.note_numbers(&packet);
         let is_translated = translate(&mut packet, &self.numbers);
         packet.to_bytes().ok().filter(|_| is_translated)
     }
@@ -262,6 +262,14 @@ impl Additions {
         self.waiting.push_back(addition);
     }
 
+    fn note_numbers(&mut self, packet: &Packet<'_>) {
+        for section in &packet.sections {
+            if let Section::Rpc(lists) = section {
+                self.numbers.leave(lists);
+            }
+        }
+    }
+
     /// Whether the receiver ignores a packet because it was sent before the reset.
     fn is_before_reset(&mut self, number: SequenceNumber) -> bool {
         // Later, the numbers have wrapped.
@@ -292,7 +300,7 @@ mod tests {
     use worldwire_core::Reader;
 
     use super::*;
-    use crate::frame::{AckBits, Packet, RpcList, RpcMessage};
+    use crate::frame::{AckBits, RpcList, RpcMessage};
 
     fn packet(number: u64, sections: Vec<Section<'_>>) -> Vec<u8> {
         let local = SequenceNumber::of(number);

@@ -97,8 +97,9 @@ pub struct ClientConfig {
     pub hello_unknown: u64,
     /// The bytes after the session ID in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
-    /// The interval at which a ping is repeated until an answer arrives, and a hello until the
-    /// first packet does. Default 1 s.
+    /// The interval at which a ping is repeated until an answer arrives, a hello until the first
+    /// packet does, and the acknowledgement of that until the server acknowledges a packet. Default
+    /// 500 ms.
     pub repeat_every: Duration,
     /// The time limit for the server's answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,
@@ -115,7 +116,7 @@ impl ClientConfig {
             character_uid,
             hello_unknown: 0x384,
             block_rest: [0; 12],
-            repeat_every: Duration::from_secs(1),
+            repeat_every: Duration::from_millis(500),
             setup_time: Duration::from_secs(15),
             ping_every: Duration::from_secs(10),
         }
@@ -129,7 +130,7 @@ pub struct ServerConfig {
     pub common: Common,
     /// The time limit for the client's hello (`Timer::Setup`). Default 30 s.
     pub setup_time: Duration,
-    /// The time limit for the client's first acknowledgement after its hello (`Timer::Setup`).
+    /// The time limit for the client's first acknowledgement after its last hello (`Timer::Setup`).
     /// Default 5 s.
     pub confirm_time: Duration,
     /// Whether a hello establishes the connection, without an acknowledgement. Anyone can send a

@@ -4,14 +4,15 @@
 //! to drive it, in all four roles, over datagrams. Specific to MxO:
 //!
 //! * The margin channel assigns the [`Session`], with its key and ID. The client repeats its hello
-//!   until the server answers. Messages sent earlier wait.
-//! * A server ignores a hello once it has received packets from the client: a second client at the
-//!   same address needs another connection. A client reads no packets before the answer.
+//!   until the server answers, and then its first acknowledgement until the server acknowledges a
+//!   packet. Messages sent earlier wait.
+//! * A server ignores a hello once the client has acknowledged a packet: a second client at the same
+//!   address needs another connection. A client reads no packets before the answer.
 //! * A hello can come from a forged address, which would then receive everything a server sends. So
 //!   a server answers it with an empty object section, and is not established until the client
 //!   acknowledges one. Until then, objects are refused, RPC messages wait, and the forged address
-//!   receives about six bytes for each byte of the hello. After [`ServerConfig::confirm_time`], the
-//!   connection closes. [`ServerConfig::trusts_hellos`] turns this off.
+//!   receives at most six bytes for each byte of the hello. After [`ServerConfig::confirm_time`]
+//!   without another hello or packet, the connection closes. [`ServerConfig::trusts_hellos`] turns this off.
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
 //!   order. If a packet is lost, its messages are sent again in new packets.
 //! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or

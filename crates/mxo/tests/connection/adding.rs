@@ -71,7 +71,7 @@ impl Heard {
                 }
                 _ => {}
             },
-            Event::News(News::Delivered(_)) => self.delivered += 1,
+            Event::News(News::Delivered(_) | News::Late(_)) => self.delivered += 1,
             Event::Fault { .. } | Event::Closed(_) => panic!("{}", line(event)),
             _ => {}
         }
@@ -85,11 +85,13 @@ struct Talk {
 
 impl Talk {
     fn new(conditions: Conditions) -> Self {
-        // Setup is not what is tested here.
-        let time = 100 * SECOND;
-        let config = ClientConfig { setup_time: time, ..ClientConfig::new(EPOCH, 2) };
+        // This does not test when an end gives up.
+        let time = 300 * SECOND;
+        let mut config = ClientConfig { setup_time: time, ..ClientConfig::new(EPOCH, 2) };
+        config.common.idle_time = time;
         let client = Connection::client(config, session(Side::Client), Duration::ZERO);
-        let config = ServerConfig { confirm_time: time, ..ServerConfig::new(EPOCH) };
+        let mut config = ServerConfig { confirm_time: time, ..ServerConfig::new(EPOCH) };
+        config.common.idle_time = time;
         let server = Connection::server(config, session(Side::Server), Duration::ZERO);
         let pair = Pair::relayed(client, relay(), server, conditions);
         let mut talk = Self { pair, heard: Default::default() };

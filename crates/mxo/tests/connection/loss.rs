@@ -9,7 +9,7 @@ use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_mxo::connection::{Connection, News, PacketNumber, Unit};
 use worldwire_mxo::frame::RpcMessage;
 
-use crate::support::{MILLI, SECOND, WIRE, client, rpc, server};
+use crate::support::{MILLI, SECOND, WIRE, client, relay, rpc, server};
 
 /// The messages and objects that one side sent and received.
 #[derive(Default)]
@@ -241,4 +241,30 @@ fn a_dead_network_ends_the_connection_and_settles_every_packet() {
     let lost = events.iter().filter(|line| line.starts_with("Lost")).count();
     assert_eq!(lost, 3, "{events:?}");
     assert_eq!(events.last().unwrap(), "Closed(Timeout(Idle))");
+}
+
+/// Establishes a connection through a relay, whose two wires lose 300 of 1,000 datagrams each.
+/// Returns why it failed, if it did.
+fn failed_setup(seed: u64) -> Option<String> {
+    let conditions = Conditions { loss: 300, seed, ..WIRE };
+    let mut pair = Pair::relayed(client(), relay(), server(), conditions);
+    pair.client.send(&rpc(1)).unwrap();
+    pair.server.send(&rpc(1)).unwrap();
+    let (mut heard, mut end) = (0, None);
+    while heard < 2 && end.is_none() {
+        pair.run_until(pair.now + SECOND / 10, |member, event, _| match event {
+            Event::Received(piece) if member != Member::Relay => {
+                heard += usize::from(matches!(piece.unit, Unit::Rpc { .. }));
+            }
+            Event::Closed(reason) => end = Some(format!("{member:?} with seed {seed}: {reason}")),
+            _ => {}
+        });
+    }
+    end
+}
+
+#[test]
+fn setup_survives_heavy_losses_on_both_sides_of_a_relay() {
+    let failed: Vec<String> = (0..400).filter_map(failed_setup).collect();
+    assert!(failed.is_empty(), "{} of 400: {failed:?}", failed.len());
 }

@@ -67,7 +67,7 @@ fn a_client_repeats_its_hello_until_it_is_answered_or_times_out() {
         hellos += sent.len();
         client.timeout(client.poll_timeout().unwrap());
     }
-    assert_eq!((hellos, lines(&mut client)), (15, vec!["Closed(Timeout(Setup))".to_owned()]));
+    assert_eq!((hellos, lines(&mut client)), (30, vec!["Closed(Timeout(Setup))".to_owned()]));
 
     let mut server = server();
     let other = Session::new(SESSION + 1, key(), &[9; 16]);
@@ -344,6 +344,9 @@ fn a_server_is_established_by_the_first_acknowledgement() {
     // A packet alone proves nothing about the address.
     assert_eq!(give(&mut server, &packet(1, vec![rpcs(0, 1)])), ["client Rpc 0, 43..92"]);
     assert!(!server.is_established());
+    let sent = packets(&datagrams(&mut server, Side::Client));
+    assert_eq!(sent[0].sections, [Section::Objects([0, 0][..].into())], "it is asked again");
+    assert_eq!(sent.len(), 1);
     let acks = SequenceWord {
         acks: AckBits(1),
         remote: SequenceNumber::new(1),

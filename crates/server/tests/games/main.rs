@@ -20,6 +20,7 @@ mod model;
 #[allow(dead_code, unused_imports, unused_macros, reason = "shared with other tests")]
 #[path = "../uru/player.rs"]
 mod player;
+mod process;
 #[path = "../../../uru/tests/games/said.rs"]
 mod said;
 #[path = "../../../uru/tests/games/scenarios.rs"]

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fs::{self, Permissions};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::spawn_blocking;
 use worldwire_core::json::Json;
 use worldwire_core::{Bytes32, Field as _, Reader, Writer};
 use worldwire_server::uru::admin::{Admin, Request};
@@ -28,8 +31,9 @@ use worldwire_uru::types::{ClassIndex, NetError, TransId, UnifiedTime, Uuid};
 
 use crate::client::{Client, Running};
 pub(crate) use crate::mailbox::{Got, Mailbox};
-use crate::model::Operation;
+use crate::model::{BURST, Operation};
 use crate::player::Player;
+use crate::process::ShardProcess;
 pub(crate) use crate::said::{encoded, join, markers};
 
 /// The players of the model. The numbers between them are for their nodes.
@@ -46,14 +50,14 @@ pub(crate) const OPERATIONS: usize = 220;
 pub(crate) const PASSWORD: &str = "linking book";
 pub(crate) const AGE: &str = "Ahnonay";
 pub(crate) const INSTANCE: Uuid = Uuid([7; 16]);
-/// The first ID of a game if random numbers are fixed, as the model wants it.
-const FIRST_GAME: u32 = 7_000;
 /// How long a test may take, in real time.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How often clients send a ping, in milliseconds.
 const PING_EVERY: u64 = 10_000;
 /// How many refused messages per minute a shard tolerates.
 const TOLERATED: usize = 15;
+/// How many milliseconds before and after the time of a timer the clock runs a millisecond at a time.
+const NEAR: u64 = 3;
 
 /// How many lists of operations the model is compared with.
 pub(crate) fn rounds() -> u32 {
@@ -101,10 +105,10 @@ pub(crate) struct World {
     guests: BTreeMap<u32, Guest>,
     mailboxes: BTreeMap<u32, Mailbox>,
     /// Started by the first message.
-    pub(crate) shard: Option<Running>,
+    shard: Option<ShardProcess>,
     is_random_fixed: bool,
     checks: AtomicUsize,
-    time: StillTime,
+    runtime: Runtime,
 }
 
 /// All games.
@@ -128,10 +132,13 @@ pub(crate) fn settings(config: &mut ShardConfig) {
     config.auth.reconnect_seconds = 1;
 }
 
-/// The export of a vault whose players have the numbers that the tests use.
-fn dump() -> &'static [String] {
-    static LINES: OnceLock<Vec<String>> = OnceLock::new();
-    LINES.get_or_init(|| {
+/// The name and content of a file, and who may read it.
+type PreparedFile = (PathBuf, Vec<u8>, Permissions);
+
+/// The files of a shard that was stopped, whose players have the numbers that the tests use.
+fn prepared() -> &'static [PreparedFile] {
+    static FILES: OnceLock<Vec<PreparedFile>> = OnceLock::new();
+    FILES.get_or_init(|| {
         let time = StillTime::new();
         time.run(async {
             let folder = tempfile::tempdir().unwrap();
@@ -149,11 +156,30 @@ fn dump() -> &'static [String] {
                 let created = client.create(&format!("player {player}"), "male").await;
                 assert_eq!(created, Ok(player));
             }
-            let lines = lines(&shard.vault).await;
-            shard.stop().await;
-            lines
+            let folder = shard.stop().await;
+            let mut files = Vec::new();
+            for entry in fs::read_dir(folder.path()).unwrap() {
+                let path = entry.unwrap().path();
+                let about = fs::metadata(&path).unwrap();
+                if about.is_file() {
+                    let name = path.file_name().unwrap().into();
+                    files.push((name, fs::read(&path).unwrap(), about.permissions()));
+                }
+            }
+            files
         })
     })
+}
+
+/// A copy of the prepared shard.
+fn copy() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content, permissions) in prepared() {
+        let file = folder.path().join(name);
+        fs::write(&file, content).unwrap();
+        fs::set_permissions(&file, permissions.clone()).unwrap();
+    }
+    folder
 }
 
 async fn lines(vault: &Vault) -> Vec<String> {
@@ -183,7 +209,7 @@ impl World {
             shard: None,
             is_random_fixed: false,
             checks: AtomicUsize::new(0),
-            time: StillTime::new(),
+            runtime: Builder::new_current_thread().enable_all().build().unwrap(),
         }
     }
 
@@ -199,36 +225,79 @@ impl World {
         let mut paced = Vec::new();
         let mut said = BTreeMap::<u32, usize>::new();
         for operation in operations {
-            match &operation {
+            let player = match &operation {
                 Operation::Say { player, .. }
                 | Operation::Join { player, .. }
-                | Operation::Open { player, .. } => {
-                    let count = said.entry(*player).or_default();
-                    *count += 1;
-                    if *count > TOLERATED {
-                        paced.push(Operation::Wait { milliseconds: 60_000 });
-                        said = BTreeMap::from([(*player, 1)]);
-                    }
-                }
-                Operation::Wait { .. } | Operation::Quit { .. } => {}
+                | Operation::Open { player, .. } => Some(*player),
+                Operation::Wait { .. } | Operation::Quit { .. } | Operation::Kill { .. } => None,
+            };
+            if let Some(player) = player {
+                *said.entry(player).or_default() += 1;
+            }
+            // Any player may change a marker game when the shard is killed.
+            let is_kill = matches!(operation, Operation::Kill { .. });
+            let more = if is_kill { BURST } else { 0 };
+            if said.values().any(|count| count + more > TOLERATED) {
+                paced.push(Operation::Wait { milliseconds: 60_000 });
+                said = player.map(|player| (player, 1)).into_iter().collect();
+            }
+            if is_kill {
+                said.clear();
             }
             paced.push(operation);
         }
         paced
     }
 
-    pub(crate) fn send_bytes(&mut self, player: u32, bytes: &[u8]) {
-        let Self { time, shard, guests, mailboxes, is_random_fixed, .. } = self;
-        time.run(async {
-            if shard.is_none() {
-                *shard = Some(start(*is_random_fixed).await);
-                enter(shard.as_ref().unwrap(), guests, WITNESS).await;
+    /// Starts the shard, if it does not run, and lets a player in.
+    fn enter(&mut self, player: u32) {
+        let Self { runtime, shard, guests, is_random_fixed, .. } = self;
+        let is_new = shard.is_none();
+        let shard = shard.get_or_insert_with(|| ShardProcess::start(copy(), *is_random_fixed));
+        runtime.block_on(async {
+            if is_new {
+                enter(shard, guests, WITNESS).await;
             }
-            let shard = shard.as_ref().unwrap();
             enter(shard, guests, player).await;
+        });
+    }
+
+    pub(crate) fn send_bytes(&mut self, player: u32, bytes: &[u8]) {
+        self.enter(player);
+        let Self { runtime, shard, guests, mailboxes, .. } = self;
+        let Some(shard) = shard else { return };
+        runtime.block_on(async {
             guests[&player].play(bytes).await;
             settle(shard, guests, mailboxes, player).await;
         });
+    }
+
+    /// Kills the shard, and starts it again, while it handles a player's messages to a game, and after
+    /// it has answered this many. Returns all answers that the player has received.
+    pub(crate) fn kill(&mut self, player: u32, burst: &[Vec<u8>], answers: usize) -> Vec<Got> {
+        self.enter(player);
+        let Self { runtime, shard, guests, mailboxes, is_random_fixed, .. } = self;
+        let mut got = Vec::new();
+        runtime.block_on(async {
+            let mailbox = mailboxes.entry(player).or_default();
+            let guest = guests.get_mut(&player).unwrap();
+            for bytes in burst {
+                guest.play(bytes).await;
+            }
+            while got.len() < answers {
+                got.push(guest.hear(mailbox).await.expect("the shard runs"));
+            }
+            let folder = shard.take().unwrap().kill();
+            // Answers that were on their way.
+            while let Some(answer) = guest.hear(mailbox).await {
+                got.push(answer);
+            }
+            guests.clear();
+            mailboxes.values_mut().for_each(Mailbox::forget_games);
+            let shard = shard.insert(ShardProcess::start(folder, *is_random_fixed));
+            enter(shard, guests, WITNESS).await;
+        });
+        got
     }
 
     pub(crate) fn send_in(
@@ -251,9 +320,9 @@ impl World {
 
     /// Breaks a player's connection to the age.
     pub(crate) fn leave(&mut self, player: u32) {
-        let Self { time, shard, guests, mailboxes, .. } = self;
+        let Self { runtime, shard, guests, mailboxes, .. } = self;
         let Some(shard) = shard else { return };
-        time.run(async {
+        runtime.block_on(async {
             let Some(game) = guests.get_mut(&player).and_then(|guest| guest.game.take()) else {
                 return;
             };
@@ -274,24 +343,44 @@ impl World {
         }
     }
 
-    /// Lets the clock run, a millisecond at a time, because timers must not be late.
+    /// Lets the clock run, a millisecond at a time.
     pub(crate) fn advance(&mut self, milliseconds: u64) {
-        let Self { time, shard, guests, mailboxes, .. } = self;
+        self.pass(milliseconds, |_| true);
+    }
+
+    /// Lets the clock run. The timers of games, by the milliseconds until then, must not be late, so
+    /// around them it runs a millisecond at a time. It skips the time in between.
+    pub(crate) fn advance_over(&mut self, milliseconds: u64, timers: &[u64]) {
+        let is_near = |at: u64| timers.iter().any(|timer| timer.abs_diff(at) <= NEAR);
+        self.pass(milliseconds, is_near);
+    }
+
+    /// Lets the clock run, a millisecond at a time where a moment is not to be skipped.
+    fn pass(&mut self, milliseconds: u64, is_near: impl Fn(u64) -> bool) {
+        let Self { runtime, shard, guests, mailboxes, .. } = self;
         let Some(shard) = shard else { return };
-        time.run(async {
+        runtime.block_on(async {
             settle(shard, guests, mailboxes, WITNESS).await;
-            let mut left = milliseconds;
-            while left > 0 {
-                let hop = left.min(PING_EVERY);
-                for _ in 0..hop {
-                    tokio::time::advance(Duration::from_millis(1)).await;
-                    yield_now().await;
+            let (mut now, mut passed) = (0, 0);
+            while passed < milliseconds {
+                let hop = (milliseconds - passed).min(PING_EVERY);
+                // The length of the part that begins here, in which all moments are alike.
+                let end = passed + hop;
+                while now < end {
+                    let near = is_near(now + 1);
+                    let more = (now + 1..=end).take_while(|at| is_near(*at) == near).count() as u64;
+                    if near {
+                        shard.advance(more)
+                    } else {
+                        shard.skip(more)
+                    }
+                    now += more;
                 }
                 for guest in guests.values_mut() {
                     guest.ping().await;
                 }
                 settle(shard, guests, mailboxes, WITNESS).await;
-                left -= hop;
+                passed = end;
             }
         });
     }
@@ -315,7 +404,7 @@ impl World {
         }
         let folder = shard.folder.path();
         let asked = Admin::ask_running;
-        let listed = self.time.run(asked(folder, Request::Games)).unwrap().unwrap();
+        let listed = self.runtime.block_on(asked(folder, Request::Games)).unwrap().unwrap();
         let game = |game: &serde_json::Value| {
             let number = |json: &serde_json::Value| u32::try_from(json.as_u64().unwrap()).unwrap();
             let players = game["players"].as_array().unwrap().iter();
@@ -330,39 +419,23 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.guests.clear();
+        self.runtime.block_on(async {
+            self.guests.clear();
+            // Their tasks close the connections.
+            moment().await;
+        });
         if let Some(shard) = self.shard.take().filter(|_| !std::thread::panicking()) {
-            self.time.run(shard.stop());
+            shard.stop();
         }
     }
-}
-
-/// Starts a shard with these players.
-async fn start(is_random_fixed: bool) -> Running {
-    let dump = spawn_blocking(dump).await.unwrap();
-    let calls = AtomicUsize::new(0);
-    let fixed = GameRandom::new(move |bytes: &mut [u8]| {
-        bytes.fill(0);
-        if calls.fetch_add(1, Ordering::Relaxed) == 0 {
-            bytes.copy_from_slice(&FIRST_GAME.to_le_bytes());
-        }
-    });
-    let random = if is_random_fixed { fixed } else { GameRandom::default() };
-    let folder = tempfile::tempdir().unwrap();
-    let shard = Running::start_within(folder, settings, random).await;
-    import(&shard.vault, dump).await;
-    for player in PLAYERS.into_iter().chain([WITNESS]) {
-        shard.vault.set_password(&player.to_string(), PASSWORD).await.unwrap();
-    }
-    shard
 }
 
 /// Lets a player into the age, unless it is there.
-async fn enter(shard: &Running, guests: &mut BTreeMap<u32, Guest>, player: u32) {
+async fn enter(shard: &ShardProcess, guests: &mut BTreeMap<u32, Guest>, player: u32) {
     let guest = match guests.entry(player) {
         Entry::Occupied(guest) => guest.into_mut(),
         Entry::Vacant(place) => {
-            let mut auth = Player::connect(shard).await;
+            let mut auth = Player::connect_to(shard.address, &shard.keys).await;
             let (_, reply) = auth.log_in(&player.to_string(), PASSWORD).await;
             assert_eq!(auth.choose(player).await, NetError::Success);
             place.insert(Guest::new(auth, reply.account_id, player))
@@ -375,14 +448,14 @@ async fn enter(shard: &Running, guests: &mut BTreeMap<u32, Guest>, player: u32) 
 
 /// Waits until the age and the vault have handled everything, and takes what they sent.
 async fn settle(
-    shard: &Running,
+    shard: &mut ShardProcess,
     guests: &mut BTreeMap<u32, Guest>,
     mailboxes: &mut BTreeMap<u32, Mailbox>,
     sender: u32,
 ) {
     fence(sender, guests, mailboxes).await;
     // Requests of the age are before this one.
-    shard.vault.accounts().await.unwrap();
+    shard.settle();
     for player in guests.keys().copied().collect::<Vec<_>>() {
         fence(player, guests, mailboxes).await;
     }

@@ -29,6 +29,7 @@ pub(crate) fn rounds() -> u32 {
 
 /// An age with its games, its store, and the clients of its players.
 pub(crate) struct World {
+    config: GamesConfig,
     pub(crate) games: GameManager,
     pub(crate) library: MarkerLibrary,
     pub(crate) now: Duration,
@@ -48,7 +49,8 @@ impl World {
 
     pub(crate) fn with(config: GamesConfig) -> Self {
         Self {
-            games: GameManager::new(config, Arc::new(GameIds::new(7_000))),
+            games: GameManager::new(config.clone(), Arc::new(GameIds::new(7_000))),
+            config,
             library: MarkerLibrary::default(),
             now: Duration::from_secs(100),
             holds_store: false,
@@ -125,6 +127,28 @@ impl World {
         }
     }
 
+    /// Ends all games without a word, after the store has answered this many of a player's messages to
+    /// a game, and has carried out one more. Returns the answers that the player has received.
+    pub(crate) fn kill(&mut self, player: u32, burst: &[Vec<u8>], answers: usize) -> Vec<Got> {
+        self.holds_store = true;
+        burst.iter().for_each(|bytes| self.send_bytes(player, bytes));
+        let mut got = self.take(player);
+        while got.len() < answers && self.answer_one() {
+            got.extend(self.take(player));
+        }
+        if let Some((_, request)) = self.held.pop_front() {
+            self.library.apply(&request);
+        }
+        self.held.clear();
+        self.holds_store = false;
+        self.games = GameManager::new(self.config.clone(), Arc::new(GameIds::new(7_000)));
+        self.mailboxes.values_mut().for_each(Mailbox::forget_games);
+        got
+    }
+
+    /// Lets the next check take place.
+    pub(crate) fn look(&self) {}
+
     /// A list of operations that this world can run.
     pub(crate) fn paced(&self, operations: Vec<Operation>) -> Vec<Operation> {
         operations
@@ -134,6 +158,11 @@ impl World {
     pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let running: Vec<_> = self.games.games().map(|it| (it.0, it.2.to_vec())).collect();
         assert_eq!(running, games);
+    }
+
+    /// Lets the clock run over timers, whose times it knows itself.
+    pub(crate) fn advance_over(&mut self, milliseconds: u64, _: &[u64]) {
+        self.advance(milliseconds);
     }
 
     /// Lets the clock run.

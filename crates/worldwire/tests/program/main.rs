@@ -34,6 +34,7 @@ mod mxo_world;
 mod objects;
 #[cfg(unix)]
 mod proxy;
+mod proxy_loss;
 mod replay;
 #[cfg(unix)]
 mod serve;

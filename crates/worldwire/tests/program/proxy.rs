@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
 
 use worldwire_core::json::{Json, parse};
 
@@ -15,7 +16,7 @@ use crate::client::words;
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) said: String,
-    log: BufReader<ChildStderr>,
+    log: Option<BufReader<ChildStderr>>,
 }
 
 impl Drop for Running {
@@ -29,7 +30,7 @@ impl Running {
     pub(crate) fn start(folder: &Path, words: &[&str]) -> Self {
         let mut command = worldwire(folder, words);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
+        let log = Some(BufReader::new(child.stderr.take().unwrap()));
         let mut running = Self { child, said: String::new(), log };
         running.hear("Ctrl-C");
         running
@@ -38,7 +39,15 @@ impl Running {
     /// Waits for this text in its log.
     pub(crate) fn hear(&mut self, wanted: &str) {
         while !self.said.contains(wanted) {
-            assert!(self.log.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
+            let log = self.log.as_mut().expect("it is still read");
+            assert!(log.read_line(&mut self.said).unwrap() > 0, "{}", self.said);
+        }
+    }
+
+    /// Reads the rest of its log in the background: a full pipe would stop it.
+    pub(crate) fn ignore_log(&mut self) {
+        if let Some(mut log) = self.log.take() {
+            thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         }
     }
 
@@ -403,6 +412,71 @@ fn clients_of_mxo_see_the_same_world_through_a_proxy() {
     let [inside, outside] =
         [port(&to), port(&at)].map(|port| messages(home, "evening.pcapng", port));
     assert_eq!(names(&inside), names(&outside));
+}
+
+/// Rules, hooks and operators add messages that nobody sent.
+#[test]
+fn messages_are_added_to_conversations_of_mxo() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let serve = [
+        "serve",
+        "mxo",
+        "--listen",
+        "127.0.0.1:0",
+        "--status",
+        "127.0.0.1:0",
+        "--secrets",
+        "k.toml",
+    ];
+    let mut world = Running::start(home, &serve);
+    let page = world.said.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    world.ignore_log();
+    let rpc = |opcode: &str| {
+        format!(
+            "game.Rpc {{ sections: [{{ mpm: \"Rpc\", lists: [{{ messages: [{{ \
+             opcode: \"{opcode}\", data: hex\"0102\" }}] }}] }}] }}"
+        )
+    };
+    let (to_server, to_client) = (rpc("Chat"), rpc("SystemMessage"));
+    let rules = format!(
+        "on connect {{ inject server {to_server} }}\nevery 200ms {{ inject client {to_client} }}\n"
+    );
+    fs::write(home.join("my.rules"), rules).unwrap();
+    let to = world.address();
+    let relay = ["proxy", "mxo", "--to", &to, "--listen", "127.0.0.1:0", "--keys", "k.toml"];
+    let record = ["--record", "evening.pcapng", "--rules", "my.rules"];
+    let proxy = Running::start(home, &[&relay[..], &record].concat());
+    let at = proxy.address();
+    let visit = ["client", "mxo", &at, "--count", "2", "--seconds", "3", "--compare", &page];
+    let mut client = worldwire(home, &visit).stderr(Stdio::piped()).spawn().unwrap();
+    let fields =
+        r#"{"sections":[{"mpm":"Rpc","lists":[{"messages":[{"opcode":"Info","data":{"$hex":"05"}}]}]}]}"#;
+    let mut injected = 0;
+    while injected < 3 && client.try_wait().unwrap().is_none() {
+        let add = ["proxy", "ctl", "inject", "0", "client", "game.Rpc", fields];
+        injected += u32::from(worldwire(home, &add).output().unwrap().status.success());
+    }
+    let output = client.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("exactly what the server has"), "{said}");
+    assert_eq!(injected, 3, "{said}");
+    proxy.stop();
+    let all = printed(home, &["dissect", "evening.pcapng", "--brief"]);
+    assert!(!all.contains('!'), "{all}");
+    let count = |port: &str, opcode: &str| {
+        let filter = format!("port == {port} and opcode == {opcode}");
+        printed(home, &["dissect", "evening.pcapng", "--json", "--filter", &filter]).lines().count()
+    };
+    let [inside, outside] = [port(&to), port(&at)];
+    let counts =
+        ["Chat", "SystemMessage", "Info"].map(|name| (count(inside, name), count(outside, name)));
+    assert!(counts[0] == (2, 0) && counts[1].0 == 0 && counts[2].0 == 0, "{counts:?}");
+    // One packet can have several.
+    assert!(counts[1].1 > 10 && counts[2].1 > 0, "{counts:?}");
+    let recording = fs::read(home.join("evening.pcapng")).unwrap();
+    let comment = b"the proxy added a message";
+    assert!(recording.windows(comment.len()).any(|bytes| bytes == comment));
 }
 
 #[test]

@@ -1,19 +1,36 @@
 //! Plain packets and their timers: how a connection is set up, and kept alive.
 
+use worldwire_core::Side;
 use worldwire_core::connection::{Timer, Timers};
 
 use super::{END, Endpoint, MAX_PLAIN_BYTES, Part, Phase};
 use crate::connection::event::News;
-use crate::frame::{Hello, Plain};
+use crate::frame::{Hello, Plain, RccFlags, SequenceWord};
+
+/// How many empty sections a server sends after each hello or packet of a client, since they may go
+/// to a forged address.
+const MAX_PROBES: u32 = 4;
+/// How often a client repeats its first acknowledgement until the server acknowledges a packet.
+/// Servers are not known to acknowledge packets without sections.
+const MAX_EXTRA_ACKS: u32 = 30;
 
 impl Endpoint {
     /// Restarts the timers of traffic.
     pub(super) fn on_traffic(&self, timers: &mut Timers) {
         timers.start(Timer::Idle, self.common().idle_time);
         if let Part::Client(config) = &self.part {
-            let has_heard = self.window.newest().is_some();
-            let beat = if has_heard { config.ping_every } else { config.repeat_every };
+            let is_known = self.is_acknowledged || self.extra_acks >= MAX_EXTRA_ACKS;
+            let beat = if is_known { config.ping_every } else { config.repeat_every };
             timers.start(Timer::Beat, beat);
+        }
+    }
+
+    /// Client: handles the acknowledgements of any packet.
+    pub(super) fn hear_acknowledgements(&mut self, word: SequenceWord, timers: &mut Timers) {
+        let Some(first) = self.first_ack.filter(|_| !self.is_acknowledged) else { return };
+        if word.acked().any(|acked| acked == first || acked.is_newer_than(first)) {
+            self.is_acknowledged = true;
+            self.on_traffic(timers);
         }
     }
 
@@ -25,11 +42,13 @@ impl Endpoint {
         self.plan(timers.now());
     }
 
-    /// Server: handles a hello from a client that has not sent packets yet.
+    /// Server: handles a hello or packet from a client that has not acknowledged a packet yet.
     pub(super) fn greet(&mut self, timers: &mut Timers) {
         let Part::Server(config) = &self.part else { return };
-        if self.phase == Phase::Setup {
+        if matches!(self.phase, Phase::Setup | Phase::Greeted) {
+            // The client is still there.
             timers.start(Timer::Setup, config.confirm_time);
+            self.probes_left = MAX_PROBES;
             self.phase = Phase::Greeted;
         }
         let trusts_hellos = config.trusts_hellos;
@@ -41,14 +60,20 @@ impl Endpoint {
         }
     }
 
-    /// Server: plans an empty section, for the client to acknowledge.
+    /// Server: plans an empty section, for the client to acknowledge, unless there were too many.
     pub(super) fn probe(&mut self) {
-        self.last_probe = self.outbox.plan_objects(&END, None);
+        if let Some(left) = self.probes_left.checked_sub(1) {
+            self.probes_left = left;
+            self.last_probe = self.outbox.plan_objects(&END, None);
+        }
     }
 
     /// Handles the acknowledgement of a packet.
     pub(super) fn confirm(&mut self, timers: &mut Timers) {
-        self.is_confirmed = true;
+        if !core::mem::replace(&mut self.is_confirmed, true) && self.side() == Side::Server {
+            // The client repeats its acknowledgement until it gets one.
+            self.ack_later(timers);
+        }
         if self.phase == Phase::Greeted {
             self.establish(timers);
         }
@@ -71,6 +96,13 @@ impl Endpoint {
                 encrypted_session: self.session.key.seal_block(&block),
             };
             return self.push_plain(&Plain::Hello(hello));
+        }
+        if !self.is_acknowledged && self.extra_acks < MAX_EXTRA_ACKS {
+            // The server may still wait for an acknowledgement, because the earlier ones were lost.
+            self.extra_acks += 1;
+            if self.outbox.packets() == 0 {
+                self.outbox.plan_bare(RccFlags::Always);
+            }
         }
         self.push_plain(&Plain::Ping(self.ping));
         self.ping = self.ping.wrapping_add(1);

@@ -76,8 +76,15 @@ pub struct Endpoint {
     ping: u32,
     /// Server: packets up to this one with objects were probes.
     last_probe: u64,
-    /// Whether the other side has acknowledged a packet.
+    /// Server: how many more may be sent until the client is heard again.
+    probes_left: u32,
+    /// Whether the other side has acknowledged a packet with sections.
     is_confirmed: bool,
+    /// Client: the first packet that acknowledges one of the server's, whether the server has
+    /// acknowledged it or a later one, and how many were sent only because it had not.
+    first_ack: Option<SequenceNumber>,
+    is_acknowledged: bool,
+    extra_acks: u32,
     pub(super) news: VecDeque<News>,
 }
 
@@ -113,7 +120,11 @@ impl Endpoint {
             plain_bytes: 0,
             ping: 0,
             last_probe: 0,
+            probes_left: 0,
             is_confirmed: false,
+            first_ack: None,
+            is_acknowledged: false,
+            extra_acks: 0,
             news: VecDeque::new(),
         }
     }
@@ -238,12 +249,14 @@ impl Endpoint {
                     let found = format!("session {found:#x}, or one with another key");
                     return Err(Error::malformed(wanted, found).inside("encryptedSession"));
                 }
-                // A client that sends packets has received the answer. This hello is old, or from
-                // another client, whose packets would be mistaken for this client's.
-                if self.window.newest().is_some() {
+                // A client that sends packets has received the answer.
+                let has_answer = self.window.newest().is_some();
+                // This hello is old, or from another client, whose packets would be mistaken for
+                // this client's.
+                if has_answer && self.phase != Phase::Greeted {
                     return Ok(());
                 }
-                for _ in 0..ANSWERS {
+                for _ in 0..if has_answer { 0 } else { ANSWERS } {
                     self.push_plain(&Plain::Answer);
                 }
                 self.greet(timers);
@@ -326,12 +339,12 @@ impl Endpoint {
                 self.news.push_back(News::Reset);
             }
             _ => {
-                if let Part::Client(config) = &self.part
-                    && self.window.newest().is_none()
-                {
-                    // The server waits for the first acknowledgement.
-                    self.ack_at = Some(timers.now());
-                    timers.start(Timer::Beat, config.ping_every);
+                if self.side() == Side::Client {
+                    if self.window.newest().is_none() {
+                        // The server waits for the first acknowledgement.
+                        self.ack_at = Some(timers.now());
+                    }
+                    self.hear_acknowledgements(word, timers);
                 }
                 if !self.window.receive(number) {
                     return false;
@@ -346,6 +359,10 @@ impl Endpoint {
                         self.confirm(timers);
                     }
                     self.settle(fates);
+                }
+                if self.phase == Phase::Greeted {
+                    // It acknowledges no probe yet.
+                    self.greet(timers);
                 }
             }
         }
@@ -405,6 +422,9 @@ impl Endpoint {
         }
         let departure = self.outbox.pop()?;
         let (remote, acks) = self.window.acknowledge();
+        if acks.0 != 0 {
+            self.first_ack.get_or_insert(SequenceNumber::of(departure.number));
+        }
         self.ack_at = match self.window.waiting() {
             0 => None,
             // One word could not acknowledge everything.

@@ -36,7 +36,8 @@ pub use list::ListView;
 /// Records and lists borrow from the view (`'v`), texts and bytes from the message (`'d`), and
 /// names from the plan (`'p`). Texts, bytes and names can outlive the view.
 ///
-/// An error has the path of the field, relative to the record that was asked: `members[3].name`.
+/// An error has the path of the field, relative to the record that was asked: `members[3].name`. If
+/// a body before the field is faulty, the error has that body's path in the message.
 ///
 /// ```
 /// # use worldwire_tera::message::{HeaderForm, Item, View};
@@ -266,7 +267,10 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         let View { plan, data, .. } = *self.view;
         // The scope of the requested field.
         let scope = plan.scope_around(self.place.from());
-        segment(plan, data, self.view.floor(), scope, self.place.start(), further)
+        let found = segment(plan, data, self.view.floor(), scope, self.place.start(), further);
+        // The error is about another field. Its scope is the root: lists whose elements have
+        // further segments are validated as a whole, before any element is read.
+        found.map_err(Error::absolute)
     }
 
     #[cold]
@@ -473,6 +477,22 @@ mod tests {
         let view = View::new(definition.plan(), &damaged, HeaderForm::Plain).unwrap();
         let error = view.fields().find("list[1].name").unwrap_err().to_string();
         assert!(error.starts_with("list[1] at byte 24"), "{error}");
+    }
+
+    /// To find `x`, the text before it is read. Its path does not continue that of `x`.
+    #[test]
+    fn an_error_before_the_field_has_its_own_path() {
+        let text = "object o\n- object p\n- offset s\n- string s\n- object p\n- - bool x\n";
+        let definition = Definition::of_text(text);
+        let plan = definition.plan();
+        let message = [9, 0, 1, 0, 5, 0, 0, 0, 1];
+        let wanted = plan.read(&message, HeaderForm::Plain).unwrap_err();
+        let view = View::new(plan, &message, HeaderForm::Plain).unwrap();
+        let found = view.fields().find("o.p.x").unwrap_err();
+        assert_eq!(found.path_text(), "o.s");
+        // Callers that walk the view add the names of the enclosing objects.
+        let walked = found.inside("p").inside("o").about("S_A.1");
+        assert_eq!(walked.to_string(), wanted.to_string());
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod heek;
 mod small;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use worldwire_core::{Sampler, Side};
@@ -239,12 +240,15 @@ impl Model {
         }
     }
 
-    fn advance(&mut self, milliseconds: u64) {
-        let end = self.now + milliseconds;
+    /// Lets the clock run. Returns when timers rang, in milliseconds from the beginning.
+    fn advance(&mut self, milliseconds: u64) -> Vec<u64> {
+        let (begin, end) = (self.now, self.now + milliseconds);
+        let mut rang = Vec::new();
         loop {
             let due = self.plays.iter().filter_map(|play| play.state.due()).min();
             let Some(due) = due.filter(|due| *due <= end) else { break };
             self.now = self.now.max(due);
+            rang.push(self.now - begin);
             let Self { plays, sent, now, .. } = self;
             for play in plays.iter_mut().filter(|play| play.state.due() == Some(due)) {
                 match &mut play.state {
@@ -256,17 +260,61 @@ impl Model {
             }
         }
         self.now = end;
+        rang
+    }
+
+    /// Ends all games without a word while a player's messages to a marker game are handled. Returns
+    /// the answers to them, and the stores that may result, with the number of answers so far.
+    fn kill(&mut self, player: u32, burst: &[GameMessage<'static>]) -> (Sent, Vec<(usize, Store)>) {
+        let mut stores = vec![(0, self.store.clone())];
+        for message in burst {
+            let at = self.plays.iter().position(|play| play.id == message.game_id).unwrap();
+            self.message(player, at, &message.body);
+            stores.push((self.sent.len(), self.store.clone()));
+        }
+        self.plays.clear();
+        self.made = 0;
+        (core::mem::take(&mut self.sent), stores)
     }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    Join { player: u32, kind: usize, table: u32 },
-    Open { player: u32, template: usize, kind: u8 },
-    Say { player: u32, game: usize, number: u32, seed: u64 },
-    Quit { player: u32 },
-    Wait { milliseconds: u64 },
+    Join {
+        player: u32,
+        kind: usize,
+        table: u32,
+    },
+    Open {
+        player: u32,
+        template: usize,
+        kind: u8,
+    },
+    Say {
+        player: u32,
+        game: usize,
+        number: u32,
+        seed: u64,
+    },
+    Quit {
+        player: u32,
+    },
+    Wait {
+        milliseconds: u64,
+    },
+    /// The server is killed, and started again, while it handles the messages of a player who changes
+    /// a marker game, if anybody plays one.
+    Kill {
+        game: usize,
+        seed: u64,
+    },
 }
+
+/// The maximum number of messages that are under way when a server is killed.
+pub(crate) const BURST: usize = 12;
+/// The messages that change a marker game, and can be told from the changed game: `ChangeGameName`,
+/// `AddMarker`, `ChangeMarkerName`, `CaptureMarker`.
+const EDITS: [u32; 4] = [6, 9, 11, 12];
 
 const TEMPLATES: [&str; 3] =
     ["", "00000000-0000-4000-8000-000000000000", "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"];
@@ -276,14 +324,16 @@ fn operation() -> impl Strategy<Value = Operation> {
     let waits =
         prop::sample::select(vec![1_u64, 10, 500, 999, 1_000, 6_000, 7_000, 15_000, 60_000]);
     prop_oneof![
-        4 => (player(), 0..6_usize, 0..2_u32)
+        16 => (player(), 0..6_usize, 0..2_u32)
             .prop_map(|(player, kind, table)| Operation::Join { player, kind, table }),
-        1 => (player(), 0..3_usize, 0..2_u8)
+        4 => (player(), 0..3_usize, 0..2_u8)
             .prop_map(|(player, template, kind)| Operation::Open { player, template, kind }),
-        24 => (player(), any::<usize>(), 0..13_u32, any::<u64>())
+        96 => (player(), any::<usize>(), 0..13_u32, any::<u64>())
             .prop_map(|(player, game, number, seed)| Operation::Say { player, game, number, seed }),
-        1 => player().prop_map(|player| Operation::Quit { player }),
-        3 => waits.prop_map(|milliseconds| Operation::Wait { milliseconds }),
+        4 => player().prop_map(|player| Operation::Quit { player }),
+        2 => (any::<usize>(), any::<u64>())
+            .prop_map(|(game, seed)| Operation::Kill { game, seed }),
+        12 => waits.prop_map(|milliseconds| Operation::Wait { milliseconds }),
     ]
 }
 
@@ -404,9 +454,10 @@ fn run(operations: Vec<Operation>) {
                 model.quit(*player);
             }
             Operation::Wait { milliseconds } => {
-                world.advance(*milliseconds);
-                model.advance(*milliseconds);
+                let rang = model.advance(*milliseconds);
+                world.advance_over(*milliseconds, &rang);
             }
+            Operation::Kill { game, seed } => kill(&mut world, &mut model, *game, *seed),
         }
         let wanted = core::mem::take(&mut model.sent);
         let wanted = streams(wanted, |_| 0);
@@ -427,7 +478,83 @@ fn run(operations: Vec<Operation>) {
         let mut plays: Vec<_> = model.plays.iter().map(|it| (it.id, it.members.clone())).collect();
         plays.sort();
         world.runs(&plays);
+        count(operation);
     }
+    // Nothing is left of games without players.
+    PLAYERS.iter().for_each(|player| world.leave(*player));
+    world.look();
+    world.runs(&[]);
+}
+
+/// Kills the server while a player changes a marker game, and opens the game again. It must have the
+/// changes that were answered, and of the others those before some moment.
+fn kill(world: &mut World, model: &mut Model, game: usize, seed: u64) {
+    let hunts = model.plays.iter().filter_map(|play| match &play.state {
+        State::Hunt(hunt) => Some((play.id, play.members[0], hunt.template.clone())),
+        _ => None,
+    });
+    let hunts: Vec<_> = hunts.collect();
+    let mut sampler = Sampler::new(seed);
+    let mut below = |bound: usize| usize::try_from(sampler.below(bound as u64)).unwrap();
+    let (mut player, mut burst, mut template) = (PLAYERS[0], Vec::new(), None);
+    if !hunts.is_empty() {
+        let (game_id, member, of) = hunts[game % hunts.len()].clone();
+        (player, template) = (member, Some(of));
+        for index in 0..1 + below(BURST) {
+            let number = EDITS[below(EDITS.len())];
+            let body = body(GameType::Marker, number, seed.wrapping_add(index as u64)).unwrap();
+            burst.push(GameMessage { trans_id: TransId(0), game_id, body });
+        }
+    }
+    let (wanted, stores) = model.kill(player, &burst);
+    let bytes: Vec<_> = burst.iter().map(|message| message.to_bytes().unwrap()).collect();
+    let got = world.kill(player, &bytes, below(wanted.len() + 1));
+    let answers = got.len();
+    let got: Vec<_> = got.into_iter().map(|got| (player, got.body)).collect();
+    assert_eq!(got, wanted[..answers], "answers to {burst:?}");
+    let Some(template) = template else { return };
+    world.send_bytes(player, &encoded(5, 0, "Manager.CreateGame", markers(&template, 0)));
+    let opened: Sent = world.take(player).into_iter().map(|got| (player, got.body)).collect();
+    let mut fits = false;
+    for (_, store) in stores.into_iter().filter(|(answered, _)| *answered >= answers) {
+        let other = Model { store, now: model.now, ..Model::default() };
+        *model = other;
+        model.open(player, &template, 0);
+        if core::mem::take(&mut model.sent) == opened {
+            fits = true;
+            break;
+        }
+    }
+    assert!(fits, "after {answers} answers to {burst:?}, the game has {opened:?}");
+    HUNTED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The operations so far, by kind, and how many kills happened in the middle of a marker game.
+static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
+static HUNTED: AtomicU64 = AtomicU64::new(0);
+
+fn count(operation: &Operation) {
+    let kind = match operation {
+        Operation::Join { .. } => 0,
+        Operation::Open { .. } => 1,
+        Operation::Say { .. } => 2,
+        Operation::Quit { .. } => 3,
+        Operation::Wait { .. } => 4,
+        Operation::Kill { .. } => 5,
+    };
+    COUNTS[kind].fetch_add(1, Ordering::Relaxed);
+}
+
+fn report() {
+    let [joins, opens, messages, losses, waits, kills] =
+        COUNTS.each_ref().map(|count| count.load(Ordering::Relaxed));
+    let total = joins + opens + messages + losses + waits + kills;
+    println!(
+        "{total} operations: {joins} joins, {opens} marker games opened, {messages} messages, \
+         {losses} lost connections, {waits} waits, {kills} kills, {} of them during changes of a \
+         marker game",
+        HUNTED.load(Ordering::Relaxed)
+    );
 }
 
 proptest! {
@@ -438,6 +565,7 @@ proptest! {
         operations in prop::collection::vec(operation(), 1..OPERATIONS)
     ) {
         run(operations);
+        report();
     }
 }
 

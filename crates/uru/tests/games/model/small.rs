@@ -369,6 +369,7 @@ impl Xo {
     }
 }
 
+#[derive(Clone)]
 struct Template {
     creator: u32,
     kind: u8,
@@ -379,12 +380,12 @@ struct Template {
 }
 
 /// The store of marker games.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Store(BTreeMap<String, Template>);
 
 /// A marker game that is open.
 pub(super) struct Hunt {
-    template: String,
+    pub(super) template: String,
     creator: u32,
     kind: u8,
     plays: bool,

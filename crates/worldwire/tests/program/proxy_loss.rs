@@ -1,0 +1,112 @@
+//! `worldwire proxy mxo` on a network that loses datagrams on both sides of the proxy.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use worldwire_core::Sampler;
+use worldwire_core::json::{Json, parse};
+
+use crate::proxy::{Running, port, worldwire};
+
+/// A link to a server that loses this percentage of all datagrams in both directions, for any number
+/// of clients. Returns its address. It lasts as long as the process.
+fn lossy(server: &str, loss: u64, seed: u64) -> String {
+    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = near.local_addr().unwrap().to_string();
+    let server = server.to_owned();
+    let sampler = Arc::new(Mutex::new(Sampler::new(seed)));
+    let is_lost = move |sampler: &Mutex<Sampler>| sampler.lock().unwrap().below(100) < loss;
+    thread::spawn(move || {
+        let mut far: HashMap<SocketAddr, UdpSocket> = HashMap::new();
+        let mut buffer = vec![0; 65_536];
+        loop {
+            // An error reports that an earlier datagram was refused.
+            let Ok((length, client)) = near.recv_from(&mut buffer) else { continue };
+            let far = far.entry(client).or_insert_with(|| {
+                let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+                far.connect(&server).unwrap();
+                let (back, near) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+                let sampler = Arc::clone(&sampler);
+                thread::spawn(move || {
+                    let mut buffer = vec![0; 65_536];
+                    loop {
+                        let Ok(length) = back.recv(&mut buffer) else { continue };
+                        if !is_lost(&sampler) {
+                            let _ = near.send_to(&buffer[..length], client);
+                        }
+                    }
+                });
+                far
+            });
+            if !is_lost(&sampler) {
+                let _ = far.send(&buffer[..length]);
+            }
+        }
+    });
+    address
+}
+
+/// The messages on one side of the proxy in a recording: sender, name and fields, sorted, because
+/// conversations overlap.
+fn messages(folder: &Path, recording: &str, port: &str) -> Vec<String> {
+    let filter = format!("port == {port}");
+    let read = ["dissect", recording, "--json", "--filter", &filter];
+    let output = worldwire(folder, &read).output().unwrap();
+    // Datagrams that were lost before they reached the proxy are gaps, and nothing else is missing.
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.trim_end().ends_with(" gaps") && !said.contains("problem"), "{said}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = lines.lines().map(|line| parse(line).unwrap());
+    let members = |line: Json| ["from", "name", "fields"].map(|key| line[key].to_string());
+    let mut all: Vec<String> = lines
+        // Notes have no dot.
+        .filter(|line| line["name"].as_str().is_some_and(|name| name.contains('.')))
+        .map(|line| members(line).join(" "))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// Lets clients walk for some seconds, and checks the recording of both sides.
+fn play(clients: &str, seconds: &str, loss: u64, seed: u64) {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let serve =
+        ["serve", "mxo", "--listen", "127.0.0.1:0", "--no-status", "--secrets", "keys.toml"];
+    let mut world = Running::start(home, &serve);
+    world.ignore_log();
+    let to = lossy(&world.address(), loss, seed);
+    let relay = ["proxy", "mxo", "--to", &to, "--listen", "127.0.0.1:0", "--keys", "keys.toml"];
+    let mut proxy = Running::start(home, &[&relay[..], &["--record", "evening.pcapng"]].concat());
+    proxy.ignore_log();
+    let at = lossy(&proxy.address(), loss, seed + 1);
+    let visit = ["client", "mxo", &at, "--count", clients, "--seconds", seconds];
+    let visited = worldwire(home, &visit).output().unwrap();
+    let said = String::from_utf8(visited.stderr).unwrap();
+    assert!(visited.status.success(), "{said}");
+    let proxy_port = port(&proxy.address()).to_owned();
+    proxy.stop();
+    let problems = ["dissect", "evening.pcapng", "--brief", "--filter", "problem"];
+    let output = worldwire(home, &problems).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "");
+    let [inside, outside] =
+        [port(&to), &proxy_port].map(|port| messages(home, "evening.pcapng", port));
+    assert!(inside.len() > 100, "{}", inside.len());
+    assert!(inside == outside, "{} messages inside, {} outside", inside.len(), outside.len());
+}
+
+/// The number of runs with twenty clients: `$WORLDWIRE_PROXY_LOSS`, or one.
+fn runs() -> u64 {
+    let runs = std::env::var("WORLDWIRE_PROXY_LOSS").ok().and_then(|runs| runs.parse().ok());
+    runs.unwrap_or(1)
+}
+
+#[test]
+fn twenty_mxo_clients_see_the_same_world_through_a_proxy_despite_heavy_losses() {
+    for run in 0..runs() {
+        play("20", "4", 30, 1 + 2 * run);
+    }
+}
