@@ -116,7 +116,10 @@ pub struct Dissection {
     batch: Batch,
     /// An empty batch whose memory is reused.
     spare: Batch,
+    /// Those of closed conversations.
     overviews: Vec<Overview>,
+    /// A summary of the overviews that were taken.
+    taken: Summary,
 }
 
 /// A conversation that is being read.
@@ -200,6 +203,7 @@ impl Dissection {
             batch: Batch::default(),
             spare: Batch::default(),
             overviews: Vec::new(),
+            taken: Summary::default(),
         }
     }
 
@@ -304,7 +308,16 @@ impl Dissection {
         (tasks, owners)
     }
 
-    /// Every conversation so far, by number.
+    /// Removes the overviews of closed conversations, so that memory does not grow with their
+    /// number. [`overviews`](Self::overviews) no longer lists them, but [`summary`](Self::summary)
+    /// still counts them.
+    pub fn take_closed(&mut self) -> Vec<Overview> {
+        let closed = core::mem::take(&mut self.overviews);
+        self.taken = closed.iter().fold(self.taken, Summary::with);
+        closed
+    }
+
+    /// Every conversation so far, by number, except those that were taken.
     #[must_use]
     pub fn overviews(&self) -> Vec<&Overview> {
         let open = self.open.values().map(|open| &open.overview);
@@ -322,13 +335,8 @@ impl Dissection {
     /// A summary of everything read so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        self.overviews().into_iter().fold(Summary::default(), |sum, overview| Summary {
-            conversations: sum.conversations + 1,
-            recognised: sum.recognised + u64::from(overview.family.is_some()),
-            messages: sum.messages + overview.messages.total(),
-            problems: sum.problems + overview.problems,
-            gaps: sum.gaps + overview.gaps,
-        })
+        let open = self.open.values().map(|open| &open.overview);
+        self.overviews.iter().chain(open).fold(self.taken, Summary::with)
     }
 }
 

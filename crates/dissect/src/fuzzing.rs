@@ -8,12 +8,15 @@ use worldwire_core::{Limits, Side};
 
 use crate::filter::fuzzing::filter;
 use crate::registry::definitions;
-use crate::{Codec, CodecOptions, Dissection, Families, Format, Item, Keys, Options, Scratch};
+use crate::{
+    Codec, CodecOptions, Dissection, Families, Format, Item, Keys, Options, Scratch, TextForm,
+};
 
 /// Dissects any bytes as a capture, to text and JSON.
 ///
 /// # Panics
-/// If a line of JSON is invalid, a whole message has no whole tree, or a panic was caught.
+/// If a line of JSON is invalid, a brief line is long or has control characters, a whole message has
+/// no whole tree, or a panic was caught.
 pub fn dissect(data: &[u8]) {
     let limits = worldwire_capture::fuzzing::SMALL;
     let Ok(mut capture) = CaptureReader::new(data, &limits) else { return };
@@ -37,14 +40,14 @@ pub fn dissect(data: &[u8]) {
             assert_eq!(message.is_whole(), tree.error().is_none(), "{:?}", tree.error());
         }
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
-        let mut text = String::new();
         let style = TextStyle { ranges: true, ..TextStyle::default() };
-        Format::Text { brief: false, style, time: true }.write(
-            item,
-            &scratch.name,
-            &tree,
-            &mut text,
-        );
+        for form in [TextForm::Fields, TextForm::Info { width: Some(data.len() % 200) }] {
+            let text = Format::Text { form, style, time: true };
+            text.write(item, &scratch.name, &tree, &mut String::new());
+        }
+        let mut info = String::new();
+        item.push_info(&scratch.name, &tree, &mut info);
+        assert!(info.len() < 4_096 && !info.contains(char::is_control), "{info:?}");
     };
     let mut out = String::new();
     dissection.run(&show, &mut out, |_| ());

@@ -13,6 +13,7 @@ use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
 
 use crate::editor::FieldEditor;
+use crate::info::InfoFields;
 use crate::line::Line;
 
 /// Identifies a conversation and a moment in it.
@@ -134,6 +135,17 @@ pub trait Message: fmt::Debug {
     /// The meaning of numbers in the fields, as far as the capture revealed it. `None` if it
     /// revealed nothing.
     fn number_names(&self) -> Option<&dyn NumberNames> {
+        None
+    }
+
+    /// The fields that a brief line shows, given the message's name; see [`Item::push_info`].
+    fn info_fields(&self, name: &str) -> InfoFields {
+        let _ = name;
+        InfoFields::default()
+    }
+
+    /// The number by which a reply refers to its request, if the message has one. Must be cheap.
+    fn transaction(&self) -> Option<u64> {
         None
     }
 

@@ -38,6 +38,7 @@
 //! | [`Defect`] | a caught panic, as a report |
 //! | [`filter`] | selects items |
 //! | [`Format`] | writes items as text or JSON lines |
+//! | [`Item::push_info`], [`cut`] | the most telling values of a message, on one line |
 //! | [`Line`] | a message as such a JSON line, to be encoded |
 //! | [`Definitions`] | layouts of messages, built in and from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
@@ -58,6 +59,7 @@ mod folder;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod info;
 mod item;
 mod keys_error;
 #[cfg(feature = "ki")]
@@ -84,6 +86,7 @@ pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use editor::FieldEditor;
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
+pub use info::{InfoFields, InfoTable, cut};
 pub use item::{Ends, Item, ItemBody, LineEncoder, Message, Note, NoteKind, Stamp, Time, Wire};
 pub use keys_error::{KeyFault, KeysError};
 #[cfg(feature = "ki")]
@@ -93,7 +96,7 @@ pub use line::{Blob, Line};
 #[cfg(feature = "mxo")]
 pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
-pub use render::Format;
+pub use render::{Format, TextForm};
 pub use session::{Answer, Decider, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 #[cfg(feature = "tera")]

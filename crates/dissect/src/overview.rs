@@ -67,6 +67,19 @@ pub struct Summary {
     pub gaps: u64,
 }
 
+impl Summary {
+    /// The same with one more conversation.
+    pub(crate) fn with(self, overview: &Overview) -> Self {
+        Self {
+            conversations: self.conversations + 1,
+            recognised: self.recognised + u64::from(overview.family.is_some()),
+            messages: self.messages + overview.messages.total(),
+            problems: self.problems + overview.problems,
+            gaps: self.gaps + overview.gaps,
+        }
+    }
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |count: u64| if count == 1 { "" } else { "s" };

@@ -8,15 +8,16 @@ use worldwire_core::text::{TextStyle, write_nodes_noting, write_tree};
 use worldwire_core::value::push_hex;
 use worldwire_core::{NodeRef, Tree, Value};
 
+use crate::info::{columns, cut};
 use crate::item::{Item, NoteKind, NumberNames, Time};
 
 /// How to write items.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
-    /// A line for each item, with its fields below unless `brief` is set.
+    /// A line for each item, with what `form` adds.
     Text {
-        /// Write only the line.
-        brief: bool,
+        /// What to write besides the name.
+        form: TextForm,
         /// How to show fields.
         style: TextStyle,
         /// Start the line with the time since the first packet.
@@ -42,12 +43,32 @@ pub enum Format {
     Json(Style),
 }
 
+/// What the text of an item shows besides its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextForm {
+    /// Nothing. Needs no tree.
+    Name,
+    /// The most telling values, on the same line; see [`Item::push_info`].
+    Info {
+        /// The maximum number of columns of a line, including what precedes it in the output.
+        width: Option<usize>,
+    },
+    /// All fields, below the line.
+    Fields,
+}
+
 impl Format {
+    /// Whether [`write`](Self::write) needs the items' trees.
+    #[must_use]
+    pub const fn needs_fields(&self) -> bool {
+        !matches!(self, Self::Text { form: TextForm::Name, .. })
+    }
+
     /// Appends one item; `tree` is its tree.
     pub fn write(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, out: &mut String) {
         match self {
-            Self::Text { brief, style, time } => {
-                write_text(item, name, tree, *brief, *style, *time, out);
+            Self::Text { form, style, time } => {
+                write_text(item, name, tree, *form, *style, *time, out);
             }
             Self::Json(style) => write_json(item, name, tree, *style, out),
         }
@@ -58,7 +79,7 @@ fn write_text(
     item: &Item<'_>,
     name: &str,
     tree: &Tree<'_>,
-    brief: bool,
+    form: TextForm,
     style: TextStyle,
     time: bool,
     out: &mut String,
@@ -94,13 +115,16 @@ fn write_text(
     for text in [bold, name, reset] {
         out.push_str(text);
     }
-    if brief {
+    if form != TextForm::Fields {
         out.push_str(dim);
         item.push_inside(out);
         item.push_number(out);
         out.push_str(reset);
         if !item.is_whole() {
             let _ = write!(out, "  {red}! cannot be decoded completely{reset}");
+        }
+        if let TextForm::Info { width } = form {
+            push_info(item, name, tree, width, out);
         }
         out.push('\n');
         return;
@@ -120,6 +144,28 @@ fn write_text(
     }
     for remark in tree.remarks() {
         let _ = writeln!(out, "        {yellow}! shown as bytes: {remark}{reset}");
+    }
+}
+
+/// Appends the most telling values to a line, as far as they fit.
+fn push_info(item: &Item<'_>, name: &str, tree: &Tree<'_>, width: Option<usize>, out: &mut String) {
+    /// Less would show only a part of a name.
+    const LEAST: usize = 12;
+    let end = out.len();
+    let room = width.map(|width| {
+        let start = out.rfind('\n').map_or(0, |at| at + 1);
+        width.saturating_sub(columns(out.get(start..).unwrap_or_default()) + 2)
+    });
+    if room.is_some_and(|room| room < LEAST) {
+        return;
+    }
+    out.push_str("  ");
+    let start = out.len();
+    item.push_info(name, tree, out);
+    if out.len() == start {
+        out.truncate(end);
+    } else if let Some(room) = room {
+        cut(out, start, room);
     }
 }
 

@@ -52,14 +52,19 @@ fn dissect_json(bencher: Bencher<'_, '_>, threads: usize) {
 }
 
 #[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
+fn dissect_names(bencher: Bencher<'_, '_>, threads: usize) {
+    ours(bencher, &FILES, &["--names", "-q", "--threads", &threads.to_string()]);
+}
+
+#[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
 fn dissect_brief(bencher: Bencher<'_, '_>, threads: usize) {
     ours(bencher, &FILES, &["--brief", "-q", "--threads", &threads.to_string()]);
 }
 
 #[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]
-fn logins_brief(bencher: Bencher<'_, '_>, threads: usize) {
+fn logins_names(bencher: Bencher<'_, '_>, threads: usize) {
     if let Some(logins) = &*LOGINS {
-        ours(bencher, logins, &["--brief", "-q", "--threads", &threads.to_string()]);
+        ours(bencher, logins, &["--names", "-q", "--threads", &threads.to_string()]);
     }
 }
 

@@ -162,6 +162,30 @@ fn a_show_that_always_panics_terminates() {
 }
 
 #[test]
+fn taken_overviews_are_still_summarised() {
+    let file = include_bytes!("../../../../samples/uru-login.pcapng");
+    let keys = Keys::parse(include_str!("../../../../samples/uru-keys.toml")).unwrap();
+    let mut capture = CaptureReader::new(file.as_slice(), &Limits::DEFAULT).unwrap();
+    let mut dissection = Dissection::new(Options { keys, ..Options::default() });
+    let show = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
+    let mut taken = Vec::new();
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+            dissection.run(&show, &mut (), |_| ());
+            taken.extend(dissection.take_closed());
+        }
+    }
+    assert!(!taken.is_empty(), "the first conversations have ended");
+    dissection.end();
+    dissection.run(&show, &mut (), |_| ());
+    taken.extend(dissection.take_closed());
+    assert!(dissection.overviews().is_empty() && dissection.take_closed().is_empty());
+    assert_eq!(taken.iter().map(|overview| overview.stream).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(dissection.summary(), names(usize::MAX, |_, _| ()).1);
+}
+
+#[test]
 fn batches_shrink_while_output_is_large() {
     let mut size = BatchSize::default();
     for _ in 0..20 {

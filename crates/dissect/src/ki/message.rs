@@ -13,6 +13,7 @@ use worldwire_ki::schema::Protocols;
 
 use super::offer_date::OfferDate;
 use super::opener::FieldOpener;
+use crate::info::InfoFields;
 use crate::item::{Message, NumberNames};
 
 /// A control or DML message, with everything needed to decode it.
@@ -103,6 +104,10 @@ impl Message for KiMessage<'_> {
         let mut tree = reader.conclude(outcome).0;
         tree.set_base(range.start + message.start as u64);
         tree
+    }
+
+    fn info_fields(&self, name: &str) -> InfoFields {
+        super::info::fields(name)
     }
 
     fn number_names(&self) -> Option<&dyn NumberNames> {

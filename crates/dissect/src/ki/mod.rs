@@ -4,6 +4,7 @@ mod codecs;
 mod definitions;
 #[cfg(feature = "file")]
 mod files;
+mod info;
 mod message;
 mod names;
 #[cfg(all(test, feature = "keys"))]

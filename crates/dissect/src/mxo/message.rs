@@ -10,6 +10,7 @@ use worldwire_mxo::frame::{OBJECTS, Packet, Plain, RPC, RccFlags, Section};
 use worldwire_mxo::message::{Operation, Section as Objects};
 
 use super::objects::ObjectSections;
+use crate::info::InfoFields;
 use crate::item::Message;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,10 @@ impl Message for MxoMessage<'_> {
             text.push(' ');
             text.push_str(&number.to_string());
         }
+    }
+
+    fn info_fields(&self, name: &str) -> InfoFields {
+        super::info::fields(name)
     }
 
     fn bytes(&self) -> &[u8] {

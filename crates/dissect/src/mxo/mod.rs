@@ -2,6 +2,7 @@
 
 mod codecs;
 mod definitions;
+mod info;
 mod layouts;
 mod message;
 mod names;

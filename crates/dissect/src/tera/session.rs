@@ -22,6 +22,7 @@ use super::definitions::{TeraDefinitions, unused_list};
 use super::editor::TapeEditor;
 use crate::editor::FieldEditor;
 use crate::family::{Opening, Verdict};
+use crate::info::InfoFields;
 use crate::item::{LineEncoder, Message, Note};
 use crate::line::Line;
 use crate::session::{Emit, Interpreter};
@@ -257,6 +258,9 @@ fn unmapped(packets: &Packets) -> Option<String> {
     })
 }
 
+/// Fields that say little, and the key of the handshake. Passwords and tickets need no entry.
+const HIDDEN: &[&str] = &["$integrity", "integrityIv", "key", "length", "opcode"];
+
 /// A message or handshake step, with everything needed to decode it.
 #[derive(Clone, Debug)]
 struct TeraMessage<'i> {
@@ -309,6 +313,10 @@ impl Message for TeraMessage<'_> {
                 }
             }
         }
+    }
+
+    fn info_fields(&self, _: &str) -> InfoFields {
+        InfoFields { shown: None, hidden: HIDDEN }
     }
 
     fn bytes(&self) -> &[u8] {

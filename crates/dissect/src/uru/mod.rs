@@ -4,9 +4,11 @@ mod codecs;
 mod definitions;
 mod game;
 mod game_manager;
+mod info;
 mod names;
 mod players;
 mod session;
+mod transaction;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -24,6 +24,7 @@ use super::definitions::UruDefinitions;
 use super::game_manager::{Contents, GameTypes, buffer_of};
 use super::players::Players;
 use crate::family::{HeldPiece, Opening, Start, Verdict};
+use crate::info::InfoFields;
 use crate::item::{Message, Note, NumberNames};
 use crate::knowledge::{Fact, Facts};
 use crate::session::{Emit, Interpreter};
@@ -325,6 +326,14 @@ impl Message for UruMessage<'_> {
             Unit::Message(Service::Game) => received.tree_opening(tree, limits, &self.contents),
             _ => received.tree(tree, limits),
         }
+    }
+
+    fn info_fields(&self, name: &str) -> InfoFields {
+        super::info::fields(name)
+    }
+
+    fn transaction(&self) -> Option<u64> {
+        super::transaction::number(self.received)
     }
 
     fn number_names(&self) -> Option<&dyn NumberNames> {

@@ -7,7 +7,7 @@ use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::Style;
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Definitions, Dissection, Format, Item, Keys, Options, Scratch};
+use worldwire_dissect::{Definitions, Dissection, Format, Item, Keys, Options, Scratch, TextForm};
 
 /// A capture with the keys and definitions beside it.
 struct Capture {
@@ -62,8 +62,10 @@ impl Capture {
 fn show(item: &Item<'_>, scratch: &mut Scratch, out: &mut String) {
     let tree = item.tree(Tree::new(), &Limits::DEFAULT);
     Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
-    let brief = Format::Text { brief: true, style: TextStyle::default(), time: true };
-    brief.write(item, &scratch.name, &Tree::new(), out);
+    for form in [TextForm::Name, TextForm::Info { width: Some(100) }] {
+        let brief = Format::Text { form, style: TextStyle::default(), time: true };
+        brief.write(item, &scratch.name, &tree, out);
+    }
 }
 
 /// All captures in a directory and its subdirectories. Every key file beside a capture is used, and

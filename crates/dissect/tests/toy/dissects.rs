@@ -6,7 +6,7 @@ use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Sampler, Side};
 use worldwire_dissect::filter::{Filter, Resolver};
 use worldwire_dissect::{
-    CodecOptions, Definitions, Dissection, Format, Item, Keys, Options, Scratch, Summary,
+    CodecOptions, Definitions, Dissection, Format, Item, Keys, Options, Scratch, Summary, TextForm,
 };
 
 use crate::family::families;
@@ -23,7 +23,12 @@ fn shown(packets: &[Vec<u8>], batch: usize, threads: usize, keys: Keys) -> (Stri
         item.push_name(&mut scratch.name);
         let tree = item.tree(worldwire_core::Tree::new(), &limits);
         let style = TextStyle::default();
-        Format::Text { brief: false, style, time: true }.write(item, &scratch.name, &tree, out);
+        Format::Text { form: TextForm::Fields, style, time: true }.write(
+            item,
+            &scratch.name,
+            &tree,
+            out,
+        );
         Format::Json(Style::default()).write(item, &scratch.name, &tree, out);
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

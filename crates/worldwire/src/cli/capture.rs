@@ -72,29 +72,45 @@ pub(crate) struct View {
     /// Show only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
+    /// Stop after this many matching messages and notes
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["last", "message", "first"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Show only the last matching messages and notes, this many, at most 1000000
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["message", "first"],
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) last: Option<u64>,
     /// Time format: since the first packet, UTC, local, or since the previous line
     #[arg(long, value_name = "FORM", default_value = "relative",
           conflicts_with_all = ["json", "json_safe"])]
     pub(crate) time: TimeForm,
     /// Extract the bytes (with --json, the line) of the matching message with this number, from 1
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "bytes", "full"],
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "names", "bytes", "full"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
     /// Same as --message 1
-    #[arg(long, conflicts_with_all = ["message", "brief", "bytes", "full"])]
+    #[arg(long, conflicts_with_all = ["message", "brief", "names", "bytes", "full"])]
     pub(crate) first: bool,
     /// Write a tab-separated table of these fields: auth.AcctLoginRequest.accountName,time
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
-          conflicts_with_all = ["json", "json_safe", "brief", "bytes", "full", "message", "first"])]
+          conflicts_with_all = ["json", "json_safe", "brief", "names", "bytes", "full", "message",
+                                "first"])]
     pub(crate) fields: Vec<String>,
     /// Write the table as CSV
     #[arg(long, requires = "fields")]
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) json: JsonForm,
-    /// Print one line per message
+    /// Print one line per message, with its most telling values
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) brief: bool,
+    /// Print one line per message, without values: faster
+    #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
+    pub(crate) names: bool,
+    /// Cut the lines of --brief to this width [default: that of the terminal]
+    #[arg(long, value_name = "COLUMNS", requires = "brief",
+          value_parser = clap::value_parser!(u16).range(20..))]
+    pub(crate) width: Option<u16>,
     /// Show the position of every field in the stream
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
@@ -229,13 +245,31 @@ pub(crate) enum Order {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Print one line per conversation
-    #[arg(long, conflicts_with = "json")]
+    /// Count only matching messages and notes, such as 'auth.*'; see `worldwire filter`
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Count only the conversation with this number
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    /// Number of names and of reply times to list; 0 lists all
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Print one line per conversation; with --json, one object per conversation
+    #[arg(long)]
     pub(crate) conversations: bool,
     /// Sort order
-    #[arg(long, value_name = "BY", default_value = "number", requires = "conversations")]
+    #[arg(
+        long,
+        value_name = "BY",
+        default_value = "number",
+        requires = "conversations",
+        conflicts_with = "json"
+    )]
     pub(crate) sort: Order,
-    /// Write one JSON object per conversation
+    /// Print the messages of each conversation
+    #[arg(long, conflicts_with_all = ["conversations", "json"])]
+    pub(crate) each: bool,
+    /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -87,6 +87,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
+  worldwire dissect game.pcapng --keys keys.toml --brief --last 20
   worldwire dissect game.pcapng --keys keys.toml --filter auth.VaultNodeFetched --first > reply.bin
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0' -o failed.pcapng
   worldwire dissect game.pcapng --keys keys.toml --fields date,auth.AcctLoginRequest.accountName --csv
@@ -104,6 +105,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   worldwire capture eth0 port 14617 --keys keys.toml
   worldwire capture any --write evening.pcapng --brief host 192.0.2.1 and tcp
+  worldwire capture eth0 port 14617 --keys keys.toml --filter auth.AcctLoginReply --limit 1
 
 This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
 privileges to run it. PACKETS is a filter in tcpdump's language.")]
@@ -114,10 +116,12 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
     /// Explain the filter language of `dissect`
     #[command(long_about = FILTERS)]
     Filter,
-    /// Count the conversations and messages of a capture
+    /// Summarise the conversations and messages of a capture
     #[command(after_help = "Examples:
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
-  worldwire stats game.pcapng --conversations --sort rate")]
+  worldwire stats game.pcapng --keys keys.toml --filter 'auth.*' --top 20
+  worldwire stats game.pcapng --conversations --sort rate
+  worldwire stats game.pcapng --stream 3 --each")]
     Stats(Stats),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]

@@ -1,6 +1,8 @@
 //! Reads a capture from beginning to end.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_core::{Limits, nearest};
@@ -55,7 +57,21 @@ pub(crate) fn read_with<S: Sink>(
     definitions: Definitions,
     extras: Extras,
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
+    write: impl FnMut(&S) -> Result<(), Failure>,
+) -> Result<(Dissection, bool), Failure> {
+    read_taking(arguments, common, definitions, extras, show, write, None)
+}
+
+/// Like [`read_with`]. If `closed` is given, it takes the overviews of conversations as they close;
+/// the dissection keeps only those of the others.
+pub(crate) fn read_taking<S: Sink>(
+    arguments: &Capture,
+    common: &Common,
+    definitions: Definitions,
+    extras: Extras,
+    show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     mut write: impl FnMut(&S) -> Result<(), Failure>,
+    mut closed: Option<&mut dyn FnMut(&Overview)>,
 ) -> Result<(Dissection, bool), Failure> {
     start_threads(0);
     let (mut family, mut ports) = (None, Vec::new());
@@ -83,6 +99,7 @@ pub(crate) fn read_with<S: Sink>(
     };
 
     let mut dissection = Dissection::new(options);
+    let mut doubts = Doubts::default();
     let mut out = S::default();
     let mut filled = packets.fill(false, |packet| dissection.push(packet));
     let fault = loop {
@@ -98,6 +115,12 @@ pub(crate) fn read_with<S: Sink>(
         });
         if !out.is_empty() {
             write(&out)?;
+        }
+        if let Some(closed) = &mut closed {
+            for overview in dissection.take_closed() {
+                doubts.add(&overview);
+                closed(&overview);
+            }
         }
         match filled {
             Filled::More => {}
@@ -120,10 +143,9 @@ pub(crate) fn read_with<S: Sink>(
     if let Some(error) = &fault {
         complain(&subject, &error.to_string());
     }
-    let is_torn = |overview: &&Overview| overview.family.is_some() && overview.gaps > 0;
-    let torn = dissection.overviews().into_iter().any(|overview| is_torn(&overview));
-    let blamed = account(&dissection, &subject, common);
-    Ok((dissection, fault.is_none() && !torn && !blamed))
+    dissection.overviews().into_iter().for_each(|overview| doubts.add(overview));
+    let blamed = account(&dissection, &doubts, &subject, common);
+    Ok((dissection, fault.is_none() && !doubts.is_torn && !blamed))
 }
 
 fn open(
@@ -155,7 +177,7 @@ pub(crate) fn output(arguments: &Capture, target: &Target) -> Result<Output, Fai
 /// Reports packets that belong to no conversation, and conversations whose beginning is missing.
 /// Returns true if the capture itself is to blame: an unknown link type, broken blocks, or a late
 /// start.
-fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
+fn account(dissection: &Dissection, doubts: &Doubts, subject: &str, common: &Common) -> bool {
     use worldwire_capture::Unusable::{Block, Interface, Link};
     let packets = |count: u64| counted(count, "packet");
     let (refused, others): (Vec<_>, Vec<_>) = dissection
@@ -182,22 +204,50 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
         };
         common.note("capture", &why);
     }
-    !refused.is_empty() || account_late(dissection, common)
+    !refused.is_empty() || account_late(dissection, doubts, common)
+}
+
+/// What conversations lack.
+#[derive(Default)]
+struct Doubts {
+    /// Whether a recognised conversation has a gap.
+    is_torn: bool,
+    /// How many unrecognised conversations lack their beginning.
+    late: usize,
+    /// Whether one of them has a gap.
+    has_gap: bool,
+    /// The first of them, by number.
+    first: BTreeMap<u64, [SocketAddr; 2]>,
+}
+
+/// The maximum number of conversations without their beginning that are listed.
+const MAX_LATE: usize = 3;
+
+impl Doubts {
+    fn add(&mut self, overview: &Overview) {
+        let has_gap = overview.gaps > 0;
+        if overview.family.is_some() {
+            self.is_torn |= has_gap;
+        } else if overview.midstream || has_gap {
+            self.late += 1;
+            self.has_gap |= has_gap;
+            self.first.insert(overview.stream, [overview.client, overview.server]);
+            if self.first.len() > MAX_LATE {
+                self.first.pop_last();
+            }
+        }
+    }
 }
 
 /// Reports unrecognised conversations whose beginning is missing. Returns true if there are any and
 /// no other conversation was recognised.
-fn account_late(dissection: &Dissection, common: &Common) -> bool {
-    /// The maximum number of conversations listed.
-    const MAX: usize = 3;
-    let overviews = dissection.overviews();
-    let is_late = |it: &&&Overview| it.family.is_none() && (it.midstream || it.gaps > 0);
-    let late: Vec<&Overview> = overviews.iter().filter(is_late).copied().collect();
-    if dissection.summary().recognised > 0 && late.iter().all(|it| it.gaps == 0) {
+fn account_late(dissection: &Dissection, doubts: &Doubts, common: &Common) -> bool {
+    let is_recognised = dissection.summary().recognised > 0;
+    if is_recognised && !doubts.has_gap {
         // The other connections were already open when the capture began.
         return false;
     }
-    for Overview { stream, client, server, .. } in late.iter().take(MAX) {
+    for (stream, [client, server]) in &doubts.first {
         let port = server.port();
         let text = format!(
             "conversation {stream}, {client} > {server}: the beginning is missing, and the rest \
@@ -205,10 +255,10 @@ fn account_late(dissection: &Dissection, common: &Common) -> bool {
         );
         common.note("capture", &text);
     }
-    if late.len() > MAX {
-        common.note("capture", &format!("and {} more such conversations", late.len() - MAX));
+    if doubts.late > MAX_LATE {
+        common.note("capture", &format!("and {} more such conversations", doubts.late - MAX_LATE));
     }
-    !late.is_empty() && dissection.summary().recognised == 0
+    doubts.late > 0 && !is_recognised
 }
 
 /// The conversation with this number.
@@ -216,15 +266,18 @@ fn account_late(dissection: &Dissection, common: &Common) -> bool {
 /// # Errors
 /// If the number is out of range; the error states how many conversations there are.
 pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Overview, Failure> {
-    let overviews = dissection.overviews();
-    let found = overviews.iter().copied().find(|overview| overview.stream == stream);
-    found.ok_or_else(|| {
-        let count = overviews.len();
-        say(format_args!(
-            "worldwire: no conversation {stream}; the capture has {count}, counted from 0"
-        ));
-        Failure::Input
-    })
+    let mut overviews = dissection.overviews().into_iter();
+    overviews
+        .find(|overview| overview.stream == stream)
+        .ok_or_else(|| no_conversation(stream, dissection.summary().conversations))
+}
+
+/// The error for a conversation that is not in the capture.
+pub(crate) fn no_conversation(stream: u64, count: u64) -> Failure {
+    say(format_args!(
+        "worldwire: no conversation {stream}; the capture has {count}, counted from 0"
+    ));
+    Failure::Input
 }
 
 /// A progress bar for large files.

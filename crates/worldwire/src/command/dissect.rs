@@ -7,23 +7,26 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use worldwire_core::Side;
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
-use worldwire_core::{Limits, Side, Tree};
 use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject, UnknownField};
 use worldwire_dissect::{
-    Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, Time,
+    Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, TextForm, Time,
 };
 
 use super::capture::{self, Extras};
+use super::lines::{Lines, ShownLine};
 use super::packets;
 use super::secrets::key_file;
+use super::selection::{Selection, Shown};
 use super::time::{Times, delta};
 use crate::cli::{Capture, Common, Dissect, Knowledge, Target, TimeForm, View};
 use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{
     CaptureFile, CaptureFormat, Failure, Output, OutputFormat, counted, printable, say, shown,
+    terminal_width,
 };
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
@@ -40,8 +43,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
     }
     let copy = Cell::new(saved_packets(arguments, wanted)?);
-    let reading =
-        Reading { arguments, view, common, filter, format, copy, hidden: AtomicU64::new(0) };
+    let (selection, hidden) = (Selection { stream: view.stream, filter }, AtomicU64::new(0));
+    let reading = Reading { arguments, view, common, selection, format, copy, hidden };
     let view = &reading.view;
     if let OutputFormat::Capture(format) = wanted {
         return match capture::is_live(&arguments.capture) {
@@ -69,48 +72,51 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         }
     };
     let columns = columns(view, &definitions, common)?;
-    let (dissection, clean) = if let Some(wanted) = view.message() {
+    if let Some(wanted) = view.message() {
         return cut(&reading, definitions, wanted, output);
-    } else if !columns.is_empty() {
+    }
+    if !columns.is_empty() {
         let names = columns.iter().map(Column::name);
         output.write(row(view.csv, names).as_bytes())?;
-        let show = |shown: &Shown<'_, '_>, out: &mut String| {
+    }
+    let times = Times::of(view.time)?;
+    let write = |shown: &Shown<'_, '_>, out: &mut String| {
+        if !columns.is_empty() {
             if let Some(cells) = cells(&columns, shown) {
                 out.push_str(&row(view.csv, cells.iter().map(String::as_str)));
             }
-        };
-        reading.read(definitions, show, |rows: &String| {
-            columns.iter().try_for_each(|column| refuse_ambiguity(column.ambiguity()))?;
-            output.write(rows.as_bytes())?;
-            output.flush()
-        })?
-    } else if view.time == TimeForm::Delta {
-        let show = |shown: &Shown<'_, '_>, out: &mut Vec<(Time, String)>| {
-            if shown.is_first {
-                advise(shown.item);
+            return;
+        }
+        if shown.is_first {
+            advise(shown.item);
+        }
+        times.write(shown.item.stamp.time, out);
+        format.write(shown.item, shown.name, shown.tree, out);
+    };
+    let check = || columns.iter().try_for_each(|column| refuse_ambiguity(column.ambiguity()));
+    let needs_lines = view.limit.is_some() || view.last.is_some() || view.time == TimeForm::Delta;
+    let (dissection, clean) = if needs_lines {
+        let show = |shown: &Shown<'_, '_>, out: &mut Vec<ShownLine>| {
+            let mut text = String::new();
+            write(shown, &mut text);
+            if !text.is_empty() {
+                out.push(ShownLine::of(shown.item, text));
             }
-            let mut line = String::new();
-            format.write(shown.item, shown.name, shown.tree, &mut line);
-            out.push((shown.item.stamp.time, line));
         };
-        let mut last = None;
-        reading.read(definitions, show, |lines: &Vec<(Time, String)>| {
-            for (time, line) in lines {
-                output.write(delta(last.replace(*time), *time).as_bytes())?;
-                output.write(line.as_bytes())?;
-            }
-            output.flush()
-        })?
+        let mut lines = Lines::new(view, output);
+        let outcome = reading.read(definitions, show, |shown: &Vec<ShownLine>| {
+            check()?;
+            lines.add(shown)
+        });
+        if lines.is_complete() {
+            return lines.finish();
+        }
+        let outcome = outcome?;
+        output = lines.into_output()?;
+        outcome
     } else {
-        let times = Times::of(view.time)?;
-        let show = |shown: &Shown<'_, '_>, out: &mut String| {
-            if shown.is_first {
-                advise(shown.item);
-            }
-            times.write(shown.item.stamp.time, out);
-            format.write(shown.item, shown.name, shown.tree, out);
-        };
-        reading.read(definitions, show, |text: &String| {
+        reading.read(definitions, write, |text: &String| {
+            check()?;
             output.write(text.as_bytes())?;
             output.flush()
         })?
@@ -167,21 +173,12 @@ struct Reading<'r> {
     /// The options, with those that the name of the output file implies.
     view: View,
     common: &'r Common,
-    filter: Option<Filter>,
+    selection: Selection,
     format: Format,
     /// The file for all packets of a live capture.
     copy: Cell<Option<CaptureFile>>,
     /// How many problems the filter hides.
     hidden: AtomicU64,
-}
-
-/// A selected item, with its name and fields.
-struct Shown<'s, 'i> {
-    item: &'s Item<'i>,
-    name: &'s str,
-    tree: &'s Tree<'i>,
-    /// Whether it was not shown before; see [`Scratch::is_repeated`].
-    is_first: bool,
 }
 
 impl Reading<'_> {
@@ -192,42 +189,25 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
-        let Self { arguments, view, common, filter, format, copy, hidden } = self;
+        let Self { arguments, common, selection, format, copy, hidden, .. } = self;
         let watches_stdout = arguments.target.is_stdout();
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
         let extras = Extras { wire: None, secrets: arguments.secrets, meanwhile };
-        let limits = Limits::DEFAULT;
-        let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
+        let needs_fields = format.needs_fields();
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
-            if view.stream.is_some_and(|stream| stream != item.stamp.stream) {
-                return;
-            }
-            let name = &*scratch.name;
-            // The output and the filter use only its fields.
-            let tree = match needs_fields {
-                true => item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits),
-                false => Tree::new(),
-            };
-            let matches = |filter: &Filter| filter.matches(&Subject::of(item, name, &tree));
             let is_first = !scratch.is_repeated;
-            if filter.as_ref().is_none_or(matches) {
-                show(&Shown { item, name, tree: &tree, is_first }, out);
-            } else if is_first && item.is_problem() {
+            let is_hidden = !selection.pass(item, scratch, needs_fields, |shown| show(shown, out));
+            if is_hidden && is_first && item.is_problem() {
                 hidden.fetch_add(1, Ordering::Relaxed);
             }
-            if needs_fields {
-                scratch.tree = tree.recycle();
-            }
         };
-        let check =
-            || filter.as_ref().map_or(Ok(()), |filter| refuse_ambiguity(filter.ambiguity()));
         let write = |found: &S| {
-            check()?;
+            selection.check()?;
             write(found)
         };
         let outcome =
             capture::read_with(&arguments.capture, common, definitions, extras, show, write);
-        check()?;
+        selection.check()?;
         outcome
     }
 }
@@ -245,13 +225,16 @@ fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
         let path = path.map(shown).unwrap_or_default();
         Err(Failure::Run(format!("-o {path}: {why}")))
     };
-    let View { brief, bytes, full, csv, time, .. } = view;
-    let is_text = brief || bytes || full || time != TimeForm::Relative;
+    let View { brief, names, bytes, full, csv, time, .. } = view;
+    let is_text = brief || names || bytes || full || time != TimeForm::Relative;
     let (is_table, is_json) = (!view.fields.is_empty(), view.json.style().is_some());
     match format {
         OutputFormat::Any => {}
         OutputFormat::Capture(_) if is_text || is_table || is_json || view.message().is_some() => {
             return refuse("a capture holds packets; use another extension for messages");
+        }
+        OutputFormat::Capture(_) if view.limit.is_some() || view.last.is_some() => {
+            return refuse("a capture holds conversations; --limit and --last select messages");
         }
         OutputFormat::Capture(_) => {}
         OutputFormat::Table { .. } if !is_table => {
@@ -343,7 +326,7 @@ fn write_packets(
         Ok(())
     })?;
     // An unrecognised conversation has no messages, but can be selected by number.
-    if let Some(stream) = view.stream.filter(|_| reading.filter.is_none()) {
+    if let Some(stream) = view.stream.filter(|_| reading.selection.filter.is_none()) {
         streams.insert(capture::conversation(&dissection, stream)?.stream);
     }
     if streams.is_empty() {
@@ -551,7 +534,20 @@ fn format(view: &View, target: &Target, common: &Common) -> Format {
         longest: if view.full { 0 } else { TextStyle::default().longest },
         ..TextStyle::default()
     };
-    Format::Text { brief: view.brief, style, time: view.time == TimeForm::Relative }
+    let form = match (view.brief, view.names) {
+        (true, _) => {
+            let width = match view.width {
+                Some(width) => Some(width.into()),
+                None => target.is_stdout().then(terminal_width).flatten(),
+            };
+            // The time since the previous line is written later.
+            let prefix = if view.time == TimeForm::Delta { delta(None, Time(0)).len() } else { 0 };
+            TextForm::Info { width: width.map(|width| width.saturating_sub(prefix)) }
+        }
+        (false, true) => TextForm::Name,
+        (false, false) => TextForm::Fields,
+    };
+    Format::Text { form, style, time: view.time == TimeForm::Relative }
 }
 
 impl View {

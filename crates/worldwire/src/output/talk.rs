@@ -83,6 +83,12 @@ pub(crate) fn indented(depth: u64) -> String {
     }
 }
 
+/// The number of columns of the terminal, if standard output is one.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
+}
+
 /// A count with its noun: `1 file`, `2 files`.
 pub(crate) fn counted(count: impl TryInto<u64> + Display, what: &str) -> String {
     let shown = count.to_string();

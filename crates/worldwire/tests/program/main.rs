@@ -12,6 +12,7 @@ mod folders;
 mod formats;
 #[cfg(unix)]
 mod help;
+mod info;
 #[cfg(target_os = "linux")]
 mod interrupted;
 mod ki_archives;
@@ -23,6 +24,7 @@ mod ki_login;
 mod ki_lookups;
 mod ki_paths;
 mod ki_traffic;
+mod limits;
 mod lines;
 mod live;
 mod lost;
@@ -36,6 +38,7 @@ mod proxy_loss;
 mod replay;
 #[cfg(unix)]
 mod serve;
+mod stats;
 mod tables;
 mod tera_maps;
 mod torn;

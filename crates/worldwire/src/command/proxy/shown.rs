@@ -6,12 +6,12 @@ use std::thread;
 
 use worldwire_core::text::TextStyle;
 use worldwire_dissect::filter::{Filter, Subject};
-use worldwire_dissect::{Definitions, Format};
+use worldwire_dissect::{Definitions, Format, TextForm};
 use worldwire_proxy::{Effects, Handler, Next, Passing};
 
 use crate::cli::Common;
 use crate::command::dissect::read_filter;
-use crate::output::Failure;
+use crate::output::{Failure, terminal_width};
 
 /// Prints the messages of all conversations.
 #[derive(Clone, Debug)]
@@ -47,7 +47,8 @@ impl Shown {
             }
         });
         let style = TextStyle::default();
-        let format = Format::Text { brief: true, style, time: true };
+        let form = TextForm::Info { width: terminal_width() };
+        let format = Format::Text { form, style, time: true };
         Ok(Self { filter, format, lines })
     }
 

@@ -1,44 +1,14 @@
-//! `worldwire stats`.
+//! Conversations one by one: as a table, with their messages, and as JSON lines.
 
 use std::fmt::Write as _;
 
 use worldwire_core::json::string;
-use worldwire_dissect::{Counts, Item, Overview, Scratch};
+use worldwire_dissect::{Counts, Overview};
 
-use super::capture;
-use crate::cli::{Common, Order, Stats};
-use crate::definitions;
-use crate::output::{Failure, print, say};
-
-pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
-    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
-    let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
-    let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, nothing, |()| Ok(()))?;
-    let mut out = String::new();
-    if arguments.conversations {
-        table(dissection.overviews(), arguments.sort, &mut out);
-    }
-    for overview in dissection.overviews() {
-        if arguments.conversations {
-            break;
-        }
-        if arguments.json {
-            json(overview, &mut out);
-        } else {
-            text(overview, &mut out);
-        }
-    }
-    print(&out)?;
-    let summary = dissection.summary();
-    if !common.quiet {
-        say(summary);
-    }
-    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
-}
+use crate::cli::Order;
 
 /// One line per conversation, in columns.
-fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
+pub(super) fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
     let bytes = |overview: &Overview| overview.bytes.iter().sum::<u64>();
     let sent = |overview: &Overview| overview.messages.total();
     let seconds = |overview: &Overview| overview.last.since(overview.first).as_secs_f64();
@@ -97,7 +67,8 @@ fn inside<'c>(
     })
 }
 
-fn text(overview: &Overview, out: &mut String) {
+/// A conversation with its messages.
+pub(super) fn text(overview: &Overview, out: &mut String) {
     let seconds = overview.last.since(overview.first).as_secs_f64();
     let protocol = if overview.datagrams { "udp" } else { "tcp" };
     let family = overview.family.map_or("unknown", |family| family.name());
@@ -122,7 +93,8 @@ fn text(overview: &Overview, out: &mut String) {
     }
 }
 
-fn json(overview: &Overview, out: &mut String) {
+/// A conversation as a line of JSON.
+pub(super) fn json(overview: &Overview, out: &mut String) {
     let [client, server] = overview.bytes;
     let _ = write!(
         out,

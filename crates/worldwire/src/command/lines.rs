@@ -1,0 +1,102 @@
+//! Lines of a dissection that are written one by one: with `--limit`, `--last` or `--time delta`.
+
+use std::collections::VecDeque;
+
+use worldwire_dissect::{Item, Time};
+
+use super::time::delta;
+use crate::cli::{TimeForm, View};
+use crate::output::{Failure, Output};
+
+/// The output for one item.
+#[derive(Clone)]
+pub(super) struct ShownLine {
+    time: Time,
+    text: String,
+    is_problem: bool,
+}
+
+impl ShownLine {
+    pub(super) fn of(item: &Item<'_>, text: String) -> Self {
+        Self { time: item.stamp.time, text, is_problem: item.is_problem() }
+    }
+}
+
+/// Writes lines: all of them, the first or the last ones.
+pub(super) struct Lines {
+    output: Output,
+    /// How many more lines are written; `None` if all are.
+    limit: Option<u64>,
+    /// How many lines are kept until the end.
+    last: Option<usize>,
+    kept: VecDeque<ShownLine>,
+    /// The time of the last line, if lines begin with the time since it.
+    delta: Option<Option<Time>>,
+    /// Whether a line that was written is a problem.
+    has_problem: bool,
+}
+
+impl Lines {
+    pub(super) fn new(view: &View, output: Output) -> Self {
+        Self {
+            output,
+            limit: view.limit,
+            last: view.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
+            kept: VecDeque::new(),
+            delta: (view.time == TimeForm::Delta).then_some(None),
+            has_problem: false,
+        }
+    }
+
+    /// Takes the lines of a batch.
+    ///
+    /// # Errors
+    /// [`Failure::Pipe`] after the last line, which ends reading.
+    pub(super) fn add(&mut self, lines: &[ShownLine]) -> Result<(), Failure> {
+        if let Some(last) = self.last {
+            let lines = lines.get(lines.len().saturating_sub(last)..).unwrap_or_default();
+            let excess = (self.kept.len() + lines.len()).saturating_sub(last);
+            self.kept.drain(..excess);
+            self.kept.extend(lines.iter().cloned());
+            return Ok(());
+        }
+        for line in lines {
+            self.write(line)?;
+            if let Some(limit) = &mut self.limit {
+                *limit -= 1;
+                if *limit == 0 {
+                    return Err(Failure::Pipe);
+                }
+            }
+        }
+        self.output.flush()
+    }
+
+    /// Whether the last line was written before the end of the input.
+    pub(super) fn is_complete(&self) -> bool {
+        self.limit == Some(0)
+    }
+
+    /// Ends the output early. The rest of the input was not read, so the lines that were written
+    /// decide the exit code.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.output.finish()?;
+        if self.has_problem { Err(Failure::Input) } else { Ok(()) }
+    }
+
+    /// Writes the kept lines, and returns the output.
+    pub(super) fn into_output(mut self) -> Result<Output, Failure> {
+        for line in core::mem::take(&mut self.kept) {
+            self.write(&line)?;
+        }
+        Ok(self.output)
+    }
+
+    fn write(&mut self, line: &ShownLine) -> Result<(), Failure> {
+        if let Some(last) = &mut self.delta {
+            self.output.write(delta(last.replace(line.time), line.time).as_bytes())?;
+        }
+        self.has_problem |= line.is_problem;
+        self.output.write(line.text.as_bytes())
+    }
+}

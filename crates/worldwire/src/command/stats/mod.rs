@@ -1,0 +1,129 @@
+//! `worldwire stats`.
+
+mod conversations;
+mod histogram;
+mod rates;
+mod replies;
+mod summary;
+mod totals;
+
+use std::collections::BTreeMap;
+
+use worldwire_dissect::{Counts, Dissection, Item, Overview, Scratch};
+
+use super::capture::{self, Extras};
+use super::dissect::read_filter;
+use super::selection::Selection;
+use crate::cli::{Common, Stats};
+use crate::definitions;
+use crate::output::{Failure, print, say};
+use totals::{Counted, Totals};
+
+pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
+    let filter = arguments.filter.as_deref();
+    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
+    let selection = Selection { stream: arguments.stream, filter };
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Counted>| {
+        selection.pass(item, scratch, false, |shown| out.extend(Counted::of(shown)));
+    };
+    let capture = &arguments.capture;
+    let mut out = String::new();
+    let (dissection, clean) = if arguments.conversations || arguments.each {
+        let mut matching: BTreeMap<u64, Matching> = BTreeMap::new();
+        let needs_counts = selection.filter.is_some();
+        let (dissection, clean) =
+            capture::read(capture, common, definitions, show, |items: &Vec<Counted>| {
+                selection.check()?;
+                for item in items.iter().filter(|_| needs_counts) {
+                    matching.entry(item.stream).or_default().add(item);
+                }
+                Ok(())
+            })?;
+        selection.check()?;
+        list(arguments, &dissection, needs_counts.then_some(&matching), &mut out)?;
+        (dissection, clean)
+    } else {
+        let mut totals = Totals::new(&selection);
+        // The callbacks for items and for closed conversations both add to it.
+        let cell = std::cell::RefCell::new(&mut totals);
+        let write = |items: &Vec<Counted>| {
+            selection.check()?;
+            let mut totals = cell.borrow_mut();
+            items.iter().for_each(|item| totals.add(item));
+            Ok(())
+        };
+        let mut closed = |overview: &Overview| cell.borrow_mut().add_conversation(overview);
+        let (extras, closed) = (Extras::default(), Some(&mut closed as _));
+        let (dissection, clean) =
+            capture::read_taking(capture, common, definitions, extras, show, write, closed)?;
+        selection.check()?;
+        dissection.overviews().into_iter().for_each(|overview| totals.add_conversation(overview));
+        if let Some(stream) = arguments.stream.filter(|_| totals.conversations == 0) {
+            return Err(capture::no_conversation(stream, dissection.summary().conversations));
+        }
+        match arguments.json {
+            true => summary::json(&totals, &mut out),
+            false => summary::text(&totals, arguments.top, &mut out),
+        }
+        (dissection, clean)
+    };
+    print(&out)?;
+    let summary = dissection.summary();
+    if !common.quiet {
+        say(summary);
+    }
+    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The messages of a conversation that a filter selects.
+#[derive(Debug, Default)]
+struct Matching {
+    messages: Counts,
+    inside: Counts,
+    problems: u64,
+}
+
+impl Matching {
+    fn add(&mut self, item: &Counted) {
+        self.problems += u64::from(item.is_problem);
+        if item.is_message {
+            let end = item.name.find(' ').unwrap_or(item.name.len());
+            self.messages.add(item.from, item.name.get(..end).unwrap_or_default());
+            if end < item.name.len() {
+                self.inside.add(item.from, &item.name);
+            }
+        }
+    }
+}
+
+/// Lists the selected conversations one by one, with the messages that match.
+fn list(
+    arguments: &Stats,
+    dissection: &Dissection,
+    matching: Option<&BTreeMap<u64, Matching>>,
+    out: &mut String,
+) -> Result<(), Failure> {
+    let mut overviews = match arguments.stream {
+        Some(stream) => vec![capture::conversation(dissection, stream)?],
+        None => dissection.overviews(),
+    };
+    let mut counted: Vec<Overview> = Vec::new();
+    if let Some(matching) = matching {
+        for overview in overviews {
+            if let Some(Matching { messages, inside, problems }) = matching.get(&overview.stream) {
+                let mut overview = overview.clone();
+                (overview.messages, overview.inside) = (messages.clone(), inside.clone());
+                overview.problems = *problems;
+                counted.push(overview);
+            }
+        }
+        overviews = counted.iter().collect();
+    }
+    match (arguments.json, arguments.each) {
+        (true, _) => overviews.iter().for_each(|overview| conversations::json(overview, out)),
+        (false, true) => overviews.iter().for_each(|overview| conversations::text(overview, out)),
+        (false, false) => conversations::table(overviews, arguments.sort, out),
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Sums over all conversations.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use worldwire_core::Side;
+use worldwire_dissect::{NoteKind, Overview, Time};
+
+use super::rates::Rates;
+use super::replies::Replies;
+use crate::command::selection::{Selection, Shown};
+
+/// The maximum number of names that are counted separately. A hostile capture can have any number
+/// of them.
+pub(super) const MAX_NAMES: usize = 4096;
+
+/// What is counted of an item.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) stream: u64,
+    pub(super) family: &'static str,
+    pub(super) from: Side,
+    /// The time since the first packet.
+    pub(super) since: Duration,
+    /// The name, with those of messages inside.
+    pub(super) name: Box<str>,
+    /// The number of its bytes.
+    pub(super) bytes: u64,
+    pub(super) transaction: Option<u64>,
+    /// Whether it is a message rather than a note.
+    pub(super) is_message: bool,
+    pub(super) is_problem: bool,
+    pub(super) lacks_definition: bool,
+}
+
+impl Counted {
+    /// `None` for notes other than problems.
+    pub(super) fn of(shown: &Shown<'_, '_>) -> Option<Self> {
+        let Shown { item, name, .. } = shown;
+        let is_problem_note = item.note().is_some_and(|note| note.kind == NoteKind::Problem);
+        let message = item.message();
+        (message.is_some() || is_problem_note).then(|| {
+            let mut full = String::with_capacity(name.len() + 64);
+            full.push_str(name);
+            item.push_inside(&mut full);
+            Self {
+                stream: item.stamp.stream,
+                family: item.family,
+                from: item.from,
+                since: item.stamp.since,
+                name: full.into(),
+                bytes: item.bytes().len() as u64,
+                transaction: message.and_then(|message| message.transaction()),
+                is_message: message.is_some(),
+                is_problem: item.is_problem(),
+                lacks_definition: item.lacks_definition(),
+            }
+        })
+    }
+
+    /// A message for tests.
+    #[cfg(test)]
+    pub(super) fn message(name: &str, family: &'static str, from: Side) -> Self {
+        Self {
+            stream: 0,
+            family,
+            from,
+            since: Duration::ZERO,
+            name: name.into(),
+            bytes: 10,
+            transaction: None,
+            is_message: true,
+            is_problem: false,
+            lacks_definition: false,
+        }
+    }
+}
+
+/// Messages, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+impl Amount {
+    fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// The messages of one name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NameRow {
+    pub(super) family: &'static str,
+    /// By [`Side::index`].
+    pub(super) sent: [u64; 2],
+    pub(super) bytes: u64,
+}
+
+/// Sums over all selected items and conversations. Their size does not depend on how many there
+/// are: there are at most [`MAX_NAMES`] names, and the other parts have bounds of their own.
+#[derive(Debug)]
+pub(super) struct Totals {
+    /// Only this conversation.
+    stream: Option<u64>,
+    /// Whether a filter selects the items.
+    pub(super) is_filtered: bool,
+    pub(super) conversations: u64,
+    /// Recognised conversations by family.
+    pub(super) families: BTreeMap<&'static str, u64>,
+    /// Captured bytes by [`Side::index`].
+    pub(super) captured: [u64; 2],
+    /// Captured bytes of conversations that were not recognised.
+    pub(super) unrecognised_bytes: u64,
+    pub(super) gaps: u64,
+    /// The first and the last packet.
+    pub(super) span: Option<(Time, Time)>,
+    /// By [`Side::index`].
+    pub(super) sent: [Amount; 2],
+    /// Messages without a definition.
+    pub(super) undefined: Amount,
+    /// Messages that cannot be decoded completely.
+    pub(super) incomplete: Amount,
+    /// Notes about problems.
+    pub(super) problems: u64,
+    names: HashMap<Box<str>, NameRow>,
+    /// Messages of further names.
+    pub(super) others: Amount,
+    pub(super) rates: Rates,
+    pub(super) replies: Replies,
+}
+
+impl Totals {
+    pub(super) fn new(selection: &Selection) -> Self {
+        Self {
+            stream: selection.stream,
+            is_filtered: selection.filter.is_some(),
+            conversations: 0,
+            families: BTreeMap::new(),
+            captured: [0; 2],
+            unrecognised_bytes: 0,
+            gaps: 0,
+            span: None,
+            sent: [Amount::default(); 2],
+            undefined: Amount::default(),
+            incomplete: Amount::default(),
+            problems: 0,
+            names: HashMap::new(),
+            others: Amount::default(),
+            rates: Rates::default(),
+            replies: Replies::default(),
+        }
+    }
+
+    /// Adds a conversation at its end.
+    pub(super) fn add_conversation(&mut self, overview: &Overview) {
+        if self.stream.is_some_and(|stream| stream != overview.stream) {
+            return;
+        }
+        self.conversations += 1;
+        let bytes: u64 = overview.bytes.iter().sum();
+        match overview.family {
+            Some(family) => *self.families.entry(family.name()).or_default() += 1,
+            None => self.unrecognised_bytes += bytes,
+        }
+        for side in Side::BOTH {
+            self.captured[side.index()] += overview.bytes[side.index()];
+        }
+        self.gaps += overview.gaps;
+        let (first, last) = self.span.unwrap_or((overview.first, overview.last));
+        self.span = Some((first.min(overview.first), last.max(overview.last)));
+    }
+
+    /// Adds an item, in the order of the capture.
+    pub(super) fn add(&mut self, item: &Counted) {
+        let Counted { from, bytes, .. } = *item;
+        if !item.is_message {
+            self.problems += 1;
+            return;
+        }
+        self.sent[from.index()].add(bytes);
+        if item.lacks_definition {
+            self.undefined.add(bytes);
+        }
+        if item.is_problem {
+            self.incomplete.add(bytes);
+        }
+        self.rates.add(item.since, from);
+        self.replies.add(item);
+        let is_full = self.names.len() >= MAX_NAMES;
+        if let Some(row) = self.names.get_mut(&item.name) {
+            row.sent[from.index()] += 1;
+            row.bytes += bytes;
+        } else if is_full {
+            self.others.add(bytes);
+        } else {
+            let mut row = NameRow { family: item.family, sent: [0; 2], bytes };
+            row.sent[from.index()] = 1;
+            self.names.insert(item.name.clone(), row);
+        }
+    }
+
+    /// All messages.
+    pub(super) fn total(&self) -> Amount {
+        let [client, server] = self.sent;
+        Amount { messages: client.messages + server.messages, bytes: client.bytes + server.bytes }
+    }
+
+    /// The names, most frequent first.
+    pub(super) fn names(&self) -> Vec<(&str, NameRow)> {
+        let mut names: Vec<_> = self.names.iter().map(|(name, row)| (&**name, *row)).collect();
+        names.sort_by_key(|(name, row)| (core::cmp::Reverse(row.sent.iter().sum::<u64>()), *name));
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bounded_and_nothing_is_lost() {
+        let mut totals = Totals::new(&Selection { stream: None, filter: None });
+        for number in 0..MAX_NAMES as u64 + 500 {
+            let name = format!("toy.{number}");
+            totals.add(&Counted::message(&name, "toy", Side::Client));
+            totals.add(&Counted::message("toy.0", "toy", Side::Server));
+        }
+        let names = totals.names();
+        assert_eq!((names.len(), names[0].0), (MAX_NAMES, "toy.0"));
+        assert_eq!(names[0].1.sent, [1, MAX_NAMES as u64 + 500]);
+        let counted: u64 = names.iter().flat_map(|(_, row)| row.sent).sum();
+        assert_eq!(totals.others, Amount { messages: 500, bytes: 5000 });
+        assert_eq!(counted + totals.others.messages, totals.total().messages);
+    }
+}
