@@ -25,7 +25,9 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     let mut inner: BTreeSet<&str> = rows.map(|(path, ..)| last(path)).collect();
     // And the parts of vectors.
     inner.extend(own.iter().copied().chain(["x", "y", "z", "w"]));
-    inner.extend(rpc_fields());
+    for name in rpc_fields() {
+        inner.insert(name);
+    }
     for (_, class) in objects(definitions).objects().classes() {
         let orders = core::iter::once(class.create()).chain(class.updates().orders());
         inner.extend(orders.flat_map(|order| order.slots()).map(|slot| slot.name()));

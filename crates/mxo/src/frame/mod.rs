@@ -31,4 +31,5 @@ pub use window::ReceiveWindow;
 
 pub(crate) use missing::Missing;
 pub(crate) use packet::{HEAD_BYTES, encode_head};
+pub(crate) use rpc::decode_length;
 pub(crate) use window::MAX_ACK_AGE;
