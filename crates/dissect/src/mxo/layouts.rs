@@ -46,7 +46,7 @@ pub(super) const RPC: &[Row] = &[
     ("length", "u8, or u16 big-endian", "Bytes after it. Two bytes if the top bit is set."),
     ("longLength", "u16, big-endian", "Replaces a length below 80 that uses two bytes."),
     ("opcode", "u8, or u16 big-endian", "Two bytes from 8000. Names depend on the sender."),
-    ("fields", "record", "Fields of a known opcode, to the end; see mxo.rpc."),
+    ("fields", "record", "Fields of a known opcode, to the end."),
     ("data", "bytes", "Any other opcode, or a different layout: bytes to the end."),
 ];
 

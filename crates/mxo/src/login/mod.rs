@@ -1,8 +1,20 @@
-//! Messages of the TCP channels, auth and margin: a one-byte opcode, then fields.
+//! The TCP channels, auth and margin: their messages, and both ends of a login.
+//!
+//! A message is a one-byte opcode, then fields.
 //!
 //! Messages of known layout are declared in tables. All others, with or without a known name, are
 //! kept as bytes. Margin bodies must be decrypted first: see
 //! [`MarginFrame`](crate::frame::MarginFrame).
+//!
+//! | machine | what it does |
+//! | --- | --- |
+//! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel |
+//! | [`AuthServer`], [`AuthClient`] | name and password, for a certificate |
+//! | [`MarginServer`], [`MarginClient`] | the certificate, for a session; then characters |
+//!
+//! A driver feeds bytes to the connection, each [`LoginReceived`] to the machine, and carries out
+//! the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
+//! from [`Random`](crate::crypt::Random), and the time as an argument.
 //!
 //! Many messages contain offsets of their own fields, counted from the opcode. They are checked
 //! when a message is read and computed when it is written, except for those that clients are known

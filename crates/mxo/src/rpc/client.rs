@@ -43,7 +43,7 @@ wire_enum! {
 
 offset_record! {
     /// Says something.
-    pub struct ClientChat<'a> after 1 {
+    pub struct Chat<'a> after 1 {
         /// Who receives it.
         scope "scope": ChatScope,
         @ u32 "textOffset" of text;
@@ -98,7 +98,7 @@ messages! {
     0x05 ReadyForSpawn {}
 
     /// Says something.
-    0x28 ClientChat<'a>;
+    0x28 Chat<'a>;
 
     /// Says something to one player.
     0x29 Whisper<'a>;

@@ -1,14 +1,14 @@
 //! The contents of RPC messages, by opcode and sender.
 //!
 //! ```
-//! use worldwire_mxo::rpc::{ChatScope, ClientChat, ClientRpc};
+//! use worldwire_mxo::rpc::{ChatScope, Chat, ClientRpc};
 //! use worldwire_mxo::types::Str;
 //!
-//! let chat = ClientChat { scope: ChatScope::Area, reserved: 0, text: Str::new("Whoa.")? };
+//! let chat = Chat { scope: ChatScope::Area, reserved: 0, text: Str::new("Whoa.")? };
 //! let message = ClientRpc::from(chat).encode()?;
 //! assert_eq!(*message.body, *b"\x28\x10\0\x08\0\0\0\0\x06\0Whoa.\0");
 //! let read = ClientRpc::decode(&message.body)?;
-//! assert!(matches!(read, Some(ClientRpc::ClientChat(chat)) if chat.text.text() == "Whoa."));
+//! assert!(matches!(read, Some(ClientRpc::Chat(chat)) if chat.text.text() == "Whoa."));
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
@@ -25,7 +25,7 @@ use worldwire_core::json::Given;
 use worldwire_core::{Error, Messages, Reader, Result, Sampler, Side, Trace, Writer};
 
 pub use client::{
-    ChatScope, ClientChat, ClientRpc, Emote, HardlineTeleport, HyperjumpEnd, JackOutFinished, Jump,
+    Chat, ChatScope, ClientRpc, Emote, HardlineTeleport, HyperjumpEnd, JackOutFinished, Jump,
     Leave, LeaveWorld, Mood, ObjectInteraction, ReadyForNewWorld, ReadyForSpawn, RegionLoaded,
     SetBackground, StartAnimation, StopAnimation, Target, UseView, WhereAmI, Whisper, WorldExit,
 };
@@ -147,8 +147,7 @@ mod tests {
         let rows = ClientRpc::INFO.iter().map(|row| (row, &CLIENT_RPCS));
         for (row, names) in rows.chain(ServerRpc::INFO.iter().map(|row| (row, &SERVER_RPCS))) {
             let name = names.name(row.number.into()).unwrap();
-            // The types of both sides need different names.
-            assert!(row.name.strip_prefix("Client").unwrap_or(row.name) == name, "{}", row.name);
+            assert_eq!(row.name, name);
         }
     }
 

@@ -10,7 +10,7 @@ use worldwire_core::value::parse_hex;
 use worldwire_core::{ErrorKind, Reader, Result, Side, Tree, Writer};
 use worldwire_mxo::message::{
     Context, Create, Delete, Fault, MAX_OPERATIONS, Movement, NoViews, Operation, Properties,
-    Rules, Section, Update, Viewed,
+    Rules, Script, Section, Update, Viewed,
 };
 use worldwire_mxo::schema::Objects;
 
@@ -356,7 +356,8 @@ fn unknown_parts_are_kept_to_the_end() {
     }
 }
 
-/// The first block of an NPC's update is taken for one byte only if everything after it fits.
+/// L-21: the first block of an NPC's update is taken for one byte only if everything after it
+/// fits.
 #[test]
 fn an_unlikely_block_is_kept_as_bytes() {
     let lenient = server().with(Rules::LENIENT);
@@ -377,6 +378,29 @@ fn an_unlikely_block_is_kept_as_bytes() {
     assert_eq!(section.operations.iter().map(first).collect::<Vec<_>>(), [Some(2), None, Some(3)]);
     // A receiver that must not guess reads it, and refuses whatever does not fit.
     assert_eq!(fault("03050001aabb", &server()), Some(Fault::Truncated));
+}
+
+/// L-20 and L-22: a server's time follows a position in the own view, and after a script.
+#[test]
+fn a_script_moves_the_time_into_other_views() {
+    let read = |text: &str| {
+        let input = bytes(text);
+        let section = Section::decode(&mut Reader::new(&input), &server()).unwrap().into_owned();
+        match &section.operations[..] {
+            [Operation::Update(update)] => update.movement.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let position = "0000803f0000004000004040";
+    let emote =
+        read(&format!("030400012803400025040000 10{position}07000000 0000").replace(' ', ""));
+    assert_eq!((emote.script, emote.time), (Some(Script::emote(4)), Some(7)));
+    let walk = read(&format!("0304000108{position}0000"));
+    assert_eq!((walk.script, walk.time), (None, None));
+    let own = read(&format!("0302000108{position}070000000000"));
+    assert_eq!((own.script, own.time), (None, Some(7)));
+    let leaving = read("030400 01 20 09 c000740010 0000".replace(' ', "").as_str());
+    assert_eq!(leaving.script, Some(Script::JackOut { unknown1: 0x1000 }));
 }
 
 #[test]

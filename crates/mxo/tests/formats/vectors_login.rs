@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use worldwire_core::json::{Json, Object, Style, json};
 use worldwire_core::testing::{Case, agrees, hex, render, run_vectors};
-use worldwire_core::{Error, ErrorKind, Field, Reader, Result as Decoded, Side, Tree, Writer};
+use worldwire_core::{
+    Content, Error, ErrorKind, Field, Reader, Result as Decoded, Side, Tree, Writer,
+};
 use worldwire_mxo::crypt::{KeyUse, PrivateKey, PublicKey, Random, RsaError, SessionKey, Unopened};
 use worldwire_mxo::file::{PUBLIC_KEY_FILE_BYTES, PublicKeyFile};
 use worldwire_mxo::frame::{
@@ -516,7 +518,21 @@ fn expect_update(decoded: &Json, shown: worldwire_core::NodeRef<'_, '_>) -> Outc
         };
         match key {
             "mask" | "block1" => agrees(node(&[key])?, wanted)?,
-            "properties" => agrees(node(&["properties"])?, wanted)?,
+            "properties" => {
+                for (name, wanted) in wanted.as_object().ok_or("no properties")? {
+                    let property = node(&["properties", name])?;
+                    // Without a known type, a property is bytes.
+                    let wanted = match (property.content(), wanted.as_u64()) {
+                        (Some(Content::Bytes(bytes)), Some(number)) => {
+                            let digits = number.to_le_bytes();
+                            let digits = digits.get(..bytes.len()).unwrap_or_default();
+                            json!(digits.iter().map(|it| format!("{it:02x}")).collect::<String>())
+                        }
+                        _ => wanted.clone(),
+                    };
+                    agrees(property, &wanted)?;
+                }
+            }
             "counter" => agrees(node(&["movement", "script_counter"])?, wanted)?,
             "position" => {
                 let parts = wanted.as_array().unwrap_or_default().iter().zip(["x", "y", "z"]);

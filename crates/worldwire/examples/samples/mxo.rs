@@ -13,7 +13,7 @@ use worldwire_mxo::message::{
     Create, Delete, Movement, OWN_VIEW, Operation, PendingUpdate, Properties, SectionWriter, Update,
 };
 use worldwire_mxo::rpc::{
-    Attribute, ChatMessage, ChatScope, ClientChat, ClientRpc, FloatPoint, LoadWorld, ReadyForSpawn,
+    Attribute, Chat, ChatMessage, ChatScope, ClientRpc, FloatPoint, LoadWorld, ReadyForSpawn,
     RegionLoaded, ServerRpc,
 };
 use worldwire_mxo::schema::{ClassId, Objects, Order};
@@ -227,7 +227,7 @@ impl Stage {
             self.wait(Duration::from_millis(150))?;
         }
         let text = Str::new("hello there")?;
-        let said = ClientChat { scope: ChatScope::Area, reserved: 0, text: text.clone() };
+        let said = Chat { scope: ChatScope::Area, reserved: 0, text: text.clone() };
         self.say_as_client(said)?;
         let heard = ChatMessage {
             scope: ChatScope::Area,
