@@ -105,6 +105,7 @@ fn operation(
             view,
             class: viewed.class,
             guess: false,
+            block1: None,
             movement: Some(Movement {
                 action: Some(1),
                 yaw: Some(seq),

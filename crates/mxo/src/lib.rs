@@ -30,6 +30,7 @@
 //! | [`replica`] | a client's views, as sections change them |
 //! | [`replicator`] | a server's world, and the views that many clients have of it |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
+//! | [`rpc`] | the contents of RPC messages |
 //! | [`login`] | the messages of auth and margin |
 //! | [`crypt`] | Twofish for datagrams, margin messages and the hello; RSA for logins; the key file |
 //! | [`file`](mod@file) | `pubkey.dat`, and files with private keys |
@@ -53,6 +54,7 @@ pub mod message;
 mod offset;
 pub mod replica;
 pub mod replicator;
+pub mod rpc;
 pub mod schema;
 pub mod types;
 

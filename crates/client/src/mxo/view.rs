@@ -195,6 +195,7 @@ impl ClientView {
             view: OWN_VIEW,
             class: own.class(),
             guess: false,
+            block1: None,
             movement: Some(Movement { action, yaw, position, ..Movement::default() }),
             properties: None,
         };

@@ -11,6 +11,7 @@ use worldwire_mxo::login::{
     MarginSecret, MarginServerMessage,
 };
 use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
+use worldwire_mxo::rpc::{ClientRpc, ServerRpc};
 
 use super::definitions::objects;
 use super::unread::{unknown_goobj, unread};
@@ -198,6 +199,7 @@ pub(crate) static CODECS: &[Codec] = &[
     ),
     Codec {
         sided: true,
+        tables: || vec![ClientRpc::INFO, ServerRpc::INFO],
         ..Codec::new(
             "mxo.rpc",
             "an RPC message, with its length",

@@ -46,7 +46,8 @@ pub(super) const RPC: &[Row] = &[
     ("length", "u8, or u16 big-endian", "Bytes after it. Two bytes if the top bit is set."),
     ("longLength", "u16, big-endian", "Replaces a length below 80 that uses two bytes."),
     ("opcode", "u8, or u16 big-endian", "Two bytes from 8000. Names depend on the sender."),
-    ("data", "bytes", "To the end."),
+    ("fields", "record", "Fields of a known opcode, to the end."),
+    ("data", "bytes", "Any other opcode, or a different layout: bytes to the end."),
 ];
 
 const PUBLIC_KEY: &[Row] = &[
@@ -101,15 +102,17 @@ pub(super) const OBJECTS: &[Row] = &[
     ("update.class", "", "The class of the view's object."),
     ("update.guess", "", "Present if the class is a guess."),
     ("update.mask", "u8", "Which blocks follow. The bits depend on the class."),
+    ("update.block1", "u8", "An NPC's first block; its meaning is unknown."),
     ("update.movement", "record", "A character's position and movement; present with some masks."),
     ("update.movement.flags", "u8", "Which fields follow."),
     ("update.movement.script_counter", "u8", "Flag 20."),
+    ("update.movement.script", "record", "Flag 20 (server): emote, effect or jack_out."),
     ("update.movement.animation", "u8", "Flag 01."),
     ("update.movement.mood", "u8", "Flag 01."),
     ("update.movement.action", "u8", "Flag 02."),
     ("update.movement.yaw", "u8", "Flag 04: 1/256 turns."),
     ("update.movement.position", "3 f32", "Flag 08: x, y (height), z."),
-    ("update.movement.time", "u32", "Follows the position of view 2 (server)."),
+    ("update.movement.time", "u32", "Follows the position of view 2 or of a script (server)."),
     ("update.properties", "groups", "As in a create, in the update order of the class."),
     ("update.padding", "", "How many unnecessary presence bytes follow."),
     ("unknown_create", "record", "A create of a goobj without a class that no layout fits."),

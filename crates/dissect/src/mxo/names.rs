@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use worldwire_core::Messages as _;
 use worldwire_mxo::frame::{CLIENT_RPCS, RccFlags, SERVER_RPCS};
 use worldwire_mxo::message::Fault;
+use worldwire_mxo::rpc::{ClientRpc, ServerRpc};
 
 use super::definitions::objects;
 use super::layouts::{OBJECTS, PACKET, RPC, Row};
@@ -23,6 +25,9 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     let mut inner: BTreeSet<&str> = rows.map(|(path, ..)| last(path)).collect();
     // And the parts of vectors.
     inner.extend(own.iter().copied().chain(["x", "y", "z", "w"]));
+    for name in rpc_fields() {
+        inner.insert(name);
+    }
     for (_, class) in objects(definitions).objects().classes() {
         let orders = core::iter::once(class.create()).chain(class.updates().orders());
         inner.extend(orders.flat_map(|order| order.slots()).map(|slot| slot.name()));
@@ -51,6 +56,9 @@ pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> 
     if RPC.iter().any(|row| is_it(&row)) {
         return Some(format!("sections[*].lists[*].messages[*].{field}"));
     }
+    if rpc_fields().any(|name| name == field) {
+        return Some(format!("sections[*].lists[*].messages[*].fields.{field}"));
+    }
     if let Some((path, ..)) = OBJECTS.iter().find(is_it) {
         let is_outside = matches!(*path, "operations" | "end");
         let place = if is_outside { "sections[*].objects" } else { OPERATION };
@@ -59,6 +67,12 @@ pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> 
     let mut classes = objects(definitions).objects().classes();
     let is_created = classes.any(|(_, class)| class.create().index_of(field).is_some());
     is_created.then(|| format!("{OPERATION}.create.properties.{field}"))
+}
+
+/// The fields of RPC messages.
+fn rpc_fields() -> impl Iterator<Item = &'static str> {
+    let messages = ClientRpc::INFO.iter().chain(ServerRpc::INFO);
+    messages.flat_map(|message| (message.fields)()).map(|field| field.name)
 }
 
 /// The first field of a path.

@@ -31,5 +31,5 @@ pub use window::ReceiveWindow;
 
 pub(crate) use missing::Missing;
 pub(crate) use packet::{HEAD_BYTES, encode_head};
-pub(crate) use rpc::decode_lists;
+pub(crate) use rpc::{decode_length, decode_lists};
 pub(crate) use window::MAX_ACK_AGE;

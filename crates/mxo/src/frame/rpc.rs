@@ -7,6 +7,8 @@ use worldwire_core::{
     Error, Field as _, Form, Names, Reader, Result, Sampler, Side, Trace, Value, Writer,
 };
 
+use crate::rpc;
+
 /// The maximum size of a message in bytes: its length has 15 bits.
 pub const MAX_RPC_BYTES: usize = 0x7fff;
 
@@ -32,7 +34,8 @@ pub struct RpcList<'d> {
 /// | --- | --- | --- |
 /// | `length` | `u8` below 0x80; else `u16`, big-endian, with the top bit set | bytes of the body |
 /// | `opcode` | `u8` below 0x80; else `u16`, big-endian | begins the body |
-/// | `data` | bytes | the rest of the body |
+/// | `fields` | record | the rest of the body, if it matches the opcode's layout: see [`rpc`] |
+/// | `data` | bytes | otherwise, the rest of the body |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcMessage<'d> {
     /// Whether the length takes two bytes although one would be enough.
@@ -50,21 +53,55 @@ pub const LEAVE: u16 = 0xffff;
 pub static CLIENT_RPCS: Names = Names::fixed(&[
     (0x05, "ReadyForSpawn"),
     (0x28, "Chat"),
+    (0x29, "Whisper"),
+    (0x30, "Emote"),
+    (0x33, "StopAnimation"),
+    (0x34, "StartAnimation"),
+    (0x35, "Mood"),
+    (0x40, "CombatStart"),
+    (0x44, "CombatEnd"),
+    (0x6c, "HardlineStatus"),
+    (0x80ae, "LoadAbilities"),
+    (0x80b9, "UseAbility"),
+    (0x80c2, "Jump"),
+    (0x80c4, "HyperjumpEnd"),
+    (0x80c7, "UseView"),
     (0x80c8, "ObjectInteraction"),
     (0x80c9, "RegionLoaded"),
+    (0x80fc, "LeaveWorld"),
+    (0x80fe, "JackOutFinished"),
+    (0x8108, "ReadyForNewWorld"),
     (0x8151, "Target"),
+    (0x8152, "Who"),
+    (0x8154, "WhereAmI"),
+    (0x818e, "HardlineTeleport"),
+    (0x8192, "PlayerDetails"),
+    (0x8194, "OwnBackground"),
+    (0x8196, "SetBackground"),
     (0xffff, "Leave"),
 ]);
 
 /// The known names of opcodes sent by servers.
 pub static SERVER_RPCS: Names = Names::fixed(&[
     (0x06, "LoadWorld"),
-    (0x2e, "SystemMessage"),
+    (0x2e, "ChatMessage"),
     (0x3a, "ServerOption"),
+    (0x7c, "Crew"),
     (0x80b2, "Attribute"),
+    (0x80b3, "AttributeGone"),
     (0x80bc, "Ability"),
+    (0x80d7, "Friend"),
     (0x80e4, "Info"),
     (0x80e5, "Experience"),
+    (0x80e6, "ExperienceGained"),
+    (0x80fd, "JackOutDone"),
+    (0x8107, "LeaveWorld"),
+    (0x8108, "NewWorld"),
+    (0x8109, "LoadingArea"),
+    (0x813a, "Subway"),
+    (0x8154, "YouAreHere"),
+    (0x8195, "Background"),
+    (0x81a9, "Page"),
 ]);
 
 static NO_NAMES: Names = Names::fixed(&[]);
@@ -241,7 +278,7 @@ impl<'d> RpcMessage<'d> {
         let (length, is_long) = decode_length(reader)?;
         let body = reader.rest().get(..length).unwrap_or_default();
         reader.part(length, |reader| {
-            reader.shown(
+            let opcode = reader.shown(
                 "opcode",
                 |reader| match reader.rest() {
                     [(0x80..), ..] => reader.take_array().map(u16::from_be_bytes),
@@ -249,8 +286,15 @@ impl<'d> RpcMessage<'d> {
                 },
                 |opcode| Value::Enum((*opcode).into(), rpc_names(from)),
             )?;
+            // Without a trace, only the body counts.
+            if T::ON
+                && let Some(from) = from
+                && reader.attempt(|reader| rpc::decode_fields(reader, opcode, from)).is_ok()
+            {
+                return Ok(());
+            }
             let (start, length) = (reader.place(), reader.remaining());
-            reader.blob("data", start, length, Form::Bytes)
+            reader.blob("data", start, length, Form::Bytes).map(drop)
         })?;
         Ok(Self { is_long, body: body.into() })
     }
@@ -283,8 +327,16 @@ impl<'d> RpcMessage<'d> {
         };
         let mut body = Vec::new();
         push_opcode(opcode, &mut body);
-        let data = fields.given("data")?.bytes();
-        body.extend(data.map_err(|error| error.inside("data"))?);
+        match fields.given_optional("fields") {
+            Some(inner) => {
+                let written = rpc::fields_from_json(inner, opcode, from, body);
+                body = written.map_err(|error| error.inside("fields"))?;
+            }
+            None => {
+                let data = fields.given("data")?.bytes();
+                body.extend(data.map_err(|error| error.inside("data"))?);
+            }
+        }
         fields.end()?;
         Ok(RpcMessage { is_long, body: body.into() })
     }
@@ -298,6 +350,14 @@ impl<'d> RpcMessage<'d> {
     /// Generates a message.
     #[must_use]
     pub fn sample(sampler: &mut Sampler) -> RpcMessage<'static> {
+        let from = match sampler.below(4) {
+            0 => Some(Side::Client),
+            1 => Some(Side::Server),
+            _ => None,
+        };
+        if let Some(message) = from.and_then(|from| rpc::sample(sampler, from)) {
+            return message;
+        }
         let opcode = match sampler.below(3) {
             0 => u16::sample(sampler) | 0x8000,
             _ => u16::sample(sampler) & 0x7f,

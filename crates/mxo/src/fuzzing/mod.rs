@@ -2,6 +2,7 @@
 
 mod connection;
 mod login;
+mod login_machines;
 mod replicator;
 mod section;
 mod tables;
@@ -12,5 +13,10 @@ use worldwire_core::testing::Target;
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let objects = replicator::TARGETS.iter().chain(section::TARGETS).chain(tables::TARGETS);
-    wire::TARGETS.iter().chain(login::TARGETS).chain(connection::TARGETS).chain(objects)
+    wire::TARGETS
+        .iter()
+        .chain(login::TARGETS)
+        .chain(login_machines::TARGETS)
+        .chain(connection::TARGETS)
+        .chain(objects)
 }

@@ -140,10 +140,13 @@ fn sections() -> Vec<Vec<u8>> {
         // Unknown parts: a goobj, a view, blocks, a script, a relevance notice.
         "0301000cfefe01cdab0101aa",
         "0377000101aa0000",
-        "03050001aabbcc",
+        "03050008aabbcc",
         "0304000120010203",
         "0301000100000100031122",
         "030000",
+        // An emote; an NPC that dies.
+        "03040001280140002504000010344984c70000be4227a47f46b3a65e180000",
+        "0305000501c20200808100000000e0010000c0830000de810303fd070000000000000000",
     ]));
     seeds
 }

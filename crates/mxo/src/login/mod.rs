@@ -1,20 +1,38 @@
-//! Messages of the TCP channels, auth and margin: a one-byte opcode, then fields.
+//! The TCP channels, auth and margin: their messages, and both ends of a login.
+//!
+//! A message is a one-byte opcode, then fields.
 //!
 //! Messages of known layout are declared in tables. All others, with or without a known name, are
 //! kept as bytes. Margin bodies must be decrypted first: see
 //! [`MarginFrame`](crate::frame::MarginFrame).
+//!
+//! | machine | what it does |
+//! | --- | --- |
+//! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel |
+//! | [`AuthServer`], [`AuthClient`] | name and password, for a certificate |
+//! | [`MarginServer`], [`MarginClient`] | the certificate, for a session; then characters |
+//!
+//! A driver feeds bytes to the connection, each [`LoginReceived`] to the machine, and carries out
+//! the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
+//! from [`Random`](crate::crypt::Random), and the time as an argument.
 //!
 //! Many messages contain offsets of their own fields, counted from the opcode. They are checked
 //! when a message is read and computed when it is written, except for those that clients are known
 //! to fill with other values; these are fields like any other.
 
 mod auth;
+mod auth_client;
+mod auth_server;
 mod background;
 mod blob;
 mod certificate;
 mod characters;
+mod connection;
 mod load;
 mod margin;
+mod margin_client;
+mod margin_server;
+mod refusal;
 
 use std::borrow::Cow;
 
@@ -26,10 +44,13 @@ pub use auth::{
     AuthServerMessage, GetPublicKeyReply, GetPublicKeyRequest, LoginStatus, LoginSuccess, World,
     WorldLoad, WorldStatus, WorldType,
 };
+pub use auth_client::{AuthClient, AuthClientConfig, LoginTicket};
+pub use auth_server::{AuthAccount, AuthAction, AuthQuery, AuthServer, AuthServerConfig};
 pub use background::{Background, BackgroundAttribute, BackgroundText, BackgroundValue};
 pub use blob::{AuthProof, AuthSecret, MarginSecret};
 pub use certificate::{Certificate, SignedCertificate};
 pub use characters::{Character, CharacterStatus, Characters};
+pub use connection::{LoginConfig, LoginConnection, LoginReceived, LoginSender};
 pub use load::{
     Ability, AccessNode, Contact, Hardline, InventoryItem, LoadCharacterReply, LoadData, LoadKind,
     MessageOfTheDay, OldFriend,
@@ -41,6 +62,13 @@ pub use margin::{
     DeleteCharacterRequest, EstablishUDPSession, LoadCharacterRequest, MarginClientMessage,
     MarginServerMessage,
 };
+
+pub use margin_client::{MarginClient, MarginClientAction};
+pub use margin_server::{
+    CharacterData, MAX_HANDLE, MarginAction, MarginAnswer, MarginQuery, MarginServer,
+    MarginServerConfig, is_handle,
+};
+pub use refusal::LoginRefusal;
 
 use crate::frame::Channel;
 
@@ -201,6 +229,25 @@ impl<'d> LoginMessage<'d> {
         };
         fields.end()?;
         Ok(message)
+    }
+
+    /// Checks that this side sends the message on this channel. Messages without a known layout may
+    /// be sent by either.
+    ///
+    /// # Errors
+    /// Value.
+    pub(super) fn check_sender(&self, channel: Channel, from: Side) -> Result<()> {
+        let is_right = match self {
+            Self::AuthClient(_) => (channel, from) == (Channel::Auth, Side::Client),
+            Self::AuthServer(_) => (channel, from) == (Channel::Auth, Side::Server),
+            Self::MarginClient(_) => (channel, from) == (Channel::Margin, Side::Client),
+            Self::MarginServer(_) => (channel, from) == (Channel::Margin, Side::Server),
+            Self::Other { .. } => true,
+        };
+        match is_right {
+            true => Ok(()),
+            false => Err(Error::value(format!("a message of the {from}"), "another message")),
+        }
     }
 
     /// The opcode.

@@ -4,28 +4,32 @@ use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
 
 use super::fault::Fault;
+use super::script::Script;
 use crate::types::{PropertyType, singles};
 
 /// Where and how a character moves.
 ///
 /// | flag | field | bytes |
 /// | --- | --- | --- |
-/// | `20` | counter of scripts; from a server, followed by a script of unknown layout | `u8` |
+/// | `20` | counter of scripts | `u8` |
+/// | `20` | from a server, the script | by its head; see [`Script`] |
 /// | `01` | animation and mood | `u8`, `u8` |
 /// | `02` | action | `u8` |
 /// | `04` | yaw: 256 are a full turn | `u8` |
 /// | `08` | position | 3 × `f32` |
-/// |  | time: only from a server, for the client's own view, after a position | `u32` |
+/// |  | time: only from a server, after a position, for the client's own view or with flag `20` | `u32` |
 ///
-/// A movement with another flag, or with flag `20` from a server, is unreadable:
+/// A movement with another flag, or with a script of unknown layout, is unreadable:
 /// [`Fault::UnknownLayout`].
 ///
 /// Unverified: the position of animation and mood in the client's direction; no client has been
 /// seen to send flag `01`. That the last field is a time: its values increase like one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Movement {
-    /// A script counter.
+    /// A script counter: one more for each script.
     pub script_counter: Option<u8>,
+    /// The script that a server starts, together with a counter.
+    pub script: Option<Script>,
     /// Animation and mood.
     pub animation: Option<Animation>,
     /// The action that the character performs.
@@ -34,7 +38,7 @@ pub struct Movement {
     pub yaw: Option<u8>,
     /// The position: x, y (height), z.
     pub position: Option<[f32; 3]>,
-    /// The time that a server appends to a position of the client's own view.
+    /// The time that a server appends to a position of the client's own view, or with a script.
     pub time: Option<u32>,
 }
 
@@ -76,16 +80,19 @@ impl Movement {
         reader.record("movement", |reader| {
             let flags = reader.shown("flags", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()));
             let [flags] = flags?;
-            if flags & !KNOWN != 0 || (flags & SCRIPT != 0 && from == Side::Server) {
-                let unknown = if flags & !KNOWN != 0 { flags & !KNOWN } else { SCRIPT };
+            if flags & !KNOWN != 0 {
+                let unknown = flags & !KNOWN;
                 let error = Fault::UnknownLayout.at(reader, 1, format!("flag {unknown:#04x}"));
                 return Err(error.inside("flags"));
             }
             let has = |flag| flags & flag != 0;
+            let is_scripted = has(SCRIPT) && from == Side::Server;
+            let script_counter =
+                if has(SCRIPT) { Some(reader.u8("script_counter")?) } else { None };
+            let script = if is_scripted { Some(Script::decode(reader)?) } else { None };
             let mut byte = |flag, name| {
                 if has(flag) { reader.u8(name).map(Some) } else { Ok(None) }
             };
-            let script_counter = byte(SCRIPT, "script_counter")?;
             let animation = byte(ANIMATION, "animation")?;
             let mood = byte(ANIMATION, "mood")?;
             let action = byte(ACTION, "action")?;
@@ -94,34 +101,38 @@ impl Movement {
             let mut time = None;
             if has(POSITION) {
                 position = Some(singles(PropertyType::Vector3f.decode(reader, "position")?));
-                if own && from == Side::Server {
+                if (own || is_scripted) && from == Side::Server {
                     time = Some(reader.u32("time")?);
                 }
             }
             let animation = animation.zip(mood);
             let animation = animation.map(|(animation, mood)| Animation { animation, mood });
-            Ok(Self { script_counter, animation, action, yaw, position, time })
+            Ok(Self { script_counter, script, animation, action, yaw, position, time })
         })
     }
 
     /// Writes the movement.
     pub(super) fn encode(&self, from: Side, own: bool, writer: &mut Writer) -> Result<()> {
-        let timed = own && from == Side::Server && self.position.is_some();
+        let scripted = self.script_counter.is_some();
+        let timed = (own || scripted) && from == Side::Server && self.position.is_some();
         if timed != self.time.is_some() {
             let wanted = if timed {
-                "a time after a position, from a server, for the client's own view"
+                "a time after a position, from a server, for the client's own view or with a script"
             } else {
                 "no time"
             };
             let found = if timed { "none" } else { "one" };
             return Err(Error::value(wanted, found).inside("time"));
         }
-        if self.script_counter.is_some() && from == Side::Server {
-            return Err(Fault::UnknownLayout.value("flag 0x20").inside("script_counter"));
+        if self.script.is_some() != (scripted && from == Side::Server) {
+            let wanted = "a script from a server, together with a script counter";
+            let found = if self.script.is_some() { "a script" } else { "none" };
+            return Err(Error::value(wanted, found).inside("script"));
         }
         writer.u8(self.flags());
+        self.script_counter.iter().for_each(|counter| writer.u8(*counter));
+        self.script.iter().for_each(|script| script.encode(writer));
         let mut byte = |value: Option<u8>| value.into_iter().for_each(|value| writer.u8(value));
-        byte(self.script_counter);
         byte(self.animation.map(|both| both.animation));
         byte(self.animation.map(|both| both.mood));
         byte(self.action);
@@ -135,6 +146,7 @@ impl Movement {
     pub(super) fn encoded_len(&self) -> usize {
         let bytes = [self.script_counter, self.action, self.yaw].iter().flatten().count();
         1 + bytes
+            + self.script.map_or(0, |script| script.encoded_len())
             + self.animation.map_or(0, |_| 2)
             + self.position.map_or(0, |_| 12)
             + self.time.map_or(0, |_| 4)
@@ -160,8 +172,10 @@ impl Movement {
         });
         let position = position.transpose()?;
         let time = super::optional(&mut fields, "time")?;
+        let script = fields.given_optional("script").map(Script::from_json).transpose();
+        let script = script.map_err(|error| error.inside("script"))?;
         fields.end()?;
-        let movement = Self { script_counter, animation, action, yaw, position, time };
+        let movement = Self { script_counter, script, animation, action, yaw, position, time };
         super::agrees("flags", flags, u64::from(movement.flags()))?;
         Ok(movement)
     }

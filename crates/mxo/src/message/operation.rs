@@ -6,8 +6,9 @@ use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
 use super::admin::{COMMAND, CREATE, DELETE, Delete, PENDING, PendingUpdate};
 use super::create::Create;
 use super::fault::Fault;
+use super::section::Section;
 use super::unknown::{Undecoded, UnknownCreate};
-use super::update::Update;
+use super::update::{Update, has_npc_first};
 use super::views::{ADMIN_VIEW, Context, OWN_VIEW, SectionViews, Viewed};
 use crate::schema::Objects;
 
@@ -86,8 +87,20 @@ impl<'d> Operation<'d> {
         let Some(viewed) = views.viewed(view) else {
             return Err(Fault::UnknownView.at(reader, 0, view.to_string()).inside("view"));
         };
+        let whole = reader.rest();
         reader.record("update", |reader| {
             reader.u16("view")?;
+            if context.rules.keep_unknown
+                && !views.trusts_npc_first
+                && let Some(class) = context.objects.class(viewed.class)
+                && has_npc_first(class, reader.rest())
+            {
+                if !Section::is_whole(whole, reader.limits(), context, views) {
+                    let found = format!("block 0x01 of class {}", class.name());
+                    return Err(Fault::UnknownLayout.at(reader, 0, found).inside("mask"));
+                }
+                views.trusts_npc_first = true;
+            }
             Update::decode_body(reader, view, viewed, context.objects, context.from)
                 .map(Operation::Update)
         })

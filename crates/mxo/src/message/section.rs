@@ -1,11 +1,11 @@
 //! A whole section: a list of operations with an end marker.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
-use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
+use worldwire_core::{Error, Limits, Reader, Result, Side, Trace, Value, Writer};
 
 use super::fault::Fault;
 use super::operation::Operation;
-use super::views::{Context, END, SectionViews};
+use super::views::{Context, END, Rules, SectionViews};
 use crate::schema::Objects;
 
 /// The MPM ID of an object section: its first byte.
@@ -60,6 +60,21 @@ impl<'d> Section<'d> {
         }
         reader.u16("end")?;
         Ok(section)
+    }
+
+    /// Whether operations can be read to their end if the first block of NPCs is one byte. A section
+    /// asks this once.
+    pub(super) fn is_whole(
+        rest: &[u8],
+        limits: &Limits,
+        context: &Context<'_, '_>,
+        views: &SectionViews<'_>,
+    ) -> bool {
+        let context = context.with(Rules { keep_unknown: false, ..context.rules });
+        let mut views = views.clone();
+        views.trusts_npc_first = true;
+        let mut reader = Reader::within(rest, limits);
+        Section::default().operations(&mut reader, &context, &mut views).is_ok()
     }
 
     fn operations<'n, T: Trace<'n>>(

@@ -9,7 +9,7 @@
 //! | plain | properties | | |
 //! | player, own view | movement | properties, length-prefixed text | |
 //! | player, other view | movement | properties | |
-//! | NPC | unknown | movement | properties |
+//! | NPC | a byte, see [`Update::block1`] | movement | properties |
 //!
 //! Updates have no length, so an unreadable update ends the section.
 
@@ -31,6 +31,10 @@ pub struct Update<'d> {
     pub class: ClassId,
     /// Whether the class is a guess, and with it all other fields.
     pub guess: bool,
+    /// An NPC's first block. Unverified: that it is one byte, and its meaning. Only the death of an
+    /// NPC is known to have it. With [`Rules::keep_unknown`](super::Rules::keep_unknown), it is
+    /// read only if the rest of the section can be read, too.
+    pub block1: Option<u8>,
     /// The movement; only characters have one.
     pub movement: Option<Movement>,
     /// The properties, in the class's update order.
@@ -41,15 +45,16 @@ impl<'d> Update<'d> {
     /// An update of properties, in the class's update order for this view ([`Updates::order`]).
     #[must_use]
     pub fn of(view: u16, class: ClassId, properties: Properties<'d>) -> Self {
-        Self { view, class, guess: false, movement: None, properties: Some(properties) }
+        let properties = Some(properties);
+        Self { view, class, guess: false, block1: None, movement: None, properties }
     }
 
     /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Update<'static> {
-        let Self { view, class, guess, movement, properties } = self;
+        let Self { view, class, guess, block1, movement, properties } = self;
         let properties = properties.map(Properties::into_owned);
-        Update { view, class, guess, movement, properties }
+        Update { view, class, guess, block1, movement, properties }
     }
 
     /// The mask of the blocks that are present.
@@ -66,7 +71,8 @@ impl<'d> Update<'d> {
             (false, _) => Ok(0),
         };
         let movement = bit(self.movement.is_some(), blocks.movement)?;
-        Ok(movement | bit(self.properties.is_some(), blocks.properties)?)
+        let first = bit(self.block1.is_some(), blocks.first)?;
+        Ok(first | movement | bit(self.properties.is_some(), blocks.properties)?)
     }
 
     /// Reads what follows the view ID: mask and blocks. A pending update has the same contents.
@@ -94,7 +100,7 @@ impl<'d> Update<'d> {
         }
         let blocks = Blocks::of(class, view);
         let mask = reader.shown("mask", |r| r.take_array::<1>(), |b| Value::Hex(b[0].into()))?[0];
-        let unknown = mask & !(blocks.movement | blocks.properties);
+        let unknown = mask & !(blocks.first | blocks.movement | blocks.properties);
         if unknown != 0 {
             let found = format!("block {unknown:#04x} of class {}", class.name());
             let error = Fault::UnknownLayout.at(reader, 1, found).inside("mask");
@@ -104,9 +110,13 @@ impl<'d> Update<'d> {
             view,
             class: viewed.class,
             guess: viewed.guess,
+            block1: None,
             movement: None,
             properties: None,
         };
+        if mask & blocks.first != 0 {
+            update.block1 = Some(reader.u8("block1")?);
+        }
         if mask & blocks.movement != 0 {
             update.movement = Some(Movement::decode(reader, from, view == OWN_VIEW)?);
         }
@@ -138,6 +148,7 @@ impl<'d> Update<'d> {
     /// Writes mask and blocks.
     pub fn encode_body(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         writer.u8(self.mask(objects)?);
+        self.block1.iter().for_each(|byte| writer.u8(*byte));
         if let Some(movement) = &self.movement {
             movement
                 .encode(from, self.view == OWN_VIEW, writer)
@@ -159,7 +170,8 @@ impl<'d> Update<'d> {
         let order = objects.class(self.class).and_then(|class| class.updates().order(self.view));
         let properties = self.properties.as_ref().zip(order);
         let properties = properties.map_or(0, |(properties, order)| properties.encoded_len(order));
-        3 + self.movement.as_ref().map_or(0, Movement::encoded_len) + properties
+        let first = usize::from(self.block1.is_some());
+        3 + first + self.movement.as_ref().map_or(0, Movement::encoded_len) + properties
     }
 
     pub(super) fn from_json(
@@ -190,6 +202,7 @@ impl<'d> Update<'d> {
         let guess = super::guess(&mut fields)?;
         let guess = guess.unwrap_or_else(|| known.is_some_and(|viewed| viewed.guess));
         let mask = fields.take_optional("mask");
+        let block1 = super::optional(&mut fields, "block1")?;
         let movement = fields.given_optional("movement").map(Movement::from_json).transpose();
         let movement = movement.map_err(|error| error.inside("movement"))?;
         let given = fields.given_optional("properties");
@@ -208,14 +221,24 @@ impl<'d> Update<'d> {
                     .inside("properties"));
             }
         };
-        let update = Update { view, class, guess, movement, properties };
+        let update = Update { view, class, guess, block1, movement, properties };
         agrees("mask", mask, update.mask(context.objects)?.into())?;
         Ok(update)
     }
 }
 
+/// The mask bit of an NPC's first block.
+const NPC_FIRST: u8 = 1;
+
+/// Whether the bytes after a view ID begin an update with an NPC's first block.
+pub(super) fn has_npc_first(class: &Class, rest: &[u8]) -> bool {
+    matches!(class.updates(), Updates::Npc(_))
+        && rest.first().is_some_and(|mask| mask & NPC_FIRST != 0)
+}
+
 /// The mask bits of the blocks in a view's updates; 0 for a block that it does not have.
 struct Blocks<'o> {
+    first: u8,
     movement: u8,
     properties: u8,
     order: Option<&'o Order>,
@@ -224,14 +247,15 @@ struct Blocks<'o> {
 impl<'o> Blocks<'o> {
     #[inline]
     fn of(class: &'o Class, view: u16) -> Self {
-        let (movement, properties) = match class.updates() {
-            Updates::Unknown => (0, 0),
-            Updates::Plain(_) => (0, 1),
-            Updates::Npc(_) => (2, 4),
-            Updates::Player { .. } => (1, 2),
+        let (first, movement, properties) = match class.updates() {
+            Updates::Unknown => (0, 0, 0),
+            Updates::Plain(_) => (0, 0, 1),
+            Updates::Npc(_) => (NPC_FIRST, 2, 4),
+            Updates::Player { .. } => (0, 1, 2),
         };
         let order = class.updates().order(view);
-        Self { movement, properties: if order.is_some() { properties } else { 0 }, order }
+        let properties = if order.is_some() { properties } else { 0 };
+        Self { first, movement, properties, order }
     }
 }
 

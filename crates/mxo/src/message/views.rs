@@ -119,14 +119,17 @@ impl core::fmt::Debug for Context<'_, '_> {
 }
 
 /// The views inside a section: those before it, plus what it has created and deleted.
+#[derive(Clone)]
 pub(super) struct SectionViews<'v> {
+    /// Whether the section can be read to its end if the first block of NPCs is one byte.
+    pub(super) trusts_npc_first: bool,
     before: &'v dyn Views,
     changed: BTreeMap<u16, Option<Viewed>>,
 }
 
 impl<'v> SectionViews<'v> {
     pub(super) const fn new(before: &'v dyn Views) -> Self {
-        Self { before, changed: BTreeMap::new() }
+        Self { trusts_npc_first: false, before, changed: BTreeMap::new() }
     }
 
     #[inline]

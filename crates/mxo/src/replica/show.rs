@@ -8,7 +8,7 @@ use worldwire_core::{Reader, Tree};
 
 use super::view::Held;
 use super::{Replica, View};
-use crate::message::Movement;
+use crate::message::{Movement, Script};
 use crate::types::text;
 
 /// The maximum length of a value in text.
@@ -142,8 +142,15 @@ fn shown(held: &Held, show: impl FnOnce(worldwire_core::NodeRef<'_, '_>)) -> boo
 /// The integer fields of a movement.
 fn numbers(movement: &Movement) -> impl Iterator<Item = (&'static str, u32)> {
     let byte = |value: Option<u8>| value.map(u32::from);
+    let (script, number) = match movement.script {
+        Some(Script::Emote { id }) => ("emote", Some(id)),
+        Some(Script::Effect { id, .. }) => ("effect", Some(id)),
+        Some(Script::JackOut { unknown1 }) => ("jack_out", Some(unknown1.into())),
+        None => ("script", None),
+    };
     let all = [
         ("script_counter", byte(movement.script_counter)),
+        (script, number),
         ("animation", byte(movement.animation.map(|both| both.animation))),
         ("mood", byte(movement.animation.map(|both| both.mood))),
         ("action", byte(movement.action)),

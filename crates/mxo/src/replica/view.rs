@@ -177,6 +177,9 @@ impl View {
             set(&mut old.position, new.position, position, stamp),
             set(&mut old.time, new.time, time, stamp),
         ];
+        if new.script_counter.is_some() && fresh[0] {
+            old.script = new.script;
+        }
         fresh.into_iter().all(|it| it)
     }
 

@@ -135,7 +135,7 @@ impl Replicator {
         let Some(own) = self.clients[index as usize].own else {
             return Err(Error::value("a client with a character", "one without"));
         };
-        let movement = Movement { script_counter: None, ..*movement };
+        let movement = Movement { script_counter: None, script: None, ..*movement };
         self.check_movement(own, &movement)?;
         self.move_by(own, &movement, true);
         Ok(())

@@ -175,6 +175,7 @@ impl World {
         let told = movement_fields(new);
         object.movement = Movement {
             script_counter: None,
+            script: None,
             animation: new.animation.or(old.animation),
             action: new.action.or(old.action),
             yaw: new.yaw.or(old.yaw),
@@ -357,6 +358,7 @@ impl World {
             view: audience.view(),
             class: layout.class,
             guess: false,
+            block1: None,
             movement,
             properties,
         };
@@ -397,6 +399,7 @@ impl Object {
         let timed = audience == Audience::Own && position.is_some();
         Movement {
             script_counter: None,
+            script: None,
             animation: all.animation.filter(|_| mask & ANIMATION != 0),
             action: all.action.filter(|_| mask & ACTION != 0),
             yaw: all.yaw.filter(|_| mask & YAW != 0),

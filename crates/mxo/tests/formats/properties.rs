@@ -9,7 +9,7 @@ use worldwire_core::testing::render;
 use worldwire_core::{Reader, Sampler, Side, Tree, Writer};
 use worldwire_mxo::message::{
     Animation, Context, Create, Delete, FIRST_VIEW, Fault, Movement, OWN_VIEW, Operation,
-    PendingUpdate, Properties, Rules, Section, Update, Viewed,
+    PendingUpdate, Properties, Rules, Script, Section, Update, Viewed,
 };
 use worldwire_mxo::schema::{Class, Objects, Order, Tables, Updates};
 use worldwire_mxo::types::PropertyType;
@@ -44,15 +44,22 @@ fn properties(sampler: &mut Sampler, order: &Order) -> Properties<'static> {
 
 fn movement(sampler: &mut Sampler, from: Side, own: bool) -> Movement {
     let mut byte = || (sampler.below(2) == 1).then(|| sampler.bits().to_le_bytes()[0]);
-    let script_counter = byte().filter(|_| from == Side::Client);
+    let script_counter = byte();
     let animation = byte().zip(byte());
     let animation = animation.map(|(animation, mood)| Animation { animation, mood });
     let (action, yaw) = (byte(), byte());
     let mut float = || f32::from_bits(u32::try_from(sampler.number() & 0xffff_ffff).unwrap());
     let position = [float(), float(), float()];
     let position = (sampler.below(2) == 1).then_some(position);
-    let time = (own && from == Side::Server && position.is_some()).then_some(7);
-    Movement { script_counter, animation, action, yaw, position, time }
+    let script = (from == Side::Server).then(|| match sampler.below(3) {
+        0 => Script::emote(4),
+        1 => Script::Effect { id: 0x2800_00a5, unknown1: 0x100 },
+        _ => Script::JackOut { unknown1: 0x1000 },
+    });
+    let script = script.filter(|_| script_counter.is_some());
+    let timed = own || script.is_some();
+    let time = (timed && from == Side::Server && position.is_some()).then_some(7);
+    Movement { script_counter, script, animation, action, yaw, position, time }
 }
 
 fn update(sampler: &mut Sampler, from: Side, view: u16, viewed: Viewed) -> Update<'static> {
@@ -60,10 +67,12 @@ fn update(sampler: &mut Sampler, from: Side, view: u16, viewed: Viewed) -> Updat
     let moves = !matches!(class.updates(), Updates::Plain(_) | Updates::Unknown);
     let own = view == OWN_VIEW;
     let order = class.updates().order(view);
+    let block1 = matches!(class.updates(), Updates::Npc(_)) && sampler.below(4) == 0;
     Update {
         view,
         class: viewed.class,
         guess: false,
+        block1: block1.then_some(9),
         movement: (moves && sampler.below(2) == 1).then(|| movement(sampler, from, own)),
         properties: order.filter(|_| sampler.below(4) > 0).map(|order| properties(sampler, order)),
     }

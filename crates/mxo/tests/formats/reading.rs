@@ -10,7 +10,7 @@ use worldwire_core::value::parse_hex;
 use worldwire_core::{ErrorKind, Reader, Result, Side, Tree, Writer};
 use worldwire_mxo::message::{
     Context, Create, Delete, Fault, MAX_OPERATIONS, Movement, NoViews, Operation, Properties,
-    Rules, Section, Update, Viewed,
+    Rules, Script, Section, Update, Viewed,
 };
 use worldwire_mxo::schema::Objects;
 
@@ -281,7 +281,7 @@ fn errors_name_field_offset_and_rule() {
         "0377000101aa0000",
         "0303000280",
         "0302000140",
-        "030500010000",
+        "030500080000",
         "0303000180023808",
         "0301000203006900",
         "0300",
@@ -298,7 +298,7 @@ fn errors_name_field_offset_and_rule() {
     operations[0].view at byte 1: wanted a view whose class is known, found 119
     operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x02 of class door364; view 3 is read as class door364 (built in)
     operations[0].update.movement.flags at byte 4: wanted a block whose layout is known, found flag 0x40
-    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x01 of class npc; view 5 is read as class npc (built in)
+    operations[0].update.mask at byte 3: wanted a block whose layout is known, found block 0x08 of class npc; view 5 is read as class npc (built in)
     operations[0].update.properties.CurrentState at byte 6: wanted 4 bytes, found 2; view 3 is read as class door364 (built in)
     operations[0].pending_update.length at byte 4: wanted a length of at least 4, found 3
     operations at byte 1: wanted 2 bytes, found 1
@@ -346,7 +346,7 @@ fn unknown_parts_are_kept_to_the_end() {
     0x0015..0x0015    end: nothing
     ");
     // A server's script, an NPC block, an unknown flag, a class without updates.
-    for text in ["0304000120010203", "03050001aabb", "0304000110", "0306000101aa", "0303000200"] {
+    for text in ["0304000120010203", "03050008aabb", "0304000110", "0306000101aa", "0303000200"] {
         assert_eq!(fault(text, &server()), Some(Fault::UnknownLayout), "{text}");
         let input = bytes(text);
         let read = Section::decode(&mut Reader::new(&input), &lenient).unwrap();
@@ -354,6 +354,53 @@ fn unknown_parts_are_kept_to_the_end() {
         assert_eq!((rest.fault, &*rest.bytes), (Fault::UnknownLayout, &input[3..]));
         assert!(read.unterminated);
     }
+}
+
+/// L-21: the first block of an NPC's update is taken for one byte only if everything after it
+/// fits.
+#[test]
+fn an_unlikely_block_is_kept_as_bytes() {
+    let lenient = server().with(Rules::LENIENT);
+    let read = |text: &str| {
+        let input = bytes(text);
+        Section::decode(&mut Reader::new(&input), &lenient).unwrap().into_owned()
+    };
+    for text in ["03050001aabb", "03050001aa7700010000", "03050001020600aabb"] {
+        let section = read(text);
+        let [Operation::Undecoded(rest)] = &section.operations[..] else { panic!("{section:?}") };
+        assert_eq!((rest.view, rest.fault), (5, Fault::UnknownLayout));
+    }
+    let section = read("03050001020500020405050001030000");
+    let first = |operation: &Operation<'_>| match operation {
+        Operation::Update(update) => update.block1,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(section.operations.iter().map(first).collect::<Vec<_>>(), [Some(2), None, Some(3)]);
+    // A receiver that must not guess reads it, and refuses whatever does not fit.
+    assert_eq!(fault("03050001aabb", &server()), Some(Fault::Truncated));
+}
+
+/// L-20 and L-22: a server's time follows a position in the own view, and after a script.
+#[test]
+fn a_script_moves_the_time_into_other_views() {
+    let read = |text: &str| {
+        let input = bytes(text);
+        let section = Section::decode(&mut Reader::new(&input), &server()).unwrap().into_owned();
+        match &section.operations[..] {
+            [Operation::Update(update)] => update.movement.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let position = "0000803f0000004000004040";
+    let emote =
+        read(&format!("030400012803400025040000 10{position}07000000 0000").replace(' ', ""));
+    assert_eq!((emote.script, emote.time), (Some(Script::emote(4)), Some(7)));
+    let walk = read(&format!("0304000108{position}0000"));
+    assert_eq!((walk.script, walk.time), (None, None));
+    let own = read(&format!("0302000108{position}070000000000"));
+    assert_eq!((own.script, own.time), (None, Some(7)));
+    let leaving = read("030400 01 20 09 c000740010 0000".replace(' ', "").as_str());
+    assert_eq!(leaving.script, Some(Script::JackOut { unknown1: 0x1000 }));
 }
 
 #[test]

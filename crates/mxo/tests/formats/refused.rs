@@ -73,6 +73,7 @@ fn values_that_do_not_fit_are_refused() {
         view: 2,
         class: OBJECTS.class_of(12).unwrap().0,
         guess: false,
+        block1: None,
         movement: Some(moving),
         properties: None,
     };
@@ -98,7 +99,7 @@ fn values_that_do_not_fit_are_refused() {
     properties: wanted presence bits of the class's properties, found index 14 of 14
     properties: wanted presence bits of the class's properties, found index 900 of 14
     properties: wanted presence bits of the class's properties, found index 14 of 9
-    movement.time: wanted a time after a position, from a server, for the client's own view, found none
+    movement.time: wanted a time after a position, from a server, for the client's own view or with a script, found none
     movement.time: wanted no time, found one
     views[1]: wanted a view ID that is allowed here, found 0
     flags: wanted flags with the lowest two bits 1, found 0x02

@@ -148,6 +148,7 @@ impl Sim {
         });
         Movement {
             script_counter: None,
+            script: None,
             animation: (bits[0] & 1 == 0)
                 .then_some(Animation { animation: bits[1] & 3, mood: bits[2] & 1 }),
             action: (bits[0] & 2 == 0).then_some(bits[3] & 3),

@@ -157,11 +157,8 @@ fn measured(fields: &Json, index: usize) -> Option<Vec<u8>> {
 
 /// The bytes of an RPC message, given its fields.
 fn body_of(from: Side, message: &Json) -> Option<Vec<u8>> {
-    let names = if from == Side::Client { &CLIENT_RPCS } else { &SERVER_RPCS };
-    let opcode = message.get("opcode")?;
-    let opcode = worldwire_core::json::named(opcode, names).ok()?;
-    let data = bytes(message.get("data")?).ok()?;
-    Some(RpcMessage::new(u16::try_from(opcode).ok()?, &data).body.to_vec())
+    let message = RpcMessage::from_json(message.into(), Some(from)).ok()?;
+    Some(message.body.into_owned())
 }
 
 /// The name of an RPC message: `game.Rpc LoadWorld`.

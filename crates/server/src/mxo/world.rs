@@ -280,6 +280,7 @@ impl World {
                     view,
                     class,
                     guess,
+                    block1: None,
                     movement,
                     properties,
                 }));

@@ -9,11 +9,15 @@ use worldwire_core::connection::{Connection as _, Input};
 use worldwire_core::{Float, Side, Writer};
 use worldwire_mxo::connection::{ClientConfig, Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_mxo::frame::RpcMessage;
 use worldwire_mxo::message::{
     Create, Delete, Movement, OWN_VIEW, Operation, PendingUpdate, Properties, SectionWriter, Update,
 };
+use worldwire_mxo::rpc::{
+    Attribute, Chat, ChatMessage, ChatScope, ClientRpc, FloatPoint, LoadWorld, ReadyForSpawn,
+    RegionLoaded, ServerRpc,
+};
 use worldwire_mxo::schema::{ClassId, Objects, Order};
+use worldwire_mxo::types::Str;
 
 use super::{DAY, Outcome, Tape};
 
@@ -106,8 +110,13 @@ impl Stage {
         Ok(())
     }
 
-    fn say(&mut self, from: Side, opcode: u16, data: &[u8]) -> Outcome<()> {
-        self.ends[from.index()].send(&RpcMessage::new(opcode, data))?;
+    fn say_as_client<'m>(&mut self, message: impl Into<ClientRpc<'m>>) -> Outcome<()> {
+        self.ends[Side::Client.index()].send(&message.into().encode()?)?;
+        Ok(())
+    }
+
+    fn say_as_server<'m>(&mut self, message: impl Into<ServerRpc<'m>>) -> Outcome<()> {
+        self.ends[Side::Server.index()].send(&message.into().encode()?)?;
         Ok(())
     }
 
@@ -152,8 +161,14 @@ impl Stage {
     fn enter(&mut self) -> Outcome<()> {
         self.exchange()?;
         self.wait(Duration::from_millis(20))?;
-        self.say(Side::Server, 0x06, b"\x0e\0\0\0resource/worlds/final_world/made_up\0")?;
-        self.say(Side::Server, 0x80b2, &[0x11, 0, 1, 0, 5, 0])?;
+        self.say_as_server(LoadWorld {
+            district: 1,
+            sim_time: Float(602_219.8),
+            unknown1: 1,
+            path: Str::new("resource/worlds/final_world/made_up.metr")?,
+            sky: Str::new("Massive")?,
+        })?;
+        self.say_as_server(Attribute { attribute: 0x4e, value: 2, unknown1: [8, 2] })?;
         let place = position([1713.5, 495.0, 2386.25]);
         let values = [
             ("RealFirstName", text("Merle")),
@@ -164,8 +179,9 @@ impl Stage {
         player = player.with(self.created(PLAYER, &values)?);
         self.show(Side::Server, &[Operation::Create(player)], Some(Float(602_219.8)))?;
         self.wait(Duration::from_millis(200))?;
-        self.say(Side::Client, 0x05, &[])?;
-        self.say(Side::Client, 0x80c9, &[0, 0, 3, 0])?;
+        self.say_as_client(ReadyForSpawn {})?;
+        let position = FloatPoint { x: Float(33_000.0), y: Float(-590.0), z: Float(47_000.0) };
+        self.say_as_client(RegionLoaded { object: 0x0500_0007, position })?;
         self.wait(Duration::from_millis(200))
     }
 
@@ -203,14 +219,23 @@ impl Stage {
                 view: OWN_VIEW,
                 class,
                 guess: false,
+                block1: None,
                 movement: Some(movement),
                 properties: None,
             };
             self.show(Side::Client, &[Operation::Update(walk)], None)?;
             self.wait(Duration::from_millis(150))?;
         }
-        self.say(Side::Client, 0x28, b"\x10\0\0\0hello there\0")?;
-        self.say(Side::Server, 0x2e, b"\x10\0\0\0Merle says: hello there\0")?;
+        let text = Str::new("hello there")?;
+        let said = Chat { scope: ChatScope::Area, reserved: 0, text: text.clone() };
+        self.say_as_client(said)?;
+        let heard = ChatMessage {
+            scope: ChatScope::Area,
+            character_id: 191,
+            handle: Some(Str::new("Merle")?),
+            ..ChatMessage::system(text)
+        };
+        self.say_as_server(heard)?;
         let closed =
             self.updated(DOOR, DOOR_VIEW, &[("CurrentState", 0x838_u32.to_le_bytes().to_vec())])?;
         let closed = Update::of(DOOR_VIEW, self.class(DOOR)?, closed);

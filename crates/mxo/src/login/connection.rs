@@ -1,0 +1,418 @@
+//! The auth and margin channels as a state machine without I/O: framing, encryption and time limits.
+//!
+//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client or a
+//! server. It reports each message once it is decrypted and matches its layout; anything else closes
+//! the connection with a fault. What the messages mean is up to [`AuthServer`](super::AuthServer)
+//! and the other machines of this module.
+//!
+//! * Before [`LoginSender::set_key`], all messages are plain. After it, all messages in both
+//!   directions are encrypted, whatever their opcode.
+//! * A server limits the time to the first message, and then the time between messages. A server
+//!   whose client is in the game turns that off with [`LoginSender::set_idle_time`].
+
+use core::convert::Infallible;
+use core::ops::Range;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{
+    self, Bounds, CloseReason, Decision, Event, HalfSender, Incoming, Lane, Leaving, Located,
+    Parts, Piece, ReadStream, SendError, SendHalf, StreamCipher, StreamMachine, Timer,
+};
+use worldwire_core::{Error, Reader, Result, Side, Writer};
+
+use super::LoginMessage;
+use crate::crypt::{BLOCK_BYTES, IvSource, SessionKey};
+use crate::frame::{Channel, MarginText, TcpFrame, decode_length};
+
+/// The settings of a connection.
+#[derive(Clone, Debug)]
+pub struct LoginConfig {
+    /// The channel.
+    pub channel: Channel,
+    /// The wall clock at time 0, since 1970. Encrypted messages contain the time.
+    pub epoch: Duration,
+    /// The limits on queued bytes.
+    pub bounds: Bounds,
+    /// The maximum size of a message from the peer. Default 4,096 for servers, 32,767 for clients.
+    pub max_message_bytes: usize,
+    /// How long the other side may take until its first message arrives. Default 10 s.
+    pub first_time: Duration,
+    /// How long the other side may take between messages. Default 60 s on the margin channel, and 5
+    /// minutes on the auth channel, where clients wait while the player chooses.
+    pub idle_time: Duration,
+    /// How long the other side may take to complete a message. Default 10 s.
+    pub message_time: Duration,
+}
+
+impl LoginConfig {
+    /// The default settings of a server.
+    #[must_use]
+    pub fn server(channel: Channel, epoch: Duration) -> Self {
+        Self {
+            channel,
+            epoch,
+            bounds: Bounds { queued_bytes: 1 << 20, queued_messages: 256 },
+            max_message_bytes: 4096,
+            first_time: Duration::from_secs(10),
+            idle_time: match channel {
+                Channel::Auth => Duration::from_secs(300),
+                Channel::Margin => Duration::from_secs(60),
+            },
+            message_time: Duration::from_secs(10),
+        }
+    }
+
+    /// The default settings of a client.
+    #[must_use]
+    pub fn client(channel: Channel, epoch: Duration) -> Self {
+        Self { max_message_bytes: 0x7fff, ..Self::server(channel, epoch) }
+    }
+}
+
+/// A message that has arrived.
+#[derive(Clone, Debug)]
+pub struct LoginReceived<'c> {
+    /// The side that sent it.
+    pub side: Side,
+    /// Whether it was encrypted.
+    pub encrypted: bool,
+    /// Opcode and data, decrypted.
+    pub bytes: &'c [u8],
+    /// The bytes in the stream.
+    pub range: Range<u64>,
+    channel: Channel,
+}
+
+impl<'c> LoginReceived<'c> {
+    /// The message.
+    ///
+    /// # Errors
+    /// None: the connection has checked it.
+    pub fn message(&self) -> Result<LoginMessage<'c>> {
+        LoginMessage::decode_strictly(self.bytes, self.channel, self.side)
+    }
+}
+
+impl<'c> Piece<'c> for LoginReceived<'c> {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn is_message(&self) -> bool {
+        true
+    }
+}
+
+/// A connection on the auth or margin channel; see the module's documentation.
+#[derive(Debug)]
+pub struct LoginConnection {
+    sender: LoginSender,
+    /// By [`Side::index`]; only the other side's is used.
+    streams: [LoginStream; 2],
+    events: VecDeque<Event<UnreadMessage, Infallible>>,
+}
+
+impl LoginConnection {
+    /// Acts as a server. The seed of the initialisation vectors must come from the operating
+    /// system's random generator.
+    #[must_use]
+    pub fn server(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
+        Self::new(Side::Server, config, seed, now)
+    }
+
+    /// Acts as a client, with a seed like [`server`](Self::server)'s.
+    #[must_use]
+    pub fn client(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
+        Self::new(Side::Client, config, seed, now)
+    }
+
+    fn new(own: Side, config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
+        let (first_time, idle_time) = (config.first_time, Some(config.idle_time));
+        let lanes = [(); 2].map(|()| Lane::new(config.bounds));
+        let mut half = SendHalf::new(LoginRole { own, config }, lanes, now);
+        half.timers.start(Timer::Setup, first_time);
+        let sender = LoginSender { half, key: None, ivs: IvSource::new(seed), idle_time };
+        Self { sender, streams: Default::default(), events: VecDeque::new() }
+    }
+
+    /// Command: see [`LoginSender::set_key`].
+    pub fn set_key(&mut self, key: SessionKey) {
+        self.sender.set_key(key);
+    }
+}
+
+/// The half of a [`LoginConnection`] that sends.
+#[derive(Debug)]
+pub struct LoginSender {
+    half: SendHalf<LoginRole>,
+    key: Option<SessionKey>,
+    ivs: IvSource,
+    idle_time: Option<Duration>,
+}
+
+impl LoginSender {
+    /// Encrypts all later messages, and decrypts all messages that arrive from now on. A margin
+    /// server sets the key once it has sent the `CertChallenge`, a client once it has received it.
+    pub fn set_key(&mut self, key: SessionKey) {
+        self.key = Some(key);
+    }
+
+    /// Limits the time between messages, or turns the limit off: while a character is in the game,
+    /// nothing is sent on the margin channel.
+    pub fn set_idle_time(&mut self, time: Option<Duration>) {
+        self.idle_time = time;
+        self.note_message();
+    }
+
+    /// The wall clock: seconds since 1970.
+    #[must_use]
+    pub fn unix_time(&self) -> u32 {
+        let time = self.half.role.config.epoch.saturating_add(self.half.timers.now());
+        u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    /// Restarts the time limit.
+    fn note_message(&mut self) {
+        self.half.timers.stop(Timer::Setup);
+        match self.idle_time.filter(|_| !self.half.closing.is_closed()) {
+            Some(time) => self.half.timers.start(Timer::Idle, time),
+            None => self.half.timers.stop(Timer::Idle),
+        }
+    }
+}
+
+impl HalfSender for LoginSender {
+    type Role = LoginRole;
+    type Message<'m> = LoginMessage<'m>;
+
+    fn half(&self) -> &SendHalf<LoginRole> {
+        &self.half
+    }
+
+    fn half_mut(&mut self) -> &mut SendHalf<LoginRole> {
+        &mut self.half
+    }
+
+    fn queue(&mut self, message: &LoginMessage<'_>) -> Result<(), SendError> {
+        self.half.closing.check_open()?;
+        let LoginRole { own, ref config } = self.half.role;
+        message.check_sender(config.channel, own).map_err(SendError::Encode)?;
+        let mut body = Writer::new();
+        message.encode(&mut body).map_err(SendError::Encode)?;
+        let body = body.into_bytes();
+        let mut wire = Writer::new();
+        match &self.key {
+            None => TcpFrame::of(&body).encode(&mut wire),
+            Some(key) => {
+                let text = MarginText { time: self.unix_time(), body: body.into() };
+                text.seal(key, &self.ivs.draw()).and_then(|frame| frame.encode(&mut wire))
+            }
+        }
+        .map_err(SendError::Encode)?;
+        let wire = wire.into_bytes();
+        let out = &mut self.half.lanes[own.other().index()].out;
+        out.check_room(wire.len()).map_err(SendError::QueueFull)?;
+        out.push(wire);
+        Ok(())
+    }
+}
+
+/// The role of a connection: a client or a server.
+#[derive(Debug)]
+pub struct LoginRole {
+    own: Side,
+    config: Arc<LoginConfig>,
+}
+
+/// The stream itself is not encrypted; messages are.
+#[derive(Debug)]
+pub struct NoStreamCipher(Infallible);
+
+impl StreamCipher for NoStreamCipher {
+    fn apply(&mut self, _: &mut [u8]) {
+        match self.0 {}
+    }
+}
+
+impl connection::Role for LoginRole {
+    type Lane = Lane<NoStreamCipher>;
+    type Piece = ();
+
+    fn side(&self) -> Option<Side> {
+        Some(self.own)
+    }
+
+    fn message_time(&self) -> Option<Duration> {
+        Some(self.config.message_time)
+    }
+
+    fn leave(&mut self, _: Side, _: &mut Self::Lane, _: Leaving<()>) -> Result<(), CloseReason> {
+        Ok(())
+    }
+
+    fn check(&self, _: &[Self::Lane; 2], (): &(), _: &Decision<'_>) -> Result<(), SendError> {
+        Ok(())
+    }
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub struct LoginStream {
+    incoming: Incoming,
+    /// The decrypted message that is being reported.
+    current: Vec<u8>,
+}
+
+impl ReadStream for LoginStream {
+    fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    fn incoming_mut(&mut self) -> &mut Incoming {
+        &mut self.incoming
+    }
+}
+
+/// A decrypted message that waits to be reported.
+#[derive(Debug)]
+pub struct UnreadMessage {
+    side: Side,
+    channel: Channel,
+    encrypted: bool,
+    body: Vec<u8>,
+    range: Range<u64>,
+}
+
+impl StreamMachine for LoginConnection {
+    const PROTOCOL: &'static str = "the login";
+
+    type News = Infallible;
+    type Received<'c> = LoginReceived<'c>;
+    type Unread = UnreadMessage;
+    type Sender = LoginSender;
+    type Stream = LoginStream;
+
+    fn parts(&self) -> (&LoginSender, &[LoginStream; 2]) {
+        (&self.sender, &self.streams)
+    }
+
+    fn parts_mut(&mut self) -> Parts<'_, Self> {
+        let Self { sender, streams, events } = self;
+        Parts { sender, streams, events }
+    }
+
+    fn read(&mut self, side: Side) -> bool {
+        let LoginRole { own, ref config } = self.sender.half.role;
+        if side == own {
+            return false;
+        }
+        let (channel, most) = (config.channel, config.max_message_bytes);
+        let incoming = &mut self.streams[side.index()].incoming;
+        let frame = match incoming.attempt(|bytes| frame_bytes(bytes, most)) {
+            Ok(None) => return false,
+            Ok(Some(frame)) => frame,
+            Err(error) => {
+                self.parts_mut().refuse(side, error);
+                return true;
+            }
+        };
+        let (head, Located { range, offset }) = frame;
+        let wire = incoming.bytes(range.clone()).get(head..).unwrap_or_default();
+        match opened(wire, self.sender.key.as_ref(), channel, side) {
+            Ok(body) => {
+                self.sender.note_message();
+                let encrypted = self.sender.key.is_some();
+                let range = offset..offset.saturating_add(range.len() as u64);
+                let unread = UnreadMessage { side, channel, encrypted, body, range };
+                self.events.push_back(Event::Received(unread));
+            }
+            // Offsets inside an encrypted message are not offsets of the stream.
+            Err(error) if self.sender.key.is_some() => {
+                let error = error.in_layer("decrypted");
+                self.parts_mut().refuse(side, error);
+            }
+            Err(error) => {
+                let error = error.based(offset + head as u64).at(offset);
+                self.parts_mut().refuse(side, error);
+            }
+        }
+        true
+    }
+
+    fn push(&mut self, from: Side, bytes: &[u8]) {
+        self.streams[from.index()].incoming.push(bytes);
+    }
+
+    fn gap(&mut self, side: Side, length: u64) {
+        let error = Error::malformed("a stream without gaps", format!("{length} bytes missing"));
+        let error = error.at(self.streams[side.index()].incoming.end());
+        self.parts_mut().refuse(side, error);
+    }
+
+    fn conclude(&mut self, _: bool) -> bool {
+        false
+    }
+
+    fn in_transit(&self, unread: &UnreadMessage) -> (Side, (), bool) {
+        (unread.side, (), false)
+    }
+
+    fn range((): &()) -> Range<usize> {
+        0..0
+    }
+
+    fn received(unread: UnreadMessage, streams: &mut [LoginStream; 2]) -> LoginReceived<'_> {
+        let UnreadMessage { side, channel, encrypted, body, range } = unread;
+        let stream = &mut streams[side.index()];
+        stream.current = body;
+        LoginReceived { side, encrypted, bytes: &stream.current, range, channel }
+    }
+
+    fn is_established(&self) -> bool {
+        true
+    }
+}
+
+/// The number of bytes before a frame's body, and of the whole frame. A body that is too long is
+/// refused before it arrives.
+fn frame_bytes(bytes: &[u8], most: usize) -> Result<(usize, usize)> {
+    let mut reader = Reader::new(bytes);
+    let (length, _) = decode_length(&mut reader)?;
+    if length == 0 {
+        return Err(Error::malformed("a body of at least 1 byte", "none").at(0).inside("length"));
+    }
+    if length > most {
+        let error = Error::limit("bytes of a message", most as u64, length as u64);
+        return Err(error.at(0).inside("length"));
+    }
+    let head = reader.position();
+    reader.take(length)?;
+    Ok((head, head + length))
+}
+
+/// The message in a frame's body, decrypted and checked.
+fn opened(wire: &[u8], key: Option<&SessionKey>, channel: Channel, from: Side) -> Result<Vec<u8>> {
+    let body = match key {
+        None => wire.to_vec(),
+        Some(key) => {
+            let Some((iv, cipher)) = wire.split_first_chunk() else {
+                let wanted = "an initialisation vector of 16 bytes";
+                return Err(Error::malformed(wanted, format!("{} bytes", wire.len())));
+            };
+            let plain = key.open(iv, cipher)?;
+            MarginText::decode(&mut Reader::new(&plain))?.body.into_owned()
+        }
+    };
+    LoginMessage::decode_strictly(&body, channel, from).map_err(Error::closed)?;
+    Ok(body)
+}
