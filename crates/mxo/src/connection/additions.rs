@@ -387,7 +387,7 @@ mod tests {
             additions.set_now(at - Duration::from_nanos(1));
             assert!(additions.time_out().is_empty());
             additions.set_now(at);
-            assert_eq!(additions.time_out(), [carrier.clone()]);
+            assert_eq!(additions.time_out(), core::slice::from_ref(&carrier));
         }
         additions.acknowledge(acked(2));
         assert!(additions.deadline().is_some());
