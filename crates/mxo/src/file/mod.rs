@@ -11,4 +11,4 @@ mod public_key;
 pub use private_key::{
     MAX_PRIVATE_KEY_BYTES, PrivateKeyError, format_private_key, parse_private_key,
 };
-pub use public_key::{PUBLIC_KEY_FILE_BYTES, PublicKeyFile};
+pub use public_key::PublicKeyFile;

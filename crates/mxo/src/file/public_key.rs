@@ -3,10 +3,7 @@
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
 
-use crate::crypt::{KeyUse, PrivateKey, PublicKey, Random, RsaError};
-
-/// The size of the file.
-pub const PUBLIC_KEY_FILE_BYTES: usize = 396;
+use crate::crypt::{EXPONENT, KeyUse, PrivateKey, PublicKey, Random, RsaError};
 
 /// The DER head of an integer with 129 bytes, and its first byte, 0: the next one has its top bit
 /// set.
@@ -14,7 +11,8 @@ const MODULUS_HEAD: [u8; 4] = [2, 0x81, 0x81, 0];
 /// The DER head of an integer with one byte.
 const EXPONENT_HEAD: [u8; 2] = [2, 1];
 
-/// The server's public key, signed by the signing key whose modulus the client program contains.
+/// The server's public key, signed by the signing key whose modulus the client program contains: 396
+/// bytes.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -67,7 +65,7 @@ impl PublicKeyFile {
     /// # Errors
     /// [`RsaError::Exponent`], or those of [`PublicKey::new`].
     pub fn key(&self) -> Result<PublicKey, RsaError> {
-        if self.exponent != 17 {
+        if u16::from(self.exponent) != EXPONENT {
             return Err(RsaError::Exponent);
         }
         PublicKey::new(KeyUse::Server, &self.modulus)

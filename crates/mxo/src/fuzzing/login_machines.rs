@@ -116,7 +116,7 @@ fn auth_actions(server: &mut AuthServer) -> Vec<LoginMessage<'static>> {
     let mut sent = Vec::new();
     while let Some(action) = server.poll() {
         match action {
-            AuthAction::Send(message) => sent.push(LoginMessage::AuthServer(Box::new(message))),
+            AuthAction::Send(message) => sent.push(LoginMessage::AuthServer(message)),
             AuthAction::Query(_) => server.answer(Ok(SERVER.1.clone()), NOW),
             AuthAction::Close(_) => {}
         }

@@ -88,7 +88,7 @@ pub struct AuthAccount {
 #[derive(Debug)]
 pub enum AuthAction {
     /// Send this message.
-    Send(AuthServerMessage<'static>),
+    Send(Box<AuthServerMessage<'static>>),
     /// Check a password, and [`answer`](AuthServer::answer).
     Query(AuthQuery),
     /// Close the connection, once everything is sent; `None` after a successful login, when the
@@ -137,7 +137,11 @@ impl AuthServer {
     /// Input: a decoded message from the client.
     pub fn handle(&mut self, message: &AuthClientMessage<'_>, now: u32) {
         let outcome = match (message, &self.step) {
-            (_, Step::Account { .. } | Step::Done) => Err(out_of_order(message)),
+            (_, Step::Done) => {
+                self.ignored = self.ignored.saturating_add(1);
+                return;
+            }
+            (_, Step::Account { .. }) => Err(out_of_order(message)),
             (AuthClientMessage::GetPublicKeyRequest(request), Step::Request) => {
                 self.offer_key(request, now);
                 Ok(())
@@ -168,7 +172,7 @@ impl AuthServer {
                     reserved: [0; 6],
                     success: Some(success),
                 };
-                self.actions.push_back(AuthAction::Send(reply.into()));
+                self.actions.push_back(AuthAction::Send(Box::new(reply.into())));
                 self.actions.push_back(AuthAction::Close(None));
                 self.step = Step::Done;
             }
@@ -181,7 +185,7 @@ impl AuthServer {
         self.actions.pop_front()
     }
 
-    /// The number of messages with unknown opcodes, which were ignored.
+    /// The number of ignored messages: those with unknown opcodes, and those after the login.
     #[must_use]
     pub const fn ignored(&self) -> u64 {
         self.ignored
@@ -199,7 +203,7 @@ impl AuthServer {
             modulus: blob(&public_key.modulus),
             signature: blob(&public_key.signature),
         };
-        self.actions.push_back(AuthAction::Send(reply.into()));
+        self.actions.push_back(AuthAction::Send(Box::new(reply.into())));
     }
 
     fn challenge(&mut self, request: &AuthRequest<'_>) -> Result<(), Refused> {
@@ -209,7 +213,7 @@ impl AuthServer {
         let key = SessionKey::new(&secret.key.0);
         let challenge = self.random.bytes();
         let sent = AuthChallenge { challenge: key.seal_block(&challenge) };
-        self.actions.push_back(AuthAction::Send(sent.into()));
+        self.actions.push_back(AuthAction::Send(Box::new(sent.into())));
         self.step = Step::Proof { name: secret.name.text(), key, challenge };
         Ok(())
     }
@@ -256,13 +260,14 @@ impl AuthServer {
     }
 
     fn refuse(&mut self, status: LoginStatus, refusal: LoginRefusal) {
-        self.actions.push_back(AuthAction::Send(AuthReply::refusal(status).into()));
+        let reply = AuthReply::refusal(status);
+        self.actions.push_back(AuthAction::Send(Box::new(reply.into())));
         self.actions.push_back(AuthAction::Close(Some(refusal)));
         self.step = Step::Done;
     }
 }
 
-/// What the client and the log are told.
+/// The status for the client, and the reason for the log.
 type Refused = (LoginStatus, LoginRefusal);
 
 fn out_of_order(message: &AuthClientMessage<'_>) -> Refused {

@@ -151,7 +151,7 @@ impl MarginSecret {
 }
 
 fn plain<'d, F: worldwire_core::Field<'d>>(value: &F) -> Result<Zeroizing<Vec<u8>>, RsaError> {
-    wiped(value).map_err(|_| RsaError::TooLong { bytes: usize::MAX, most: 0 })
+    wiped(value).map_err(|_| RsaError::Invalid)
 }
 
 /// Decodes all bytes of a blob.

@@ -1,4 +1,4 @@
-//! Certificates: what the auth server vouches for, and the margin server trusts.
+//! Certificates: the auth server signs them, and the margin server trusts them.
 
 use std::borrow::Cow;
 
@@ -36,9 +36,6 @@ record! {
 }
 
 impl Certificate {
-    /// The size in bytes.
-    pub const BYTES: usize = <Self as Field<'static>>::LEAST;
-
     /// The certificate of an account.
     ///
     /// # Errors
@@ -163,8 +160,8 @@ mod tests {
 
     #[test]
     fn sizes_add_up() {
-        assert_eq!(Certificate::BYTES, 182);
-        assert_eq!(usize::from(SignedCertificate::BYTES), 128 + Certificate::BYTES);
+        assert_eq!(Certificate::LEAST, 182);
+        assert_eq!(usize::from(SignedCertificate::BYTES), 128 + Certificate::LEAST);
     }
 
     #[test]

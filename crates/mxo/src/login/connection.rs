@@ -2,8 +2,8 @@
 //!
 //! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client or a
 //! server. It reports each message once it is decrypted and matches its layout; anything else closes
-//! the connection with a fault. What the messages mean is up to [`AuthServer`](super::AuthServer)
-//! and the other machines of this module.
+//! the connection with a fault. [`AuthServer`](super::AuthServer) and the other machines of this
+//! module act on the messages.
 //!
 //! * Before [`LoginSender::set_key`], all messages are plain. After it, all messages in both
 //!   directions are encrypted, whatever their opcode.

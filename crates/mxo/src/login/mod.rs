@@ -16,6 +16,55 @@
 //! the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
 //! from [`Random`](crate::crypt::Random), and the time as an argument.
 //!
+//! Both ends of a login at the auth server, without connections:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use worldwire_mxo::crypt::{KeyUse, PrivateKey, Random};
+//! use worldwire_mxo::file::PublicKeyFile;
+//! use worldwire_mxo::login::{
+//!     AuthAccount, AuthAction, AuthClient, AuthClientConfig, AuthServer, AuthServerConfig,
+//!     LoginStatus,
+//! };
+//!
+//! // Seeds and keys of a real server come from the operating system and from files.
+//! let mut random = Random::new([1; 32]);
+//! let key = PrivateKey::generate(KeyUse::Server, &mut random)?;
+//! let modulus = key.public().modulus().try_into().unwrap();
+//! let public_key = PublicKeyFile { key_id: 4, modulus, exponent: 17, signature: [0; 256] };
+//! let account = AuthAccount {
+//!     user_id: 1,
+//!     name: "neo".into(),
+//!     key: Arc::new(PrivateKey::generate(KeyUse::User, &mut random)?),
+//!     created: 0,
+//!     characters: Vec::new(),
+//!     worlds: Vec::new(),
+//! };
+//!
+//! let config = AuthClientConfig::new("neo", "zion", Some(public_key.clone()));
+//! let mut client = AuthClient::new(config, Random::new([2; 32]));
+//! let config = AuthServerConfig::new(key, public_key);
+//! let mut server = AuthServer::new(Arc::new(config), Random::new([3; 32]));
+//! let now = 1_248_965_312;
+//! while let Some(message) = client.poll() {
+//!     server.handle(&message, now);
+//!     while let Some(action) = server.poll() {
+//!         match action {
+//!             AuthAction::Send(message) => client.handle(&message),
+//!             // Compare with a stored hash, in the same time for unknown names.
+//!             AuthAction::Query(query) if *query.password == "zion" => {
+//!                 server.answer(Ok(account.clone()), now);
+//!             }
+//!             AuthAction::Query(_) => server.answer(Err(LoginStatus::WrongPassword), now),
+//!             AuthAction::Close(_) => {}
+//!         }
+//!     }
+//! }
+//! let ticket = client.outcome().unwrap()?;
+//! assert_eq!(ticket.certificate.certificate.user_id, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Many messages contain offsets of their own fields, counted from the opcode. They are checked
 //! when a message is read and computed when it is written, except for those that clients are known
 //! to fill with other values; these are fields like any other.

@@ -64,7 +64,7 @@ impl Script {
     pub(super) fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<Self> {
         reader.record("script", |reader| {
             let start = reader.place_if_on();
-            let rest = reader.rest().get(..3).unwrap_or(reader.rest());
+            let rest = reader.rest().get(..3).unwrap_or_else(|| reader.rest());
             if ![EMOTE, EFFECT, JACK_OUT].iter().any(|head| head.starts_with(rest)) {
                 let error = Fault::UnknownLayout.at(reader, 0, format!("a script {rest:02x?}"));
                 return Err(error);

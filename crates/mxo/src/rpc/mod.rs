@@ -95,7 +95,8 @@ pub(crate) fn decode_fields<'n, T: Trace<'n>>(
     })
 }
 
-/// Writes the data that the JSON of a record `fields` describes, after an opcode.
+/// Writes the data that the JSON of a record `fields` describes, after an opcode. If only the opcode
+/// was changed, the fields keep the layout of the message that they come from.
 pub(crate) fn fields_from_json(
     json: Given<'_>,
     opcode: u16,
@@ -107,9 +108,14 @@ pub(crate) fn fields_from_json(
         opcode: u16,
         body: Vec<u8>,
     ) -> Result<Vec<u8>> {
-        let name = M::info(opcode.into()).map(|info| info.name).ok_or_else(unknown)?;
+        let own = M::info(opcode.into());
+        let read = own.ok_or_else(unknown).and_then(|info| M::from_json(info.name, json));
+        let message = read.or_else(|error| {
+            let mut others = M::INFO.iter().filter_map(|info| M::from_json(info.name, json).ok());
+            others.next().ok_or(error)
+        })?;
         let mut writer = Writer::append_to(body);
-        M::from_json(name, json)?.encode_body(&mut writer)?;
+        message.encode_body(&mut writer)?;
         Ok(writer.into_bytes())
     }
     match from {
@@ -149,6 +155,21 @@ mod tests {
             let name = names.name(row.number.into()).unwrap();
             assert_eq!(row.name, name);
         }
+    }
+
+    #[test]
+    fn a_changed_opcode_keeps_the_data() {
+        use worldwire_core::json::json;
+
+        let fields = json!({"attribute": 0x4e, "value": 2, "unknown1": {"$hex": "0802"}});
+        let read = |opcode: u16, fields: &worldwire_core::json::Json| {
+            let json = json!({"opcode": opcode, "fields": fields.clone()});
+            RpcMessage::from_json((&json).into(), Some(Side::Server)).map(|it| it.body.to_vec())
+        };
+        assert_eq!(read(0x80b2, &fields).unwrap(), b"\x80\xb2\x4e\0\x02\0\x08\x02");
+        assert_eq!(read(46, &fields).unwrap(), b"\x2e\x4e\0\x02\0\x08\x02");
+        let error = read(0x80b2, &json!({"attribute": 5, "valu": 2})).unwrap_err();
+        assert_eq!(error.to_string(), "fields.value: is missing; is \"valu\" a misspelling of it?");
     }
 
     #[test]

@@ -240,7 +240,7 @@ impl<'d, F: Field<'d>> Field<'d> for Secret<F> {
 
 /// Encodes a message's text, such as the contents of a blob, in memory that is wiped.
 pub(crate) fn wiped<'d, F: Field<'d>>(value: &F) -> Result<Zeroizing<Vec<u8>>> {
-    // The buffer never grows, so no copy stays behind.
+    // Large enough for any login, so that it does not grow and leave a copy behind.
     let mut writer = Writer::append_to(Vec::with_capacity(512));
     value.encode(&mut writer)?;
     Ok(Zeroizing::new(writer.into_bytes()))

@@ -2,7 +2,7 @@
 //!
 //! | type | bytes | JSON |
 //! | --- | --- | --- |
-//! | [`Str`] | `u16` length with the zero, text, a zero; length 0 is no text | a string, or null |
+//! | [`Str`] | `u16` length with the zero, text, a zero; length 0 means none | a string, or null |
 //! | [`Padded`] | text and zeros, of a fixed size | a string |
 //! | [`Terminated`] | text, a zero | a string |
 //! | [`Remaining`] | text to the end | a string |
@@ -19,7 +19,8 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Span, Trace, V
 use super::text;
 use super::value::windows_1252;
 
-/// Text in Windows-1252 after its length, with a terminating zero. Length 0 is no text.
+/// Text in Windows-1252 after its length, with a terminating zero. Length 0 means
+/// that there is none.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Str<'d>(Option<Cow<'d, [u8]>>);
 
@@ -229,7 +230,7 @@ macro_rules! texts {
         $(#[doc = $doc:literal])*
         $name:ident: $layout:literal, $least:literal, $holds:expr;
         take |$reader:ident| $take:expr;
-        end |$writer:ident| $end:expr;
+        $(=> |$writer:ident| $end:expr;)?
     )*) => {$(
         $(#[doc = $doc])*
         #[derive(Clone, PartialEq, Eq, Default)]
@@ -283,9 +284,12 @@ macro_rules! texts {
                 Ok(Self(bytes.into()))
             }
 
-            fn encode(&self, $writer: &mut Writer) -> Result<()> {
-                $writer.bytes(&self.0);
-                $end;
+            fn encode(&self, writer: &mut Writer) -> Result<()> {
+                writer.bytes(&self.0);
+                $(
+                    let $writer = writer;
+                    $end;
+                )?
                 Ok(())
             }
 
@@ -314,12 +318,11 @@ texts! {
             None => Err(reader.place_error(Error::incomplete(text.len() + 1, text.len()))),
         }
     };
-    end |writer| writer.u8(0);
+    => |writer| writer.u8(0);
 
     /// Text in Windows-1252 up to the end.
     Remaining: "text to the end", 0, |_| true;
     take |reader| reader.take(reader.remaining());
-    end |writer| ();
 }
 
 /// A text at this position. Bytes that mean something else in ISO 8859-1 are shown as bytes.

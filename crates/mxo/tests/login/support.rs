@@ -137,7 +137,7 @@ pub(crate) fn log_in(
             while let Some(action) = server.poll() {
                 match action {
                     AuthAction::Send(message) => {
-                        sender.send(&LoginMessage::AuthServer(Box::new(message))).unwrap();
+                        sender.send(&LoginMessage::AuthServer(message)).unwrap();
                     }
                     AuthAction::Query(query) => {
                         server.answer(accounts(&query.name, &query.password), NOW);
