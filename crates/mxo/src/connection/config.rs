@@ -160,12 +160,15 @@ pub struct RelayConfig {
     pub sessions: Arc<[KnownSession]>,
     /// Limits on data queued for each side. Exceeding them closes the connection with a fault.
     pub bounds: Bounds,
+    /// The time limit for the client's first encrypted packet (`Timer::Setup`). Anyone can send
+    /// hellos with forged addresses. Default 15 s.
+    pub setup_time: Duration,
 }
 
 impl RelayConfig {
     /// The defaults, with these keys.
     #[must_use]
     pub fn new(sessions: Arc<[KnownSession]>) -> Self {
-        Self { sessions, bounds: Bounds::default() }
+        Self { sessions, bounds: Bounds::default(), setup_time: Duration::from_secs(15) }
     }
 }

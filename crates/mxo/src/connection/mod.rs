@@ -169,14 +169,15 @@ impl Connection {
     }
 
     /// Relays between a client and a server whose key is one of these. It forwards datagrams in
-    /// order of arrival, and treats repeated ones like the first copy. It has no time-outs, but
-    /// sends pings to the server while it holds a client's packets. A
-    /// datagram that no known key opens closes the connection.
+    /// order of arrival, and treats repeated ones like the first copy. It closes if the client sends
+    /// nothing but hellos for some time, and sends pings to the server while it holds a client's
+    /// packets. Datagrams that no known key opens are forwarded unread.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
         let relay = Relay::new(Arc::clone(&config.sessions));
         let mut connection = Self::new(Role::Relay(Box::new(relay)), config.bounds, now);
         connection.sender.half = connection.sender.half.forwarding(config.bounds);
+        connection.sender.half.timers.start(Timer::Setup, config.setup_time);
         connection
     }
 
@@ -248,7 +249,12 @@ impl Connection {
             Ok(Datagram::Plain(plain)) => self.on_plain(side, &plain, wire),
             Ok(Datagram::Sealed(sealed)) => match self.sender.half.role {
                 Role::Endpoint(_) => self.on_own_packet(side, &sealed, wire),
-                Role::Observer(_) | Role::Relay(_) => self.on_watched_packet(side, &sealed, wire),
+                Role::Observer(_) | Role::Relay(_) => {
+                    if side == Side::Client {
+                        self.sender.half.timers.stop(Timer::Setup);
+                    }
+                    self.on_watched_packet(side, &sealed, wire);
+                }
             },
         }
     }
@@ -495,6 +501,11 @@ impl connection::Connection for Connection {
     fn timeout(&mut self, now: Duration) {
         self.set_now(now);
         if matches!(self.sender.half.role, Role::Relay(_)) {
+            if self.sender.half.timers.passed() == Some(Timer::Setup) {
+                // Hellos can have forged addresses.
+                self.sender.half.close_for(CloseReason::Timeout(Timer::Setup));
+                return;
+            }
             self.ping_for_held();
             return self.move_additions();
         }

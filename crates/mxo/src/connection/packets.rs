@@ -129,10 +129,7 @@ impl Connection {
     /// Handles a packet that no key opens.
     fn on_missing_key(&mut self, side: Side, missing: MissingKey, wire: &[u8]) {
         let start = self.take(side, wire.len());
-        if matches!(self.sender.half.role, Role::Relay(_)) {
-            let error = Error::malformed("the key of the session", missing.to_string());
-            return self.refuse(side, error.at(start));
-        }
+        self.pass(side, wire, None);
         self.streams[side.index()].unread.get_or_insert(start);
         if !core::mem::replace(&mut self.has_reported_keys, true) {
             self.event(Event::News(News::KeysNeeded { side, missing }));

@@ -173,18 +173,38 @@ fn impossible_decisions_are_refused_by_name() {
     relay.input(now, Side::Client, Input::Datagram(&damaged));
     assert!(lines(&mut relay)[0].starts_with("fault of the client"));
     assert_eq!(datagrams(&mut relay, Side::Server), [damaged]);
-    // Without the key, it closes.
+    // Without the key, it forwards what it cannot read, and says so once.
     let config = RelayConfig::new(Default::default());
     let mut blind = Connection::relay(&config, now);
-    blind.input(now, Side::Client, Input::Datagram(&hello));
-    blind.input(now, Side::Client, Input::Datagram(&wire));
+    for datagram in [&hello, &wire, &wire] {
+        blind.input(now, Side::Client, Input::Datagram(datagram));
+    }
+    blind.input(now, Side::Server, Input::Datagram(&wire));
     assert_eq!(
         lines(&mut blind),
-        [
-            "client Hello 2, 0..43",
-            "fault of the client: at byte 43: wanted the key of the session, found no key",
-            "Closed(Fault)"
-        ]
+        ["client Hello 2, 0..43", "KeysNeeded { side: Client, missing: NotGiven }"]
     );
-    assert_eq!(datagrams(&mut blind, Side::Server), [hello]);
+    assert_eq!(datagrams(&mut blind, Side::Server), [hello, wire.clone(), wire.clone()]);
+    assert_eq!(datagrams(&mut blind, Side::Client), [wire]);
+}
+
+#[test]
+fn a_relay_closes_if_a_client_sends_only_hellos() {
+    let hello = client().poll_transmit(Side::Server).unwrap();
+    let wire = packet(1, vec![]);
+    for is_answered in [false, true] {
+        let mut relay = Connection::relay(&RelayConfig::new(Default::default()), Duration::ZERO);
+        for second in 0..15 {
+            let now = Duration::from_secs(second);
+            relay.timeout(now);
+            relay.input(now, Side::Client, Input::Datagram(&hello));
+        }
+        if is_answered {
+            relay.input(Duration::from_secs(14), Side::Client, Input::Datagram(&wire));
+        }
+        lines(&mut relay);
+        relay.timeout(Duration::from_secs(15));
+        lines(&mut relay);
+        assert_eq!(relay.is_closed(), !is_answered);
+    }
 }

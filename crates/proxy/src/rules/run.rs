@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use worldwire_core::Side;
 use worldwire_core::json::{Json, Object};
@@ -32,6 +33,9 @@ pub(super) struct RuleHandler {
     candidates: HashMap<Box<str>, Arc<[Candidate]>>,
     /// The message being handled.
     pending: Pending,
+    /// How long the rules may take for one message. Other conversations wait for them, and clients
+    /// choose what they examine.
+    most_time: Duration,
 }
 
 /// The state that rules keep between messages.
@@ -67,10 +71,14 @@ struct Pending {
     /// The index of the next candidate.
     next: usize,
     changes: usize,
+    /// How long the rules have taken so far.
+    spent: Duration,
     delay: Option<Duration>,
     is_paused: bool,
 }
 
+/// How long the rules may take for one message, apart from the one that exceeds it.
+const MAX_TIME: Duration = Duration::from_millis(250);
 /// The maximum number of message names whose candidates are cached.
 const MAX_NAMES: usize = 1_024;
 
@@ -101,6 +109,7 @@ impl RuleHandler {
             conversation: None,
             candidates: HashMap::new(),
             pending: Pending::default(),
+            most_time: MAX_TIME,
         }
     }
 
@@ -188,9 +197,18 @@ impl Handler for RuleHandler {
         }
         let Some(conversation) = self.conversation else { return Next::Done };
         let program = Arc::clone(&self.program);
+        let start = Instant::now();
         while let Some(candidate) = candidates.get(pending.next) {
             pending.next += 1;
             let Some(rule) = program.rules.get(candidate.rule) else { continue };
+            if pending.spent.saturating_add(start.elapsed()) > self.most_time {
+                let failure =
+                    format!("the rules took more than {:?} for one message", self.most_time);
+                let problem = Problem { origin: &rule.origin, now: passing.now };
+                let consequence = "this one and the rest are skipped";
+                self.memory.report(&program, problem, &failure, consequence, effects);
+                break;
+            }
             let is_match = candidate.is_certain
                 || self.memory.matches(&program, (candidate.rule, rule), passing, effects);
             if !is_match {
@@ -219,6 +237,7 @@ impl Handler for RuleHandler {
             if let Some(body) = outcome.change {
                 effects.change(body);
                 pending.changes += 1;
+                pending.spent += start.elapsed();
                 self.pending = pending;
                 return Next::Again;
             }

@@ -61,11 +61,13 @@ fn messages(folder: &Path, recording: &str, ports: [&str; 2]) -> [Vec<String>; 2
         let json = parse(line).unwrap();
         let name = json["name"].as_str().unwrap();
         assert_ne!(name, "problem", "{line}");
-        let has =
-            |port: &&str| ["srcport", "dstport"].iter().any(|key| json[*key].to_string() == **port);
+        let has = |port: &&str| {
+            let port: u64 = port.parse().unwrap();
+            ["srcport", "dstport"].iter().any(|key| json[*key] == port)
+        };
         // Notes have no dot.
         if name.contains('.') {
-            let group = ports.iter().position(|port| has(&port)).unwrap();
+            let group = ports.iter().position(has).unwrap();
             all[group].push(["from", "name", "fields"].map(|key| json[key].to_string()).join(" "));
         }
     }
