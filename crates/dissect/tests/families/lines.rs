@@ -193,7 +193,7 @@ fn lines_that_are_not_messages_are_refused() {
     vault.Ping: no codec encodes messages called `vault.Ping`
     ki.dml: order: unknown message "LOGIN.MSG_NONE"; give message XML of this revision with --data
     tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the opcode map with --data
-    mxo.packet: time: is missing
+    mxo.packet: sections: is missing
     "#
     );
     let note = r#"{"name":"gap","from":"client","family":"uru","fields":{"what":"12 bytes"}}"#;

@@ -514,7 +514,9 @@ fn update(case: &Json, class: &str, first: &str) -> Outcome {
 fn expect_update(decoded: &Json, shown: worldwire_core::NodeRef<'_, '_>) -> Outcome {
     for (key, wanted) in decoded.as_object().ok_or("no decoded")? {
         let node = |path: &[&str]| {
-            path.iter().try_fold(shown, |node, name| node.child(name)).ok_or_else(|| format!("no {key}"))
+            path.iter()
+                .try_fold(shown, |node, name| node.child(name))
+                .ok_or_else(|| format!("no {key}"))
         };
         match key {
             "mask" | "block1" => agrees(node(&[key])?, wanted)?,

@@ -446,7 +446,7 @@ fn messages_are_added_to_conversations_of_mxo() {
              opcode: \"{opcode}\", data: hex\"0102\" }}] }}] }}] }}"
         )
     };
-    let (to_server, to_client) = (rpc("Chat"), rpc("SystemMessage"));
+    let (to_server, to_client) = (rpc("Chat"), rpc("ChatMessage"));
     let rules = format!(
         "on connect {{ inject server {to_server} }}\nevery 200ms {{ inject client {to_client} }}\n"
     );
@@ -483,7 +483,7 @@ fn messages_are_added_to_conversations_of_mxo() {
         })
     };
     assert_eq!(packets("Chat"), [2, 0]);
-    for opcode in ["SystemMessage", "Ability", "Info"] {
+    for opcode in ["ChatMessage", "Ability", "Info"] {
         let [inside, outside] = packets(opcode);
         assert!(inside == 0 && outside > 0, "{opcode}: {inside}, {outside}");
     }
