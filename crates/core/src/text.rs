@@ -212,7 +212,7 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push('\\'),
-            _ if c.is_control() || is_bidi(c) => {
+            _ if is_hostile(c) => {
                 let _ = write!(out, "{}", c.escape_default());
             }
             _ => out.push(c),
@@ -224,10 +224,23 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
     }
 }
 
-/// Characters that change the direction of the following text. Hostile input could use them to
-/// disguise output in a terminal.
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a character could disguise output in a terminal: it controls the terminal, is invisible,
+/// changes the direction of text, or breaks lines. Text from messages is shown with these escaped.
+#[must_use]
+pub fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 fn write_bytes(bytes: &[u8], longest: usize, out: &mut String) {

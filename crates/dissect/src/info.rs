@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar as _;
+use worldwire_core::text::is_hostile;
 use worldwire_core::value::{Content, push_hex};
 use worldwire_core::{Form, NodeRef, Tree, Value};
 
@@ -508,28 +509,11 @@ fn push_escaped(text: &str, most: usize, out: &mut String) -> bool {
         match c {
             _ if index == most => return true,
             '"' => out.push_str("\\\""),
-            _ if c.is_control() || is_format(c) => out.extend(c.escape_default()),
+            _ if is_hostile(c) => out.extend(c.escape_default()),
             _ => out.push(c),
         }
     }
     false
-}
-
-/// Characters that are invisible, change the direction of text or break lines. Hostile input could
-/// use them to disguise output in a terminal.
-fn is_format(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 #[cfg(test)]

@@ -164,6 +164,11 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Whether the session has stopped reading from a side for now; see [`Connection::is_paused`].
     fn is_paused(&self, from: Side) -> bool;
 
+    /// Over UDP, whether the client has answered something, so that its address is not forged.
+    fn is_confirmed(&self) -> bool {
+        true
+    }
+
     /// How many bytes of a side are kept; see [`Connection::kept_bytes`].
     fn kept_bytes(&self, from: Side) -> usize;
 
@@ -209,6 +214,11 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     fn waits(&self, connection: &C) -> bool {
         let _ = connection;
         false
+    }
+
+    /// Whether a relay's client is genuine; see [`RelaySession::is_confirmed`].
+    fn is_confirmed(&self, connection: &C) -> bool {
+        connection.is_established()
     }
 
     /// The keys of this conversation; see [`Session::secrets`].
@@ -469,6 +479,10 @@ impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Rela
 
     fn can_inject(&self) -> bool {
         self.inject.is_some()
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.interpreter.is_confirmed(&self.connection)
     }
 
     fn is_paused(&self, from: Side) -> bool {

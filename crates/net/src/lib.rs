@@ -80,6 +80,7 @@ mod stop;
 pub mod tcp;
 pub mod udp;
 mod unwind;
+mod waiting;
 
 pub use accept::{Accept, Counts, Options, Peer};
 pub use application::{Application, End, Flow};
@@ -91,6 +92,7 @@ pub use log_limiter::LogLimiter;
 pub use mailbox::{Handle, Mailbox, Overflow, mailbox};
 pub use reason::reason;
 pub use stop::{Signal, Stop};
+pub use waiting::{Waiting, WaitingList};
 
 /// The example in the README compiles.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 use worldwire_dissect::Facts;
-use worldwire_net::Intermediary;
+use worldwire_net::{Intermediary, Waiting};
 
 use crate::command::Command;
 use crate::exchange::{Counts, Exchange};
@@ -63,6 +63,8 @@ pub(crate) struct Conversation {
     command: Option<Command>,
     event: Option<HookEvent>,
     listed: Listed,
+    /// Its place among the clients that have not answered anything yet, over UDP.
+    waiting: Option<Waiting>,
     /// Both sides, if they are recorded.
     legs: Option<Legs>,
     /// Comments on the next packet to each side.
@@ -87,7 +89,7 @@ impl Conversation {
         facts: Arc<SharedFacts>,
         inputs: Inputs,
         listed: Listed,
-        legs: Option<Legs>,
+        (waiting, legs): (Option<Waiting>, Option<Legs>),
     ) -> Self {
         let stated = facts.stated.subscribe();
         let mut exchange = exchange;
@@ -95,7 +97,19 @@ impl Conversation {
             exchange.begin_marks();
         }
         let (command, event, leaving) = (None, None, Default::default());
-        Self { exchange, number, facts, stated, inputs, command, event, listed, legs, leaving }
+        Self {
+            exchange,
+            number,
+            facts,
+            stated,
+            inputs,
+            command,
+            event,
+            listed,
+            waiting,
+            legs,
+            leaving,
+        }
     }
 
     /// Records received bytes.
@@ -128,6 +142,9 @@ impl Conversation {
             self.exchange.learn(now, &self.facts.known());
         }
         self.listed.update(self.exchange.counts());
+        if self.exchange.is_confirmed() {
+            self.waiting = None;
+        }
         let connection = self.number;
         while let Some(report) = self.exchange.poll_report() {
             match report {
@@ -204,7 +221,19 @@ impl Intermediary for Conversation {
             Some(command) = self.inputs.commands.recv() => self.command = Some(command),
             Some(event) = next(&mut self.inputs.events) => self.event = Some(event),
             Ok(()) = self.stated.changed(), if waits => {}
-            else => core::future::pending().await,
+            () = dropped(&mut self.waiting) => {
+                tracing::info!(connection = self.number, "dropped for newer clients");
+                self.exchange.close();
+            }
         }
     }
+}
+
+/// Completes when a client that has not answered anything is dropped for newer ones.
+async fn dropped(waiting: &mut Option<Waiting>) {
+    match waiting {
+        Some(place) => place.dropped().await,
+        None => core::future::pending().await,
+    }
+    *waiting = None;
 }

@@ -253,6 +253,12 @@ impl Exchange {
         handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
+    /// Over UDP, whether the client has answered something, so that its address is not forged.
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        self.session.is_confirmed()
+    }
+
     /// Whether it has stopped reading from a side for now.
     #[must_use]
     pub fn is_paused(&self, from: Side) -> bool {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc;
 use worldwire_dissect::{Definitions, Ends, Family, Keys, Start, Time};
-use worldwire_net::{Clock, Dial, Peer, tcp, udp};
+use worldwire_net::{Clock, Dial, Peer, WaitingList, tcp, udp};
 
 use crate::command::Command;
 use crate::conversation::{Conversation, Inputs, SharedFacts};
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) facts: Arc<SharedFacts>,
     pub(crate) next: AtomicU64,
     pub(crate) conversations: Mutex<Conversations>,
+    /// Over UDP, the clients that have not answered anything yet.
+    pub(crate) waiting: WaitingList,
 }
 
 /// A proxy's conversations.
@@ -61,6 +63,9 @@ pub(crate) struct Open {
     counts: Arc<Mutex<Counts>>,
 }
 
+/// The maximum number of clients over UDP that have not answered anything yet. Beyond that, the
+/// oldest is dropped.
+pub(crate) const MAX_WAITING: usize = 1_024;
 /// The maximum number of commands waiting for a conversation.
 const COMMANDS: usize = 64;
 
@@ -160,7 +165,9 @@ impl Gate {
         let recorder = self.shared.recorder.as_ref();
         let legs = recorder.map(|recorder| recorder.conversation(addresses, datagrams));
         let inputs = Inputs { commands, events };
-        Ok(Conversation::new(exchange, number, Arc::clone(facts), inputs, listed, legs))
+        let waiting = datagrams.then(|| self.shared.waiting.wait());
+        let facts = Arc::clone(facts);
+        Ok(Conversation::new(exchange, number, facts, inputs, listed, (waiting, legs)))
     }
 }
 

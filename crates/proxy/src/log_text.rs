@@ -1,5 +1,7 @@
 //! Text from messages, rules and hooks, made safe for a log that is read on a terminal.
 
+use worldwire_core::text::is_hostile;
+
 /// The maximum number of bytes of a text that are logged.
 const MAX_LOG_BYTES: usize = 4_096;
 
@@ -10,10 +12,7 @@ pub(crate) fn push_safe(out: &mut String, text: &str) {
             out.push_str("...");
             return;
         }
-        let is_hostile = c.is_control()
-            || matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}');
-        match is_hostile {
+        match is_hostile(c) {
             true => out.extend(c.escape_default()),
             false => out.push(c),
         }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use worldwire_dissect::{Definitions, Family, Keys, Time};
-use worldwire_net::{Clock, Options, Signal, tcp, udp};
+use worldwire_net::{Clock, Options, Signal, WaitingList, tcp, udp};
 
 use crate::control::Control;
-use crate::gate::{Gate, MakeHandlers, Shared};
+use crate::gate::{Gate, MAX_WAITING, MakeHandlers, Shared};
 use crate::hook::Hooks;
 use crate::ports::{OpenPorts, Ports as _, Transport};
 use crate::record::Recorder;
@@ -87,6 +87,7 @@ impl Proxy {
             facts: Arc::default(),
             next: AtomicU64::new(0),
             conversations: Mutex::default(),
+            waiting: WaitingList::new(MAX_WAITING),
         });
         let ports = OpenPorts::new(Arc::clone(&shared), address.ip(), options, signal.clone());
         Ok(Self { shared, tcp, udp, address, ports: Arc::new(ports), options, signal })

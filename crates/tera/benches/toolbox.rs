@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 
 use worldwire_core::json::{Json, json};
 use worldwire_tera::message::{
-    Datum, Head, HeaderForm, Item, RecordView, ScalarValue, Tape, TapeRecord, Value, View, Visit,
+    Datum, Head, HeaderForm, Item, RecordView, ScalarValue, Tape, TapeRecord, Value, View,
 };
 use worldwire_tera::schema::plan::{Field, FieldKind};
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
-use worldwire_tera::types::{Scalar, TextView};
+use worldwire_tera::types::Scalar;
 
 #[path = "synthetic/cases.rs"]
 mod cases;
@@ -135,16 +135,6 @@ fn decode(kind: &Kind<'_>, parser: Option<&str>) {
                 for slot in asked[index] {
                     sum.glance(view.fields().at(slot).unwrap());
                 }
-                black_box(sum.0);
-            }),
-        ),
-        (
-            "view all fields, by a visitor",
-            count,
-            Box::new(|_, index| {
-                let (plan, bytes) = plan(index);
-                let mut sum = Sum::default();
-                View::new(plan, black_box(bytes), FORM).unwrap().visit(&mut sum).unwrap();
                 black_box(sum.0);
             }),
         ),
@@ -409,23 +399,5 @@ impl Sum {
     #[inline]
     fn add(&mut self, number: u64) {
         self.0 = self.0.wrapping_add(number);
-    }
-}
-
-impl<'d, 'p> Visit<'d, 'p> for Sum {
-    #[inline]
-    fn scalar(&mut self, name: &'p str, value: ScalarValue) {
-        self.add(name.len() as u64);
-        self.one(value);
-    }
-
-    #[inline]
-    fn text(&mut self, name: &'p str, text: TextView<'d>) {
-        self.add((name.len() + text.as_bytes().len()) as u64);
-    }
-
-    #[inline]
-    fn bytes(&mut self, name: &'p str, bytes: &'d [u8]) {
-        self.add((name.len() + bytes.len()) as u64);
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use super::literal::hostile;
+use worldwire_core::text::is_hostile;
 
 /// Reports the position of a mistake in a filter, the expected input, and the actual input.
 ///
@@ -149,7 +149,7 @@ impl Problem {
         let (before, behind) = filter.split_at(at);
         let place = before.chars().count();
         // The mark must line up with its position, so every character takes one cell on one line.
-        let shown = |c: char| if hostile(c) { ' ' } else { c };
+        let shown = |c: char| if is_hostile(c) { ' ' } else { c };
         let mut excerpt = String::new();
         let mut mark = place;
         if place > AROUND {
@@ -177,7 +177,7 @@ fn one_line(text: &str) -> String {
                 line.push_str("...");
                 break;
             }
-            _ if hostile(c) => line.extend(c.escape_debug()),
+            _ if is_hostile(c) => line.extend(c.escape_debug()),
             _ => line.push(c),
         }
     }

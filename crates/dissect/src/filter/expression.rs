@@ -2,8 +2,10 @@
 
 use core::fmt::{self, Write as _};
 
+use worldwire_core::text::is_hostile;
+
 use super::class::ObjectClass;
-use super::literal::{Literal, Needle, Regular, Set, hostile, write_quoted};
+use super::literal::{Literal, Needle, Regular, Set, write_quoted};
 use crate::vocabulary::ValueKind;
 
 /// A parsed filter.
@@ -161,6 +163,19 @@ impl Expression {
             Self::Test(path, Check::Is(class)) => Self::Test(path, Check::Is(class.resolve(tags))),
             other => other,
         })
+    }
+
+    /// How much work a match is at most, in steps for each byte of the message.
+    pub(super) fn work_per_byte(&self) -> u64 {
+        /// Measured against a search for a text.
+        const REGULAR: u64 = 32;
+        match self {
+            Self::Message(_) => 0,
+            Self::Test(_, Check::Matches(_)) => REGULAR,
+            Self::Inside(_) | Self::Anywhere(_) | Self::Exists(_) | Self::Test(..) => 1,
+            Self::Not(inner) => inner.work_per_byte(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::work_per_byte).sum(),
+        }
     }
 
     /// Joins conditions that must all hold.
@@ -412,7 +427,7 @@ impl fmt::Display for Path {
 /// Whether a field name needs no quotes in a path.
 pub(super) fn is_plain_step(name: &str, first: bool) -> bool {
     !name.is_empty()
-        && name.chars().all(|c| c != '.' && c != '*' && is_word_char(c) && !hostile(c))
+        && name.chars().all(|c| c != '.' && c != '*' && is_word_char(c) && !is_hostile(c))
         && (!first || (name.starts_with(is_word_start) && name != ANY && !RESERVED.contains(&name)))
 }
 

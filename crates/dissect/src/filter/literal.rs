@@ -6,6 +6,7 @@ use core::net::Ipv4Addr;
 
 use memchr::memmem::Finder;
 use regex_lite::Regex;
+use worldwire_core::text::is_hostile;
 use worldwire_core::value::{parse_guid, parse_hex, push_hex};
 
 use super::number::{Count, Number};
@@ -334,21 +335,11 @@ pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Resul
             '\n' => f.write_str("\\n")?,
             '\r' => f.write_str("\\r")?,
             '\t' => f.write_str("\\t")?,
-            _ if hostile(c) => write!(f, "{}", c.escape_unicode())?,
+            _ if is_hostile(c) => write!(f, "{}", c.escape_unicode())?,
             _ => f.write_char(c)?,
         }
     }
     f.write_char('"')
-}
-
-/// Whether a character moves the cursor or changes the text direction.
-pub(super) fn hostile(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
-                | '\u{feff}'
-        )
 }
 
 #[cfg(test)]

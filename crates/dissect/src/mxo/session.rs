@@ -133,6 +133,10 @@ impl Interpreter<Connection> for Reading {
         (!tables.is_empty()).then(|| tables.join("\n"))
     }
 
+    fn is_confirmed(&self, connection: &Connection) -> bool {
+        connection.is_confirmed()
+    }
+
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         match news {
             News::KeysNeeded { side, missing } => {

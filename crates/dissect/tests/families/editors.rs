@@ -3,9 +3,9 @@
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Json, Style, parse, write_node};
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Definitions, Dissection, Item, Message, Options, Scratch};
+use worldwire_dissect::{Dissection, Item, Message, Options, Scratch};
 
-const SAMPLE: &[u8] = include_bytes!("../../../../samples/tera-login.pcapng");
+use crate::tera_builds::{SAMPLE, definitions};
 
 /// How many fields of a message were compared.
 #[derive(Debug, Default)]
@@ -13,23 +13,6 @@ struct Compared {
     read: usize,
     set: usize,
     refused: usize,
-}
-
-/// All definitions of the sample.
-fn definitions() -> Definitions {
-    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/tera");
-    let mut files = Vec::new();
-    for folder in ["", "/definitions", "/map", "/integrity"] {
-        for entry in std::fs::read_dir(format!("{samples}{folder}")).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                files.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    let mut definitions = Definitions::built_in();
-    assert_eq!(definitions.add(files), Some(Vec::new()));
-    definitions
 }
 
 fn fields(message: &dyn Message, body: &[u8]) -> Json {

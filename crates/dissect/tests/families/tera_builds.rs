@@ -15,11 +15,11 @@ use worldwire_tera::message::{Head, HeaderForm, Value};
 use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::{Definition, FileName, ParseOptions};
 
-const SAMPLE: &[u8] = include_bytes!("../../../../samples/tera-login.pcapng");
+pub(crate) const SAMPLE: &[u8] = include_bytes!("../../../../samples/tera-login.pcapng");
 const REVISION: u32 = 999_001;
 
 /// All files in `samples/tera`.
-fn library() -> Library {
+pub(crate) fn definitions() -> Definitions {
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/tera");
     let mut files = Vec::new();
     for folder in ["", "/definitions", "/map", "/integrity"] {
@@ -32,7 +32,11 @@ fn library() -> Library {
     }
     let mut definitions = Definitions::built_in();
     assert_eq!(definitions.add(files), Some(Vec::new()));
-    definitions.part::<TeraDefinitions>().library().clone()
+    definitions
+}
+
+fn library() -> Library {
+    definitions().part::<TeraDefinitions>().library().clone()
 }
 
 fn packets(library: &Library) -> Packets {

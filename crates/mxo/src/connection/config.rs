@@ -160,8 +160,8 @@ pub struct RelayConfig {
     pub sessions: Arc<[KnownSession]>,
     /// Limits on data queued for each side. Exceeding them closes the connection with a fault.
     pub bounds: Bounds,
-    /// The time limit for the client's first encrypted packet (`Timer::Setup`). Anyone can send
-    /// hellos with forged addresses. Default 15 s.
+    /// The time limit for the first encrypted packets of both sides (`Timer::Setup`). Anyone can
+    /// send hellos with forged addresses. Default 15 s.
     pub setup_time: Duration,
 }
 

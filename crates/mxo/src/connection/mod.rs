@@ -169,8 +169,8 @@ impl Connection {
     }
 
     /// Relays between a client and a server whose key is one of these. It forwards datagrams in
-    /// order of arrival, and treats repeated ones like the first copy. It closes if the client sends
-    /// nothing but hellos for some time, and sends pings to the server while it holds a client's
+    /// order of arrival, and treats repeated ones like the first copy. It closes if it is not
+    /// [confirmed](Self::is_confirmed) in time, and sends pings to the server while it holds a client's
     /// packets. Datagrams that no known key opens are forwarded unread.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
@@ -185,6 +185,16 @@ impl Connection {
     #[must_use]
     pub fn opened_with(&self) -> Vec<KnownSession> {
         self.sender.half.role.keys().map(|keys| keys.opened().collect()).unwrap_or_default()
+    }
+
+    /// Relays: whether both sides have sent encrypted packets, so that the client's address is not
+    /// forged: servers send them after a hello, and only who receives those can answer.
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        match &self.sender.half.role {
+            Role::Relay(relay) => relay.heard == [true; 2],
+            Role::Endpoint(_) | Role::Observer(_) => true,
+        }
     }
 
     /// The ranges of messages that arrived early and are kept (clients and servers).
@@ -250,9 +260,6 @@ impl Connection {
             Ok(Datagram::Sealed(sealed)) => match self.sender.half.role {
                 Role::Endpoint(_) => self.on_own_packet(side, &sealed, wire),
                 Role::Observer(_) | Role::Relay(_) => {
-                    if side == Side::Client {
-                        self.sender.half.timers.stop(Timer::Setup);
-                    }
                     self.on_watched_packet(side, &sealed, wire);
                 }
             },

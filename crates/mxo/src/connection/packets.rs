@@ -1,6 +1,6 @@
 //! Encrypted packets: those for this client or server, and those that an observer or a relay sees.
 
-use worldwire_core::connection::Event;
+use worldwire_core::connection::{Event, Timer};
 use worldwire_core::{Error, Reader, Side};
 
 use super::endpoint::Verdict;
@@ -71,6 +71,9 @@ impl Connection {
         let Some(keys) = self.sender.half.role.keys_mut() else { return };
         let opened = keys.open(&sealed.iv, &sealed.cipher);
         let contradiction = keys.contradiction();
+        if !matches!(opened, Err(Refused::Damaged(_))) {
+            self.hear(side);
+        }
         let plain = match opened {
             Ok(plain) => plain,
             Err(Refused::NoKey(missing)) => return self.on_missing_key(side, missing, wire),
@@ -107,6 +110,16 @@ impl Connection {
         let unit = Unit::Packet { number, flags: head.flags };
         let wire = self.wire(wire);
         self.receive(Unread { side, unit, bytes: plain, range, wire });
+    }
+
+    /// Relays: notes that a side has sent an encrypted packet.
+    fn hear(&mut self, side: Side) {
+        let half = &mut self.sender.half;
+        let Role::Relay(relay) = &mut half.role else { return };
+        relay.heard[side.index()] = true;
+        if relay.heard == [true; 2] {
+            half.timers.stop(Timer::Setup);
+        }
     }
 
     /// Relays: hands a packet's acknowledgements to the additions to its sender.

@@ -36,6 +36,8 @@ pub struct Relay {
     resets: Resets,
     /// How many added messages were discarded, by receiving side.
     pub(super) discarded: [usize; 2],
+    /// Which sides have sent encrypted packets.
+    pub(super) heard: [bool; 2],
 }
 
 /// Resets of the sequence.
@@ -91,7 +93,8 @@ impl Passage {
 
 impl Relay {
     pub(super) fn new(sessions: Arc<[KnownSession]>) -> Self {
-        Self { keys: Keyring::new(sessions), resets: Resets::default(), discarded: [0; 2] }
+        let (discarded, heard) = ([0; 2], [false; 2]);
+        Self { keys: Keyring::new(sessions), resets: Resets::default(), discarded, heard }
     }
 
     /// Handles a hello, which may start another session.

@@ -189,22 +189,25 @@ fn impossible_decisions_are_refused_by_name() {
 }
 
 #[test]
-fn a_relay_closes_if_a_client_sends_only_hellos() {
+fn a_relay_closes_if_one_side_is_silent() {
     let hello = client().poll_transmit(Side::Server).unwrap();
     let wire = packet(1, vec![]);
-    for is_answered in [false, true] {
+    for answers in [&[][..], &[Side::Client], &[Side::Server], &Side::BOTH] {
         let mut relay = Connection::relay(&RelayConfig::new(Default::default()), Duration::ZERO);
         for second in 0..15 {
             let now = Duration::from_secs(second);
             relay.timeout(now);
             relay.input(now, Side::Client, Input::Datagram(&hello));
         }
-        if is_answered {
-            relay.input(Duration::from_secs(14), Side::Client, Input::Datagram(&wire));
+        for side in answers {
+            relay.input(Duration::from_secs(14), *side, Input::Datagram(&wire));
         }
         lines(&mut relay);
         relay.timeout(Duration::from_secs(15));
         lines(&mut relay);
-        assert_eq!(relay.is_closed(), !is_answered);
+        assert_eq!(
+            (relay.is_closed(), relay.is_confirmed()),
+            (answers.len() < 2, answers.len() == 2)
+        );
     }
 }

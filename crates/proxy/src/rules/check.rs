@@ -130,7 +130,8 @@ impl Checker<'_> {
                 let words = parsed.value_words();
                 let is_bound = words.iter().any(|word| self.variable(word).is_some());
                 let block = self.block(body, Occasion::Message(&parsed));
-                self.program.rules.push(Rule { filter: parsed, is_bound, block, origin });
+                let work = [parsed.work_per_byte(), block.iter().map(work_per_byte).sum()];
+                self.program.rules.push(Rule { filter: parsed, is_bound, work, block, origin });
             }
             Item::Every { period, body } => {
                 let block = self.block(body, Occasion::Other("every"));
@@ -466,5 +467,15 @@ impl Checker<'_> {
 
     fn has_errors(&self) -> bool {
         self.found.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+    }
+}
+
+/// How much work a statement is at most, in steps for each byte of the message: reading the fields
+/// as JSON, and encoding them.
+fn work_per_byte(step: &Step) -> u64 {
+    match step.action {
+        StepAction::Set { .. } => 16,
+        StepAction::Let { .. } | StepAction::Log(_) | StepAction::Inject(_) => 8,
+        StepAction::Drop | StepAction::Pause | StepAction::Delay(_) | StepAction::Count(_) => 0,
     }
 }

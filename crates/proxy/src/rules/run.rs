@@ -5,7 +5,6 @@ use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use worldwire_core::Side;
 use worldwire_core::json::{Json, Object};
@@ -33,9 +32,6 @@ pub(super) struct RuleHandler {
     candidates: HashMap<Box<str>, Arc<[Candidate]>>,
     /// The message being handled.
     pending: Pending,
-    /// How long the rules may take for one message. Other conversations wait for them, and clients
-    /// choose what they examine.
-    most_time: Duration,
 }
 
 /// The state that rules keep between messages.
@@ -71,14 +67,17 @@ struct Pending {
     /// The index of the next candidate.
     next: usize,
     changes: usize,
-    /// How long the rules have taken so far.
-    spent: Duration,
+    /// How much work the rules have been so far, in steps.
+    work: u64,
     delay: Option<Duration>,
     is_paused: bool,
 }
 
-/// How long the rules may take for one message, apart from the one that exceeds it.
-const MAX_TIME: Duration = Duration::from_millis(250);
+/// How much work the rules may be for one message, in steps of a few nanoseconds. Other
+/// conversations wait for them, and clients choose how long the texts are that rules search.
+const MAX_WORK: u64 = 1 << 27;
+/// The work for a message that does not depend on its length, in bytes.
+const LEAST_BYTES: u64 = 64;
 /// The maximum number of message names whose candidates are cached.
 const MAX_NAMES: usize = 1_024;
 
@@ -109,7 +108,6 @@ impl RuleHandler {
             conversation: None,
             candidates: HashMap::new(),
             pending: Pending::default(),
-            most_time: MAX_TIME,
         }
     }
 
@@ -197,15 +195,19 @@ impl Handler for RuleHandler {
         }
         let Some(conversation) = self.conversation else { return Next::Done };
         let program = Arc::clone(&self.program);
-        let start = Instant::now();
+        let bytes = passing.body.len() as u64 + LEAST_BYTES;
         while let Some(candidate) = candidates.get(pending.next) {
             pending.next += 1;
             let Some(rule) = program.rules.get(candidate.rule) else { continue };
-            if pending.spent.saturating_add(start.elapsed()) > self.most_time {
+            let [filter, block] = rule.work;
+            let work = if candidate.is_certain { block } else { filter + block };
+            pending.work = pending.work.saturating_add(work.saturating_mul(bytes));
+            if pending.work > MAX_WORK {
+                let length = passing.body.len();
                 let failure =
-                    format!("the rules took more than {:?} for one message", self.most_time);
+                    format!("the rules are too much work for a message of {length} bytes");
                 let problem = Problem { origin: &rule.origin, now: passing.now };
-                let consequence = "this one and the rest are skipped";
+                let consequence = "this one and all later ones are skipped";
                 self.memory.report(&program, problem, &failure, consequence, effects);
                 break;
             }
@@ -237,7 +239,6 @@ impl Handler for RuleHandler {
             if let Some(body) = outcome.change {
                 effects.change(body);
                 pending.changes += 1;
-                pending.spent += start.elapsed();
                 self.pending = pending;
                 return Next::Again;
             }

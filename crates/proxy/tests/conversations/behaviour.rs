@@ -306,6 +306,28 @@ fn new_rules_take_effect_in_running_conversations() {
 }
 
 #[test]
+fn searches_of_long_messages_are_bounded() {
+    let search = vec!["message matches \"x{1,9}yN$\""; 32].join(" or ");
+    let rules =
+        format!("let long = \"{}\"\nwhen S_CHAT {{ set message = long }}\n", "a".repeat(30_000));
+    let rules = rules
+        + &format!("when S_CHAT and ({search}) {{ drop }}\n").repeat(8)
+        + "when S_CHAT { log \"the end\" }\n";
+    let outcomes = tera().run(&rules);
+    let [problem] = &outcomes[0].problems()[..] else { panic!("{:?}", outcomes[0].problems()) };
+    let wanted = "the rules are too much work for a message of 60034 bytes; this one and all later \
+                  ones are skipped";
+    assert!(problem.starts_with("my.rules:5: `when`: ") && problem.ends_with(wanted), "{problem}");
+    // What earlier rules did stays, and short messages pass all rules.
+    assert_eq!(outcomes[0].counts.changed, 1);
+    assert_eq!(outcomes[0].logs(), [""; 0]);
+    let short = rules.replace("set message = long", "count \"chats\"");
+    let outcomes = tera().run(&short);
+    assert_eq!(outcomes[0].problems(), [""; 0]);
+    assert_eq!(outcomes[0].logs(), ["the end"]);
+}
+
+#[test]
 fn many_changes_of_one_message_are_bounded() {
     let rules =
         "let n = 0\n".to_owned() + &"when S_CHAT { set channel = channel + 1 }\n".repeat(100);

@@ -13,10 +13,10 @@ use worldwire_mxo::connection::{Connection, News, Sender, Unit};
 use worldwire_mxo::frame::{LEAVE, RccFlags, RpcMessage};
 use worldwire_mxo::message::MPM_ID;
 use worldwire_mxo::replicator::ClientId;
-use worldwire_net::{Application, End, Flow, Peer, Permit};
+use worldwire_net::{Application, End, Flow, Peer, Permit, Waiting};
 
 use super::Shared;
-use super::admission::{ALIVE_TIME, Waiting};
+use super::admission::ALIVE_TIME;
 
 /// The number of protocol violations after which a connection is closed. Undecodable datagrams do
 /// not count, because anybody can send them with a forged address.

@@ -1,9 +1,8 @@
 //! Messages: bytes to values and back, according to a compiled definition.
 //!
 //! One decoder does all reading: into a tree for display ([`Plan::decode`]), into values
-//! ([`Plan::read`]), onto a reusable [`Tape`] ([`Plan::read_into`]), field by field to a visitor
-//! ([`Plan::visit`]), or just to validate ([`Plan::check`]). A [`View`] reads single fields in
-//! place.
+//! ([`Plan::read`]), onto a reusable [`Tape`] ([`Plan::read_into`]), or just to validate
+//! ([`Plan::check`]). A [`View`] reads single fields in place.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree};
@@ -43,7 +42,6 @@ mod trace;
 pub mod typed;
 mod value;
 mod view;
-mod visit;
 
 use worldwire_core::{Reader, Result, Trace};
 
@@ -56,13 +54,11 @@ pub use scalar::ScalarValue;
 pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
 pub use view::{Item, ListView, RecordView, View};
-pub use visit::{Part, Visit};
 
 use crate::schema::plan::Plan;
 use collect::ValueSink;
 use decode::Silent;
 use trace::TraceSink;
-use visit::VisitSink;
 
 pub(crate) use decode::{Group, Leaf, Sink, fields as run_fields};
 
@@ -127,19 +123,6 @@ impl Plan {
             end: rest.end,
             changed: false,
         })
-    }
-
-    /// Reports every field of a message to a visitor, in the order of the definition. Text and
-    /// bytes are borrowed. Fields before an error have already been reported.
-    pub fn visit<'d, 'p>(
-        &'p self,
-        message: &'d [u8],
-        form: HeaderForm,
-        visitor: &mut impl Visit<'d, 'p>,
-    ) -> Result<Notes> {
-        let checked = Head::check(message, form);
-        let rest = checked.and_then(|()| run_fields(self, message, form, &mut VisitSink(visitor)));
-        rest.map(|rest| rest.notes).map_err(|error| self.named(error))
     }
 
     /// Validates a message, including every offset and link.

@@ -12,8 +12,8 @@ use crate::types::{Angle, Scalar, Skill, SkillForm};
 /// Size of the largest fixed-size value in bytes.
 pub(super) const MAX_SCALAR: usize = 12;
 
-/// A fixed-size value as it is on the wire, as reported by a [`View`](super::View), a
-/// [`Tape`](super::Tape) and a [`Visit`](super::Visit).
+/// A fixed-size value as it is on the wire, as reported by a [`View`](super::View) and
+/// a [`Tape`](super::Tape).
 ///
 /// The field's [type](Self::scalar) says what it is. Callers who know the type use an accessor such
 /// as [`signed`](Self::signed) or [`number`](Self::number); others can match on it as a
@@ -290,28 +290,6 @@ pub(super) fn emit_scalar(scalar: Scalar, data: &[u8], at: usize, emit: impl FnO
 fn read<const BYTES: usize>(data: &[u8], at: usize) -> [u8; BYTES] {
     let bytes = data.get(at..at + BYTES).and_then(|bytes| bytes.first_chunk());
     bytes.copied().unwrap_or([0; BYTES])
-}
-
-/// Receives many values of one type.
-pub(super) trait Uniform {
-    /// Receives them; each is decoded from `BYTES` bytes.
-    fn emit<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue);
-}
-
-/// Determines the type once for many values.
-#[inline(always)]
-pub(super) fn emit_uniform(scalar: Scalar, uniform: impl Uniform) {
-    macro_rules! number {
-        ($kind:ident, $number:ty) => {
-            uniform.emit(|bytes| ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(bytes)))
-        };
-    }
-    macro_rules! twelve {
-        ($kind:ident) => {
-            uniform.emit(|bytes| ScalarValue::of_twelve(Scalar::$kind, bytes))
-        };
-    }
-    by_type!(scalar, number, twelve);
 }
 
 /// Writes a fixed-size value to the start of `out`, which is zeroed.

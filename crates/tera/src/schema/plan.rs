@@ -154,8 +154,6 @@ pub(crate) struct Scope {
     pub(crate) run: Range<u32>,
     /// Whether `run` covers the whole scope.
     pub(crate) one_run: bool,
-    /// The type of all fields, if they share one and are contiguous with nothing else around them.
-    pub(crate) uniform: Option<Scalar>,
     /// Whether all steps of `loose` are fields in the first segment.
     pub(crate) loose_flat: bool,
     /// Whether it has bodies, all of them texts or arrays of plain elements in the first segment,
@@ -358,13 +356,6 @@ impl Plan {
     #[inline]
     pub(crate) fn run_of(&self, scope: &Scope) -> &[Fixed] {
         self.run(scope.run.start, scope.run.end)
-    }
-
-    /// The fields that correspond to a run.
-    #[inline]
-    pub(crate) fn fields_of_run(&self, run: &[Fixed]) -> &[Field] {
-        let from = run.first().map_or(0, |fixed| fixed.field as usize);
-        self.fields.get(from..).unwrap_or_default()
     }
 
     /// The steps in a range.

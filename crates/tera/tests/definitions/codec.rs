@@ -143,7 +143,7 @@ impl Message<'_> {
     /// Checks that a tape holds and encodes the same as a message, even if all values are set on it
     /// one by one.
     fn tape(&self, bytes: &[u8]) -> Outcome {
-        self.visit(bytes)?;
+        self.checked(bytes)?;
         let plan = self.plan;
         let mut message = plan.read(bytes, self.form).map_err(shown)?;
         let mut tape = Tape::new();

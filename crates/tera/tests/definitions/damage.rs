@@ -31,7 +31,7 @@ impl Message<'_> {
                 let read = self.plan.read_into(&damaged, self.form, &mut tape);
                 let same = self.plan.check(&damaged, self.form).is_ok();
                 check(read.is_ok() == same && shown.is_ok() == same, "not all agree")?;
-                self.visit(&damaged)?;
+                self.checked(&damaged)?;
                 self.walk_view(&damaged)?;
                 let again = self.render(bytes, &mut tree)?;
                 check(again == whole, format!("{wrong} at {at} affects the next message"))?;

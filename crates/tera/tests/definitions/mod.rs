@@ -2,10 +2,10 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses only a part")]
 
+mod checked;
 mod codec;
 mod damage;
 mod text;
-mod visitor;
 
 pub(crate) use codec::{Message, codec, convert, malformed};
 pub(crate) use text::{deprecated, file_name, map, syntax, system_message};

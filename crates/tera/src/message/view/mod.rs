@@ -14,8 +14,7 @@ use super::fault::Fault;
 use super::note::Notes;
 use super::scalar::{ScalarValue, read_scalar};
 use super::steps::{Step, path_steps};
-use super::visit::{Visit, VisitSink};
-use super::{Head, HeaderForm, run_fields};
+use super::{Head, HeaderForm};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::{Scalar, TextView};
 use location::RecordLocation;
@@ -92,14 +91,6 @@ impl<'d, 'p> View<'d, 'p> {
             Self { plan, data: message, root: RecordLocation::new(fields, form.bytes(), true) },
             notes,
         ))
-    }
-
-    /// Reports every field to a visitor, which is faster than requesting them one by one, and
-    /// validates the whole message. See [`Plan::visit`].
-    pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Notes> {
-        let integrity = self.root.start() == HeaderForm::Integrity.bytes();
-        let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
-        Ok(run_fields(self.plan, self.data, form, &mut VisitSink(visitor))?.notes)
     }
 
     /// The fields of the message.

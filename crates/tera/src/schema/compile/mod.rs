@@ -263,7 +263,6 @@ impl Compiler<'_> {
             stride: 0,
             run: 0..0,
             one_run: false,
-            uniform: None,
             has_bodies,
         };
         self.scopes.push((scope, record));
@@ -486,7 +485,6 @@ impl Compiler<'_> {
                     _ => 0,
                 },
                 one_run: run.is_some(),
-                uniform: run.as_ref().and_then(|run| steps.uniform(run, scope.size)),
                 run: run.unwrap_or(0..0),
                 fields: starts[*record].clone(),
                 bodies,

@@ -102,17 +102,6 @@ impl Steps<'_> {
         range(start, self.ops.len())
     }
 
-    /// The type of all fields in a run, if they share one, are contiguous, and fill `size` bytes.
-    pub(super) fn uniform(&self, run: &Range<u32>, size: u32) -> Option<Scalar> {
-        let run = self.fixed.get(run.start as usize..run.end as usize)?;
-        let scalar = run.first()?.scalar;
-        let uniform = |(index, fixed): (usize, &Fixed)| {
-            fixed.scalar == scalar && usize::from(fixed.offset) == index * scalar.size()
-        };
-        let full = run.len() * scalar.size() == size as usize;
-        (full && run.iter().enumerate().all(uniform)).then_some(scalar)
-    }
-
     /// Adds the positions of the booleans among some steps.
     pub(super) fn bools(&mut self, steps: &[Op]) -> Range<u32> {
         let start = self.bools.len();
