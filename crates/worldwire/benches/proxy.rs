@@ -1,5 +1,5 @@
 //! What `worldwire proxy` costs: the latency that it adds, how many messages a second pass through it,
-//! and the memory of an idle connection. Its client and server are threads of this program, on the same
+//! the CPU time that it spends on each, and the memory of an idle connection. Its client and server are threads of this program, on the same
 //! cores, and speak TERA, encrypted on both sides of the proxy.
 //!
 //! `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`. Set
@@ -51,10 +51,9 @@ fn main() {
     };
     through("proxy", &[]);
     through("proxy that records", &["--record", "evening.pcapng"]);
-    println!("direct: {:.0} messages/s", rate(&messages, FLOOD, None, false));
+    println!("direct: {}", flood(&messages, FLOOD, None, false));
     let pass = |name: &str, count: usize, words: &[&str], changes: bool| {
-        let rate = rate(&messages, count, Some((folder.path(), words)), changes);
-        println!("{name}: {rate:.0} messages/s");
+        println!("{name}: {}", flood(&messages, count, Some((folder.path(), words)), changes));
     };
     pass("proxy", FLOOD, &[], false);
     for (name, rules, changes) in RULES {
@@ -134,6 +133,17 @@ impl Proxy {
         let status = status.expect("a process");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
         line.split_whitespace().nth(1).expect("kB").parse::<u64>().expect("kB") * 1024
+    }
+
+    /// The CPU time that all its threads have used, in user and kernel mode. Linux counts it in ticks of
+    /// 10 ms.
+    fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.expect("a process");
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.map(|it| it.parse::<u64>().expect("ticks")).sum();
+        Duration::from_millis(ticks * 10)
     }
 }
 
@@ -260,17 +270,18 @@ fn latencies(messages: &Arc<Messages>, proxy: Option<(&Path, &[&str])>) -> Vec<D
     delays
 }
 
-/// How many messages a second arrive if the server sends as fast as it can. All of them must be
-/// changed, or none.
-fn rate(
+/// How many messages a second arrive if the server sends as fast as it can, and what the proxy spends on
+/// each. All of them must be changed, or none.
+fn flood(
     messages: &Arc<Messages>,
     count: usize,
     proxy: Option<(&Path, &[&str])>,
     changes: bool,
-) -> f64 {
-    let (mut client, mut server, _proxy) = connected(messages, proxy);
+) -> String {
+    let (mut client, mut server, proxy) = connected(messages, proxy);
     client.expected.clone_from(&messages.chat);
-    let began = Instant::now();
+    let cpu = || proxy.as_ref().map_or(Duration::ZERO, Proxy::cpu);
+    let (before, began) = (cpu(), Instant::now());
     let sender = {
         let messages = Arc::clone(messages);
         thread::spawn(move || {
@@ -288,9 +299,12 @@ fn rate(
         received += client.receive().expect("an open connection");
     }
     let rate = received as f64 / began.elapsed().as_secs_f64();
+    let used = cpu() - before;
     sender.join().expect("a server");
     assert_eq!(client.same, if changes { 0 } else { count });
-    rate
+    let Some(_proxy) = proxy else { return format!("{rate:.0} messages/s") };
+    let each = used.as_secs_f64() * 1e6 / count as f64;
+    format!("{rate:.0} messages/s, {each:.2} us of the proxy's CPU time for each")
 }
 
 /// The memory of idle connections.
