@@ -179,8 +179,8 @@ impl Error {
         self
     }
 
-    /// Declares the path complete, so [`inside`](Self::inside) adds nothing more: for an error that
-    /// leaves scopes other than those of its field.
+    /// Declares the path complete, so [`inside`](Self::inside) adds nothing more. For an error that
+    /// passes through scopes that do not enclose its field.
     #[must_use]
     pub fn absolute(mut self) -> Self {
         self.0.is_absolute = true;

@@ -116,7 +116,7 @@ pub struct Dissection {
     batch: Batch,
     /// An empty batch whose memory is reused.
     spare: Batch,
-    /// Those of closed conversations.
+    /// The overviews of closed conversations.
     overviews: Vec<Overview>,
     /// A summary of the overviews that were taken.
     taken: Summary,

@@ -3,11 +3,11 @@
 use worldwire_core::Result;
 use worldwire_core::json::Json;
 
-/// Reads and sets single fields of a message, much faster than by way of its tree or of JSON.
+/// Reads and sets single fields of a message, much faster than through its tree or JSON.
 ///
-/// It only handles what it can do exactly: the results are those of the message's fields as JSON, as
-/// [`FieldPath`](crate::filter::FieldPath) reads and sets them and
-/// [`Message::encode`](crate::Message::encode) encodes them. For anything else, callers use these.
+/// Results are exactly those that [`FieldPath`](crate::filter::FieldPath) and
+/// [`Message::encode`](crate::Message::encode) produce from the message's fields as JSON. The editor
+/// declines whatever it cannot do exactly; callers then use JSON.
 pub trait FieldEditor {
     /// The value of the field at a [plain path](crate::filter::FieldPath::plain). `None` if there is
     /// no such field, or it cannot be read this way.

@@ -16,8 +16,8 @@ pub struct InfoFields {
     /// `files[*].name`. A path to a record shows the first values in it that are neither zero nor
     /// empty, and so does `None` for the whole message.
     pub shown: Option<&'static [&'static str]>,
-    /// Names of fields that are not shown: secrets with names that do not reveal this, and fields
-    /// that say little. Names such as `passwordHash`, `token` and `ticket` need no declaration.
+    /// Names of fields that are not shown: secrets whose names do not reveal that they are secret,
+    /// and uninformative fields. Names such as `passwordHash`, `token` and `ticket` need no entry.
     pub hidden: &'static [&'static str],
 }
 
@@ -25,7 +25,7 @@ pub struct InfoFields {
 pub type InfoTable = &'static [(&'static str, &'static [&'static str])];
 
 impl InfoFields {
-    /// The fields that a table shows of a message.
+    /// The fields of a message that a table selects.
     #[must_use]
     pub fn find(name: &str, table: InfoTable, hidden: &'static [&'static str]) -> Self {
         let index = table.binary_search_by(|(known, _)| (*known).cmp(name));
@@ -50,7 +50,7 @@ const MAX_LENGTH: usize = 1024;
 const MAX_TEXT: usize = 48;
 /// The maximum number of characters of a name.
 const MAX_NAME: usize = 40;
-/// The maximum length of bytes that are shown; of others, only the length is.
+/// The maximum number of bytes that are shown; of longer values, only the length is.
 const MAX_BYTES: usize = 8;
 /// The maximum number of names of one set of flags.
 const MAX_FLAGS: usize = 4;
@@ -117,7 +117,7 @@ pub(crate) fn columns(line: &str) -> usize {
     line.chars().map(width).sum()
 }
 
-/// The line while it is written.
+/// A line that is being written.
 struct Info<'i> {
     hidden: &'static [&'static str],
     numbers: Option<&'i dyn NumberNames>,
@@ -190,8 +190,8 @@ impl Info<'_> {
         }
     }
 
-    /// Writes the children of a record that say something: plain values first, because there can be
-    /// more values in the first inner record than are shown.
+    /// Writes the informative children of a record: plain values first, because the first inner
+    /// record alone can have more values than are shown.
     fn children(&mut self, record: NodeRef<'_, '_>, parent: &str, depth: usize) {
         if depth > MAX_DEPTH {
             return;
@@ -288,8 +288,8 @@ impl Info<'_> {
         }
     }
 
-    /// Writes a record in a list: `{name="Garden" size=88}`. The name of an only record inside
-    /// precedes the brace: `create{class="player"}`.
+    /// Writes a record in a list: `{name="Garden" size=88}`. If it contains nothing but another
+    /// record, that record's name precedes the brace: `create{class="player"}`.
     fn inner(&mut self, mut record: NodeRef<'_, '_>, mut depth: usize) {
         while depth < MAX_DEPTH
             && let Some(only) = only_record(record)
@@ -466,7 +466,7 @@ fn push_leaf(node: NodeRef<'_, '_>, out: &mut String) {
     };
 }
 
-/// Enough of a text for what is shown of it, without a part of a character at the end.
+/// The start of a text, long enough for what is shown and cut between characters.
 fn beginning(bytes: &[u8], form: Form) -> &[u8] {
     const LONGEST: usize = MAX_TEXT * 8;
     let Some((head, rest)) = bytes.split_at_checked(LONGEST) else { return bytes };
@@ -541,7 +541,7 @@ pub(crate) mod tests {
                 let has = known.iter().any(|known| known.fields.contains(&first));
                 assert!(has || known.iter().all(|it| it.fields.is_empty()), "{name}: {path}");
                 let last = path.rsplit('.').next().unwrap_or_default();
-                // A record that comes first is hidden in what contains it.
+                // A record can be shown first, and hidden in the record that encloses it.
                 let is_inner = paths.iter().any(|outer| path.starts_with(&format!("{outer}.")));
                 let is_hidden = is_secret(last) || (hidden.contains(&last) && !is_inner);
                 assert!(!is_hidden, "{name}: {path} is hidden");

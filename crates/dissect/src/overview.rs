@@ -68,7 +68,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The same with one more conversation.
+    /// Adds a conversation.
     pub(crate) fn with(self, overview: &Overview) -> Self {
         Self {
             conversations: self.conversations + 1,

@@ -14,7 +14,7 @@ use crate::item::{Item, NoteKind, NumberNames, Time};
 /// How to write items.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
-    /// A line for each item, with what `form` adds.
+    /// A line for each item. `form` selects what is shown besides the name.
     Text {
         /// What to write besides the name.
         form: TextForm,

@@ -164,7 +164,7 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Whether the session has stopped reading from a side for now; see [`Connection::is_paused`].
     fn is_paused(&self, from: Side) -> bool;
 
-    /// Over UDP, whether the client has answered something, so that its address is not forged.
+    /// Over UDP, whether the client has answered a datagram, which proves that its address is genuine.
     fn is_confirmed(&self) -> bool {
         true
     }

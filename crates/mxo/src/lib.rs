@@ -31,10 +31,13 @@
 //! | [`replicator`] | a server's world, and the views that many clients have of it |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
 //! | [`rpc`] | the contents of RPC messages |
-//! | [`login`] | the messages of auth and margin |
+//! | [`login`] | the messages of auth and margin, and both ends of a login |
 //! | [`crypt`] | Twofish for datagrams, margin messages and the hello; RSA for logins; the key file |
 //! | [`file`](mod@file) | `pubkey.dat`, and files with private keys |
 //! | [`connection`] | the state machine: client, server, observer, relay |
+//!
+//! The feature `login` (clients and servers of the login, with RSA) is on by default. Without it, the
+//! crate needs fewer than half as many dependencies and still encodes and decodes all messages.
 //!
 //! The example `world` joins a [`connection`] with a [`replicator`] and serves a world to one
 //! client: `cargo run -p worldwire-mxo --example world`.

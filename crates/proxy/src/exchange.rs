@@ -253,7 +253,7 @@ impl Exchange {
         handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
-    /// Over UDP, whether the client has answered something, so that its address is not forged.
+    /// Over UDP, whether the client has answered a datagram, which proves that its address is genuine.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         self.session.is_confirmed()

@@ -10,6 +10,7 @@ use divan::{Bencher, black_box};
 use num_bigint::BigUint;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use rc4::{KeyInit as _, StreamCipher as _};
 use worldwire_uru::crypt::exchange::SessionKey;
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::crypt::login::{PasswordHash, PasswordHashes, login_fields, verify};
@@ -31,11 +32,13 @@ fn rc4_ours(bencher: Bencher<'_, '_>, size: usize) {
     bencher.counter(BytesCount::new(size)).bench_local(|| rc4.apply(black_box(&mut data)));
 }
 
-#[divan::bench(name = "uru/rc4/textbook", args = SIZES)]
-fn rc4_textbook(bencher: Bencher<'_, '_>, size: usize) {
-    let mut rc4 = Textbook::new(&KEY);
+#[divan::bench(name = "uru/rc4/rc4", args = SIZES)]
+fn rc4_crate(bencher: Bencher<'_, '_>, size: usize) {
+    let mut rc4 = rc4::Rc4::new_from_slice(&KEY).ok().unwrap_or_else(|| unreachable!());
     let mut data = vec![0; size];
-    bencher.counter(BytesCount::new(size)).bench_local(|| rc4.apply(black_box(&mut data)));
+    bencher
+        .counter(BytesCount::new(size))
+        .bench_local(|| rc4.apply_keystream(black_box(&mut data)));
 }
 
 #[divan::bench(name = "uru/rc4/new")]
@@ -162,41 +165,4 @@ fn secure_open(bencher: Bencher<'_, '_>, magic: Magic) {
     bencher
         .counter(BytesCount::new(size))
         .bench_local(|| open(black_box(&data), Some(&key), u64::MAX));
-}
-
-/// Textbook RC4, with byte indices.
-struct Textbook {
-    state: [u8; 256],
-    i: u8,
-    j: u8,
-}
-
-impl Textbook {
-    fn new(key: &[u8]) -> Self {
-        let mut state = [0; 256];
-        for (byte, at) in state.iter_mut().zip(0..=u8::MAX) {
-            *byte = at;
-        }
-        let mut j = 0_u8;
-        for i in 0..256 {
-            j = j.wrapping_add(state[i]).wrapping_add(key[i % key.len()]);
-            state.swap(i, usize::from(j));
-        }
-        Self { state, i: 0, j: 0 }
-    }
-
-    fn apply(&mut self, data: &mut [u8]) {
-        let Self { state, mut i, mut j } = *self;
-        let mut state = state;
-        for byte in data {
-            i = i.wrapping_add(1);
-            let a = state[usize::from(i)];
-            j = j.wrapping_add(a);
-            let b = state[usize::from(j)];
-            state[usize::from(i)] = b;
-            state[usize::from(j)] = a;
-            *byte ^= state[usize::from(a.wrapping_add(b))];
-        }
-        *self = Self { state, i, j };
-    }
 }

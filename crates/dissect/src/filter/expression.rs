@@ -165,7 +165,7 @@ impl Expression {
         })
     }
 
-    /// How much work a match is at most, in steps for each byte of the message.
+    /// The maximum work of a match, in steps per byte of the message.
     pub(super) fn work_per_byte(&self) -> u64 {
         /// Measured against a search for a text.
         const REGULAR: u64 = 32;

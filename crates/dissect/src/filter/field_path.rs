@@ -115,14 +115,15 @@ impl FieldPath {
         Ok(Filter::of(Expression::all(named.chain([test]).collect())))
     }
 
-    /// The path from the top of the fields as names and indices, `members[2].name`, if it is written
-    /// so. A message that has this path has the field there, and nowhere else.
+    /// The path, if it is written from the top of the fields with names and indices only:
+    /// `members[2].name`. In a message that has this path, it leads to the field and to nothing else.
     #[must_use]
     pub fn plain(&self) -> Option<&str> {
         self.plain.as_deref()
     }
 
-    /// What the field holds, if definitions say so: in all messages of one family the same.
+    /// The kind of value in the field, if the definitions state it and all messages of the family
+    /// agree.
     #[must_use]
     pub fn kind(&self, resolver: &Resolver<'_>) -> Option<ValueKind> {
         values::kind(&self.path, &self.scope, resolver)

@@ -344,8 +344,7 @@ impl Filter {
         self.patterns().into_iter().map(|pattern| &*pattern.0).collect()
     }
 
-    /// How much work a match is at most, in steps for each byte of the message. A step takes a few
-    /// nanoseconds.
+    /// The maximum work of a match, in steps per byte of the message. A step takes a few nanoseconds.
     #[must_use]
     pub fn work_per_byte(&self) -> u64 {
         self.expression.work_per_byte()

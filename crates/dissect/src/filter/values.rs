@@ -85,7 +85,7 @@ pub(super) fn unknown(expression: &Expression, resolver: &Resolver<'_>) -> Vec<U
     found
 }
 
-/// What a field holds, if all messages of that scope agree.
+/// The kind of value in a field, if all messages in the scope agree.
 pub(super) fn kind(path: &Path, scope: &[Pattern], resolver: &Resolver<'_>) -> Option<ValueKind> {
     let scope: Vec<&Pattern> = scope.iter().collect();
     let known = FilterVocabulary::new(resolver);
@@ -138,7 +138,7 @@ fn literals(check: &Check) -> Vec<&Literal> {
     }
 }
 
-/// The messages and values that filters are checked by.
+/// The messages and values that filters are checked against.
 struct FilterVocabulary<'k, 'd> {
     messages: &'k [KnownMessage<'d>],
     values: &'k KnownValues<'d>,

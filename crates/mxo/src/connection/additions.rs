@@ -1,9 +1,9 @@
 //! Messages that a relay adds to one direction, until their receiver has acknowledged them.
 //!
-//! An added message gets no packet of its own, because the sender numbers the packets. The relay
-//! puts it into the next packet that has room, which becomes its carrier. It repeats the carrier
-//! until the receiver acknowledges it: the same bytes under the same number, which the receiver
-//! ignores if it has them already. So no addition is lost, and none arrives twice.
+//! A relay cannot send an added message in a new packet, because the sender numbers the packets. It
+//! puts the message into the next packet that has room, the carrier, and repeats the carrier until
+//! the receiver acknowledges it. The copies have the same bytes and the same number, so the receiver
+//! ignores those it already has. No addition is lost, and none arrives twice.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -22,11 +22,11 @@ use crate::frame::{
 pub(super) struct Additions {
     bounds: Bounds,
     numbers: RpcNumbers,
-    /// Those in no packet, in order.
+    /// Those that are not in a packet yet, in order.
     waiting: VecDeque<Addition>,
     /// How many of the last ones were added since the driver's last input.
     fresh: usize,
-    /// The packets with the others, oldest first.
+    /// The packets that carry the others, oldest first.
     carriers: VecDeque<Carrier>,
     /// When to ask for a packet to carry the waiting ones, and how often that was done.
     ask_at: Duration,
@@ -54,7 +54,7 @@ struct Carrier {
     repeats: u32,
 }
 
-/// What becomes of a packet that leaves.
+/// What happens to a packet that leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rewritten {
     /// It stays as it is.
@@ -70,12 +70,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an acknowledgement may take. Doubles with each repeat, up to the maximum.
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
 const MAX_REPEAT_AFTER: Duration = Duration::from_secs(4);
-/// After this many repeats, the RPC messages are put into another packet, without RPC messages of the
-/// sender: the receiver may refuse this one because of messages far ahead of a missing one. Its inbox
-/// discards duplicates.
+/// After this many repeats, the RPC messages are also put into a packet without RPC messages from the
+/// sender: the receiver may be refusing this one because it contains messages far ahead of a missing
+/// one. Its inbox discards duplicates.
 const MAX_REPEATS: u32 = 4;
-/// How many added RPC messages may be in carriers. They move the sender's messages further ahead of a
-/// missing one, and receivers keep only so many.
+/// The maximum number of added RPC messages in carriers. They move the sender's messages further ahead
+/// of a missing one, and receivers keep only a limited number ahead of it.
 const MAX_UNACKNOWLEDGED: usize = 128;
 /// A carrier this far behind the newest packet is given up, since receivers cannot tell it from a
 /// newer one.
@@ -99,7 +99,7 @@ impl Additions {
         }
     }
 
-    /// Takes the time from the driver, who passes none when it adds messages.
+    /// Learns the time from the driver, which passes none when it adds messages.
     pub(super) fn set_now(&mut self, now: Duration) {
         self.now = now;
         let fresh = core::mem::take(&mut self.fresh);
@@ -116,8 +116,8 @@ impl Additions {
         self.numbers.begin();
     }
 
-    /// Starts over, because of a new session, or of the packet that resets the sequence. Returns how
-    /// many additions are discarded.
+    /// Starts over, because of a new session or a packet that resets the sequence. Returns the number
+    /// of discarded additions.
     pub(super) fn restart(&mut self, reset_by: Option<SequenceNumber>) -> usize {
         let discarded = self.all().count();
         let numbers = RpcNumbers::from_start();
@@ -235,7 +235,7 @@ impl Additions {
         asks
     }
 
-    /// When something is to be done; now, to learn the time, if something was just added.
+    /// The next deadline. Right after an addition it is now, so that the driver passes the time.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let ask_at = if self.fresh > 0 { self.now } else { self.ask_at };
         let repeats = self.carriers.iter().map(|carrier| carrier.repeat_at);
@@ -470,7 +470,7 @@ mod tests {
             sections(&mut additions, u64::from(number), vec![]);
             additions.carriers.clear();
         }
-        // Each message needs a list of its own.
+        // Each message needs a separate list.
         let many = (0..50).map(|_| lists(0, 200)).collect();
         let split = sections(&mut additions, 300, vec![Section::Rpc(many)]);
         assert_eq!(split.len(), 40);

@@ -27,7 +27,7 @@ const FLAGS_BYTES: usize = 1;
 const RPC_SECTION_BYTES: usize = 2;
 /// Number and count.
 pub(super) const LIST_HEAD_BYTES: usize = 3;
-/// What a packet needs beside an RPC message.
+/// What a packet needs besides an RPC message.
 const RPC_OVERHEAD: usize = FLAGS_BYTES + RPC_SECTION_BYTES + LIST_HEAD_BYTES;
 /// RCC flags and ID of the section.
 const OBJECTS_OVERHEAD: usize = 2;
@@ -134,7 +134,7 @@ pub(super) fn translate(packet: &mut Packet<'_>, numbers: &RpcNumbers) -> bool {
             continue;
         };
         is_changed |= numbers.translate(&mut lists);
-        // Splitting can make them too many for one section.
+        // Splitting can produce too many lists for one section.
         while lists.len() > MAX_COUNT {
             let rest = lists.split_off(MAX_COUNT);
             sections.push(Section::Rpc(core::mem::replace(&mut lists, rest)));
@@ -182,7 +182,7 @@ impl<'p, 'd> Carrying<'p, 'd> {
             next == Some(number) && list.messages.len() < MAX_COUNT
         };
         let list = || RpcList { first: number, messages: vec![message.clone()] };
-        // Whether it needs a list of its own may not be known yet.
+        // Whether it needs a separate list may not be known yet.
         let section = if lists.is_some() { 0 } else { RPC_SECTION_BYTES };
         let length = section + LIST_HEAD_BYTES + message.wire_bytes();
         let Some(room) = self.room.checked_sub(length) else { return false };

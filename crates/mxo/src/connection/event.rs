@@ -55,7 +55,7 @@ pub enum News {
     /// A relay discarded messages that it had added but that were not acknowledged, because the
     /// sequence was reset or another session began.
     Discarded {
-        /// The side that they were for.
+        /// The side that should have received them.
         to: Side,
         /// How many RPC messages and object sections.
         messages: usize,

@@ -187,8 +187,8 @@ impl Connection {
         self.sender.half.role.keys().map(|keys| keys.opened().collect()).unwrap_or_default()
     }
 
-    /// Relays: whether both sides have sent encrypted packets, so that the client's address is not
-    /// forged: servers send them after a hello, and only who receives those can answer.
+    /// Relays: whether both sides have sent encrypted packets, which proves that the client's address
+    /// is genuine: servers send them after a hello, and only their receiver can answer.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         match &self.sender.half.role {

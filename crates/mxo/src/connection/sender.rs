@@ -28,10 +28,10 @@ use crate::frame::RpcMessage;
 ///   order; its servers sent objects first.
 /// * The relay repeats that packet, unchanged, until the receiver acknowledges its number.
 ///   Receivers ignore a number that they know, so an addition arrives once. If the receiver does
-///   not acknowledge the packet after four repeats, RPC messages go into another one as well,
-///   without RPC messages of the sender; the number of each message prevents that it is handled
-///   twice. If the sender has sent 1,024 packets since, objects do, too, and could then arrive
-///   twice.
+///   not acknowledge the packet after four repeats, its RPC messages also go into another packet,
+///   one without RPC messages from the sender; their numbers prevent the receiver from handling
+///   them twice. Once the sender has sent 1,024 more packets, objects go into another packet, too,
+///   and could then arrive twice.
 /// * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
 ///   direction, which makes a client or server acknowledge it again. While the sender's packets are
 ///   held, additions overtake them in its bare acknowledgements. A client or server that repeats a

@@ -8,14 +8,18 @@ mod envelope;
 mod iv;
 mod key;
 mod keys;
+#[cfg(feature = "login")]
 mod random;
+#[cfg(feature = "login")]
 mod rsa;
 mod twofish;
 
 pub use iv::IvSource;
 pub use key::{SessionKey, Unopened};
 pub use keys::{KeyFile, KnownSession};
+#[cfg(feature = "login")]
 pub use random::Random;
+#[cfg(feature = "login")]
 pub use rsa::{EXPONENT, KeyUse, PrivateKey, PublicKey, RsaError};
 pub use twofish::BLOCK_BYTES;
 

@@ -1,4 +1,4 @@
-//! Random numbers of a login: keys, challenges, padding and blinding.
+//! The random numbers that a login needs: keys, challenges, padding and blinding.
 
 use core::fmt;
 

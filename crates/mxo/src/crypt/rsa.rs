@@ -85,7 +85,7 @@ pub enum RsaError {
         /// The maximum.
         most: usize,
     },
-    /// The modulus has another size than the key's purpose requires.
+    /// The modulus does not have the size that the key's purpose requires.
     #[error("a {} has {} bits, but this key has {bits}", .wanted.name(), .wanted.bits())]
     Size {
         /// The purpose.
@@ -250,7 +250,7 @@ impl PrivateKey {
         padded
     }
 
-    /// Decrypts a blob. Blinded with random numbers, so that its duration reveals nothing.
+    /// Decrypts a blob. Blinded with random numbers, so that timing reveals nothing.
     ///
     /// # Errors
     /// [`RsaError::Undecryptable`], whatever is wrong.

@@ -3,6 +3,7 @@
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
 
+#[cfg(feature = "login")]
 use crate::crypt::{EXPONENT, KeyUse, PrivateKey, PublicKey, Random, RsaError};
 
 /// The DER head of an integer with 129 bytes, and its first byte, 0: the next one has its top bit
@@ -36,48 +37,6 @@ pub struct PublicKeyFile {
 }
 
 impl PublicKeyFile {
-    /// Signs a server key.
-    ///
-    /// # Errors
-    /// [`RsaError::Size`] for keys of another purpose.
-    pub fn sign(
-        key_id: u32,
-        server: &PublicKey,
-        signing: &PrivateKey,
-        random: &mut Random,
-    ) -> Result<Self, RsaError> {
-        let size = |wanted| move |found: Vec<u8>| RsaError::Size { wanted, bits: found.len() * 8 };
-        let modulus = server.modulus().try_into().map_err(size(KeyUse::Server))?;
-        let mut file = Self { key_id, modulus, exponent: 17, signature: [0; 256] };
-        let signature = signing.sign(&file.signed_bytes(), random)?;
-        file.signature = signature.try_into().map_err(size(KeyUse::Signing))?;
-        Ok(file)
-    }
-
-    /// Whether the signature is valid, as the client checks it.
-    #[must_use]
-    pub fn is_signed_by(&self, signing: &PublicKey) -> bool {
-        signing.verifies(&self.signed_bytes(), &self.signature)
-    }
-
-    /// The key.
-    ///
-    /// # Errors
-    /// [`RsaError::Exponent`], or those of [`PublicKey::new`].
-    pub fn key(&self) -> Result<PublicKey, RsaError> {
-        if u16::from(self.exponent) != EXPONENT {
-            return Err(RsaError::Exponent);
-        }
-        PublicKey::new(KeyUse::Server, &self.modulus)
-    }
-
-    /// Modulus and exponent.
-    fn signed_bytes(&self) -> [u8; 129] {
-        let mut bytes = [self.exponent; 129];
-        bytes[..128].copy_from_slice(&self.modulus);
-        bytes
-    }
-
     /// Reads the file.
     ///
     /// # Errors
@@ -131,6 +90,51 @@ impl PublicKeyFile {
             exponent: Field::sample(sampler),
             signature: Field::sample(sampler),
         }
+    }
+}
+
+#[cfg(feature = "login")]
+impl PublicKeyFile {
+    /// Signs a server key.
+    ///
+    /// # Errors
+    /// [`RsaError::Size`] for keys of another purpose.
+    pub fn sign(
+        key_id: u32,
+        server: &PublicKey,
+        signing: &PrivateKey,
+        random: &mut Random,
+    ) -> Result<Self, RsaError> {
+        let size = |wanted| move |found: Vec<u8>| RsaError::Size { wanted, bits: found.len() * 8 };
+        let modulus = server.modulus().try_into().map_err(size(KeyUse::Server))?;
+        let mut file = Self { key_id, modulus, exponent: 17, signature: [0; 256] };
+        let signature = signing.sign(&file.signed_bytes(), random)?;
+        file.signature = signature.try_into().map_err(size(KeyUse::Signing))?;
+        Ok(file)
+    }
+
+    /// Whether the signature is valid, as the client checks it.
+    #[must_use]
+    pub fn is_signed_by(&self, signing: &PublicKey) -> bool {
+        signing.verifies(&self.signed_bytes(), &self.signature)
+    }
+
+    /// The key.
+    ///
+    /// # Errors
+    /// [`RsaError::Exponent`], or those of [`PublicKey::new`].
+    pub fn key(&self) -> Result<PublicKey, RsaError> {
+        if u16::from(self.exponent) != EXPONENT {
+            return Err(RsaError::Exponent);
+        }
+        PublicKey::new(KeyUse::Server, &self.modulus)
+    }
+
+    /// Modulus and exponent.
+    fn signed_bytes(&self) -> [u8; 129] {
+        let mut bytes = [self.exponent; 129];
+        bytes[..128].copy_from_slice(&self.modulus);
+        bytes
     }
 }
 

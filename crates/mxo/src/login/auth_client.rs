@@ -18,7 +18,7 @@ use crate::crypt::{BLOCK_BYTES, KeyUse, PrivateKey, PublicKey, Random, SessionKe
 use crate::file::PublicKeyFile;
 use crate::types::{Bytes16, Secret, Str};
 
-/// Who logs in, and which server the client trusts.
+/// The account that logs in, and the server that the client trusts.
 #[derive(Clone)]
 pub struct AuthClientConfig {
     /// The account's name: at most 32 bytes.
@@ -57,7 +57,7 @@ impl AuthClientConfig {
     }
 }
 
-/// What a client has after a successful login: everything that the margin server wants.
+/// The result of a successful login: everything that the margin server asks for.
 #[derive(Clone, Debug)]
 pub struct LoginTicket {
     /// The certificate, which expires after ten minutes.
@@ -79,7 +79,7 @@ enum Step {
 }
 
 /// The machine. Feed it the server's messages, and send what [`poll`](Self::poll) returns, until
-/// [`outcome`](Self::outcome) is there.
+/// there is an [`outcome`](Self::outcome).
 #[derive(Debug)]
 pub struct AuthClient {
     config: AuthClientConfig,

@@ -6,9 +6,9 @@
 //! | name | `AuthRequest` | `AuthChallenge` |
 //! | password | `AuthChallengeResponse` | `AuthReply`, after an [`AuthQuery`] |
 //!
-//! A name without an account gets a challenge all the same, so that an attacker learns nothing: check
-//! the password of a missing account, too, against any hash, and answer with the same status. The
-//! owner of the accounts also limits the number of attempts per address.
+//! A name without an account also gets a challenge, so that attackers cannot find out which accounts
+//! exist. For the same reason, the owner of the accounts must check the password of a missing account
+//! against some hash, and answer with the same status. It should also limit the attempts per address.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -51,7 +51,7 @@ record! {
     }
 }
 
-/// A character's background. To its end, so the reader must be bounded.
+/// A character's background. It extends to the end of the reader.
 ///
 /// One server omits the appearance for a new character. It is read if everything after it then
 /// matches the layout exactly.

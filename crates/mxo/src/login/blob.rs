@@ -1,10 +1,8 @@
 //! The contents of encrypted blobs in login messages.
 
-use md5::{Digest as _, Md5};
-use worldwire_core::{Error, Field as _, Reader, Result, record};
-use zeroize::Zeroizing;
+use worldwire_core::{Error, Field, Reader, Result, record};
 
-use crate::crypt::{BLOCK_BYTES, PrivateKey, PublicKey, Random, RsaError, SessionKey};
+use crate::crypt::{BLOCK_BYTES, SessionKey};
 use crate::offset::offset_record;
 use crate::types::{Array, Bytes16, Secret, Str, wiped};
 
@@ -22,29 +20,6 @@ offset_record! {
         time "time": u32,
         /// The account's name.
         [at] name "name": Str<'a>,
-    }
-}
-
-impl AuthSecret<'_> {
-    /// Encrypts it for the server.
-    ///
-    /// # Errors
-    /// [`RsaError::TooLong`] for a name of more than 56 bytes.
-    pub fn seal(&self, server: &PublicKey, random: &mut Random) -> Result<Vec<u8>, RsaError> {
-        server.encrypt(&plain(self)?, random)
-    }
-
-    /// Decrypts a blob with the server key.
-    ///
-    /// # Errors
-    /// [`RsaError::Undecryptable`], whatever is wrong, even with the contents.
-    pub fn open(
-        blob: &[u8],
-        server: &PrivateKey,
-        random: &mut Random,
-    ) -> Result<AuthSecret<'static>, RsaError> {
-        let plain = server.decrypt(blob, random)?;
-        whole(&plain, |reader| AuthSecret::decode(reader, "")).ok_or(RsaError::Undecryptable)
     }
 }
 
@@ -67,33 +42,7 @@ record! {
     }
 }
 
-impl<'a> AuthProof<'a> {
-    /// The proof for a decrypted challenge.
-    #[must_use]
-    pub fn new(challenge: &[u8; BLOCK_BYTES], password: Str<'a>, soe_password: Str<'a>) -> Self {
-        /// Everything before the passwords.
-        const HEAD: usize = 23;
-        let second = HEAD + password.wire_bytes();
-        let third = second + soe_password.wire_bytes();
-        let padding = (third + 2).next_multiple_of(BLOCK_BYTES) - (third + 2);
-        let offset = |offset: usize| u16::try_from(offset).unwrap_or(u16::MAX);
-        Self {
-            reserved: 0,
-            digest: Md5::digest(challenge).into(),
-            offsets: Array([offset(HEAD), offset(second), offset(third)]),
-            password: Secret(password),
-            soe_password: Secret(soe_password),
-            padding: Bytes16(vec![0; padding].into()),
-        }
-    }
-
-    /// Whether it answers this challenge. Takes the same time whatever the answer.
-    #[must_use]
-    pub fn answers(&self, challenge: &[u8; BLOCK_BYTES]) -> bool {
-        let wanted: [u8; 16] = Md5::digest(challenge).into();
-        ctutils::CtEq::ct_eq(&wanted, &self.digest).into()
-    }
-
+impl AuthProof<'_> {
     /// Encrypts it.
     ///
     /// # Errors
@@ -131,31 +80,8 @@ record! {
     }
 }
 
-impl MarginSecret {
-    /// Encrypts it for the user.
-    ///
-    /// # Errors
-    /// None with a user key.
-    pub fn seal(&self, user: &PublicKey, random: &mut Random) -> Result<Vec<u8>, RsaError> {
-        user.encrypt(&plain(self)?, random)
-    }
-
-    /// Decrypts a blob with the user's key.
-    ///
-    /// # Errors
-    /// [`RsaError::Undecryptable`], whatever is wrong, even with the contents.
-    pub fn open(blob: &[u8], user: &PrivateKey, random: &mut Random) -> Result<Self, RsaError> {
-        let plain = user.decrypt(blob, random)?;
-        whole(&plain, |reader| Self::decode(reader, "")).ok_or(RsaError::Undecryptable)
-    }
-}
-
-fn plain<'d, F: worldwire_core::Field<'d>>(value: &F) -> Result<Zeroizing<Vec<u8>>, RsaError> {
-    wiped(value).map_err(|_| RsaError::Invalid)
-}
-
 /// Decodes all bytes of a blob.
-fn whole<'d, F: worldwire_core::Field<'d>>(
+pub(super) fn whole<'d, F: Field<'d>>(
     plain: &'d [u8],
     decode: impl FnOnce(&mut Reader<'d>) -> Result<F>,
 ) -> Option<F::Owned> {

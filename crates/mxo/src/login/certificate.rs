@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
-use md5::{Digest as _, Md5};
 use worldwire_core::json::Given;
 use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer, record};
 
-use crate::crypt::{EXPONENT, PrivateKey, PublicKey, Random, RsaError};
 use crate::types::{BigU16, Padded};
 
 record! {
@@ -35,41 +33,6 @@ record! {
     }
 }
 
-impl Certificate {
-    /// The certificate of an account.
-    ///
-    /// # Errors
-    /// A value error for a name that does not fit, or a key that is not a user key.
-    pub fn new(
-        user_id: u32,
-        name: &str,
-        key: &PublicKey,
-        created: u32,
-        expires: u32,
-    ) -> Result<Self> {
-        let modulus = key.modulus().try_into();
-        Ok(Self {
-            unknown1: 1,
-            user_id,
-            name: Padded::new(name).map_err(|error| error.inside("name"))?,
-            unknown2: 256,
-            unknown3: 0,
-            expires,
-            reserved: [0; 32],
-            exponent: BigU16(EXPONENT),
-            modulus: modulus.map_err(|_| Error::value("a user key", "another key"))?,
-            created,
-        })
-    }
-
-    /// What is signed: the MD5 of the encoded certificate.
-    fn digest(&self) -> Result<[u8; 16]> {
-        let mut writer = Writer::new();
-        self.encode(&mut writer)?;
-        Ok(Md5::digest(writer.as_bytes()).into())
-    }
-}
-
 /// A certificate with its signature, preceded by the size of both: a `u16`, always 310.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedCertificate {
@@ -82,29 +45,6 @@ pub struct SignedCertificate {
 impl SignedCertificate {
     /// The size in bytes, without the count.
     pub const BYTES: u16 = 310;
-
-    /// Signs a certificate with the server key.
-    ///
-    /// # Errors
-    /// [`RsaError::Size`] for a key with another purpose.
-    pub fn sign(
-        certificate: Certificate,
-        server: &PrivateKey,
-        random: &mut Random,
-    ) -> Result<Self, RsaError> {
-        let digest = certificate.digest().map_err(|_| RsaError::Invalid)?;
-        let signature = server.sign(&digest, random)?.try_into();
-        let wanted = crate::crypt::KeyUse::Server;
-        let size = |found: Vec<u8>| RsaError::Size { wanted, bits: found.len() * 8 };
-        Ok(Self { signature: signature.map_err(size)?, certificate })
-    }
-
-    /// Whether the signature is the server key's.
-    #[must_use]
-    pub fn is_signed_by(&self, server: &PublicKey) -> bool {
-        let digest = self.certificate.digest();
-        digest.is_ok_and(|digest| server.verifies(&digest, &self.signature))
-    }
 }
 
 impl<'d> Field<'d> for SignedCertificate {
@@ -156,31 +96,10 @@ impl<'d> Field<'d> for SignedCertificate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crypt::KeyUse;
 
     #[test]
     fn sizes_add_up() {
         assert_eq!(Certificate::LEAST, 182);
         assert_eq!(usize::from(SignedCertificate::BYTES), 128 + Certificate::LEAST);
-    }
-
-    #[test]
-    fn a_changed_certificate_is_not_signed() {
-        let mut random = Random::new([1; 32]);
-        let server = PrivateKey::generate(KeyUse::Server, &mut random).unwrap();
-        let user = PrivateKey::generate(KeyUse::User, &mut random).unwrap();
-        let certificate = Certificate::new(28, "neo", user.public(), 1, 2).unwrap();
-        let signed = SignedCertificate::sign(certificate, &server, &mut random).unwrap();
-        assert!(signed.is_signed_by(server.public()));
-        let mut other = signed.clone();
-        other.certificate.user_id += 1;
-        assert!(!other.is_signed_by(server.public()));
-        let mut other = signed.clone();
-        other.signature[7] ^= 1;
-        assert!(!other.is_signed_by(server.public()));
-        let refused = SignedCertificate::sign(signed.certificate, &user, &mut random);
-        assert!(matches!(refused, Err(RsaError::Size { wanted: KeyUse::Server, bits: 768 })));
-        assert!(Certificate::new(1, &"x".repeat(34), user.public(), 1, 2).is_err());
-        assert!(Certificate::new(1, "x", server.public(), 1, 2).is_err());
     }
 }

@@ -104,7 +104,7 @@ record! {
 }
 
 record! {
-    /// What the server tells everyone who enters.
+    /// A message that the server shows to everyone who enters.
     pub struct MessageOfTheDay<'a> {
         /// Seconds since 1970.
         time "time": u32,

@@ -10,7 +10,7 @@
 //! | game | the hello on the game channel | `EstablishUDPSession`: call [`established`](MarginServer::established) |
 //!
 //! Any other message at a step closes the connection, and so does a message while a query is open.
-//! The key and the ID of the session are also those of the game channel.
+//! The game channel uses the session's key and ID.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ pub struct MarginServerConfig {
 /// The maximum length of a character's name.
 pub const MAX_HANDLE: usize = 31;
 
-/// Whether a character can have this name: 1 to 31 letters, digits and underscores, first a letter.
+/// Whether a character can have this name: 1 to 31 letters, digits and underscores, beginning with a
+/// letter.
 #[must_use]
 pub fn is_handle(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

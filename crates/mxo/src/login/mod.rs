@@ -14,7 +14,8 @@
 //!
 //! A driver feeds bytes to the connection, each [`LoginReceived`] to the machine, and carries out
 //! the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
-//! from [`Random`](crate::crypt::Random), and the time as an argument.
+//! from [`Random`](crate::crypt::Random), and the time as an argument. Without the feature `login`, only
+//! the messages and the connection exist.
 //!
 //! Both ends of a login at the auth server, without connections:
 //!
@@ -70,7 +71,9 @@
 //! to fill with other values; these are fields like any other.
 
 mod auth;
+#[cfg(feature = "login")]
 mod auth_client;
+#[cfg(feature = "login")]
 mod auth_server;
 mod background;
 mod blob;
@@ -79,9 +82,14 @@ mod characters;
 mod connection;
 mod load;
 mod margin;
+#[cfg(feature = "login")]
 mod margin_client;
+#[cfg(feature = "login")]
 mod margin_server;
+#[cfg(feature = "login")]
 mod refusal;
+#[cfg(feature = "login")]
+mod secrets;
 
 use std::borrow::Cow;
 
@@ -93,7 +101,9 @@ pub use auth::{
     AuthServerMessage, GetPublicKeyReply, GetPublicKeyRequest, LoginStatus, LoginSuccess, World,
     WorldLoad, WorldStatus, WorldType,
 };
+#[cfg(feature = "login")]
 pub use auth_client::{AuthClient, AuthClientConfig, LoginTicket};
+#[cfg(feature = "login")]
 pub use auth_server::{AuthAccount, AuthAction, AuthQuery, AuthServer, AuthServerConfig};
 pub use background::{Background, BackgroundAttribute, BackgroundText, BackgroundValue};
 pub use blob::{AuthProof, AuthSecret, MarginSecret};
@@ -111,12 +121,14 @@ pub use margin::{
     DeleteCharacterRequest, EstablishUDPSession, LoadCharacterRequest, MarginClientMessage,
     MarginServerMessage,
 };
-
+#[cfg(feature = "login")]
 pub use margin_client::{MarginClient, MarginClientAction};
+#[cfg(feature = "login")]
 pub use margin_server::{
     CharacterData, MAX_HANDLE, MarginAction, MarginAnswer, MarginQuery, MarginServer,
     MarginServerConfig, is_handle,
 };
+#[cfg(feature = "login")]
 pub use refusal::LoginRefusal;
 
 use crate::frame::Channel;

@@ -31,9 +31,9 @@ pub struct Update<'d> {
     pub class: ClassId,
     /// Whether the class is a guess, and with it all other fields.
     pub guess: bool,
-    /// An NPC's first block. Unverified: that it is one byte, and its meaning. Only the death of an
-    /// NPC is known to have it. With [`Rules::keep_unknown`](super::Rules::keep_unknown), it is
-    /// read only if the rest of the section can be read, too.
+    /// An NPC's first block, known only from the deaths of NPCs. Unverified: its size, one byte, and
+    /// its meaning. With [`Rules::keep_unknown`](super::Rules::keep_unknown), it is read only if the
+    /// rest of the section can then be read.
     pub block1: Option<u8>,
     /// The movement; only characters have one.
     pub movement: Option<Movement>,

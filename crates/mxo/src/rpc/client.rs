@@ -32,7 +32,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Where a character goes that leaves the world.
+    /// Where a character goes after leaving the world.
     pub enum WorldExit(u8) {
         /// To the loading area.
         LoadingArea = 1,
@@ -70,7 +70,7 @@ offset_record! {
 }
 
 offset_record! {
-    /// Changes the description of the own character.
+    /// Changes the description of the client's own character.
     pub struct SetBackground<'a> after 2 {
         @ u16 "textOffset" of text;
         /// 0.
@@ -206,7 +206,7 @@ messages! {
         to_district "toDistrict": u32,
     }
 
-    /// Changes the description of the own character.
+    /// Changes the description of the client's own character.
     0x8196 SetBackground<'a>;
 
     /// The client is leaving. Only this project's clients send it: the game's just fall silent.

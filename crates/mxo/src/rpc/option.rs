@@ -9,7 +9,7 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Span, Trace, V
 use crate::types::text;
 
 /// The value of a server option: a `u16` size, and a number, a text with a terminating zero, or
-/// nothing. Nothing on the wire tells them apart, except the size.
+/// nothing. On the wire, only the size distinguishes them.
 ///
 /// | size | shown as | JSON |
 /// | --- | --- | --- |

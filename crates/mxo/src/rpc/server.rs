@@ -32,7 +32,7 @@ offset_record! {
     pub struct ChatMessage<'a> after 1 {
         /// How it is shown.
         scope "scope": ChatScope,
-        /// The character that said it; 0 for none.
+        /// The character that is speaking; 0 for none.
         character_id "characterId": u32,
         @ u32 "handleOffset" of handle;
         @ u16 "textOffset" of text;
@@ -98,7 +98,7 @@ offset_record! {
 }
 
 offset_record! {
-    /// The description of the own character.
+    /// The description of the client's own character.
     pub struct Background<'a> after 2 {
         @ u16 "textOffset" of text;
         /// 0.
@@ -193,7 +193,7 @@ messages! {
         unknown1 "unknown1": [u8; 3],
     }
 
-    /// The description of the own character.
+    /// The description of the client's own character.
     0x8195 Background<'a>;
 
     /// Opens a page in the client.

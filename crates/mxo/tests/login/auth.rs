@@ -114,7 +114,7 @@ fn unimportant_fields_are_ignored() {
     assert_eq!(status(&replies(&mut server).0[0]), LoginStatus::Success);
 }
 
-/// L-05: nothing but the owner of the accounts knows which names exist.
+/// L-05: only the owner of the accounts knows which names exist.
 #[test]
 fn an_unknown_name_looks_like_a_wrong_password() {
     let refused = |name: &str, password: &str| {
@@ -128,7 +128,7 @@ fn an_unknown_name_looks_like_a_wrong_password() {
     assert_eq!(refused("smith", ""), (banned, Some(banned)));
 }
 
-/// L-30: whatever is wrong with the blob, the client is told the same.
+/// L-30: whatever is wrong with the blob, the client gets the same reply.
 #[test]
 fn requests_for_another_server_are_refused_alike() {
     let good = request("neo", [3; 16]);

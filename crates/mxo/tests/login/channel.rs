@@ -41,7 +41,7 @@ fn read(connection: &mut LoginConnection, bytes: &[u8]) -> (Vec<Vec<u8>>, Option
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// L-27: frames are found whatever the chunks.
+    /// L-27: framing does not depend on how the stream is cut.
     #[test]
     fn a_login_succeeds_whatever_the_chunks(seed: u64) {
         let conditions = Conditions { seed, segment: 1 + usize::try_from(seed % 50).unwrap(), ..Conditions::default() };
@@ -89,7 +89,7 @@ fn unknown_opcodes_do_not_close_the_connection() {
     assert!(!connection.is_closed());
 }
 
-/// L-06: what is encrypted depends on the state, not on the bytes.
+/// L-06: encryption depends on the state, not on the bytes.
 #[test]
 fn messages_are_plain_before_the_key_and_encrypted_after_it() {
     let key = SessionKey::new(&[5; 16]);

@@ -470,8 +470,8 @@ impl Checker<'_> {
     }
 }
 
-/// How much work a statement is at most, in steps for each byte of the message: reading the fields
-/// as JSON, and encoding them.
+/// The maximum work of a statement, in steps per byte of the message: reading the fields as JSON, and
+/// encoding them.
 fn work_per_byte(step: &Step) -> u64 {
     match step.action {
         StepAction::Set { .. } => 16,

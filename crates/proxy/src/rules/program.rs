@@ -50,7 +50,7 @@ pub(super) struct Rule {
     pub(super) filter: Filter,
     /// Whether the filter uses variables.
     pub(super) is_bound: bool,
-    /// How much work the filter and the block are, in steps for each byte of a message.
+    /// The work of the filter and of the block, in steps per byte of the message.
     pub(super) work: [u64; 2],
     pub(super) block: Block,
     pub(super) origin: Origin,

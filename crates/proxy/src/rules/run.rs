@@ -67,14 +67,14 @@ struct Pending {
     /// The index of the next candidate.
     next: usize,
     changes: usize,
-    /// How much work the rules have been so far, in steps.
+    /// The work that the rules have done so far, in steps.
     work: u64,
     delay: Option<Duration>,
     is_paused: bool,
 }
 
-/// How much work the rules may be for one message, in steps of a few nanoseconds. Other
-/// conversations wait for them, and clients choose how long the texts are that rules search.
+/// The maximum work of all rules for one message, in steps of a few nanoseconds. Other conversations
+/// wait meanwhile, and the clients determine the length of the texts that rules search.
 const MAX_WORK: u64 = 1 << 27;
 /// The work for a message that does not depend on its length, in bytes.
 const LEAST_BYTES: u64 = 64;

@@ -31,7 +31,7 @@ impl Probe {
         self.0.is_some_and(|(due, _)| due <= Instant::now())
     }
 
-    /// Waits for the scheduled test; forever, if there is none.
+    /// Waits until the scheduled test is due; forever if none is scheduled.
     pub(crate) async fn due(&self) {
         match self.0 {
             Some((due, _)) => sleep_until(due).await,

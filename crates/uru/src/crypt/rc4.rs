@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use rc4::{KeyInit, StreamCipher};
+use zeroize::Zeroizing;
 
 use super::exchange::SessionKey;
 
@@ -28,35 +28,54 @@ use super::exchange::SessionKey;
 /// ```
 ///
 /// The state is cleared on drop and hidden by `Debug`.
-pub struct Rc4(rc4::Rc4);
+pub struct Rc4 {
+    /// A permutation of all bytes.
+    state: Zeroizing<[u8; 256]>,
+    i: u8,
+    j: u8,
+}
 
 impl Rc4 {
     /// Starts the key stream of one direction.
     #[must_use]
     pub fn new(key: &SessionKey) -> Self {
-        let Ok(cipher) = rc4::Rc4::new_from_slice(key.as_bytes()) else {
-            // Any key of 1 to 256 bytes is valid, and this one has 7.
-            unreachable!("RC4 takes a key of seven bytes")
-        };
-        Self(cipher)
+        let mut state = Zeroizing::new([0; 256]);
+        for (byte, value) in state.iter_mut().zip(0..=u8::MAX) {
+            *byte = value;
+        }
+        let mut j = 0_u8;
+        for (i, key) in (0..=u8::MAX).zip(key.as_bytes().iter().cycle()) {
+            j = j.wrapping_add(state[usize::from(i)]).wrapping_add(*key);
+            state.swap(usize::from(i), usize::from(j));
+        }
+        Self { state, i: 0, j: 0 }
     }
 
     /// Encrypts or decrypts the next bytes of the stream in place.
     pub fn apply(&mut self, data: &mut [u8]) {
-        self.0.apply_keystream(data);
+        for byte in data {
+            *byte ^= self.next();
+        }
     }
 
     /// Skips `count` bytes of the stream, for captures that lost exactly that many.
     ///
     /// The running time is proportional to `count`; limit it to a plausible loss.
     pub fn skip(&mut self, count: u64) {
-        let mut scratch = [0; 256];
-        let mut left = count;
-        while left > 0 {
-            let step = usize::try_from(left).map_or(scratch.len(), |n| n.min(scratch.len()));
-            self.0.write_keystream(&mut scratch[..step]);
-            left -= step as u64;
+        for _ in 0..count {
+            self.next();
         }
+    }
+
+    /// The next byte of the key stream.
+    fn next(&mut self) -> u8 {
+        self.i = self.i.wrapping_add(1);
+        let a = self.state[usize::from(self.i)];
+        self.j = self.j.wrapping_add(a);
+        let b = self.state[usize::from(self.j)];
+        self.state[usize::from(self.i)] = b;
+        self.state[usize::from(self.j)] = a;
+        self.state[usize::from(a.wrapping_add(b))]
     }
 }
 

@@ -72,8 +72,8 @@ classes! {
 }
 
 impl RefusedClass {
-    /// Whether such a message counts towards closing its sender's connection. All messages do that a
-    /// working client never sends.
+    /// Whether such a message counts towards closing its sender's connection. This applies to all
+    /// messages that a working client never sends.
     #[must_use]
     pub const fn is_counted(self) -> bool {
         !matches!(self, Self::BadState)

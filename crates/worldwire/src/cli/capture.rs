@@ -76,7 +76,7 @@ pub(crate) struct View {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["last", "message", "first"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Show only the last matching messages and notes, this many, at most 1000000
+    /// Show only this many of the last matching messages and notes; at most 1000000
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["message", "first"],
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) last: Option<u64>,
@@ -107,7 +107,7 @@ pub(crate) struct View {
     /// Print one line per message, without values: faster
     #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
     pub(crate) names: bool,
-    /// Cut the lines of --brief to this width [default: that of the terminal]
+    /// Cut the lines of --brief to this width [default: the terminal's width]
     #[arg(long, value_name = "COLUMNS", requires = "brief",
           value_parser = clap::value_parser!(u16).range(20..))]
     pub(crate) width: Option<u16>,

@@ -188,7 +188,7 @@ fn only_a_client_folder_is_imported() {
     let output = import(&games.join("Uru"), &nosuch, &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), nosuch.exists()), (Some(2), false), "{said}");
-    let problem = format!("{}: there is no such folder for a shard; create it", nosuch.display());
+    let problem = format!("there is no directory {}; create it", nosuch.display());
     assert!(said.contains(&problem), "{said}");
     assert_eq!(import(&games.join("Uru"), &shard, &[]).status.code(), Some(0));
 }

@@ -29,7 +29,7 @@ pub struct Play {
     wires: [[Wire; 2]; 2],
     /// Whether an end or the proxy has closed the conversation on purpose.
     is_over: bool,
-    /// Whether it was the proxy, which cuts off what is in transit.
+    /// Whether the proxy closed it, which loses everything in transit.
     is_cut: bool,
 }
 

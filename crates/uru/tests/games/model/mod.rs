@@ -317,10 +317,10 @@ pub(crate) enum Operation {
     },
 }
 
-/// The maximum number of messages that are under way when a server is killed.
+/// The maximum number of messages in flight when a server is killed.
 pub(crate) const BURST: usize = 12;
-/// The messages that change a marker game, and can be told from the changed game: `ChangeGameName`,
-/// `AddMarker`, `ChangeMarkerName`, `CaptureMarker`.
+/// The messages whose effect is visible in the marker game: `ChangeGameName`, `AddMarker`,
+/// `ChangeMarkerName`, `CaptureMarker`.
 const EDITS: [u32; 4] = [6, 9, 11, 12];
 
 const TEMPLATES: [&str; 3] =
@@ -495,8 +495,8 @@ fn run(operations: Vec<Operation>) {
     world.runs(&model.running());
 }
 
-/// Kills the server while a player changes a marker game, and opens the game again. It must have the
-/// changes that were answered, and of the others those before some moment.
+/// Kills the server while a player changes a marker game, and opens the game again. It must have all
+/// changes that were answered, and may have some of the others, in order and without gaps.
 fn kill(world: &mut World, model: &mut Model, game: usize, seed: u64) {
     let hunts = model.plays.iter().filter_map(|play| match &play.state {
         State::Hunt(hunt) => Some((play.id, play.members[0], hunt.template.clone())),

@@ -17,7 +17,7 @@ pub(super) struct Rates {
 
 /// The maximum number of intervals.
 const MAX_INTERVALS: usize = 100;
-/// The number of rows that a person is shown.
+/// The maximum number of rows in text output.
 const MAX_ROWS: usize = 10;
 
 impl Default for Rates {

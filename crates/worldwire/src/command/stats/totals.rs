@@ -100,7 +100,7 @@ pub(super) struct NameRow {
 }
 
 /// Sums over all selected items and conversations. Their size does not depend on how many there
-/// are: there are at most [`MAX_NAMES`] names, and the other parts have bounds of their own.
+/// are: there are at most [`MAX_NAMES`] names, and the other parts are bounded, too.
 #[derive(Debug)]
 pub(super) struct Totals {
     /// Only this conversation.

@@ -92,7 +92,7 @@ fn check_shard(folder: &Path) -> Result<(), Failure> {
     }
     let folder = shown(folder);
     let advice = format!("create it, or start the shard once with `worldwire serve uru {folder}`");
-    Err(Failure::Run(format!("{folder}: there is no such folder for a shard; {advice}")))
+    Err(Failure::Run(format!("there is no directory {folder}; {advice}")))
 }
 
 /// The data directory of a shard, which may not have started yet.
