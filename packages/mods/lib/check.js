@@ -56,6 +56,7 @@ function check({ json, data: folders, mods, revision }, world) {
   const print = console.log.bind(console);
   const folder = path.resolve(String(mods));
   const data = GameData.load(folders);
+  for (const problem of data.problems) console.error(`worldwire-mods: ${problem}`);
   // What the mods print while they start belongs to the check's details, not to its result.
   global.console = new console.Console(process.stderr, process.stderr);
   console.error = () => {};
