@@ -383,9 +383,10 @@ function count(list) {
   return list.length;
 }
 
-/** @param {any} value */
+/** @param {any} value an integer, its digits, or an object of older mods with `low` and `high` */
 function int64(value) {
   if (typeof value === 'bigint') return value;
+  if (typeof value?.low === 'number') return (BigInt(value.high ?? 0) << 32n) | BigInt(value.low >>> 0);
   return value ? BigInt(value) : 0n;
 }
 

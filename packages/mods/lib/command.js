@@ -50,11 +50,13 @@ class Command {
 
   #addHooks() {
     const { dispatch } = this.connection;
+    /** @type {Set<string>} */
+    const missing = new Set();
     const hook = (/** @type {any[]} */ ...rest) => {
       try {
         dispatch.hook(this, rest);
-      } catch (error) {
-        console.error(`[command] warning: ${/** @type {Error} */ (error).message}`);
+      } catch {
+        missing.add(rest[0]);
       }
     };
     hook('S_LOGIN', 'event', () => { this.#hasAppeared = false; });
@@ -77,6 +79,9 @@ class Command {
         this.message(` Unknown command "${word ?? ''}".`);
         return false;
       });
+    }
+    if (missing.size > 0) {
+      console.error(`[command] warning: commands work only in part: the data lack ${[...missing].join(', ')}`);
     }
   }
 

@@ -1,8 +1,11 @@
 'use strict';
 // What mods expect of the program that they run in.
 
+const { addLongMembers } = require('./legacy');
+
 /** Sets global objects, and keeps errors of mods from ending the program. */
 function setGlobals() {
+  addLongMembers();
   Object.assign(globalThis, {
     TeraProxy: { DevMode: false, GUIMode: false, IsAdmin: false, UILanguage: 'en', DiscordUrl: '', SupportUrl: '' },
   });

@@ -54,4 +54,25 @@ function addInit(settings) {
   return settings;
 }
 
-module.exports = { addInit, legacyView };
+/** Lets 64-bit integers be used as the objects that they were before 2018: `id.equals(other)`, `id.low`. */
+function addLongMembers() {
+  const half = (/** @type {bigint} */ shift) => ({
+    /** @this {bigint} */
+    get() { return Number(BigInt.asIntN(32, BigInt(this) >> shift)); },
+    configurable: true,
+  });
+  Object.defineProperties(BigInt.prototype, {
+    low: half(0n),
+    high: half(32n),
+    equals: { value: equals, configurable: true },
+    /** @this {bigint} */
+    toNumber: { value() { return Number(this); }, configurable: true },
+  });
+}
+
+/** @this {bigint} @param {any} other */
+function equals(other) {
+  return BigInt(this) === BigInt(other);
+}
+
+module.exports = { addInit, addLongMembers, legacyView };

@@ -5,6 +5,7 @@ const path = require('path');
 const { test } = require('node:test');
 const { TestConversation, folderOf } = require('./conversation');
 const { findMods } = require('../lib/info');
+const { addLongMembers } = require('../lib/legacy');
 
 const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = JSON.stringify;
@@ -220,6 +221,17 @@ test('queries to the client are rejected, or answered from a file', async () => 
   assert.deepStrictEqual(await second.queryData('/A@id=?/B/', [1], false, true, ['x']), { name: 'B', attributes: { x: 2 }, children: [] });
   assert.deepStrictEqual((await second.queryData('/A/', [], true, false)).map(({ attributes }) => attributes.id), [1, 2]);
   assert.strictEqual(await second.queryData('/C/'), null);
+  it.close();
+});
+
+test('64-bit integers have the members that they had before 2018', () => {
+  addLongMembers();
+  const id = /** @type {any} */ ((7n << 32n) | 0xfffffffen);
+  assert.deepStrictEqual([id.low, id.high, id.equals(id), id.equals(7), id.toNumber()], [-2, 7, true, false, 34359738366]);
+  const it = new TestConversation({});
+  const { low, high } = id;
+  it.say('S_USER_STATUS', { gameId: { low, high } });
+  assert.strictEqual(it.take()[0].gameId, id);
   it.close();
 });
 

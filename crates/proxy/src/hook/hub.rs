@@ -109,6 +109,14 @@ impl Hub {
         self.state().sources.get(source).cloned().unwrap_or_default()
     }
 
+    /// The name of the hook from a source, for the log. Until the hook has said one, it is the source's.
+    pub(crate) fn label(&self, source: usize) -> String {
+        let state = self.state();
+        let hook = state.hooks.iter().find(|hook| hook.source == source);
+        let name = hook.map(|hook| hook.link.name.clone());
+        name.unwrap_or_else(|| state.sources.get(source).cloned().unwrap_or_default())
+    }
+
     /// Waits until the first few sources have a hook, or have ended without one.
     pub(crate) async fn has_first(&self, count: usize) {
         loop {
