@@ -14,8 +14,13 @@ const { DefinitionError, SIZES } = require('./definition');
 
 /** The maximum length of a message in bytes. */
 const MAX_BYTES = 65_535;
-/** The maximum number of array elements in a message, with those of nested arrays. */
+/** The maximum number of elements in a list to write. */
 const MAX_ELEMENTS = 65_535;
+/**
+ * The maximum number of elements, characters and bytes in a message that is read. Parts of a message
+ * can be shared, so a short one could otherwise take minutes and gigabytes.
+ */
+const MAX_PARTS = 262_144;
 const HEADER_BYTES = 4;
 const RADIANS = Math.PI / 32768;
 /** Multiplying by it rounds as tera-toolbox does; dividing by `RADIANS` does not. */
@@ -27,7 +32,7 @@ const EMPTY = Object.freeze({});
 
 /** Names that compiled functions use. */
 const CONTEXT = {
-  Vec3, readSkill, skillWord, readLooks, writeLooks, RADIANS, UNITS, EMPTY, MAX_ELEMENTS, bytesAt, count, int64,
+  Vec3, readSkill, skillWord, readLooks, writeLooks, RADIANS, UNITS, EMPTY, MAX_PARTS, bytesAt, count, int64, tooMany,
 };
 
 /** A definition that messages can be read and written with. */
@@ -215,9 +220,10 @@ class Reader extends Generator {
   body({ type, fields = [], isValue }, slot, name) {
     if (type === 'string') {
       return `o = ${slot}; while (d.getUint16(o, true) !== 0) o += 2;
+        if ((n += (o - ${slot}) / 2) > MAX_PARTS) tooMany();
         const ${name} = b.ucs2Slice(${slot}, o); o += 2;\n`;
     }
-    if (type === 'bytes') return `const ${name} = bytesAt(b, ${slot}, ${slot}b); o = ${slot} + ${slot}b;\n`;
+    if (type === 'bytes') return `if ((n += ${slot}b) > MAX_PARTS) tooMany(); const ${name} = bytesAt(b, ${slot}, ${slot}b); o = ${slot} + ${slot}b;\n`;
     /** @type {[string, string][]} */
     const values = [];
     // Definitions cannot place the metadata of elements without fields.
@@ -226,7 +232,7 @@ class Reader extends Generator {
     const index = this.fresh('i');
     return `const ${name} = []; let ${next} = ${slot}b;
       for (let ${index} = 0; ${index} < ${slot} && ${next} !== 0; ${index}++) {
-        if (++n > MAX_ELEMENTS) throw new RangeError('more than ' + MAX_ELEMENTS + ' elements');
+        if (++n > MAX_PARTS) tooMany();
         o = ${next} + 4; ${next} = d.getUint16(${next} + 2, true);
         ${element}${name}.push(${isValue ? values[0][1] : literal(values)});
       }\n`;
@@ -375,6 +381,10 @@ function stored(type, value) {
 function bytesAt(bytes, at, length) {
   if (length > 0 && at + length > bytes.length) throw new RangeError('bytes end after the message');
   return Buffer.from(bytes.subarray(at, at + length));
+}
+
+function tooMany() {
+  throw new RangeError(`more than ${MAX_PARTS} elements and characters`);
 }
 
 /** @param {any[]} list */

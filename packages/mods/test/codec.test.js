@@ -85,6 +85,11 @@ test('what does not fit fails', () => {
   assert.throws(() => codec('bytes b').encode(1, { b: Buffer.alloc(65_536) }), /more than 65535 bytes/);
   assert.throws(() => codec('int32 a').read(Buffer.from([6, 0, 1, 0, 0, 0])), RangeError);
   assert.throws(() => codec('string s').read(Buffer.from([6, 0, 1, 0, 99, 0])), RangeError);
+  // A list whose elements are all the same one, with a long text.
+  const shared = Buffer.alloc(60_000, 1);
+  Buffer.from([0, 0, 1, 0, 255, 255, 8, 0, 8, 0, 8, 0, 14, 0]).copy(shared);
+  shared.writeUInt16LE(0, 59_998);
+  assert.throws(() => codec('array a\n- string s').read(shared), /more than 262144 elements and characters/);
   // Elements that contain each other must not take long.
   const nested = codec('array a\n- array b\n- - array c\n- - - byte x');
   const bytes = Buffer.alloc(24);
