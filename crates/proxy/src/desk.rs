@@ -101,12 +101,17 @@ impl Desk {
         added: Vec<(Side, Vec<u8>)>,
         decision: Decision<'static>,
     ) {
-        let waiting: usize = self.held.values().map(Held::waiting_bytes).sum();
+        let size = waiting_bytes(&added, &decision);
+        // Adding up is slow while many messages are held, so only what grows is checked.
+        let waiting = match size {
+            0 => 0,
+            _ => self.held.values().map(Held::waiting_bytes).sum::<usize>(),
+        };
         let mut held = self.held.values_mut();
         let Some(held) = held.find(|held| held.ticket == Some(ticket)) else { return };
         held.ticket = None;
         held.finished = Some(ticket);
-        if waiting.saturating_add(waiting_bytes(&added, &decision)) > MAX_WAITING_BYTES {
+        if waiting.saturating_add(size) > MAX_WAITING_BYTES {
             let text = format!(
                 "{} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed and \
                  added messages wait",

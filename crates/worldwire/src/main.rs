@@ -55,6 +55,7 @@ fn run() -> Result<(), Failure> {
         Command::Proxy(arguments) => command::proxy::run(arguments, &cli.common),
         Command::Replay(arguments) => command::replay::run(arguments, &cli.common),
         Command::Ki(arguments) => command::ki::run(arguments, &cli.common),
+        Command::Mods(arguments) => command::mods::run(arguments, &cli.common),
         Command::Mxo(arguments) => command::mxo::run(arguments, &cli.common),
         Command::Tera(arguments) => command::tera::run(arguments, &cli.common),
         Command::Uru(arguments) => command::uru::run(arguments, &cli.common),

@@ -11,9 +11,12 @@ use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Filter, Subject};
 use worldwire_dissect::{Decision, Item};
 
+use super::frames::MessageFrame;
 use super::link::{Link, Unsent};
 use super::pending::{Pending, Progress, Reach, Waiting};
-use super::protocol::{Action, Addition, Content, Flags, MessageId, Reply, error, message_head};
+use super::protocol::{
+    Action, Addition, Content, Flags, Form, MessageId, Reply, error, message_head, synced,
+};
 use super::subscription::{Candidate, HookSet};
 use crate::coder::Coder;
 use crate::handler::{Effects, Finished, Passing};
@@ -29,6 +32,8 @@ const MAX_NAMES: usize = 4_096;
 /// The maximum number of messages for which the hook that changed them is remembered, to report
 /// refusals.
 const MAX_AUTHORS: usize = 256;
+/// The maximum number of messages of a side that stay for a hook that may still subscribe to them.
+const MAX_LINGERING: usize = 4_096;
 
 /// The messages of one conversation on their way through its hooks.
 ///
@@ -58,6 +63,7 @@ struct Router {
     /// A lower bound on the deadlines.
     due: Option<Duration>,
     line: String,
+    frame: Vec<u8>,
 }
 
 /// The outcome of looking for a message's next hook.
@@ -81,15 +87,29 @@ impl Chain {
             next_number: 1,
             due: None,
             line: String::new(),
+            frame: Vec::new(),
         };
         let queues = [VecDeque::new(), VecDeque::new()];
         Self { queues, loose: VecDeque::new(), router, authors: VecDeque::new() }
     }
 
     /// Switches to new subscriptions. Messages already in the chain continue from their positions.
-    pub(crate) fn use_set(&mut self, set: Arc<HookSet>) {
+    pub(crate) fn use_set(&mut self, now: Duration, set: Arc<HookSet>, effects: &mut Effects) {
         self.router.set = set;
         self.router.candidates.clear();
+        for pending in self.queues.iter_mut().flatten() {
+            pending.is_lingering = false;
+        }
+        if !self.queues.iter().all(VecDeque::is_empty) {
+            self.run(now, effects);
+        }
+    }
+
+    /// Confirms to a hook that all its earlier lines have been handled, and that the messages that it
+    /// then wanted have been sent.
+    pub(crate) fn sync(&self, link: &Link, id: &str) {
+        // A hook that does not read its input misses it.
+        let _ = link.send(&synced(self.router.conversation, id));
     }
 
     /// Handles a message. Holds it if a hook wants to see it.
@@ -98,13 +118,15 @@ impl Chain {
         if let Some(name) = &router.set.missing {
             return effects.end(format!("the hook {name} is required, and it is not running"));
         }
-        if router.candidates(passing.name).is_empty() {
+        let queue = &mut self.queues[passing.item.from.index()];
+        // A hook may subscribe to it when it answers an earlier one.
+        let lingers = queue.len() < MAX_LINGERING && queue.iter().any(Pending::is_catching_up);
+        if router.candidates(passing.name).is_empty() && !lingers {
             return;
         }
         router.coder.learn_from(passing.message());
         router.remember(passing.item);
-        let queue = &mut self.queues[passing.item.from.index()];
-        let last = queue.iter().rfind(|pending| !pending.is_done);
+        let last = queue.iter().rfind(|pending| !pending.is_done && !pending.is_lingering);
         // No message is further along than the one before it.
         let reach = last.map_or(Reach::Anywhere, |it| Reach::UpTo(it.progress.place));
         let mut progress = Progress::default();
@@ -112,14 +134,17 @@ impl Chain {
         progress.flags.silenced = passing.is_dropped;
         let view = View { item: passing.item, name: passing.name, body: passing.body };
         let tree = || passing.tree();
-        let waiting = match router.step(&mut progress, &view, &tree, reach, passing.now, effects) {
-            Step::Through => return,
-            Step::Blocked => None,
+        let step = router.step(&mut progress, &view, &tree, reach, passing.now, effects);
+        let is_lingering = matches!(step, Step::Through);
+        let waiting = match step {
+            Step::Through if !lingers => return,
+            Step::Through | Step::Blocked => None,
             Step::Sent(waiting) => Some(waiting),
         };
         let ticket = router.number();
         let message = Some(Kept::new(passing, &router.coder));
-        queue.push_back(Pending { ticket, message, progress, waiting, ..Pending::default() });
+        let pending = Pending { ticket, message, progress, waiting, ..Pending::default() };
+        queue.push_back(Pending { is_lingering, ..pending });
         effects.wait(ticket);
     }
 
@@ -228,11 +253,20 @@ impl Chain {
             [(loose, false)].into_iter().chain(queues.each_mut().map(|it| (it, true)))
         {
             let mut reach = Reach::Anywhere;
+            let mut lingers = false;
             for pending in queue.iter_mut().filter(|pending| !pending.is_done) {
+                if lingers && pending.is_lingering {
+                    continue;
+                }
                 if pending.advance(router, reach, now, effects) {
-                    effects.finish(pending.finish());
+                    if lingers {
+                        pending.is_lingering = true;
+                    } else {
+                        effects.finish(pending.finish());
+                    }
                 } else if in_order {
                     reach = reach.behind(pending.progress.place);
+                    lingers |= pending.is_catching_up();
                 } else {
                     // Independent additions are sent one by one.
                     break;
@@ -400,13 +434,26 @@ impl Router {
             let id = MessageId { conversation: self.conversation, number };
             let ids = matching.iter().map(|it| it.id.as_str());
             let bytes = matching.iter().any(|it| it.bytes).then_some(view.body);
-            self.line.clear();
-            message_head(id, ids, progress.flags, bytes, &mut self.line);
-            let none = Tree::new();
             let wants_fields = matching.iter().any(|it| it.fields);
-            let shown = if wants_fields { tree() } else { &none };
-            write_line(view.item, view.name, shown, link.json_safe, &mut self.line);
-            match link.ask(&self.line) {
+            self.frame.clear();
+            let is_frame = link.form == Form::Binary
+                && !wants_fields
+                && bytes.is_some_and(|bytes| {
+                    let (flags, name) = (progress.flags, view.name);
+                    let (from, range) = (view.item.from, &view.item.range);
+                    MessageFrame { id, from, flags, range, name, bytes }.write(&mut self.frame)
+                });
+            let asked = if is_frame {
+                link.ask_frame(&self.frame)
+            } else {
+                self.line.clear();
+                message_head(id, ids, progress.flags, bytes, &mut self.line);
+                let none = Tree::new();
+                let shown = if wants_fields { tree() } else { &none };
+                write_line(view.item, view.name, shown, link.json_safe, &mut self.line);
+                link.ask(&self.line)
+            };
+            match asked {
                 Ok(()) => {
                     let deadline = now.saturating_add(link.answer_time);
                     self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));

@@ -5,12 +5,14 @@ use std::sync::{Arc, LazyLock};
 
 use worldwire_core::Side;
 use worldwire_core::json::{Json, Parser, parse};
+use worldwire_core::value::parse_hex;
 use worldwire_dissect::{Decision, Definitions, Item, ItemBody, Keys, Message, Stamp};
 
 use super::chain::Chain;
+use super::frames;
 use super::hub::{Hub, HubSettings};
 use super::link::Link;
-use super::protocol::FromHook;
+use super::protocol::{Form, FromHook};
 use crate::coder::Coder;
 use crate::exchange::Known;
 use crate::handler::{Effects, Passing};
@@ -34,9 +36,12 @@ pub(crate) fn lines(data: &[u8]) {
     let hub = Hub::new(core::iter::empty(), settings, Arc::clone(&definitions));
     let keys = Arc::new(Keys::none());
     let coder = Coder::new(Known { family: "uru", definitions, keys });
-    let links = [0, 1].map(|order| {
+    // The second one uses frames.
+    let forms = [(0, ""), (1, r#""form":"binary","catch_up":true,"#)];
+    let links = forms.map(|(order, form)| {
         let hello = format!(
-            r#"{{"type":"hello","version":1,"subscriptions":[{{"id":"s","order":{order},"fake":null}}]}}"#
+            r#"{{"type":"hello","version":1,{form}"subscriptions":[{{"id":"s","order":{order},"bytes":true,"fields":{},"fake":null}}]}}"#,
+            order == 0
         );
         let Ok(FromHook::Hello(hello)) = FromHook::parse(&hello, &mut Parser::default()) else {
             unreachable!("a hello")
@@ -58,11 +63,17 @@ pub(crate) fn lines(data: &[u8]) {
     for (line, link) in text.lines().take(64).zip(links.iter().cycle()) {
         now += Duration::from_millis(10);
         let mut effects = Effects::default();
-        match FromHook::parse(line, &mut parser) {
+        // Frames are written in hexadecimal.
+        let parsed = match line.strip_prefix('#').and_then(parse_hex) {
+            Some(frame) => frames::parse(&frame, &mut parser),
+            None => FromHook::parse(line, &mut parser),
+        };
+        match parsed {
             Ok(FromHook::Hello(_) | FromHook::Log(_)) | Err(_) => {}
             Ok(FromHook::Subscribe(wanted)) => drop(hub.subscribe(link, wanted)),
             Ok(FromHook::Unsubscribe(ids)) => drop(hub.unsubscribe(link, &ids)),
             Ok(FromHook::Query(query)) => drop(hub.look_up(&query)),
+            Ok(FromHook::Sync(_, id)) => chain.sync(link, &id),
             Ok(FromHook::Answer(id, reply)) => {
                 chain.answer(now, link, id.number, reply, &mut effects);
             }
@@ -71,7 +82,9 @@ pub(crate) fn lines(data: &[u8]) {
         settle(&mut waiting, effects);
         if let Some((set, newer)) = hub.newer_than(version) {
             version = newer;
-            chain.use_set(set);
+            let mut effects = Effects::default();
+            chain.use_set(now, set, &mut effects);
+            settle(&mut waiting, effects);
         }
         let mut effects = Effects::default();
         message(&mut chain, &coder, MESSAGES, &mut effects);
@@ -111,12 +124,30 @@ fn settle(waiting: &mut Vec<u64>, effects: Effects) {
     }
 }
 
-/// Checks that all lines to a hook are JSON objects with a type.
+/// Checks that all lines to a hook are JSON objects with a type, and that all frames are whole.
 fn check(link: &Link) {
-    for line in link.take().lines() {
-        let json = parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        assert!(json.get("type").and_then(Json::as_str).is_some(), "{line}");
+    let bytes = link.take();
+    if link.form == Form::Lines {
+        return String::from_utf8_lossy(&bytes).lines().for_each(check_line);
     }
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let (length, after) = rest.split_first_chunk().unwrap_or_else(|| panic!("a cut length"));
+        let length = u32::from_le_bytes(*length) as usize;
+        let (frame, after) =
+            after.split_at_checked(length).unwrap_or_else(|| panic!("a cut frame"));
+        match frame {
+            [0, line @ ..] => check_line(&String::from_utf8_lossy(line)),
+            [kind, ..] => assert_eq!(*kind, 1),
+            [] => panic!("an empty frame"),
+        }
+        rest = after;
+    }
+}
+
+fn check_line(line: &str) {
+    let json = parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    assert!(json.get("type").and_then(Json::as_str).is_some(), "{line}");
 }
 
 /// Conversations of hooks.
@@ -139,6 +170,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
          {\"type\":\"unsubscribe\",\"ids\":[\"s\"]}\n\
          {\"type\":\"query\",\"id\":\"q\",\"messages\":\"auth.Ping*\"}\n\
          {\"type\":\"hello\",\"version\":1,\"name\":\"n\",\"json_safe\":true}\n",
+        "\n#0201000000000000000200000000000000030100000100000c00000061\n\
+         {\"type\":\"unsubscribe\",\"ids\":[\"s\"]}\n\
+         #020100000000000000020000000000000000000000\n\
+         {\"type\":\"sync\",\"conversation\":1,\"id\":\"y\"}\n\
+         #03010000000000000001000110006c652e50696e6752657175657374\n",
     ];
     seeds.map(|seed| seed.as_bytes().to_vec()).to_vec()
 }

@@ -72,6 +72,8 @@ pub(crate) enum Event {
     Answer(Arc<Link>, u64, Reply),
     /// A hook adds messages.
     Add(Arc<Link>, Vec<Addition>),
+    /// A hook asks for a confirmation, with this id.
+    Sync(Arc<Link>, String),
     /// A hook has ended.
     Gone(Arc<Link>),
 }
@@ -107,6 +109,14 @@ impl Hub {
         self.state().sources.get(source).cloned().unwrap_or_default()
     }
 
+    /// The name of the hook from a source, for the log. Until the hook has said one, it is the source's.
+    pub(crate) fn label(&self, source: usize) -> String {
+        let state = self.state();
+        let hook = state.hooks.iter().find(|hook| hook.source == source);
+        let name = hook.map(|hook| hook.link.name.clone());
+        name.unwrap_or_else(|| state.sources.get(source).cloned().unwrap_or_default())
+    }
+
     /// Waits until the first few sources have a hook, or have ended without one.
     pub(crate) async fn has_first(&self, count: usize) {
         loop {
@@ -136,7 +146,7 @@ impl Hub {
 
     /// Admits a hook that has sent its hello. The error is a text for it.
     pub(crate) fn enter(&self, source: usize, hello: Hello) -> Result<Arc<Link>, String> {
-        let Hello { name, json_safe, subscriptions } = hello;
+        let Hello { name, json_safe, form, catch_up, subscriptions } = hello;
         let read = self.read(subscriptions)?;
         let mut state = self.state();
         if state.hooks.len() >= MAX_HOOKS {
@@ -148,7 +158,8 @@ impl Hub {
         let HubSettings { is_required, answer_time } = self.settings;
         let mut safe = String::new();
         push_safe(&mut safe, &name);
-        let link = Arc::new(Link::new((number, safe), is_required, answer_time, json_safe));
+        let form = (form, catch_up);
+        let link = Arc::new(Link::new((number, safe), is_required, answer_time, json_safe, form));
         let families: Vec<_> = self.definitions.families().iter().map(Family::name).collect();
         // The new link has room for all of these lines.
         let _ = link.send(&welcome(&families));

@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::frames::push_line;
+use super::protocol::Form;
+
 /// The maximum number of bytes that a hook has not read yet.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 << 20;
 /// The maximum number of messages that a hook has not answered yet.
@@ -26,6 +29,9 @@ pub(crate) struct Link {
     pub(crate) answer_time: Duration,
     /// Whether it wants large integers as text.
     pub(crate) json_safe: bool,
+    pub(crate) form: Form,
+    /// Whether new subscriptions also apply to messages that wait for it to answer earlier ones.
+    pub(crate) catch_up: bool,
     queue: Mutex<Queue>,
     filled: Notify,
     unanswered: AtomicUsize,
@@ -38,7 +44,7 @@ pub(crate) struct Link {
 /// Lines that wait to be written.
 #[derive(Debug, Default)]
 struct Queue {
-    lines: String,
+    bytes: Vec<u8>,
     is_closed: bool,
 }
 
@@ -59,6 +65,7 @@ impl Link {
         is_required: bool,
         answer_time: Duration,
         json_safe: bool,
+        (form, catch_up): (Form, bool),
     ) -> Self {
         Self {
             number,
@@ -66,6 +73,8 @@ impl Link {
             is_required,
             answer_time,
             json_safe,
+            form,
+            catch_up,
             queue: Mutex::default(),
             filled: Notify::new(),
             unanswered: AtomicUsize::new(0),
@@ -74,28 +83,44 @@ impl Link {
         }
     }
 
-    /// Queues a line.
+    /// Queues a line, in the hook's form.
     pub(crate) fn send(&self, line: &str) -> Result<(), Unsent> {
+        match self.form {
+            Form::Lines => self.queue_bytes(line.len(), |queue| queue.extend(line.as_bytes())),
+            Form::Binary => self.queue_bytes(line.len(), |queue| push_line(line, queue)),
+        }
+    }
+
+    /// Queues a message as a line, which the hook must answer.
+    pub(crate) fn ask(&self, line: &str) -> Result<(), Unsent> {
+        self.ask_with(|| self.send(line))
+    }
+
+    /// Queues a message as a frame, which the hook must answer.
+    pub(crate) fn ask_frame(&self, frame: &[u8]) -> Result<(), Unsent> {
+        self.ask_with(|| self.queue_bytes(frame.len(), |queue| queue.extend(frame)))
+    }
+
+    fn ask_with(&self, send: impl FnOnce() -> Result<(), Unsent>) -> Result<(), Unsent> {
+        if self.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
+            return Err(Unsent::Unanswered);
+        }
+        send()?;
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn queue_bytes(&self, length: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Unsent> {
         let mut queue = self.queue();
         if queue.is_closed {
             return Err(Unsent::Closed);
         }
-        if queue.lines.len().saturating_add(line.len()) > MAX_QUEUED_BYTES {
+        if queue.bytes.len().saturating_add(length) > MAX_QUEUED_BYTES {
             return Err(Unsent::Full);
         }
-        queue.lines.push_str(line);
+        write(&mut queue.bytes);
         drop(queue);
         self.filled.notify_one();
-        Ok(())
-    }
-
-    /// Queues a message, which the hook must answer.
-    pub(crate) fn ask(&self, line: &str) -> Result<(), Unsent> {
-        if self.unanswered.load(Ordering::Relaxed) >= MAX_UNANSWERED {
-            return Err(Unsent::Unanswered);
-        }
-        self.send(line)?;
-        self.unanswered.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -107,12 +132,12 @@ impl Link {
 
     /// Whether so many bytes are waiting that queries are refused.
     pub(crate) fn is_filling(&self) -> bool {
-        self.queue().lines.len() > MAX_QUEUED_BYTES / 8
+        self.queue().bytes.len() > MAX_QUEUED_BYTES / 8
     }
 
-    /// Takes the queued lines.
-    pub(crate) fn take(&self) -> String {
-        core::mem::take(&mut self.queue().lines)
+    /// Takes what is queued.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        core::mem::take(&mut self.queue().bytes)
     }
 
     /// Waits until lines are queued or the link is closed. False once it is closed and empty.
@@ -121,7 +146,7 @@ impl Link {
             let filled = self.filled.notified();
             {
                 let queue = self.queue();
-                if !queue.lines.is_empty() {
+                if !queue.bytes.is_empty() {
                     return true;
                 }
                 if queue.is_closed {
@@ -159,7 +184,8 @@ mod tests {
     use super::*;
 
     fn link() -> Link {
-        Link::new((1, "a".to_owned()), false, Duration::from_secs(1), false)
+        let form = (Form::Lines, false);
+        Link::new((1, "a".to_owned()), false, Duration::from_secs(1), false, form)
     }
 
     #[test]
@@ -193,7 +219,7 @@ mod tests {
         link.send("x\n").unwrap();
         link.close();
         assert!(link.filled().await);
-        assert_eq!(link.take(), "x\n");
+        assert_eq!(link.take(), b"x\n");
         assert!(!link.filled().await);
     }
 }

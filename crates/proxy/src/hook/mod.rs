@@ -4,7 +4,7 @@
 //! proxy starts, or over a socket. `docs/hooks.md` describes the lines; `docs/hooks.schema.json` is
 //! their schema.
 //!
-//! * `protocol`: the lines;
+//! * `protocol`: the lines; `frames`: their binary form;
 //! * `subscription`: the messages that hooks want to see, and the order of hooks;
 //! * `chain`: the messages of a conversation on their way through the hooks, without I/O;
 //!   `pending`: such a message;
@@ -14,6 +14,7 @@
 
 mod chain;
 mod definitions;
+mod frames;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hub;
@@ -177,16 +178,16 @@ pub struct ConversationHooks {
 }
 
 impl ConversationHooks {
-    fn refresh(&mut self) {
+    fn refresh(&mut self, now: Duration, effects: &mut Effects) {
         if let Some((set, version)) = self.hub.newer_than(self.version) {
             self.version = version;
-            self.chain.use_set(set);
+            self.chain.use_set(now, set, effects);
         }
     }
 
     /// Handles a message after all handlers.
     pub(crate) fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
-        self.refresh();
+        self.refresh(passing.now, effects);
         self.chain.message(passing, effects);
     }
 
@@ -207,12 +208,13 @@ impl ConversationHooks {
         HookEvent(event): HookEvent,
         effects: &mut Effects,
     ) {
-        self.refresh();
+        self.refresh(now, effects);
         match event {
             Event::Answer(link, number, reply) => {
                 self.chain.answer(now, &link, number, reply, effects);
             }
             Event::Add(link, messages) => self.chain.add(now, &link, messages, effects),
+            Event::Sync(link, id) => self.chain.sync(&link, &id),
             Event::Gone(link) => self.chain.gone(now, &link, effects),
         }
     }

@@ -25,6 +25,9 @@ pub(crate) struct Pending {
     /// Additions that have passed all hooks.
     pub(crate) added: Vec<(Side, Vec<u8>)>,
     pub(crate) is_done: bool,
+    /// Whether no hook wanted it last time. It stays because a hook that has not answered an earlier
+    /// message may still subscribe to it.
+    pub(crate) is_lingering: bool,
 }
 
 /// How far a message has progressed.
@@ -90,6 +93,11 @@ impl Pending {
         let author = Some(author.number);
         let progress = Progress { place: None, flags, author, depth, is_through };
         Self { message: Some(message), progress, ..Self::default() }
+    }
+
+    /// Whether new subscriptions of the hook for which it waits apply to later messages.
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.link.catch_up)
     }
 
     /// The message with this number that a hook must answer.

@@ -65,12 +65,12 @@ async fn run_once(
     let (Some(output), Some(input), Some(errors)) = streams else {
         return Err("it has no standard streams".to_owned());
     };
-    let name = command.to_owned();
+    let labels = Arc::clone(hub);
     let logging = tokio::spawn(async move {
         let mut lines = LineReader::new(errors);
         let mut budget = LogBudget::new();
         while let Ok(Some(line)) = lines.next().await {
-            budget.log(&name, line.unwrap_or("(a line that is not text)"));
+            budget.log(&labels.label(source), line.unwrap_or("(a line that is not text)"));
         }
     });
     let ended = serve(hub, source, (output, input), signal).await;

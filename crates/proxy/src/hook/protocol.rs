@@ -37,6 +37,8 @@ pub(crate) enum FromHook {
     Log(String),
     /// Asks which messages and fields exist.
     Query(Query),
+    /// Asks for a confirmation once a conversation has handled all earlier lines, with an id.
+    Sync(u64, String),
 }
 
 /// A hook's first line.
@@ -46,7 +48,20 @@ pub(crate) struct Hello {
     pub(crate) name: Option<String>,
     /// Whether large integers are sent as text.
     pub(crate) json_safe: bool,
+    pub(crate) form: Form,
+    /// Whether new subscriptions also apply to messages that wait for it to answer earlier ones.
+    pub(crate) catch_up: bool,
     pub(crate) subscriptions: Vec<Wanted>,
+}
+
+/// How lines are sent after the hello.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As lines of JSON.
+    #[default]
+    Lines,
+    /// As [frames](super::frames).
+    Binary,
 }
 
 /// A subscription as a hook requests it.
@@ -181,8 +196,16 @@ impl FromHook {
                     messages: messages.map_err(|error| error.inside("messages"))?,
                 })
             }
+            Some("sync") => {
+                let conversation = members.take("conversation")?;
+                let conversation =
+                    unsigned(conversation).map_err(|error| error.inside("conversation"))?;
+                let id = name(members.take("id")?).map_err(|error| error.inside("id"))?;
+                Self::Sync(conversation, id)
+            }
             _ => {
-                const KINDS: &str = "hello, subscribe, unsubscribe, answer, add, log or query";
+                const KINDS: &str =
+                    "hello, subscribe, unsubscribe, answer, add, log, query or sync";
                 return Err(expected(KINDS, kind).inside("type"));
             }
         };
@@ -205,6 +228,8 @@ impl Hello {
                 .transpose()
                 .map_err(|error| error.inside("name"))?,
             json_safe: boolean("json_safe", members.take_optional("json_safe"), false)?,
+            form: members.take_optional("form").map_or(Ok(Form::Lines), form)?,
+            catch_up: boolean("catch_up", members.take_optional("catch_up"), false)?,
             subscriptions: members
                 .take_optional("subscriptions")
                 .map_or_else(|| Ok(Vec::new()), subscriptions)?,
@@ -348,6 +373,14 @@ fn name(json: &Json) -> Result<String> {
     }
 }
 
+fn form(json: &Json) -> Result<Form> {
+    match json.as_str() {
+        Some("lines") => Ok(Form::Lines),
+        Some("binary") => Ok(Form::Binary),
+        _ => Err(expected("\"lines\" or \"binary\"", json).inside("form")),
+    }
+}
+
 fn side(json: &Json) -> Result<Side> {
     match json.as_str() {
         Some("client") => Ok(Side::Client),
@@ -418,6 +451,14 @@ pub(crate) fn closed(conversation: u64) -> String {
     format!("{{\"type\":\"closed\",\"conversation\":{conversation}}}\n")
 }
 
+/// Writes the confirmation that a conversation has handled all lines before a sync.
+pub(crate) fn synced(conversation: u64, id: &str) -> String {
+    let mut line = format!("{{\"type\":\"synced\",\"conversation\":{conversation},\"id\":");
+    string(id, &mut line);
+    line.push_str("}\n");
+    line
+}
+
 /// Writes an error about a line or an answer.
 pub(crate) fn error(id: Option<&str>, text: &str) -> String {
     let mut line = "{\"type\":\"error\"".to_owned();
@@ -483,7 +524,8 @@ mod tests {
             {"id":"b","filter":"auth.*","from":"server","order":"-Infinity","bytes":true,
              "fields":false,"modified":true,"silenced":null,"fake":null}]}"#;
         let Ok(FromHook::Hello(hello)) = parse(line) else { panic!("{:?}", parse(line)) };
-        assert!(hello.json_safe && hello.name.is_none());
+        assert!(hello.json_safe && hello.name.is_none() && !hello.catch_up);
+        assert_eq!(hello.form, Form::Lines);
         let [a, b] = &hello.subscriptions[..] else { panic!() };
         let flags = Flags { modified: None, silenced: Some(false), fake: Some(false) };
         assert_eq!((a.flags, a.order, a.fields, a.bytes), (flags, 0.0, true, false));
@@ -535,6 +577,7 @@ mod tests {
                 "subscriptions[0].order: wanted a number, found NaN",
             ),
             (r#"{"type":"subscribe","subscriptions":[{"id":""}]}"#, None, "subscriptions[0].id"),
+            (r#"{"type":"hello","version":1,"form":"x"}"#, None, "form: wanted \"lines\" or"),
         ] {
             let error = parse(line).unwrap_err();
             assert_eq!(error.id.as_deref(), id, "{line}");
@@ -562,6 +605,7 @@ mod tests {
             opened(1, "uru", ends),
             opened(1, "uru", None),
             closed(3),
+            synced(3, "a\"b"),
             error(None, "\n"),
             error(Some("x"), ""),
         ];

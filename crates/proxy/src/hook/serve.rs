@@ -10,9 +10,10 @@ use tokio::time::{Instant, timeout};
 use worldwire_core::json::Parser;
 use worldwire_net::Signal;
 
+use super::frames;
 use super::hub::{Event, Hub};
 use super::link::Link;
-use super::protocol::{FromHook, LineError, MAX_LINE_BYTES, error};
+use super::protocol::{Form, FromHook, LineError, MAX_LINE_BYTES, error};
 use crate::log_text::push_safe;
 
 /// How long a hook may take to send its hello.
@@ -123,7 +124,7 @@ async fn introduce<R: AsyncRead + Unpin>(
 /// Writes queued lines to a hook, until the link is closed.
 async fn write<W: AsyncWrite + Unpin>(link: &Link, writer: &mut W) -> io::Result<()> {
     while link.filled().await {
-        writer.write_all(link.take().as_bytes()).await?;
+        writer.write_all(&link.take()).await?;
         writer.flush().await?;
     }
     Ok(())
@@ -145,11 +146,18 @@ async fn read<R: AsyncRead + Unpin>(
         if count.is_multiple_of(LINES_AT_ONCE) {
             tokio::task::yield_now().await;
         }
-        let parsed = match lines.next().await {
-            Ok(Some(Ok(line))) => FromHook::parse(line, &mut parser),
-            Ok(Some(Err(text))) => Err(LineError { id: None, text }),
-            Ok(None) => return Ended::Closed,
-            Err(error) => return Ended::Failed(error),
+        let parsed = match link.form {
+            Form::Lines => match lines.next().await {
+                Ok(Some(Ok(line))) => FromHook::parse(line, &mut parser),
+                Ok(Some(Err(text))) => Err(LineError { id: None, text }),
+                Ok(None) => return Ended::Closed,
+                Err(error) => return Ended::Failed(error),
+            },
+            Form::Binary => match lines.next_frame().await {
+                Ok(Some(frame)) => frames::parse(frame, &mut parser),
+                Ok(None) => return Ended::Closed,
+                Err(error) => return Ended::Failed(error),
+            },
         };
         // A valid line that arrives too late, for example because the conversation has just ended,
         // is not a fault.
@@ -186,6 +194,10 @@ async fn carry_out(
         FromHook::Add(conversation, messages) => {
             let event = Event::Add(Arc::clone(link), messages);
             hub.pass(conversation, event).await.map_err(fault(None))
+        }
+        FromHook::Sync(conversation, id) => {
+            let event = Event::Sync(Arc::clone(link), id.clone());
+            hub.pass(conversation, event).await.map_err(fault(Some(id)))
         }
         FromHook::Log(text) => {
             budget.log(&link.name, &text);
@@ -234,7 +246,7 @@ impl LogBudget {
     }
 }
 
-/// Reads lines of limited length.
+/// Reads lines or frames of limited length.
 pub(crate) struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -290,6 +302,35 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
         }
     }
+
+    /// The next frame, without its length. `None` at the end. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// A frame that is empty or too long: the next one cannot be found.
+    pub(crate) async fn next_frame(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            let unread = self.buffer.get(self.start..).unwrap_or_default();
+            if let Some((length, rest)) = unread.split_first_chunk() {
+                let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+                if length == 0 || length > MAX_LINE_BYTES {
+                    let problem =
+                        format!("a frame has {length} bytes; the limit is {MAX_LINE_BYTES}");
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+                }
+                if rest.len() >= length {
+                    let from = self.start + 4;
+                    self.start = from + length;
+                    return Ok(self.buffer.get(from..from + length));
+                }
+            }
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            self.buffer.reserve(READ_BYTES);
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
 }
 
 /// The number of bytes read at a time.
@@ -318,5 +359,18 @@ mod tests {
         assert!(long.as_ref().is_err_and(|why| why.contains("8388608")), "{long:?}");
         assert_eq!(three, &Ok("three".to_owned()));
         assert!(wrong.as_ref().is_err_and(|why| why.starts_with("not UTF-8")), "{wrong:?}");
+    }
+
+    #[tokio::test]
+    async fn frames_follow_a_line_and_are_bounded() {
+        let input = b"{}\n\x01\0\0\0a\x02\0\0\0bc\xff\xff\xff\xffd";
+        let mut reader = LineReader::new(&input[..]);
+        assert_eq!(reader.next().await.unwrap(), Some(Ok("{}")));
+        assert_eq!(reader.next_frame().await.unwrap(), Some(&b"a"[..]));
+        assert_eq!(reader.next_frame().await.unwrap(), Some(&b"bc"[..]));
+        let error = reader.next_frame().await.unwrap_err().to_string();
+        assert_eq!(error, "a frame has 4294967295 bytes; the limit is 8388608");
+        let mut cut = LineReader::new(&b"\x05\0\0\0ab"[..]);
+        assert_eq!(cut.next_frame().await.unwrap(), None);
     }
 }

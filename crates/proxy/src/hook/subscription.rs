@@ -191,7 +191,9 @@ mod tests {
     }
 
     fn link(number: u64) -> Arc<Link> {
-        Arc::new(Link::new((number, "x".to_owned()), false, Duration::from_secs(1), false))
+        let form = Default::default();
+        let name = "x".to_owned();
+        Arc::new(Link::new((number, name), false, Duration::from_secs(1), false, form))
     }
 
     fn subscriptions(wanted: impl IntoIterator<Item = Wanted>) -> Vec<Arc<Subscription>> {

@@ -162,7 +162,8 @@ fn the_guide_shows_valid_lines() {
             let json = parse(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
             let kind = json["type"].as_str().unwrap();
             let to_hook =
-                ["welcome", "opened", "closed", "message", "definitions", "error"].contains(&kind);
+                ["welcome", "opened", "closed", "message", "definitions", "synced", "error"]
+                    .contains(&kind);
             check(if to_hook { "to_hook" } else { "from_hook" }, &line);
             count += 1;
         }

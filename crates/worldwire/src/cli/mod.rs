@@ -7,6 +7,7 @@ mod help;
 mod ki;
 mod ki_files;
 mod ki_server;
+mod mods;
 mod mxo;
 mod proxy;
 mod replay;
@@ -29,6 +30,7 @@ pub(crate) use help::parse;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
 pub(crate) use ki_server::*;
+pub(crate) use mods::*;
 pub(crate) use mxo::*;
 pub(crate) use proxy::*;
 pub(crate) use replay::*;
@@ -178,6 +180,9 @@ Examples:
     /// Work with Wizard101 and Pirate101: archives, objects, definitions, accounts
     #[command(arg_required_else_help = true)]
     Ki(Ki),
+    /// Check TERA toolbox mods
+    #[command(arg_required_else_help = true)]
+    Mods(Mods),
     /// Work with The Matrix Online: views, tables of game objects
     #[command(arg_required_else_help = true)]
     Mxo(Mxo),

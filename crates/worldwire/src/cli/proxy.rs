@@ -39,6 +39,7 @@ Examples:
     #[command(after_help = "Examples:
   worldwire proxy tera --to 203.0.113.5:7801 --data definitions/
   worldwire proxy tera --to 203.0.113.5:7801 --data definitions/ --show S_CHAT
+  worldwire proxy tera --to 203.0.113.5:7801 --data tera-data/ --mods mods/
   worldwire proxy tera --server-list serverlist.xml --data definitions/")]
     Tera(ProxyTera),
     /// Relay clients of The Matrix Online to a world
@@ -250,6 +251,9 @@ pub(crate) struct ProxyTera {
     /// Address at which clients reach the proxy, for the list [default: the one it listens on]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) public_address: Option<std::net::IpAddr>,
+    /// Run the toolbox mods in this directory, under Node.js (see docs/mods.md)
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) mods: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: ProxyCommon,
 }

@@ -17,6 +17,7 @@ pub(crate) mod ki;
 mod lines;
 pub(crate) mod live;
 pub(crate) mod memory;
+pub(crate) mod mods;
 pub(crate) mod mxo;
 mod packets;
 mod password;

@@ -41,6 +41,10 @@ mod serve;
 mod stats;
 mod tables;
 mod tera_maps;
+#[cfg(unix)]
+mod tera_mods;
+#[cfg(unix)]
+mod tera_scenarios;
 mod torn;
 mod tshark;
 mod uru_ages;

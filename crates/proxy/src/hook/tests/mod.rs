@@ -5,6 +5,7 @@
 
 mod added;
 mod broken;
+mod catching_up;
 mod chain;
 mod model;
 
@@ -97,9 +98,16 @@ impl World {
 
     /// A hook with these subscriptions.
     pub(super) fn hook(&self, name: &str, subscriptions: Json) -> Player {
-        let hello = json!({"type": "hello", "version": 1, "name": name});
-        let mut hello = hello;
+        self.hook_with(name, subscriptions, &[])
+    }
+
+    /// The same, with these members of the hello set to true.
+    pub(super) fn hook_with(&self, name: &str, subscriptions: Json, set: &[&str]) -> Player {
+        let mut hello = json!({"type": "hello", "version": 1, "name": name});
         hello["subscriptions"] = subscriptions;
+        for member in set {
+            hello[*member] = true.into();
+        }
         let Ok(FromHook::Hello(hello)) =
             FromHook::parse(&hello.to_string(), &mut Parser::default())
         else {
@@ -134,6 +142,7 @@ impl World {
                 Event::Answer(link, id.number, reply)
             }
             FromHook::Add(_, messages) => Event::Add(link, messages),
+            FromHook::Sync(_, id) => Event::Sync(link, id),
             FromHook::Subscribe(wanted) => return self.hub.subscribe(&link, wanted).unwrap(),
             FromHook::Unsubscribe(ids) => return self.hub.unsubscribe(&link, &ids).unwrap(),
             other => panic!("{other:?}"),
@@ -211,7 +220,11 @@ impl World {
 impl Player {
     /// What the hook has been sent since the last call.
     pub(super) fn lines(&self) -> Vec<Json> {
-        self.link.take().lines().map(|line| parse(line).unwrap()).collect()
+        String::from_utf8(self.link.take())
+            .unwrap()
+            .lines()
+            .map(|line| parse(line).unwrap())
+            .collect()
     }
 
     /// The only message that it has been sent since the last call.

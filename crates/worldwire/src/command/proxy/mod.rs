@@ -68,6 +68,8 @@ struct Relaying<'a> {
     list: Option<ListToServe>,
     /// Where to listen for the auth server of The Matrix Online, and its address.
     auth: Option<(SocketAddr, String)>,
+    /// Commands to run as hooks.
+    hooks: Vec<String>,
     /// Kept for as long as the proxy runs.
     lock: FolderLock,
     arguments: &'a ProxyCommon,
@@ -102,6 +104,7 @@ impl<'a> Relaying<'a> {
             rules,
             list,
             auth,
+            hooks: arguments.hook.clone(),
             lock,
             arguments,
             common,
@@ -121,7 +124,7 @@ impl<'a> Relaying<'a> {
         to: &str,
     ) -> Result<(), Failure> {
         let Self { family, keys, definitions, shown, paused, rules, list, .. } = self;
-        let Self { auth, lock, arguments, common, .. } = self;
+        let Self { auth, hooks: commands, lock, arguments, common, .. } = self;
         let unknown = |error: worldwire_core::Error| Failure::Run(error.to_string());
         let family = Families::standard().named(family).map_err(unknown)?;
         let recorder = match &arguments.record {
@@ -139,10 +142,10 @@ impl<'a> Relaying<'a> {
             let stop = stop.clone();
             Interruption::ask_first(move || stop.stop())
         };
-        if !arguments.hook.is_empty() && !common.quiet {
+        if !commands.is_empty() && !common.quiet {
             say("worldwire: waiting for hooks");
         }
-        let hooks = hooks(arguments, &definitions, stop.signal()).await?;
+        let hooks = hooks(commands, arguments, &definitions, stop.signal()).await?;
         let following = rules.clone().map(|rules| tokio::spawn(rules.follow()));
         let file = rules.as_ref().map(|rules| Arc::clone(&rules.file));
         let counting = file.clone();
@@ -251,12 +254,13 @@ fn taken(folder: &Path) -> Result<FolderLock, Failure> {
 
 /// Starts the hooks that the options name.
 async fn hooks(
+    commands: Vec<String>,
     arguments: &ProxyCommon,
     definitions: &Arc<worldwire_dissect::Definitions>,
     signal: Signal,
 ) -> Result<Option<Hooks>, Failure> {
-    let ProxyCommon { hook, hook_socket, hook_required, .. } = arguments;
-    if hook.is_empty() && hook_socket.is_empty() {
+    let ProxyCommon { hook_socket, hook_required, .. } = arguments;
+    if commands.is_empty() && hook_socket.is_empty() {
         return Ok(None);
     }
     let mut sockets = Vec::new();
@@ -270,12 +274,8 @@ async fn hooks(
             Err(_) => HookSocket::Unix(socket.into()),
         });
     }
-    let options = HookOptions {
-        commands: hook.clone(),
-        sockets,
-        is_required: *hook_required,
-        ..HookOptions::default()
-    };
+    let options =
+        HookOptions { commands, sockets, is_required: *hook_required, ..HookOptions::default() };
     let started = Hooks::start(options, Arc::clone(definitions), signal).await;
     started.map(Some).map_err(|error| Failure::Run(format!("--hook-socket: {}", reason(&error))))
 }

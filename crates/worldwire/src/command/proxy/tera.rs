@@ -10,6 +10,7 @@ use worldwire_server::WebServer;
 
 use super::Relaying;
 use crate::cli::{Common, ProxyTera};
+use crate::command::mods;
 use crate::output::{Failure, complain, reason, shown};
 
 /// The longest list of servers that is read, in bytes.
@@ -17,6 +18,10 @@ const MAX_LIST: u64 = 16 << 20;
 
 pub(super) fn run(arguments: &ProxyTera, common: &Common) -> Result<(), Failure> {
     let mut relaying = Relaying::new("tera", &arguments.common, common)?;
+    if let Some(folder) = &arguments.mods {
+        let shared = &arguments.common;
+        relaying.hooks.push(mods::hook(folder, &shared.data, &shared.folder)?);
+    }
     let list = match &arguments.server_list {
         Some(file) => Some(read(file)?),
         None => None,

@@ -1,0 +1,37 @@
+//! The command line of `worldwire mods`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Data;
+
+#[derive(Debug, Args)]
+pub(crate) struct Mods {
+    #[command(subcommand)]
+    pub(crate) command: ModsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModsCommand {
+    /// List what mods use and lack, and which features will not work
+    #[command(after_help = "\
+The mods are started without a connection, under Node.js, which must be installed. The exit code is 1 if one of
+them cannot run.
+
+Examples:
+  worldwire mods check mods --data tera-data
+  worldwire mods check mods --data tera-data --revision 387463 --json")]
+    Check(ModsCheck),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModsCheck {
+    /// The directory of the mods
+    pub(crate) folder: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Write JSON, one line per mod
+    #[arg(long)]
+    pub(crate) json: bool,
+}

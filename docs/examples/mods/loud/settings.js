@@ -1,0 +1,2 @@
+// The settings if there are none yet, or if they are of another version.
+module.exports = () => ({ isOn: true });

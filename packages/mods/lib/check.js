@@ -1,0 +1,148 @@
+'use strict';
+// `check`: what the mods in a folder use, what they lack, and what will not work.
+
+const fs = require('fs');
+const path = require('path');
+const { Connection } = require('./connection');
+const { GameData } = require('./data');
+const { findMods } = require('./info');
+const { Manager } = require('./manager');
+const { Protocol } = require('./protocol');
+const { setGlobals } = require('./globals');
+const { SettingsFile } = require('./settings');
+
+const MAX_SOURCE_BYTES = 16 << 20;
+const MAX_FILES = 1000;
+
+/** Calls with a message and a version in the source of a mod. */
+const CALLS = /\b(hook|hookOnce|tryHook|tryHookOnce|send|trySend|toClient|toServer)\s*\(\s*(['"`])([A-Z]\w+)\2\s*,\s*(\d+|(['"`])(?:\*|raw|event)\5)/g;
+
+/**
+ * What does not work as in the original, by how it looks in the source.
+ * @type {{pattern: RegExp, text: string, applies?: (protocol: Protocol | null, world: any) => boolean}[]}
+ */
+const LIMITS = [
+  {
+    pattern: /\bqueryData\b/,
+    text: 'asks for the client\'s data: needs "clientData" in worldwire-mods.json',
+    applies: (_, world) => world.clientData === undefined,
+  },
+  {
+    pattern: /\b(?:parse|build)SystemMessage\b/,
+    text: 'uses system messages: needs a file sysmsg.PATCH.map with the data',
+    applies: (protocol) => protocol !== null && !protocol.hasSystemMessages,
+  },
+  {
+    pattern: /\bgame\.data\.(?:items|continents|abnormalities)\b/,
+    text: 'uses tables of the client: they are empty unless worldwire-mods.json has them',
+  },
+  {
+    pattern: /\b(?:inBattleground|inDungeon|inOpenWorld|inCivilUnrest)\b/,
+    text: 'asks for the kind of zone: undefined unless worldwire-mods.json has "continents"',
+    applies: (_, world) => world.continents === undefined,
+  },
+  { pattern: /\b(?:flashWindow|configureCameraShake)\b/, text: 'acts on the client\'s window: such calls do nothing' },
+  { pattern: /\binstall\s*\(\s*installer\b/, text: 'changes files of the client: this is not done' },
+  { pattern: /require\((['"`])electron\1\)/, text: 'needs Electron: such windows do not open' },
+  { pattern: /require\((['"`])tera-mod-ui\1\)/, text: 'has a settings window: it does not open; use its chat commands' },
+  { pattern: /require\((['"`])(?:node:)?child_process\1\)/, text: 'starts other programs: they must exist on this computer' },
+];
+
+/**
+ * @param {{json: boolean, data: string[], mods?: string, revision?: number}} options
+ * @param {any} world
+ */
+function check({ json, data: folders, mods, revision }, world) {
+  const print = console.log.bind(console);
+  const folder = path.resolve(String(mods));
+  const data = GameData.load(folders);
+  for (const problem of data.problems) console.error(`worldwire-mods: ${problem}`);
+  // What the mods print while they start belongs to the check's details, not to its result.
+  global.console = new console.Console(process.stderr, process.stderr);
+  console.error = () => {};
+  console.log = () => {};
+  setGlobals();
+  SettingsFile.isReadOnly = true;
+  const number = revision ?? (world.map === undefined ? Math.max(0, ...data.maps.keys()) : Number(world.map));
+  const protocol = folders.length > 0 ? new Protocol(data, number, world) : null;
+  const manager = new Manager(folder);
+  manager.loadAll();
+  if (protocol) new Connection(protocol, world, manager, { write: () => {}, changed: () => {} });
+  const reports = [...findMods(folder).mods.map((info) => info.rawName), ...manager.refused.map(({ name }) => name)]
+    .filter((name, index, all) => all.indexOf(name) === index)
+    .map((name) => report(name, folder, manager, protocol, world));
+  for (const one of reports) print(json ? JSON.stringify(one) : text(one));
+  const failed = reports.filter(({ runs }) => !runs).length;
+  if (!json) {
+    const count = `${reports.length} ${reports.length === 1 ? 'mod' : 'mods'}`;
+    const build = protocol ? `revision ${protocol.revision}, patch ${protocol.major}.${protocol.minor}` : 'messages were not checked: give --data';
+    print(`${count}, ${failed} cannot run (${build})`);
+  }
+  process.exit(failed > 0 ? 1 : 0);
+}
+
+/** @param {string} name @param {string} folder @param {Manager} manager @param {Protocol | null} protocol @param {any} world */
+function report(name, folder, manager, protocol, world) {
+  const loaded = manager.loaded.find(({ info }) => info.rawName === name);
+  const found = findMods(folder).mods.find(({ rawName }) => rawName === name);
+  const entry = found?.entry ?? path.join(folder, name);
+  const source = fs.existsSync(entry) ? sourceOf(entry).join('\n') : '';
+  const failures = manager.refused.filter((one) => one.name === name).map(({ why }) => why);
+  /** @type {Map<string, {message: string, version: string | number, problem: string}>} */
+  const missing = new Map();
+  const [hooks, sends] = [new Set(), new Set()];
+  for (const [, call, , message, version] of source.matchAll(CALLS)) {
+    const asked = /^\d/.test(version) ? Number(version) : version.slice(1, -1);
+    const isHook = /hook/i.test(call);
+    (isHook ? hooks : sends).add(`${message}.${asked}`);
+    const problem = protocol && problemWith(protocol, message, asked);
+    if (problem) missing.set(`${message}.${asked}`, { message, version: asked, problem });
+  }
+  const limits = LIMITS.filter(({ pattern, applies }) => pattern.test(source) && (applies?.(protocol, world) ?? true));
+  return {
+    name,
+    version: found?.version ?? '',
+    runs: loaded !== undefined && failures.length === 0,
+    failures,
+    hooks: [...hooks].sort(),
+    sends: [...sends].sort(),
+    missing: [...missing.values()],
+    limits: limits.map((limit) => limit.text),
+  };
+}
+
+/** @param {Protocol} protocol @param {string} message @param {any} version */
+function problemWith(protocol, message, version) {
+  try {
+    if (version === 'raw' || version === 'event') protocol.code(message);
+    else protocol.resolve(message, version);
+    return null;
+  } catch (error) {
+    return /** @type {Error} */ (error).message;
+  }
+}
+
+/** The text of a mod's own files. @param {string} entry @returns {string[]} */
+function sourceOf(entry, seen = { bytes: 0, files: 0 }) {
+  const stats = fs.lstatSync(entry);
+  if (stats.isDirectory()) {
+    const names = fs.readdirSync(entry).filter((name) => name !== 'node_modules' && !name.startsWith('.'));
+    return names.flatMap((name) => sourceOf(path.join(entry, name), seen));
+  }
+  seen.bytes += stats.size;
+  if (!stats.isFile() || !entry.endsWith('.js') || seen.bytes > MAX_SOURCE_BYTES || ++seen.files > MAX_FILES) return [];
+  return [fs.readFileSync(entry, 'utf8')];
+}
+
+/** @param {ReturnType<typeof report>} report */
+function text({ name, version, runs, failures, hooks, sends, missing, limits }) {
+  const lines = [`${name}${version ? ` ${version}` : ''}: ${runs ? 'runs' : 'cannot run'}`];
+  for (const why of failures) lines.push(`  ${why}`);
+  if (hooks.length > 0) lines.push(`  hooks ${hooks.join(', ')}`);
+  if (sends.length > 0) lines.push(`  sends ${sends.join(', ')}`);
+  for (const { problem } of missing) if (!failures.some((why) => why.includes(problem))) lines.push(`  missing: ${problem}`);
+  for (const limit of limits) lines.push(`  ${limit}`);
+  return lines.join('\n');
+}
+
+module.exports = { check };

@@ -1,0 +1,284 @@
+'use strict';
+// Loads, unloads and reloads mods, and makes their instances for each connection.
+
+const { CORE_MODS, findMods } = require('./info');
+const { addInit } = require('./legacy');
+const { ClientInterface, ModInterface, NetworkInterface } = require('./interface');
+const { SettingsFile } = require('./settings');
+const modules = require('./modules');
+
+/** @typedef {import('./info').ModInfo} ModInfo */
+/** @typedef {import('./connection').Connection} Connection */
+
+/** A mod whose code is loaded, with its instances. */
+class LoadedMod {
+  /** @param {ModInfo} info */
+  constructor(info) {
+    this.info = info;
+    /** What mods see of it as `info`. */
+    this.facts = { ...info.raw, ...info };
+    const exported = modules.load(info.entry);
+    const forms = ['NetworkMod', 'ClientMod', 'GlobalMod', 'RequireInterface'];
+    const isObject = (typeof exported === 'object' || typeof exported === 'function') && exported !== null;
+    this.isOldForm = !(isObject && forms.some((form) => exported[form] !== undefined));
+    if (this.isOldForm && typeof exported !== 'function') throw new Error(`${info.entry} exports no function or class`);
+    const old = info.keywords.includes('client') ? { ClientMod: exported } : { NetworkMod: exported };
+    /** @type {Record<string, any>} */
+    this.exported = this.isOldForm ? old : exported;
+    this.file = SettingsFile.of(info, modules.load);
+    /** @type {any} */
+    this.settings = {};
+    this.readSettings();
+    /** @type {any} */
+    this.global = null;
+    /** @type {Map<any, {instance: any, mod: ClientInterface}>} by client */
+    this.clients = new Map();
+    /** @type {Map<Connection, {instance: any, mod: NetworkInterface}>} */
+    this.networks = new Map();
+  }
+
+  readSettings() {
+    this.settings = addInit(this.file ? this.file.load() : {});
+  }
+}
+
+class Manager {
+  /** @type {Map<string, ModInfo>} */
+  #installed = new Map();
+  /** @type {Map<string, LoadedMod>} in the order of loading */
+  #loaded = new Map();
+  /** @type {Set<string>} mods that are being loaded, against circles */
+  #loading = new Set();
+  /** @type {Set<Connection>} */
+  #connections = new Set();
+
+  /** @param {string} folder */
+  constructor(folder) {
+    this.folder = folder;
+    /** @type {{name: string, why: string}[]} mods that do not run, with the reason */
+    this.refused = [];
+    /** Is told whose hook is called. @type {((owner: {name: string}) => void) | undefined} */
+    this.mark = undefined;
+    /** What mods get as `mod.manager`. */
+    this.facade = Object.freeze({
+      isInstalled: (/** @type {string} */ name) => this.isInstalled(name),
+      isLoaded: (/** @type {string} */ name) => this.isLoaded(name),
+      isCoreMod: (/** @type {string} */ name) => CORE_MODS.includes(name.toLowerCase()),
+      getInfo: (/** @type {string} */ name) => this.#loaded.get(name.toLowerCase())?.facts ?? this.#installed.get(name.toLowerCase()) ?? null,
+      get: (/** @type {string} */ name) => this.#loaded.get(name.toLowerCase())?.global ?? null,
+      load: (/** @type {string} */ name) => this.load(name),
+      unload: (/** @type {string} */ name) => this.unload(name),
+      reload: (/** @type {string} */ name) => this.reload(name),
+    });
+  }
+
+  /** Finds and loads all mods. */
+  loadAll() {
+    modules.addRoot(this.folder);
+    const { mods, refused } = findMods(this.folder);
+    this.refused.push(...refused);
+    for (const { name, why } of refused) console.error(`the mod ${name} does not run: ${why}`);
+    for (const info of mods) this.#install(info);
+    for (const { name } of mods) this.load(name);
+  }
+
+  /** @param {ModInfo} info */
+  #install(info) {
+    modules.addRoot(info.path);
+    this.#installed.set(info.name, info);
+  }
+
+  /** @returns {LoadedMod[]} */
+  get loaded() { return [...this.#loaded.values()]; }
+  /** @param {string} name */
+  isInstalled(name) { return CORE_MODS.includes(name.toLowerCase()) || this.#installed.has(name.toLowerCase()); }
+  /** @param {string} name */
+  isLoaded(name) { return CORE_MODS.includes(name.toLowerCase()) || this.#loaded.has(name.toLowerCase()); }
+
+  /** Loads a mod, and makes its instances for all connections. False if it fails. @param {string} name */
+  load(name) {
+    const key = name.toLowerCase();
+    if (this.#loaded.has(key)) return true;
+    const mod = this.#loadCode(key);
+    if (mod === null) return false;
+    for (const connection of this.#connections) this.#instantiate(mod, connection);
+    return true;
+  }
+
+  /** @param {string} key */
+  #loadCode(key) {
+    const info = this.#installed.get(key) ?? this.#findAgain(key);
+    if (info === undefined || this.#loading.has(key)) return null;
+    this.#loading.add(key);
+    try {
+      const mod = new LoadedMod(info);
+      const { GlobalMod } = mod.exported;
+      if (GlobalMod) mod.global = new GlobalMod(new ModInterface(mod, this));
+      this.#loaded.set(key, mod);
+      return mod;
+    } catch (error) {
+      this.#fail(info, 'it cannot be loaded', error);
+      return null;
+    } finally {
+      this.#loading.delete(key);
+    }
+  }
+
+  /** A mod that was installed later. @param {string} key */
+  #findAgain(key) {
+    const info = findMods(this.folder).mods.find(({ name }) => name === key);
+    if (info !== undefined) this.#install(info);
+    return info;
+  }
+
+  /** @param {ModInfo} info @param {string} what @param {any} error */
+  #fail(info, what, error) {
+    this.refused.push({ name: info.rawName, why: `${what}: ${error?.message ?? error}` });
+    console.error(`[${info.rawName}] error: ${what}: ${error?.stack ?? error}`);
+  }
+
+  /** Unloads a mod. @param {string} name */
+  unload(name) {
+    const key = name.toLowerCase();
+    const mod = this.#loaded.get(key);
+    if (mod === undefined) return false;
+    for (const connection of [...mod.networks.keys()]) this.#release(mod, connection);
+    for (const { instance } of mod.clients.values()) this.#destroy(mod, instance);
+    this.#destroy(mod, mod.global);
+    if (mod.info.options.settingsAutosaveOnClose !== false) this.saveSettings(mod);
+    this.#loaded.delete(key);
+    modules.forget(mod.info.entry);
+    return true;
+  }
+
+  /** Unloads a mod and loads it again; its instances can pass their state on. @param {string} name */
+  reload(name) {
+    const key = name.toLowerCase();
+    const mod = this.#loaded.get(key);
+    if (mod === undefined || !mod.info.options.reloadable) return false;
+    const states = {
+      global: save(mod.global),
+      clients: new Map([...mod.clients].map(([client, { instance }]) => [client, save(instance)])),
+      networks: new Map([...mod.networks].map(([connection, { instance }]) => [connection, save(instance)])),
+    };
+    this.unload(key);
+    this.#findAgain(key);
+    if (!this.load(key)) return false;
+    const again = /** @type {LoadedMod} */ (this.#loaded.get(key));
+    const restore = (/** @type {any} */ instance, /** @type {any} */ state) => {
+      if (state === undefined || typeof instance?.loadState !== 'function') return;
+      this.#guard(again, 'loadState failed', () => instance.loadState(state));
+    };
+    restore(again.global, states.global);
+    for (const [client, { instance }] of again.clients) restore(instance, states.clients.get(client));
+    for (const [connection, { instance }] of again.networks) restore(instance, states.networks.get(connection));
+    return true;
+  }
+
+  /** Writes a mod's settings. @param {LoadedMod} mod */
+  saveSettings(mod) {
+    this.#guard(mod, 'its settings cannot be saved', () => mod.file?.save(mod.settings));
+  }
+
+  /** Makes the instances of all mods for a connection. @param {Connection} connection */
+  connect(connection) {
+    this.#connections.add(connection);
+    for (const mod of this.loaded) this.#instantiate(mod, connection);
+  }
+
+  /** @param {Connection} connection */
+  disconnect(connection) {
+    this.#connections.delete(connection);
+    for (const mod of this.loaded) {
+      this.#release(mod, connection);
+      const client = mod.clients.get(connection.client);
+      mod.clients.delete(connection.client);
+      if (client) this.#destroy(mod, client.instance);
+    }
+  }
+
+  /** @param {LoadedMod} mod @param {Connection} connection */
+  #instantiate(mod, connection) {
+    const { ClientMod, NetworkMod } = mod.exported;
+    const { client } = connection;
+    if (ClientMod && !mod.clients.has(client)) {
+      const own = new ClientInterface(mod, this, client);
+      this.#guard(mod, 'its part for the client does not start', () => {
+        const instance = new ClientMod(own);
+        mod.clients.set(client, { instance, mod: own });
+        if (typeof (instance.install ?? ClientMod.install) === 'function') own.warn('it changes files of the client, which is not supported');
+      });
+    }
+    if (!NetworkMod || mod.networks.has(connection)) return;
+    const own = new NetworkInterface(mod, this, connection);
+    // Also while it starts, so that a circle of mods that need each other ends.
+    const entry = { instance: /** @type {any} */ (null), mod: own };
+    mod.networks.set(connection, entry);
+    const hasStarted = this.#guard(mod, 'it does not start', () => { entry.instance = new NetworkMod(own.view(mod.isOldForm)); });
+    if (hasStarted) return;
+    own.release();
+    mod.networks.delete(connection);
+  }
+
+  /** @param {LoadedMod} mod @param {Connection} connection */
+  #release(mod, connection) {
+    const entry = mod.networks.get(connection);
+    if (entry === undefined) return;
+    this.#destroy(mod, entry.instance);
+    entry.mod.release();
+    mod.networks.delete(connection);
+  }
+
+  /** @param {LoadedMod} mod @param {any} instance */
+  #destroy(mod, instance) {
+    if (typeof instance?.destructor === 'function') this.#guard(mod, 'its destructor failed', () => instance.destructor());
+  }
+
+  /** @param {LoadedMod} mod @param {string} what @param {() => void} f */
+  #guard(mod, what, f) {
+    try {
+      f();
+      return true;
+    } catch (error) {
+      this.#fail(mod.info, what, error);
+      return false;
+    }
+  }
+
+  /**
+   * What `mod.require.NAME` returns.
+   * @param {string} name @param {NetworkInterface} from @param {Connection} connection
+   */
+  requireFor(name, from, connection) {
+    const key = name.toLowerCase();
+    if (key === 'command') return connection.command;
+    if (key === 'tera-game-state' || (key === 'game' && !this.#installed.has(key))) return connection.game;
+    const mod = this.#loaded.get(key) ?? (this.isInstalled(key) ? this.#loadCode(key) : null);
+    if (mod === null || mod === undefined) {
+      throw new Error(`[${from.info.rawName}] needs the mod "${name}", which is ${this.isInstalled(key) ? 'not running' : 'not installed'}`);
+    }
+    this.#instantiate(mod, connection);
+    const instances = {
+      globalMod: mod.global,
+      clientMod: mod.clients.get(connection.client)?.instance ?? null,
+      networkMod: mod.networks.get(connection)?.instance ?? null,
+    };
+    const { RequireInterface } = mod.exported;
+    if (!RequireInterface) return mod.isOldForm ? instances.networkMod : instances;
+    const rest = [instances.globalMod, instances.clientMod, instances.networkMod, from];
+    const isClass = /^class\b/.test(Function.prototype.toString.call(RequireInterface));
+    return isClass ? new RequireInterface(...rest) : RequireInterface(...rest);
+  }
+
+  /** Unloads everything, when the program ends. */
+  close() {
+    for (const { info } of this.loaded.reverse()) this.unload(info.name);
+  }
+}
+
+/** @param {any} instance */
+function save(instance) {
+  return typeof instance?.saveState === 'function' ? instance.saveState() : undefined;
+}
+
+module.exports = { LoadedMod, Manager };

@@ -1,0 +1,50 @@
+'use strict';
+// Ends the program if a mod does not return: the proxy then starts it again. A second thread watches,
+// because the first one is busy.
+
+const { Worker, isMainThread, workerData, parentPort } = require('worker_threads');
+const fs = require('fs');
+
+const BEAT_MS = 250;
+/** After this many steps without a sign of life, the program ends: 3 seconds. */
+const MAX_STEPS = 12;
+
+/** Starts to watch. Returns the function that notes which mod is running. */
+function watch() {
+  const state = new Int32Array(new SharedArrayBuffer(8));
+  const worker = new Worker(__filename, { workerData: state });
+  worker.unref();
+  setInterval(() => Atomics.add(state, 0, 1), BEAT_MS).unref();
+  /** @type {string[]} */
+  const names = [];
+  return (/** @type {{name: string}} */ { name }) => {
+    let index = names.indexOf(name);
+    if (index < 0) {
+      index = names.push(name) - 1;
+      worker.postMessage(name);
+    }
+    state[1] = index + 1;
+  };
+}
+
+/** The second thread. */
+function run() {
+  const state = /** @type {Int32Array} */ (workerData);
+  const names = /** @type {string[]} */ ([]);
+  parentPort?.on('message', (name) => names.push(name));
+  let [last, steps] = [-1, 0];
+  setInterval(() => {
+    const beat = Atomics.load(state, 0);
+    steps = beat === last ? steps + 1 : 0;
+    last = beat;
+    if (steps < MAX_STEPS) return;
+    const name = names[Atomics.load(state, 1) - 1];
+    const suspect = name === undefined ? 'a mod' : `the mod ${name}, or a timer,`;
+    fs.writeSync(2, `[worldwire-mods] error: ${suspect} has not returned for ${(MAX_STEPS * BEAT_MS) / 1000} s; ending the program\n`);
+    process.kill(process.pid, 'SIGKILL');
+  }, BEAT_MS);
+}
+
+if (!isMainThread && workerData instanceof Int32Array) run();
+
+module.exports = { watch };
