@@ -25,9 +25,22 @@ use crate::unwind::catch_panic;
 
 /// Decides which datagrams from a new address start a connection.
 pub trait AcceptDatagrams: Accept {
-    /// A temporary machine that reads the first datagram. A connection is created only if it accepts
-    /// the datagram, so stray and forged datagrams allocate nothing permanent.
-    fn probe(&self, peer: Peer, now: Duration) -> Self::Connection;
+    /// A temporary machine that reads the first datagram, `opening`. A connection is created only if
+    /// it accepts the datagram, so stray and forged datagrams allocate nothing permanent. `None`
+    /// refuses it outright.
+    fn probe(&self, peer: Peer, now: Duration, opening: &[u8]) -> Option<Self::Connection>;
+
+    /// Creates the connection of a new peer, as [`accept`](Accept::accept) does, if its settings
+    /// depend on the first datagram. The connection then reads that datagram.
+    fn accept_opening(
+        &self,
+        peer: Peer,
+        now: Duration,
+        opening: &[u8],
+    ) -> (Self::Connection, Self::Application) {
+        let _ = opening;
+        self.accept(peer, now)
+    }
 
     /// Whether a connection can begin with a datagram, judging only by its shape. Machines may accept
     /// more, such as unknown packets.
@@ -92,13 +105,18 @@ impl Listener {
         let probing = Arc::clone(&accept);
         let begins = move |datagram: &[u8], peer: Peer| {
             let now = clock.now();
-            probing.begins_with(datagram) && reads(probing.probe(peer, now), now, datagram)
+            probing.begins_with(datagram)
+                && probing
+                    .probe(peer, now, datagram)
+                    .is_some_and(|machine| reads(machine, now, datagram))
         };
         let attend = move |(mut reader, mut writer): Ends, peer: Peer, signal: Signal| {
             let accept = Arc::clone(&accept);
             async move {
                 let driver = Driver { peer: Side::Client, clock, settings, signal };
-                match catch_panic(async { accept.accept(peer, clock.now()) }).await {
+                let opening = reader.opening.as_deref().unwrap_or_default();
+                let accepted = async { accept.accept_opening(peer, clock.now(), opening) };
+                match catch_panic(accepted).await {
                     Ok((connection, application)) => {
                         driver.run(&mut reader, &mut writer, connection, application).await
                     }
@@ -118,7 +136,7 @@ impl Listener {
             let dial = Arc::clone(&dial);
             async move {
                 let mut client = client;
-                let opening = client.datagrams.recv().await.unwrap_or_default();
+                let opening = client.opening.take().unwrap_or_default();
                 let dialed = catch_panic(async { dial.dial(peer, &opening).await });
                 let (server, mut relay) = match dialed.await {
                     Ok(Ok(connected)) => connected,
@@ -195,10 +213,9 @@ impl Listener {
         }
         let Some(permit) = self.connections.admit(from, false) else { return };
         let (queue, datagrams) = mpsc::channel(WAITING);
-        let _ = queue.try_send(datagram.to_vec());
         self.queues.insert(from, queue);
         let writer = Writer::new(Arc::clone(&self.socket), Some(from));
-        let reader = Queue { datagrams, last: Vec::new() };
+        let reader = Queue { opening: Some(datagram.to_vec()), datagrams, last: Vec::new() };
         let (attend, signal) = (attend.clone(), self.connections.signal());
         self.connections.spawn(from, from, async move {
             let _permit = permit;
@@ -254,6 +271,8 @@ where
 
 /// The datagrams of one peer of a listener.
 struct Queue {
+    /// The first one, until it is read.
+    opening: Option<Vec<u8>>,
     datagrams: mpsc::Receiver<Vec<u8>>,
     last: Vec<u8>,
 }
@@ -262,7 +281,11 @@ impl Receive for Queue {
     const LINGERS: bool = false;
 
     async fn receive(&mut self) -> io::Result<Input<'_>> {
-        match self.datagrams.recv().await {
+        let next = match self.opening.take() {
+            Some(opening) => Some(opening),
+            None => self.datagrams.recv().await,
+        };
+        match next {
             Some(datagram) => {
                 self.last = datagram;
                 Ok(Input::Datagram(&self.last))

@@ -80,6 +80,17 @@ pub enum SettingError {
         /// The value.
         found: String,
     },
+    /// A name that clients cannot derive a host from.
+    #[error("must have 1 to {max} letters, not {found:?}")]
+    NotAWorldName {
+        /// The maximum length.
+        max: usize,
+        /// The value.
+        found: String,
+    },
+    /// A district whose file is unknown.
+    #[error("must be set, because the file of district {0} is unknown")]
+    NoPath(u32),
     /// Another server was named without its port.
     #[error("must be set when zone.address is")]
     NoPort,

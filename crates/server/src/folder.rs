@@ -18,6 +18,12 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     out.sync_all()
 }
 
+/// Writes a file atomically, whether it exists or not.
+pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = file.with_extension("part");
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, file))
+}
+
 /// Runs file I/O on a thread for blocking work, so that it does not hold up the runtime.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = spawn_blocking(work).await;

@@ -30,12 +30,14 @@
 pub mod admin;
 mod config;
 mod ending;
+mod failures;
 mod folder;
 pub mod ki;
 mod metrics;
 pub mod mxo;
 pub mod operators;
 mod page;
+mod secrets;
 mod start;
 pub mod store;
 mod unseen;

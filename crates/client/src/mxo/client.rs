@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::net::ToSocketAddrs;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use worldwire_core::connection::{CloseReason, Event, EventOf, Sender as _, Timer};
@@ -14,7 +14,12 @@ use worldwire_mxo::connection::{ClientConfig, Connection, Sender, Session, Unit}
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{LEAVE, RpcMessage};
 use worldwire_mxo::message::{MPM_ID, SectionWriter};
+use worldwire_mxo::rpc::{
+    Chat, ChatScope, ClientRpc, Emote, EmoteId, JackOutFinished, LeaveWorld, ReadyForSpawn,
+    ServerRpc, Whisper, WorldExit,
+};
 use worldwire_mxo::schema::Objects;
+use worldwire_mxo::types::{BigU16, Str};
 use worldwire_net::lossy::{Conditions, LinkCounts, LossyLink};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, udp};
 
@@ -90,6 +95,8 @@ struct Shared {
     /// Whether the server has started to send the world.
     is_in: watch::Sender<bool>,
     leaves: watch::Sender<bool>,
+    /// RPC messages to be sent.
+    said: mpsc::Sender<RpcMessage<'static>>,
 }
 
 impl Shared {
@@ -151,12 +158,14 @@ impl Client {
         let mut client = ClientConfig::new(since_1970, config.uid);
         client.setup_time = patience;
         let connection = Connection::client(client, session, clock.now());
+        let (said, says) = mpsc::channel(SAID);
         let state = Arc::new(Shared {
+            said,
             view: Mutex::new(ClientView::new(Arc::clone(&config.objects), chance)),
             is_in: watch::Sender::new(false),
             leaves: watch::Sender::new(false),
         });
-        let application = ClientApplication::new(Arc::clone(&state), config.step);
+        let application = ClientApplication::new(Arc::clone(&state), says, config.step);
         let driving = tokio::spawn(async move {
             udp::drive(&Driver::client(clock), socket, connection, application).await
         });
@@ -200,6 +209,50 @@ impl Client {
         (&mut self.driving).await.unwrap_or(End::Cut)
     }
 
+    /// Says something to everyone nearby.
+    ///
+    /// # Errors
+    /// A value error for text that the protocol cannot carry.
+    pub fn say(&self, text: &str) -> worldwire_core::Result<()> {
+        let text = Str::new(text)?;
+        self.send(Chat { scope: ChatScope::Area, reserved: 0, text })
+    }
+
+    /// Says something to the player with this name.
+    ///
+    /// # Errors
+    /// A value error for text that the protocol cannot carry.
+    pub fn whisper(&self, handle: &str, text: &str) -> worldwire_core::Result<()> {
+        let receiver = Str::new(handle)?;
+        self.send(Whisper { reserved: 0, counter: BigU16(0), receiver, text: Str::new(text)? })
+    }
+
+    /// Plays an emote.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn emote(&self, emote: EmoteId) -> worldwire_core::Result<()> {
+        self.send(Emote { emote, target: 0 })
+    }
+
+    /// Jacks out: asks the server to let the character go, which takes some seconds, and waits until
+    /// the connection has ended. Moving cancels it, so the character stops walking.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub async fn jack_out(mut self) -> worldwire_core::Result<End> {
+        self.with_view(|view| view.set_walking(false));
+        self.send(LeaveWorld { exit: WorldExit::JackOut, rest: worldwire_core::Rest(Vec::new()) })?;
+        Ok(self.ended().await)
+    }
+
+    fn send(&self, message: impl Into<ClientRpc<'static>>) -> worldwire_core::Result<()> {
+        let message = message.into().encode()?;
+        // Lost if too many wait. A connection that has ended reports that elsewhere.
+        let _ = self.state.said.try_send(message);
+        Ok(())
+    }
+
     /// Leaves the world. Waits up to two seconds for the server to acknowledge it. UDP has no
     /// connection close: a server that misses the message, or that does not know it, times the
     /// client out.
@@ -221,10 +274,13 @@ impl Drop for Client {
 /// The application that drives the client's connection.
 struct ClientApplication {
     state: Arc<Shared>,
+    says: mpsc::Receiver<RpcMessage<'static>>,
     steps: tokio::time::Interval,
     leaves: watch::Receiver<bool>,
     /// When the client began to leave.
     leaving: Option<Instant>,
+    /// Whether the server has let the character go.
+    has_left: bool,
 }
 
 /// How long one attempt to connect may take. A server gives up on a client whose datagrams are all
@@ -237,21 +293,25 @@ const NO_ANSWER: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 const LEAVE_POLL: Duration = Duration::from_millis(10);
 
+/// How many RPC messages can wait to be sent.
+const SAID: usize = 64;
+
 /// The size of a section without operations.
 const EMPTY: usize = SectionWriter::FRAME;
 
 /// What the application wakes up for.
 enum Wake {
     Step,
+    Say(RpcMessage<'static>),
     Leave,
 }
 
 impl ClientApplication {
-    fn new(state: Arc<Shared>, step: Duration) -> Self {
+    fn new(state: Arc<Shared>, says: mpsc::Receiver<RpcMessage<'static>>, step: Duration) -> Self {
         let mut steps = interval(step);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let leaves = state.leaves.subscribe();
-        Self { state, steps, leaves, leaving: None }
+        Self { state, says, steps, leaves, leaving: None, has_left: false }
     }
 
     /// Sends the leave message, and closes the connection once it is acknowledged.
@@ -260,7 +320,7 @@ impl ClientApplication {
             Some(since) => since.elapsed() < LEAVE_TIMEOUT,
             None => {
                 self.leaving = Some(Instant::now());
-                sender.send(&RpcMessage::new(LEAVE, b"")).is_ok()
+                self.has_left || sender.send(&RpcMessage::new(LEAVE, b"")).is_ok()
             }
         };
         if is_sent && sender.unacknowledged_bytes() > 0 {
@@ -271,11 +331,34 @@ impl ClientApplication {
     }
 }
 
+impl ClientApplication {
+    /// Answers an RPC message.
+    fn answer(&mut self, body: &[u8], sender: &mut Sender) {
+        let Ok(Some(message)) = ServerRpc::decode(body) else { return };
+        let answer = match &message {
+            ServerRpc::LoadWorld(_) => ClientRpc::from(ReadyForSpawn {}),
+            ServerRpc::JackOutDone(_) => {
+                self.has_left = true;
+                self.state.leaves.send_replace(true);
+                ClientRpc::from(JackOutFinished { reserved: 0 })
+            }
+            message => return self.state.view().hear(message),
+        };
+        if let Ok(answer) = answer.encode() {
+            // If it is lost, the server waits until the client is silent.
+            let _ = sender.send(&answer);
+        }
+    }
+}
+
 impl Application<Connection> for ClientApplication {
     type Notice = Wake;
 
-    async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
+    async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
+            Event::Received(piece) if matches!(piece.unit, Unit::Rpc { .. }) => {
+                self.answer(piece.bytes, sender);
+            }
             Event::Received(piece) => {
                 if let Unit::Section { id: MPM_ID, .. } = piece.unit {
                     let mut view = self.state.view();
@@ -301,6 +384,7 @@ impl Application<Connection> for ClientApplication {
         }
         tokio::select! {
             _ = self.steps.tick() => Wake::Step,
+            Some(message) = self.says.recv() => Wake::Say(message),
             _ = self.leaves.wait_for(|leaves| *leaves) => Wake::Leave,
         }
     }
@@ -310,6 +394,11 @@ impl Application<Connection> for ClientApplication {
             Wake::Step => {
                 // If it cannot be sent now, it is sent with the next step.
                 let _ = self.state.view().step(sender);
+                Flow::Continue(())
+            }
+            Wake::Say(message) => {
+                // Dropped if too much is unacknowledged.
+                let _ = sender.send(&message);
                 Flow::Continue(())
             }
             Wake::Leave => self.leave(sender),

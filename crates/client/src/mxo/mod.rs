@@ -15,16 +15,20 @@
 //! # }
 //! ```
 //!
+//! * [`log_in`] and [`Margin`]: a login at the auth server, and a session with characters at the margin
+//!   server. A world without logins needs neither;
 //! * [`Client`]: a connection to a world, over UDP;
 //! * [`ClientView`]: the world as the client sees it, and the walk of its character, without I/O;
 //! * [`compare`]: compares what it sees with what the server says it should see.
 
 mod client;
 mod compare;
+mod login;
 mod status_page;
 mod view;
 
 pub use client::{Client, ConnectError, Settings};
 pub use compare::{Difference, compare};
+pub use login::{LoginError, Margin, log_in, plain_character};
 pub use status_page::{ExpectedViews, StatusPageError, query};
-pub use view::ClientView;
+pub use view::{ClientView, Happening};

@@ -1,12 +1,16 @@
 //! What a client sees, and where its character walks, without I/O.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use worldwire_core::connection::SendError;
-use worldwire_core::{Error, Result, Sampler, Side, Writer};
+use worldwire_core::{Error, Reader, Result, Sampler, Side, Writer};
 use worldwire_mxo::connection::{News, PacketNumber, Sender};
-use worldwire_mxo::message::{Movement, OWN_VIEW, Operation, Rules, Section, Update};
+use worldwire_mxo::message::{
+    Context, Movement, OWN_VIEW, Operation, Rules, Script, Section, Update,
+};
 use worldwire_mxo::replica::{Notice, Replica};
+use worldwire_mxo::rpc::{ChatScope, ServerRpc};
 use worldwire_mxo::schema::Objects;
 
 /// How far a character strays from its starting point.
@@ -17,6 +21,33 @@ const STRIDE: f32 = 18.0;
 const TURNS: u64 = 12;
 /// The actions of a standing and of a walking character.
 const ACTIONS: [u8; 2] = [0, 2];
+
+/// The maximum number of happenings that are kept until someone asks for them.
+const MAX_HAPPENINGS: usize = 256;
+
+/// Something that a client hears or sees once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Happening {
+    /// A text.
+    Said {
+        /// How it is shown.
+        scope: ChatScope,
+        /// The name of the character that said it; empty for the server.
+        handle: String,
+        /// The text; empty for a message that the game's client has.
+        text: String,
+        /// The number of such a message, or 0.
+        message: u32,
+    },
+    /// A character plays a script, such as an emote.
+    Played {
+        /// The view of the character.
+        view: u16,
+        /// The script.
+        script: Script,
+    },
+}
 
 /// The client's view of the world, and its character.
 #[derive(Debug)]
@@ -37,6 +68,7 @@ pub struct ClientView {
     notices: u64,
     unread: u64,
     why: Option<Error>,
+    happenings: VecDeque<Happening>,
 }
 
 impl ClientView {
@@ -57,6 +89,7 @@ impl ClientView {
             notices: 0,
             unread: 0,
             why: None,
+            happenings: VecDeque::new(),
         }
     }
 
@@ -97,6 +130,34 @@ impl ClientView {
         self.why.as_ref().map(|why| (self.unread, why))
     }
 
+    /// Takes what has happened since the last call: the newest 256.
+    pub fn take_happenings(&mut self) -> impl Iterator<Item = Happening> + use<> {
+        core::mem::take(&mut self.happenings).into_iter()
+    }
+
+    /// Handles an RPC message from the server. Those that are not about something to hear are
+    /// ignored.
+    pub fn hear(&mut self, message: &ServerRpc<'_>) {
+        if let ServerRpc::ChatMessage(chat) = message {
+            let text = |text: &Option<worldwire_mxo::types::Str<'_>>| {
+                text.as_ref().map(worldwire_mxo::types::Str::text).unwrap_or_default()
+            };
+            self.note(Happening::Said {
+                scope: chat.scope,
+                handle: text(&chat.handle),
+                text: text(&chat.text),
+                message: chat.message_id,
+            });
+        }
+    }
+
+    fn note(&mut self, happening: Happening) {
+        if self.happenings.len() >= MAX_HAPPENINGS {
+            self.happenings.pop_front();
+        }
+        self.happenings.push_back(happening);
+    }
+
     /// Handles an object section from the server, which starts with its ID.
     ///
     /// # Errors
@@ -110,7 +171,19 @@ impl ClientView {
     }
 
     fn take(&mut self, section: &[u8]) -> Result<()> {
-        let (_, notices) = self.replica.receive(section, Side::Server, Rules::STRICT)?;
+        let objects = Arc::clone(self.replica.objects());
+        let views = &self.replica;
+        let context =
+            Context { objects: &objects, views, from: Side::Server, rules: Rules::STRICT };
+        let read = Section::decode(&mut Reader::new(section), &context)?;
+        let notices = self.replica.apply(&read, Side::Server)?;
+        for operation in &read.operations {
+            if let Operation::Update(Update { view, movement: Some(movement), .. }) = operation
+                && let Some(script) = movement.script
+            {
+                self.note(Happening::Played { view: *view, script });
+            }
+        }
         self.sections += 1;
         self.bytes += section.len() as u64;
         self.notices += notices.iter().filter(|notice| is_odd(notice)).count() as u64;

@@ -84,7 +84,7 @@ impl Guest {
         if let Some(client) = self.client
             && self.pair.server.is_established()
         {
-            let bytes = world.send_updates(client, self.pair.server.sender()).unwrap();
+            let bytes = world.send_updates(client, None, self.pair.server.sender()).unwrap();
             self.most = self.most.max(bytes);
         }
     }

@@ -5,6 +5,9 @@
 
 mod attacks;
 mod crowd;
+mod intruders;
 #[path = "../support/log.rs"]
 mod log;
+mod login;
+mod server;
 mod sockets;

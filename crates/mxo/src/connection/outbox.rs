@@ -20,6 +20,8 @@ pub(super) struct Outbox {
     next: u64,
     /// The maximum number of bytes after the sequence word.
     max_payload: usize,
+    /// The simulation time to send with the next new packet for RPC messages.
+    sim_time: Option<Float>,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,7 @@ pub(super) struct Departure {
 
 impl Outbox {
     pub(super) fn new(max_payload: usize) -> Self {
-        Self { planned: VecDeque::new(), bytes: 0, next: 1, max_payload }
+        Self { planned: VecDeque::new(), bytes: 0, next: 1, max_payload, sim_time: None }
     }
 
     /// Plans a packet without sections; returns its number.
@@ -71,6 +73,11 @@ impl Outbox {
         let planned = Planned { number, flags, sim_time: None, load: Load::None };
         self.bytes += planned.bytes();
         self.planned.push_back(planned);
+    }
+
+    /// Sends the simulation time with the next new packet for RPC messages that has room for it.
+    pub(super) fn set_sim_time(&mut self, time: Float) {
+        self.sim_time = Some(time);
     }
 
     /// Plans a packet with objects; returns its number.
@@ -108,7 +115,11 @@ impl Outbox {
             return false;
         }
         if !joins {
-            self.push(RccFlags::Always, None, Load::Rpc(Vec::new()));
+            // Flags, time, ID, lists, number, count.
+            let has_room = message.wire_bytes() + 10 <= self.max_payload;
+            let sim_time = self.sim_time.take_if(|_| has_room);
+            let time = if sim_time.is_some() { RccFlags::SimTime } else { RccFlags::Always };
+            self.push(RccFlags::Always | time, sim_time, Load::Rpc(Vec::new()));
         }
         let Some(last) = self.planned.back_mut() else { return false };
         self.bytes -= last.bytes();

@@ -177,6 +177,16 @@ impl Sender {
         self.endpoint()?.send_objects(section, sim_time)
     }
 
+    /// Sends the simulation time with the next packet that RPC messages begin (clients and servers).
+    /// Servers send it with [`LoadWorld`](crate::rpc::LoadWorld).
+    ///
+    /// # Errors
+    /// [`SendError::Role`].
+    pub fn set_sim_time(&mut self, time: Float) -> Result<(), SendError> {
+        self.endpoint()?.set_sim_time(time);
+        Ok(())
+    }
+
     /// Asks the client to reset the sequence, as when it changes worlds (servers). Unacknowledged
     /// object packets count as lost. Unacknowledged RPC messages are discarded, and their numbers
     /// restart at 0. Later messages wait until the client has answered:

@@ -128,6 +128,12 @@ impl AuthClient {
         }
     }
 
+    /// Whether there is a message to send.
+    #[must_use]
+    pub fn has_message(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
     /// Output: the next message to send.
     pub fn poll(&mut self) -> Option<AuthClientMessage<'static>> {
         self.messages.pop_front()

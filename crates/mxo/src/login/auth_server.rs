@@ -115,6 +115,7 @@ pub struct AuthServer {
     random: Random,
     step: Step,
     actions: VecDeque<AuthAction>,
+    client_version: Option<u32>,
     ignored: u64,
 }
 
@@ -122,7 +123,8 @@ impl AuthServer {
     /// A client has connected.
     #[must_use]
     pub fn new(config: Arc<AuthServerConfig>, random: Random) -> Self {
-        Self { config, random, step: Step::Request, actions: VecDeque::new(), ignored: 0 }
+        let (step, actions) = (Step::Request, VecDeque::new());
+        Self { config, random, step, actions, client_version: None, ignored: 0 }
     }
 
     /// Input: a message from the client. `now` is in seconds since 1970. Opcodes without a known
@@ -143,6 +145,7 @@ impl AuthServer {
             }
             (_, Step::Account { .. }) => Err(out_of_order(message)),
             (AuthClientMessage::GetPublicKeyRequest(request), Step::Request) => {
+                self.client_version = Some(request.client_version);
                 self.offer_key(request, now);
                 Ok(())
             }
@@ -183,6 +186,12 @@ impl AuthServer {
     /// Output: what to do next.
     pub fn poll(&mut self) -> Option<AuthAction> {
         self.actions.pop_front()
+    }
+
+    /// The client's version, if it has stated it.
+    #[must_use]
+    pub const fn client_version(&self) -> Option<u32> {
+        self.client_version
     }
 
     /// The number of ignored messages: those with unknown opcodes, and those after the login.

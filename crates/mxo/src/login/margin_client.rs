@@ -135,6 +135,12 @@ impl MarginClient {
         }
     }
 
+    /// Whether there is something to do.
+    #[must_use]
+    pub fn has_action(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
     /// Output: what to do next.
     pub fn poll(&mut self) -> Option<MarginClientAction> {
         self.actions.pop_front()

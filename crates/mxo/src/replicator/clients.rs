@@ -170,17 +170,31 @@ impl Replicator {
         let index = self.client_index(client).ok();
         let client = index.map(|index| &self.clients[index as usize]);
         client.into_iter().flat_map(move |client| {
-            client.views.iter().filter_map(|(_, view)| {
-                let state = view.state?;
-                let is_there = state != ViewState::Deleting;
-                Some(ViewInfo {
-                    id: view.id,
-                    spawn_seq: view.seq,
-                    state,
-                    object: is_there.then(|| self.object_id(view.object)),
-                    is_dirty: view.dirty != 0,
-                })
-            })
+            client.views.iter().filter_map(|(_, view)| self.view_info(view))
+        })
+    }
+
+    /// The views of an object that are not being deleted, and the clients that have them.
+    pub fn viewers(&self, object: ObjectId) -> Result<impl Iterator<Item = (ClientId, ViewInfo)>> {
+        let index = self.object_index(object)?;
+        let viewers = &self.world.objects[index as usize].viewers;
+        Ok(viewers.iter().filter_map(|viewer| {
+            let client = &self.clients[viewer.client as usize];
+            let id = ClientId { index: viewer.client, generation: client.generation };
+            Some((id, self.view_info(client.views.at(viewer.slot))?))
+        }))
+    }
+
+    /// `None` for a free slot.
+    fn view_info(&self, view: &View) -> Option<ViewInfo> {
+        let state = view.state?;
+        let is_there = state != ViewState::Deleting;
+        Some(ViewInfo {
+            id: view.id,
+            spawn_seq: view.seq,
+            state,
+            object: is_there.then(|| self.object_id(view.object)),
+            is_dirty: view.dirty != 0,
         })
     }
 

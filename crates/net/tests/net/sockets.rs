@@ -28,8 +28,8 @@ impl Accept for Toys {
 }
 
 impl AcceptDatagrams for Toys {
-    fn probe(&self, _: Peer, now: Duration) -> crate::toy::Connection {
-        crate::toy::connection(Side::Client, now)
+    fn probe(&self, _: Peer, now: Duration, _: &[u8]) -> Option<crate::toy::Connection> {
+        Some(crate::toy::connection(Side::Client, now))
     }
 }
 

@@ -11,18 +11,20 @@ use worldwire_ki::connection::{
     Connection, Ignored, Life, News, ObserverKeys, Received, Sender, ServerConfig, SessionIds, Unit,
 };
 use worldwire_ki::control::Opcode;
+use worldwire_ki::crypt::login::Secret;
 use worldwire_ki::frame::control_opcode;
 use worldwire_ki::schema::Protocols;
 use worldwire_net::udp::AcceptDatagrams;
 use worldwire_net::{Accept, Application, Clock, End, Flow, Peer};
+use zeroize::Zeroizing;
 
 use super::config::KiConfig;
 use super::figures::Figures;
 use super::login::{Login, LoginEvent, Output, Rules};
 use super::peers::Peers;
 use super::realm::{Number, Orders, Realm, Wakeup};
-use super::secrets::Secrets;
 use super::wire::{Decoded, Dialect, Reply};
+use crate::secrets::Secrets;
 
 /// The largest body of a frame, in bytes: a message of 64 KiB, the most that its length field can
 /// express, and its headers.
@@ -149,8 +151,8 @@ impl Accept for Acceptor {
 
 impl AcceptDatagrams for Acceptor {
     /// Answers nobody, and takes no session ID.
-    fn probe(&self, _: Peer, now: Duration) -> Connection {
-        Connection::server(Arc::clone(&self.0.server), 1, now)
+    fn probe(&self, _: Peer, now: Duration, _: &[u8]) -> Option<Connection> {
+        Some(Connection::server(Arc::clone(&self.0.server), 1, now))
     }
 
     fn begins_with(&self, datagram: &[u8]) -> bool {
@@ -288,7 +290,7 @@ impl Client {
         match note {
             LoginEvent::Issued { user, name, machine, ck2 } => {
                 if let Some(secrets) = secrets {
-                    secrets.append(&name, &ck2);
+                    secrets.append(key_file_entry(&name, &ck2));
                 }
                 realm.issue(user, Some(machine), ck2);
             }
@@ -331,6 +333,12 @@ impl Client {
             self.login.kick(now, words);
         }
     }
+}
+
+/// The CK2 that was issued to an account, as a key file has it.
+fn key_file_entry(user: &str, ck2: &Secret) -> Zeroizing<String> {
+    let user = toml::Value::String(user.to_owned());
+    Zeroizing::new(format!("[[ki.login]]\nuser = {user}\nck2 = \"{}\"\n\n", ck2.as_str()))
 }
 
 impl Application<Connection> for Client {

@@ -26,7 +26,7 @@
 //! * [`patch`]: the list of files for patch clients;
 //! * [`admin`]: administration, whether the server is running or not;
 //! * `peers`: other servers, which drop the sessions of clients that log in here;
-//! * `figures`: metrics and the status page; `secrets`: a key file for captures.
+//! * `figures`: metrics and the status page.
 
 pub mod admin;
 pub mod config;
@@ -37,7 +37,6 @@ pub mod patch;
 mod peers;
 pub mod realm;
 mod refusal;
-mod secrets;
 pub mod wire;
 
 use std::fs;
@@ -62,11 +61,11 @@ use figures::{Figures, Page};
 use login::Rules;
 use peers::Peers;
 use realm::{Realm, RealmError};
-use secrets::Secrets;
 
 use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
+use crate::secrets::Secrets;
 use crate::start::{
     Absent, StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder,
     open_store, save,

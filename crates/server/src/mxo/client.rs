@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use worldwire_core::Error;
 use worldwire_core::connection::{Event, EventOf};
+use worldwire_core::{Error, Float};
 use worldwire_mxo::connection::{Connection, News, Sender, Unit};
 use worldwire_mxo::frame::{LEAVE, RccFlags, RpcMessage};
 use worldwire_mxo::message::MPM_ID;
@@ -17,6 +17,10 @@ use worldwire_net::{Application, End, Flow, Peer, Permit, Waiting};
 
 use super::Shared;
 use super::admission::ALIVE_TIME;
+use super::newcomer::Newcomer;
+use super::realm::{GameSession, Notice, Place, Realm};
+use super::resident::{self, Resident, Wish};
+use super::world::World;
 
 /// The number of protocol violations after which a connection is closed. Undecodable datagrams do
 /// not count, because anybody can send them with a forged address.
@@ -28,10 +32,15 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The shortest interval between a client's sequence resets.
 const BETWEEN_RESETS: Duration = Duration::from_secs(10);
 
+/// The interval at which the time of the simulation is sent.
+const BETWEEN_TIMES: Duration = Duration::from_secs(4);
+
 /// One client's connection.
 #[derive(Debug)]
 pub(super) struct Client {
     shared: Arc<Shared>,
+    /// The player, if the server has logins.
+    resident: Option<Resident>,
     address: SocketAddr,
     /// The character named in the hello, until the client acknowledges something.
     waiting: Option<(u64, Waiting)>,
@@ -46,12 +55,15 @@ pub(super) struct Client {
     reset: Option<Instant>,
     /// When the client announced that it is leaving.
     left: Option<Instant>,
+    /// When the time of the simulation was sent.
+    timed: Option<Instant>,
 }
 
 impl Client {
     pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
         Self {
             shared,
+            resident: None,
             address: peer.address,
             waiting: None,
             slot: None,
@@ -61,13 +73,25 @@ impl Client {
             doubted: None,
             reset: None,
             left: None,
+            timed: None,
         }
+    }
+
+    /// The connection of a player, who has loaded a character on the margin channel.
+    pub(super) fn of_player(self, session: Arc<GameSession>, realm: Realm) -> Self {
+        Self { resident: Some(Resident::new(session, realm)), ..self }
     }
 
     /// Handles a hello. A hello from an admitted client's address can come from a new client there,
     /// or be a replay, so the client must acknowledge something to stay.
     fn greet(&mut self, uid: u64, sender: &mut Sender) {
-        let is_known = self.waiting.is_some() || self.client.is_some() || self.left.is_some();
+        if let Some(resident) = &mut self.resident {
+            resident.greet();
+        }
+        let is_known = self.waiting.is_some()
+            || self.client.is_some()
+            || self.left.is_some()
+            || self.resident.is_some();
         if !is_known {
             self.waiting = Some((uid, self.shared.admission.wait()));
         } else if self.client.is_some() && self.doubted.is_none() {
@@ -76,13 +100,39 @@ impl Client {
         }
     }
 
-    /// Admits the client, which has acknowledged something.
-    fn enter(&mut self, uid: u64) -> Flow {
-        match self.shared.admission.admit(self.address.ip()) {
-            Ok(slot) => self.slot = Some(slot),
-            Err(refused) => return self.refuse_entry(&refused),
+    /// Admits a client of an open world, which has acknowledged something.
+    fn admit_visitor(&mut self, uid: u64) -> Flow {
+        self.take_slot()?;
+        self.enter(uid, |world| world.enter(uid))
+    }
+
+    /// Admits a player, whose client then loads the world.
+    fn admit_player(&mut self, sender: &mut Sender) -> Flow {
+        self.take_slot()?;
+        let Some(resident) = &self.resident else { return Flow::Continue(()) };
+        match resident.begin(self.shared.clock.now().as_secs_f32(), sender) {
+            Ok(()) => Flow::Continue(()),
+            Err(error) => self.refuse_entry(&error),
         }
-        let entered = self.shared.world().enter(uid);
+    }
+
+    fn take_slot(&mut self) -> Flow {
+        match self.shared.admission.admit(self.address.ip()) {
+            Ok(slot) => {
+                self.slot = Some(slot);
+                Flow::Continue(())
+            }
+            Err(refused) => self.refuse_entry(&refused),
+        }
+    }
+
+    /// Lets the client's character into the world.
+    fn enter(
+        &mut self,
+        uid: u64,
+        enter: impl FnOnce(&mut World) -> worldwire_core::Result<ClientId>,
+    ) -> Flow {
+        let entered = enter(&mut self.shared.world());
         match entered {
             Ok(client) => {
                 self.client = Some(client);
@@ -114,13 +164,14 @@ impl Client {
             }
             return Flow::Continue(());
         }
-        match news {
+        if !matches!(news, News::Established) {
+            return Flow::Continue(());
+        }
+        match (&self.resident, self.waiting.take()) {
+            (Some(_), _) => self.admit_player(sender),
             // It has acknowledged something.
-            News::Established => match self.waiting.take() {
-                Some((uid, _)) => self.enter(uid),
-                None => Flow::Continue(()),
-            },
-            _ => Flow::Continue(()),
+            (None, Some((uid, _))) => self.admit_visitor(uid),
+            (None, None) => Flow::Continue(()),
         }
     }
 
@@ -138,12 +189,142 @@ impl Client {
         }
     }
 
-    /// Removes the client and its character.
-    fn leave(&mut self, end: &dyn fmt::Display) {
-        if let Some(client) = self.client.take() {
-            self.shared.world().leave(client);
-            tracing::debug!(address = %self.address, %end, "client left");
+    /// Removes the client and its character. Returns where it was.
+    fn leave(&mut self, end: &dyn fmt::Display) -> Option<Place> {
+        let client = self.client.take()?;
+        let mut world = self.shared.world();
+        let stood = world.stand(client);
+        world.leave(client);
+        drop(world);
+        tracing::debug!(address = %self.address, %end, "client left");
+        let resident = self.resident.as_ref()?;
+        let (position, yaw) = stood.ok()?;
+        let district = resident.realm.config().world.district;
+        Some(Place { district, position, yaw })
+    }
+
+    /// Removes a client that says that it has left, and stores where it was.
+    async fn depart(&mut self) {
+        self.left.get_or_insert_with(Instant::now);
+        let place = self.leave(&"the client left");
+        self.store(place).await;
+        if let Some(resident) = &self.resident {
+            resident.session.tell(Notice::Left);
         }
+    }
+
+    /// Stores where a player's character has left the world.
+    async fn store(&self, place: Option<Place>) {
+        if let (Some(Resident { session, realm, .. }), Some(place)) = (&self.resident, place) {
+            realm.save_place(session.character, place).await;
+        }
+    }
+
+    /// Does what a player wants. Fails if an answer cannot be sent.
+    async fn fulfil(&mut self, wish: Wish, sender: &mut Sender) -> Result<Flow, Error> {
+        let Some(resident) = &self.resident else { return Ok(Flow::Continue(())) };
+        let character = resident.session.character;
+        match (wish, self.client) {
+            (Wish::Enter, None) if self.left.is_none() => {
+                let district = resident.realm.config().world.district;
+                let Some(entrant) = resident.realm.entrant(character) else {
+                    return Ok(Flow::Break(()));
+                };
+                let newcomer = Newcomer::player(character, &entrant, district);
+                let uid = character.into();
+                return Ok(self.enter(uid, |world| world.enter_as(uid, &newcomer)));
+            }
+            (Wish::Say(text), Some(client)) => {
+                self.shared.world().say(client, &text)?;
+            }
+            (Wish::Whisper { handle, text }, Some(client)) => {
+                let is_there = self.shared.world().whisper(client, &handle, &text)?;
+                if !is_there {
+                    resident::show(sender, "Nobody with this name is in the world.")?;
+                }
+            }
+            (Wish::Emote(number), Some(client)) => {
+                self.shared.world().emote(client, number)?;
+            }
+            (Wish::Animate(animation), Some(client)) => {
+                self.shared.world().animate(client, |now| now.animation = animation)?;
+            }
+            (Wish::Mood(mood), Some(client)) => {
+                self.shared.world().animate(client, |now| now.mood = mood)?;
+            }
+            (Wish::Leave, Some(client)) => {
+                self.shared.world().show_leaving(client)?;
+                resident::announce_leaving(sender)?;
+            }
+            (Wish::Left, _) => self.depart().await,
+            (Wish::Describe(description), _) => {
+                let realm = resident.realm.clone();
+                if realm.save_description(character, &description).await
+                    && let Some(entrant) = realm.entrant(character)
+                {
+                    resident::show_description(sender, &entrant.description)?;
+                }
+            }
+            (Wish::Reply(reply), _) => resident::send(sender, *reply)?,
+            (Wish::Explain(line), _) => resident::show(sender, line)?,
+            // Nobody is in the world yet, or the client repeats itself.
+            _ => {}
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// Handles an RPC message.
+    async fn receive_rpc(&mut self, body: &[u8], sender: &mut Sender) -> Flow {
+        let Some(resident) = &mut self.resident else {
+            // An open world supports no other messages.
+            if RpcMessage::of(body).opcode() == LEAVE {
+                self.depart().await;
+            }
+            return Flow::Continue(());
+        };
+        let now = self.shared.clock.now();
+        let wish = match resident.receive(body, now) {
+            Ok(Some(wish)) => wish,
+            Ok(None) => return Flow::Continue(()),
+            Err(error) => return self.refuse(&error, true),
+        };
+        match self.fulfil(wish, sender).await {
+            Ok(flow) => flow,
+            Err(error) => {
+                tracing::debug!(address = %self.address, %error, "cannot answer a player");
+                Flow::Continue(())
+            }
+        }
+    }
+
+    /// Lets a player go whose time has come, or whose session has ended.
+    async fn check_session(&mut self, sender: &mut Sender) -> Flow {
+        let now = self.shared.clock.now();
+        let Some(resident) = &mut self.resident else { return Flow::Continue(()) };
+        if resident.is_leaving(now) {
+            // If it cannot be sent now, the client's time to confirm runs out.
+            let _ = resident::let_go(sender);
+        }
+        if resident.is_overdue(now) {
+            self.depart().await;
+            return Flow::Break(());
+        }
+        if resident.session.is_over() {
+            let place = self.leave(&"the session has ended");
+            self.store(place).await;
+            return Flow::Break(());
+        }
+        Flow::Continue(())
+    }
+
+    /// The time of the simulation, if it is to be sent.
+    fn sim_time(&mut self) -> Option<Float> {
+        self.resident.as_ref()?;
+        let is_due = self.timed.is_none_or(|timed| timed.elapsed() >= BETWEEN_TIMES);
+        is_due.then(|| {
+            self.timed = Some(Instant::now());
+            Float(self.shared.clock.now().as_secs_f32())
+        })
     }
 
     /// Counts a protocol violation, or a datagram that cannot be decoded.
@@ -175,22 +356,23 @@ impl Application<Connection> for Client {
     type Notice = Wake;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
+        if let (Event::Received(_), Some(resident)) = (&event, &self.resident) {
+            resident.session.hear(self.shared.clock.now());
+        }
         match event {
             Event::Received(piece) => match piece.unit {
                 Unit::Hello(hello) => self.greet(hello.character_uid, sender),
                 Unit::Section { id: MPM_ID, number } => {
                     let Some(client) = self.client else { return Flow::Continue(()) };
                     let received = self.shared.world().receive(client, number, piece.bytes);
-                    if let Err(error) = received {
-                        return self.refuse(&error, true);
+                    match (received, &mut self.resident) {
+                        (Ok(true), Some(resident)) => resident.moved(),
+                        (Ok(_), _) => {}
+                        (Err(error), _) => return self.refuse(&error, true),
                     }
                 }
-                Unit::Rpc { .. } if RpcMessage::of(piece.bytes).opcode() == LEAVE => {
-                    self.left.get_or_insert_with(Instant::now);
-                    self.leave(&"the client left");
-                }
+                Unit::Rpc { .. } => return self.receive_rpc(piece.bytes, sender).await,
                 Unit::Upkeep { flags, .. } if flags.contains(RccFlags::Reset) => self.reset(sender),
-                // The world does not support other RPC messages.
                 _ => {}
             },
             Event::News(news) => return self.news(&news, sender),
@@ -223,8 +405,10 @@ impl Application<Connection> for Client {
         if self.doubted.is_some_and(|since| since.elapsed() >= ALIVE_TIME) {
             return Flow::Break(());
         }
+        self.check_session(sender).await?;
+        let sim_time = self.sim_time();
         let Some(client) = self.client else { return Flow::Continue(()) };
-        let sent = self.shared.world().send_updates(client, sender);
+        let sent = self.shared.world().send_updates(client, sim_time, sender);
         match sent {
             Ok(bytes) => {
                 self.shared.figures.sent(bytes);
@@ -235,6 +419,10 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
-        self.leave(end);
+        let place = self.leave(end);
+        self.store(place).await;
+        if let Some(resident) = &self.resident {
+            resident.session.close_channel();
+        }
     }
 }

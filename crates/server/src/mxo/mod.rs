@@ -28,11 +28,21 @@
 //! server admits the client only once it has acknowledged a packet.
 
 mod actor;
+pub mod admin;
 mod admission;
 mod client;
+pub mod config;
+mod districts;
 mod figures;
+pub mod keys;
+mod login;
+mod newcomer;
 mod page;
+pub mod realm;
+mod resident;
 mod scene;
+mod server;
+mod social;
 mod world;
 
 use std::io;
@@ -46,14 +56,16 @@ use tokio::time::{MissedTickBehavior, interval};
 use worldwire_core::{Error, Reader};
 use worldwire_mxo::connection::{Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_mxo::frame::{Datagram, Plain};
+use worldwire_mxo::frame::{Datagram, Hello, Plain};
 use worldwire_mxo::replicator;
 use worldwire_mxo::schema::Objects;
 use worldwire_net::udp::{AcceptDatagrams, Listener};
 use worldwire_net::{Accept, Capacity, Clock, Counts, LogLimiter, Options, Peer, Signal};
 
+pub use config::{CONFIG, MxoConfig, SQLITE_FILE};
 pub use figures::Figures;
 pub use scene::{MAX_OBJECTS, ObjectError, Scene, SceneError};
+pub use server::{Change, MxoServer, ServerError, Start};
 pub use world::{LONGEST_HOLD, World};
 
 use admission::{Admission, MAX_WAITING};
@@ -70,7 +82,7 @@ pub const OPEN_SESSION: u32 = 1;
 pub const PORT: u16 = 10_000;
 
 /// The shortest interval between log lines about protocol violations.
-const LOG_EVERY: Duration = Duration::from_secs(60);
+pub(super) const LOG_EVERY: Duration = Duration::from_secs(60);
 /// The shortest interval between log lines about new clients.
 const LOG_ARRIVALS: Duration = Duration::from_secs(1);
 
@@ -155,6 +167,19 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    fn new(world: World, counts: Arc<Counts>, capacity: Capacity, clock: Clock) -> Self {
+        Self {
+            world: Mutex::new(world),
+            figures: Figures::default(),
+            counts,
+            refused: LogLimiter::new(LOG_EVERY),
+            full: LogLimiter::new(LOG_EVERY),
+            entered: LogLimiter::new(LOG_ARRIVALS),
+            admission: Admission::new(capacity),
+            clock,
+        }
+    }
+
     pub(super) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,16 +201,7 @@ impl OpenWorld {
             .await
             .map_err(|error| StartError::Listen { address, setting: "--listen", error })?;
         let page = listen_status(config.status).await?;
-        let shared = Arc::new(Shared {
-            world: Mutex::new(world),
-            figures: Figures::default(),
-            counts: listener.counts(),
-            refused: LogLimiter::new(LOG_EVERY),
-            full: LogLimiter::new(LOG_EVERY),
-            entered: LogLimiter::new(LOG_ARRIVALS),
-            admission: Admission::new(config.capacity),
-            clock,
-        });
+        let shared = Arc::new(Shared::new(world, listener.counts(), config.capacity, clock));
         Ok(Self { listener, page, shared, config, clock })
     }
 
@@ -268,23 +284,35 @@ impl Accept for ClientAcceptor {
     type Application = Client;
 
     fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
-        let mut seed = [0; 16];
-        // This worked at startup; a panic ends only this connection.
-        #[expect(clippy::expect_used, reason = "equal vectors would give away what is sent")]
-        getrandom::fill(&mut seed).expect("the system has random numbers");
         let client = Client::new(Arc::clone(&self.shared), peer, self.ticked.clone());
-        (self.connection(&seed, now), client)
+        (self.connection(&vector_seed(), now), client)
     }
 }
 
 impl AcceptDatagrams for ClientAcceptor {
-    fn probe(&self, _: Peer, now: Duration) -> Connection {
+    fn probe(&self, _: Peer, now: Duration, _: &[u8]) -> Option<Connection> {
         // A probe never sends anything.
-        self.connection(&[0; 16], now)
+        Some(self.connection(&[0; 16], now))
     }
 
     fn begins_with(&self, datagram: &[u8]) -> bool {
-        let read = Datagram::decode(&mut Reader::new(datagram));
-        matches!(read, Ok(Datagram::Plain(Plain::Hello(_))))
+        hello_of(datagram).is_some()
     }
+}
+
+/// The hello that a datagram contains.
+fn hello_of(datagram: &[u8]) -> Option<Hello> {
+    match Datagram::decode(&mut Reader::new(datagram)) {
+        Ok(Datagram::Plain(Plain::Hello(hello))) => Some(hello),
+        _ => None,
+    }
+}
+
+/// The seed of a connection's initialisation vectors.
+fn vector_seed() -> [u8; 16] {
+    let mut seed = [0; 16];
+    // This worked at startup; a panic ends only this connection.
+    #[expect(clippy::expect_used, reason = "equal vectors would give away what is sent")]
+    getrandom::fill(&mut seed).expect("the system has random numbers");
+    seed
 }

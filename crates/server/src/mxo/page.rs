@@ -14,7 +14,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde_json::json;
+use serde_json::{Value, json};
 use worldwire_core::json::Style;
 
 use super::Shared;
@@ -23,6 +23,13 @@ use super::world::LONGEST_HOLD;
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/status", get(status))
+        .with_state(Arc::clone(&shared))
+        .merge(views_router(shared))
+}
+
+/// The routes for comparing views.
+pub(super) fn views_router(shared: Arc<Shared>) -> Router {
+    Router::new()
         .route("/views/{uid}", get(views))
         .route("/hold", post(hold))
         .route("/go", post(go))
@@ -30,6 +37,11 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    Json(summary(&shared)).into_response()
+}
+
+/// The state of a world.
+pub(super) fn summary(shared: &Shared) -> Value {
     let world = shared.world();
     let clients: Vec<_> = world
         .clients()
@@ -46,7 +58,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Response {
     drop(world);
     let [median, slowest] = figures.tick_times().map(|time| time.as_secs_f64() * 1000.0);
     let counts = &shared.counts;
-    Json(json!({
+    json!({
         "objects": objects, "ticks": figures.ticks(),
         "tick_ms": { "p50": median, "p99": slowest },
         "section_bytes": figures.section_bytes(),
@@ -54,8 +66,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Response {
                          "refused": counts.refused() + figures.clients_turned_away(),
                          "waiting": shared.admission.waiting() },
         "broken_rules": figures.broken_rules(), "clients": clients,
-    }))
-    .into_response()
+    })
 }
 
 async fn views(State(shared): State<Arc<Shared>>, Path(uid): Path<u64>) -> Response {

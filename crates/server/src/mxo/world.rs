@@ -1,24 +1,24 @@
 //! The world: its objects, their behaviour, and the clients in it, without I/O.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::{Error, Result, Side};
+use worldwire_core::{Error, Float, Result, Side};
 use worldwire_mxo::connection::{News, Sender};
-use worldwire_mxo::frame::SequenceNumber;
+use worldwire_mxo::frame::{RpcMessage, SequenceNumber};
 use worldwire_mxo::message::{Create, Movement, Operation, Properties, Section, Update};
 use worldwire_mxo::replica::Replica;
 use worldwire_mxo::replicator::{
     ClientId, Config, ObjectId, Point, Replicator, Spawn, Traffic, ViewState,
 };
 use worldwire_mxo::schema::Objects;
-use worldwire_mxo::types::text;
 
+use super::newcomer::Newcomer;
 use super::scene::{Scene, SceneObject, set_position};
 
 /// The goobj of players' characters.
-const CHARACTER: u16 = 12;
+pub(super) const CHARACTER: u16 = 12;
 /// A hold ends by itself after this time.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
@@ -27,13 +27,15 @@ pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
 /// Times count from the server's start and never go back.
 #[derive(Debug)]
 pub struct World {
-    replicator: Replicator,
+    pub(super) replicator: Replicator,
     start: Point,
+    /// Within which distance clients see objects and hear chat.
+    pub(super) reach: f64,
     actors: Vec<Actor>,
     /// The objects that were spawned, for [`truth`](Self::truth).
     known: HashMap<ObjectId, Known>,
-    players: HashMap<ClientId, Player>,
-    now: Duration,
+    pub(super) players: HashMap<ClientId, Player>,
+    pub(super) now: Duration,
     /// The total time for which objects were on hold.
     held: Duration,
     hold_until: Option<Duration>,
@@ -57,11 +59,19 @@ struct Actor {
 }
 
 #[derive(Debug)]
-struct Player {
-    character: ObjectId,
-    uid: u64,
+pub(super) struct Player {
+    pub(super) character: ObjectId,
+    pub(super) uid: u64,
+    /// Its name in the game.
+    pub(super) handle: String,
     /// The packet of the latest movement. Earlier packets are ignored.
     heard: Option<SequenceNumber>,
+    /// The number of its last script.
+    pub(super) script_counter: u8,
+    /// What others say to it, until its connection sends it.
+    pub(super) messages: VecDeque<RpcMessage<'static>>,
+    /// Sections in addition to those of the replicator.
+    pub(super) sections: VecDeque<Vec<u8>>,
 }
 
 impl World {
@@ -70,7 +80,9 @@ impl World {
     /// # Errors
     /// Those of [`Replicator::new`] and [`Replicator::spawn`].
     pub fn new(objects: &Arc<Objects>, scene: &Scene, config: Config) -> Result<Self> {
+        let reach = config.enter;
         let mut world = Self {
+            reach,
             replicator: Replicator::new(Arc::clone(objects), config)?,
             start: scene.start,
             actors: Vec::new(),
@@ -107,38 +119,44 @@ impl World {
     /// # Errors
     /// A limit on clients or objects, or tables without a class for characters.
     pub fn enter(&mut self, uid: u64) -> Result<ClientId> {
+        self.enter_as(uid, &Newcomer::visitor(uid))
+    }
+
+    /// Adds a client like [`enter`](Self::enter), with this character.
+    pub(super) fn enter_as(&mut self, uid: u64, newcomer: &Newcomer) -> Result<ClientId> {
         let objects = Arc::clone(self.replicator.objects());
         let Some((_, class)) = objects.class_of(CHARACTER) else {
             return Err(Error::value("tables with goobj 12, the type of characters", "none"));
         };
-        if let Some(before) = self.client_of(uid) {
+        let before = self.client_of(uid);
+        let stood = before.and_then(|before| self.stand(before).ok());
+        if let Some(before) = before {
             self.leave(before);
         }
         let client = self.replicator.join()?;
-        let place = self.start_of(uid);
-        let mut properties = Properties::new();
+        let place = stood.filter(|_| newcomer.stays).or(newcomer.place);
+        let (place, yaw) = place.unwrap_or_else(|| (self.start_of(uid), 0));
+        let mut properties = newcomer.properties(class);
         set_position(&mut properties, class, place);
-        for (name, value) in [("RealFirstName", "Visitor"), ("RealLastName", &*uid.to_string())] {
-            let slot = class.create().index_of(name).and_then(|index| {
-                let kind = class.create().slot(index)?.kind();
-                Some((u16::try_from(index).ok()?, usize::from(kind.size())))
-            });
-            if let Some((index, size)) = slot {
-                let mut bytes = text::encode(value).unwrap_or_default();
-                bytes.resize(size, 0);
-                properties.set(index, bytes);
-            }
-        }
         #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
         let position = Some(place.map(|part| part as f32));
-        let movement = Movement { position, yaw: Some(0), ..Movement::default() };
+        let movement = Movement { position, yaw: Some(yaw), ..Movement::default() };
         let spawn = Spawn { position: place, properties, movement, ..Spawn::new(CHARACTER) };
         let character = self
             .spawn(spawn)
             .and_then(|character| self.replicator.possess(client, character).map(|()| character));
         match character {
             Ok(character) => {
-                self.players.insert(client, Player { character, uid, heard: None });
+                let player = Player {
+                    character,
+                    uid,
+                    handle: newcomer.handle.clone(),
+                    heard: None,
+                    script_counter: 0,
+                    messages: VecDeque::new(),
+                    sections: VecDeque::new(),
+                };
+                self.players.insert(client, player);
                 Ok(client)
             }
             Err(error) => {
@@ -158,6 +176,7 @@ impl World {
     }
 
     /// Handles a client's object section, given from its ID on, from the packet with a number.
+    /// Returns whether its character has moved to another place.
     ///
     /// # Errors
     /// Those of [`Replicator::read`] and [`Replicator::follow`]. The section then has no effect.
@@ -166,24 +185,26 @@ impl World {
         client: ClientId,
         number: SequenceNumber,
         section: &[u8],
-    ) -> Result<()> {
+    ) -> Result<bool> {
         // Another connection may have taken over the character.
-        let Some(player) = self.players.get_mut(&client) else { return Ok(()) };
+        let Some(player) = self.players.get_mut(&client) else { return Ok(false) };
         let (section, used) = self.replicator.read(client, section)?;
         debug_assert!(used > 0, "it has an id");
         let is_late = |heard: SequenceNumber| !number.is_newer_than(heard);
         if player.heard.is_some_and(is_late) {
-            return Ok(());
+            return Ok(false);
         }
         let movements = section.operations.iter().filter_map(|operation| match operation {
             Operation::Update(update) => update.movement,
             _ => None,
         });
+        let before = self.replicator.movement(player.character).and_then(|it| it.position);
         for movement in movements {
             self.replicator.follow(client, &movement)?;
         }
         player.heard = Some(number);
-        Ok(())
+        let after = self.replicator.movement(player.character).and_then(|it| it.position);
+        Ok(before != after)
     }
 
     /// Handles the fate of packets.
@@ -217,20 +238,39 @@ impl World {
         self.replicator.tick(self.now);
     }
 
-    /// Sends a client's updates, within its budget. Returns the size of the sections in bytes.
-    /// Fails if the client has left.
-    pub fn send_updates(&mut self, client: ClientId, sender: &mut Sender) -> Result<usize> {
+    /// Sends a client's updates, within its budget, and what others do and say. The first section is
+    /// sent with `sim_time`. Returns the size of the sections in bytes. Fails if the client has left.
+    pub fn send_updates(
+        &mut self,
+        client: ClientId,
+        mut sim_time: Option<Float>,
+        sender: &mut Sender,
+    ) -> Result<usize> {
         let mut bytes = 0;
         loop {
             self.section.clear();
             if !self.replicator.poll(client, &mut self.section)? {
-                return Ok(bytes);
+                break;
             }
             // A section that cannot be sent now is polled again in the next tick.
-            let Ok(number) = sender.send_objects(&self.section, None) else { return Ok(bytes) };
+            let Ok(number) = sender.send_objects(&self.section, sim_time.take()) else { break };
             self.replicator.sent(client, number.0)?;
             bytes += self.section.len();
         }
+        if let Some(player) = self.players.get_mut(&client) {
+            for section in player.sections.drain(..) {
+                // Lost if it cannot be sent: the moment is over.
+                let _ = sender.send_objects(&section, None);
+            }
+            while let Some(message) = player.messages.front() {
+                // Retried in the next tick.
+                if worldwire_core::connection::Sender::send(sender, message).is_err() {
+                    break;
+                }
+                player.messages.pop_front();
+            }
+        }
+        Ok(bytes)
     }
 
     /// Stops the behaviour of objects until a moment at most [`LONGEST_HOLD`] away, so that

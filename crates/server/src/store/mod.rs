@@ -36,6 +36,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 mod advisory;
+pub(crate) mod committed;
 pub mod lock;
 pub(crate) mod probe;
 pub mod seal;

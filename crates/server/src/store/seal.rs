@@ -141,8 +141,9 @@ fn create(file: &Path, key: &[u8; KEY_BYTES]) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses a file with a secret that others can read.
 #[cfg(unix)]
-fn check_mode(open: &File, file: &Path) -> Result<(), KeyError> {
+pub(crate) fn check_mode(open: &File, file: &Path) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt as _;
 
     let failed = |source| KeyError::File { file: file.to_owned(), source };
@@ -155,7 +156,7 @@ fn check_mode(open: &File, file: &Path) -> Result<(), KeyError> {
 
 /// On other systems, users' directories are private by default.
 #[cfg(not(unix))]
-fn check_mode(_open: &File, _file: &Path) -> Result<(), KeyError> {
+pub(crate) fn check_mode(_open: &File, _file: &Path) -> Result<(), KeyError> {
     Ok(())
 }
 

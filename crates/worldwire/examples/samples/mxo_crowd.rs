@@ -162,7 +162,7 @@ impl Guest {
         let [client, server] = &mut self.ends;
         self.view.step(client.sender())?;
         if let Some(client) = self.client {
-            world.send_updates(client, server.sender())?;
+            world.send_updates(client, None, server.sender())?;
         }
         Ok(())
     }

@@ -47,18 +47,35 @@ Examples:
   worldwire client ki login --account merle login + create Merle Fire + list + select Merle + enter
   worldwire client ki login --account load-{} --count 100 login + validate + list")]
     Ki(ClientKi),
-    /// Walk in a world of The Matrix Online, and check replication on a bad network
+    /// Log in to a server of The Matrix Online, manage characters, walk in its world, or generate load
     #[command(after_help = "\
-The client connects, gets views of everything near its character, and walks about. If its connection
-ends, it prints the reason and reconnects. After --seconds, it stops. With --compare, it asks the
-server's status page what it should see: once the world has settled, everything must be equal, even on
-a bad network. --loss, --delay, --reorder and --duplicate simulate one, in both directions.
+With --account, the client runs steps, separated by +:
+  login                     log in at the auth server, and open a session at the margin server
+  list                      list the account's characters
+  create HANDLE             create a character, and load it
+  load HANDLE               load a character
+  delete HANDLE             delete a character
+  enter                     enter the world with the loaded character, and walk about
+  say TEXT                  say something to everyone nearby
+  whisper HANDLE TEXT       say something to one player
+  emote NAME                play an emote, such as Wave, Bow or Laugh
+  wait SECONDS              print what others say and do
+  leave                     jack out: the server lets the character go after some seconds
+
+The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
+for it. With --count, {} in the account and in steps is replaced by the client's number, from 1.
+
+Without --account, the client enters an open world. It gets views of everything near its character, and
+walks about. If its connection ends, it prints the reason and reconnects. After --seconds, it stops.
+With --compare, it asks the server's status page what it should see: once the world has settled,
+everything must be equal, even on a bad network. --loss, --delay, --reorder and --duplicate simulate
+one, in both directions.
 
 Examples:
+  worldwire client mxo mxo --account neo login + create Neo + enter + say Whoa. + wait 5 + leave
+  worldwire client mxo 192.0.2.7 --account load-{} --count 100 login + list
   worldwire client mxo
-  worldwire client mxo --views --seconds 3
-  worldwire client mxo --count 50 --seconds 60 --loss 30 --duplicate 10 --reorder 30 --compare
-  worldwire client mxo 192.0.2.7:10000 --key $KEY --session 0x1f2e3d4c")]
+  worldwire client mxo --count 50 --seconds 60 --loss 30 --duplicate 10 --reorder 30 --compare")]
     Mxo(ClientMxo),
 }
 
@@ -134,16 +151,34 @@ pub(crate) struct ClientUru {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientMxo {
-    /// Address of the world: HOST or HOST:PORT
-    #[arg(default_value = "127.0.0.1:10000")]
-    pub(crate) server: String,
-    /// Number of clients
-    #[arg(long, value_name = "NUMBER", default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) count: u32,
-    /// How long to walk
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub(crate) seconds: u64,
+    /// Server: HOST or HOST:PORT, of the world or, with --account, of the auth server; or the server's
+    /// directory, whose mxo.toml has the addresses [default: 127.0.0.1]
+    pub(crate) server: Option<String>,
+    /// Steps to run, separated by + [default: login + list]
+    #[arg(value_name = "STEP", requires = "account")]
+    pub(crate) steps: Vec<String>,
+    /// Account to log in with
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["character", "key", "session"])]
+    pub(crate) account: Option<String>,
+    /// Read the password from the first line of a file; - is standard input
+    #[arg(long, value_name = "FILE", requires = "account")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// The server's public key [default: pubkey.dat in the server's directory, or ask the server and
+    /// trust it]
+    #[arg(long, value_name = "FILE", requires = "account")]
+    pub(crate) pubkey: Option<PathBuf>,
+    /// Address of the margin server [default: port 10000 on the auth server's host]
+    #[arg(long, value_name = "HOST:PORT", requires = "account")]
+    pub(crate) margin: Option<String>,
+    /// Address of the world [default: that of the margin server]
+    #[arg(long, value_name = "HOST:PORT", requires = "account")]
+    pub(crate) game: Option<String>,
+    /// Number of clients [default: 1]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) count: Option<u32>,
+    /// How long to walk [default: 10]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "account")]
+    pub(crate) seconds: Option<u64>,
     /// Stand still
     #[arg(long)]
     pub(crate) still: bool,
@@ -153,9 +188,9 @@ pub(crate) struct ClientMxo {
     /// Twofish key of the session, 32 hexadecimal digits [default: the well-known key]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// ID of the session
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number)]
-    pub(crate) session: SessionId,
+    /// ID of the session [default: 1]
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub(crate) session: Option<SessionId>,
     /// The tables of game objects that the server uses: files or directories
     #[arg(short, long, value_name = "PATH")]
     pub(crate) data: Vec<PathBuf>,
@@ -175,13 +210,13 @@ pub(crate) struct ClientMxo {
     /// Print the final views of the first client
     #[arg(long)]
     pub(crate) views: bool,
-    /// Write views as JSON, one object per client
-    #[arg(long, requires = "views")]
+    /// Write views, and the results of steps, as JSON, one value per line
+    #[arg(long)]
     pub(crate) json: bool,
     /// Compare the views with those on the server's status page [default: port 10080 on the server]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) compare: Option<String>,
-    /// Time limit for the world to settle
+    /// Time limit for the world to settle, and for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
 }

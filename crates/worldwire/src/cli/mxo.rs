@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Capture, Target};
+use super::{Capture, MxoAccount, MxoCharacter, MxoKeys, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Mxo {
@@ -14,6 +14,15 @@ pub(crate) struct Mxo {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MxoCommand {
+    /// Manage accounts of a server, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Account(MxoAccount),
+    /// Manage characters of a server, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Character(MxoCharacter),
+    /// Export a server's public key for clients
+    #[command(subcommand, arg_required_else_help = true)]
+    Keys(MxoKeys),
     /// Check, show and convert tables of game objects
     #[command(subcommand, arg_required_else_help = true)]
     Objects(MxoObjectsCommand),

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use worldwire_server::{SettingError, uru};
 
-use super::ServeKi;
-use super::mxo::{SessionId, number};
+use super::{ServeKi, ServeMxo};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -38,17 +37,23 @@ Examples:
   worldwire serve ki /srv/login --listen 0.0.0.0:12000 --public-address ki.example.org
   worldwire serve ki --secrets login-keys.toml")]
     Ki(ServeKi),
-    /// Run a small open world of The Matrix Online over UDP
+    /// Run a server for The Matrix Online (logins, characters, world)
     #[command(after_help = "\
-The world contains the objects of a scene: doors that open and close, people who walk. Clients walk and
-see what is near them. docs/mxo-world.md describes scenes. There is no login: anyone with the session's
-ID and key is admitted. On loopback, the default key is well known. To serve other machines, set
---key; `random` generates one. Ctrl-C or SIGTERM stops the world.
+The first start creates the folder with its keys, database and mxo.toml, writes the options to mxo.toml,
+and takes some seconds to generate the keys. On later starts, options apply to that run only. A client
+needs the folder's pubkey.dat, and must trust the key that signed it: see docs/mxo-world.md. Ctrl-C or
+SIGTERM stops the server.
+
+--open-world runs only a world, over UDP, without a folder and without logins. On loopback, its default
+key is well known. To serve other machines, set --key; `random` generates one.
+
+A scene has the objects of the world: doors that open and close, people who walk.
 
 Examples:
   worldwire serve mxo
-  worldwire serve mxo square.toml --data mine.objects
-  worldwire serve mxo --listen 0.0.0.0:10000 --key random --secrets keys.toml")]
+  worldwire serve mxo /srv/mxo --name Reality --secrets keys.toml
+  worldwire serve mxo --open-world --scene square.toml --data mine.objects
+  worldwire serve mxo --open-world --listen 0.0.0.0:10000 --key random --secrets keys.toml")]
     Mxo(ServeMxo),
 }
 
@@ -81,53 +86,4 @@ pub(crate) struct ServeUru {
 /// Parses an address that Uru clients can connect to.
 fn uru_host(text: &str) -> Result<String, SettingError> {
     uru::config::check_public_address(text).map(|()| text.to_owned())
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeMxo {
-    /// The scene [default: a square with 500 objects]
-    pub(crate) scene: Option<PathBuf>,
-    /// Tables of game objects that override the built-in ones: files or directories
-    #[arg(short, long, value_name = "PATH")]
-    pub(crate) data: Vec<PathBuf>,
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10000")]
-    pub(crate) listen: SocketAddr,
-    /// Address of the status page, which has no password
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10080")]
-    pub(crate) status: SocketAddr,
-    /// Disable the status page
-    #[arg(long, conflicts_with = "status")]
-    pub(crate) no_status: bool,
-    /// Twofish key of the session, 32 hexadecimal digits, or `random`; required except on loopback
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-    /// ID of the session, which clients must name
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number)]
-    pub(crate) session: SessionId,
-    /// Append the session's ID and key to a key file, for decrypting captures
-    #[arg(long, value_name = "FILE")]
-    pub(crate) secrets: Option<PathBuf>,
-    /// Interval between ticks
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 50,
-        value_parser = clap::value_parser!(u64).range(10..=10_000))]
-    pub(crate) tick: u64,
-    /// Maximum bytes of objects per client and tick
-    #[arg(long, value_name = "BYTES", default_value_t = 2_590,
-        value_parser = clap::value_parser!(u32).range(1_295..=1_000_000))]
-    pub(crate) budget: u32,
-    /// Distance within which clients see objects, in units of 1 cm
-    #[arg(long, value_name = "UNITS", default_value_t = 10_000.0)]
-    pub(crate) reach: f64,
-    /// Maximum number of clients
-    #[arg(long, value_name = "NUMBER", default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..=4_096))]
-    pub(crate) clients: u32,
-    /// Maximum number of clients from one address
-    #[arg(long, value_name = "NUMBER", default_value_t = 64,
-        value_parser = clap::value_parser!(u32).range(1..=4_096))]
-    pub(crate) per_address: u32,
-    /// Also log datagrams that belong to no connection
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
 }

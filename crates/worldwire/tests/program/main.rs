@@ -30,6 +30,8 @@ mod live;
 mod lost;
 mod mxo;
 #[cfg(unix)]
+mod mxo_login;
+#[cfg(unix)]
 mod mxo_world;
 mod objects;
 #[cfg(unix)]

@@ -34,7 +34,7 @@ fn serve(words: &[&str]) -> Serving {
 }
 
 fn serve_at(address: &str, words: &[&str]) -> Serving {
-    let mut command = worldwire(&["serve", "mxo", "--listen", address]);
+    let mut command = worldwire(&["serve", "mxo", "--open-world", "--listen", address]);
     command.args(["--status", "127.0.0.1:0"]).args(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut log = BufReader::new(child.stderr.take().unwrap());
@@ -78,7 +78,7 @@ fn clients_match_the_server_on_a_bad_network() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = folder.path().join("keys.toml");
     let scene = scene(folder.path(), SCENE);
-    let mut serving = serve(&[&scene, "--secrets", secrets.to_str().unwrap()]);
+    let mut serving = serve(&["--scene", &scene, "--secrets", secrets.to_str().unwrap()]);
     let keys = fs::read_to_string(&secrets).unwrap();
     let wanted = "[[mxo.session]]\nid = 0x1\nkey = \"000102030405060708090a0b0c0d0e0f\"\n";
     assert_eq!(keys, wanted);
@@ -118,7 +118,7 @@ fn objects_are_counted() {
     for (lines, objects) in
         [(SCENE, "40 objects"), ("[[object]]\ngoobj = 414\nat = [0.0, 0.0, 0.0]\n", "1 object")]
     {
-        let serving = serve(&[&scene(folder.path(), lines)]);
+        let serving = serve(&["--scene", &scene(folder.path(), lines)]);
         let start = &serving.start;
         assert!(start.contains(&format!("worldwire: {objects}; clients connect to ")), "{start}");
     }
@@ -127,7 +127,7 @@ fn objects_are_counted() {
 #[test]
 fn clients_join_in_parallel() {
     let folder = tempfile::tempdir().unwrap();
-    let serving = serve(&[&scene(folder.path(), SCENE)]);
+    let serving = serve(&["--scene", &scene(folder.path(), SCENE)]);
     let start = std::time::Instant::now();
     let (code, _, err) = visit(&serving, &["--count", "40", "--delay", "300", "--seconds", "0"]);
     assert!(code == Some(0) && err.contains("40 clients, "), "{err}");
@@ -139,7 +139,7 @@ fn clients_join_in_parallel() {
 fn a_client_reconnects_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let scene = scene(folder.path(), SCENE);
-    let mut serving = serve(&[&scene]);
+    let mut serving = serve(&["--scene", &scene]);
     let address = serving.address.clone();
     let mut client = worldwire(&["client", "mxo", &address, "--seconds", "6", "--character", "7"]);
     let mut client = client.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -154,7 +154,7 @@ fn a_client_reconnects_and_says_why() {
     let mut heard = String::new();
     log.read_line(&mut heard).unwrap();
     assert!(heard.contains("client 7: the connection ended: lost; reconnecting"), "{heard}");
-    let _again = serve_at(&address, &[&scene]);
+    let _again = serve_at(&address, &["--scene", &scene]);
     while log.read_line(&mut heard).unwrap() > 0 {}
     assert!(client.wait().unwrap().success() && heard.contains("1 reconnection"), "{heard}");
 }
@@ -169,7 +169,7 @@ fn a_client_without_the_servers_tables_says_so() {
     fs::write(&tables, lamp).unwrap();
     let tables = tables.to_str().unwrap();
     let lamps = "[[object]]\ngoobj = 'Lamp Post'\nat = [100.0, 0.0, 100.0]\ncount = 3\n";
-    let serving = serve(&[&scene(folder.path(), lamps), "--data", tables]);
+    let serving = serve(&["--scene", &scene(folder.path(), lamps), "--data", tables]);
     let with = ["--seconds", "1", "--data", tables, "--views"];
     let (code, out, err) = visit(&serving, &with);
     assert!(code == Some(0) && out.contains("Lamp Post (60001)"), "{out} {err}");
@@ -182,7 +182,8 @@ fn a_client_without_the_servers_tables_says_so() {
 fn unusable_options_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let fails = |words: &[&str]| {
-        let (code, out, err) = text(&worldwire(&["serve", "mxo"]).args(words).output().unwrap());
+        let (code, out, err) =
+            text(&worldwire(&["serve", "mxo", "--open-world"]).args(words).output().unwrap());
         assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
         err
     };
@@ -193,22 +194,22 @@ fn unusable_options_are_reported() {
     );
     // Warnings come before the error.
     let known = ["--key", "000102030405060708090a0b0c0d0e0f", "--status", "0.0.0.0:0"];
-    let err = fails(&[&["--listen", "0.0.0.0:0", "none.toml"][..], &known].concat());
+    let err = fails(&[&["--listen", "0.0.0.0:0", "--scene", "none.toml"][..], &known].concat());
     assert!(err.contains("--key: this key is well known"), "{err}");
     assert!(err.contains("--status: the page has no password"), "{err}");
     let err = fails(&["--key", "00"]);
     assert!(err.ends_with("--key: needs 32 hexadecimal digits\n"), "{err}");
     let missing = folder.path().join("none.toml");
-    assert!(fails(&[missing.to_str().unwrap()]).contains("none.toml"));
+    assert!(fails(&["--scene", missing.to_str().unwrap()]).contains("none.toml"));
     let nowhere = scene(folder.path(), "start = [nan, 0.0, 0.0]\n");
-    let err = fails(&[&nowhere, "--listen", "127.0.0.1:0"]);
+    let err = fails(&["--scene", &nowhere, "--listen", "127.0.0.1:0"]);
     assert!(err.contains("scene.toml: start: coordinates must be at most 1000000, not"), "{err}");
     let odd = scene(folder.path(), "[[object]]\ngoobj = 9\nat = [0.0, 0.0, 0.0]\n");
-    let err = fails(&[&odd]);
+    let err = fails(&["--scene", &odd]);
     assert!(err.contains("scene.toml: object 1: goobj: the class of 9 is unknown"), "{err}");
     let walks =
         "[[object]]\ngoobj = 414\nat = [0.0, 0.0, 0.0]\npath = [[1.0, 0.0, 0.0]]\nspeed = 1.0\n";
-    let err = fails(&[&scene(folder.path(), walks), "--listen", "127.0.0.1:0"]);
+    let err = fails(&["--scene", &scene(folder.path(), walks), "--listen", "127.0.0.1:0"]);
     let wanted = "scene.toml: object 1: path: objects of class door364 cannot walk";
     assert!(err.contains(wanted), "{err}");
     let (code, _, err) =

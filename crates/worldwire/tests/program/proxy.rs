@@ -392,8 +392,16 @@ fn the_proxy_leads_ki_clients_on_to_the_zone_server() {
 fn clients_of_mxo_see_the_same_world_through_a_proxy() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve =
-        ["serve", "mxo", "--listen", "127.0.0.1:0", "--no-status", "--secrets", "keys.toml"];
+    let serve = [
+        "serve",
+        "mxo",
+        "--open-world",
+        "--listen",
+        "127.0.0.1:0",
+        "--no-status",
+        "--secrets",
+        "keys.toml",
+    ];
     let world = Running::start(home, &serve);
     let to = world.address();
     let relay = ["proxy", "mxo", "--to", &to, "--listen", "127.0.0.1:0", "--keys", "keys.toml"];
@@ -436,7 +444,8 @@ done
 fn messages_are_added_to_conversations_of_mxo() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve = ["serve", "mxo", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"];
+    let serve =
+        ["serve", "mxo", "--open-world", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"];
     let mut world = Running::start(home, &[&serve[..], &["--secrets", "keys.toml"]].concat());
     let page = world.said.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
     world.ignore_log();

@@ -79,8 +79,16 @@ fn messages(folder: &Path, recording: &str, ports: [&str; 2]) -> [Vec<String>; 2
 fn play(clients: &str, seconds: &str, loss: u64, seed: u64) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve =
-        ["serve", "mxo", "--listen", "127.0.0.1:0", "--no-status", "--secrets", "keys.toml"];
+    let serve = [
+        "serve",
+        "mxo",
+        "--open-world",
+        "--listen",
+        "127.0.0.1:0",
+        "--no-status",
+        "--secrets",
+        "keys.toml",
+    ];
     let mut world = Running::start(home, &serve);
     world.ignore_log();
     let to = lossy(&world.address(), loss, seed);

@@ -152,7 +152,10 @@ fn a_recorded_uru_evening_is_replayed_against_the_shard() {
 fn recorded_clients_walk_in_an_mxo_world() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let world = Running::start(home, &["serve", "mxo", "--listen", "127.0.0.1:0", "--no-status"]);
+    let world = Running::start(
+        home,
+        &["serve", "mxo", "--open-world", "--listen", "127.0.0.1:0", "--no-status"],
+    );
     let (capture, keys) = (sample("mxo-crowd.pcapng"), sample("mxo-crowd-keys.toml"));
     let to = world.address();
     let words = [&*capture, "--keys", &keys, "--stream", "0", "--as", "client", "--to", &to];

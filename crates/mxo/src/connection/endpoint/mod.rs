@@ -184,6 +184,11 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Sends the simulation time with the next packet that RPC messages begin.
+    pub(super) fn set_sim_time(&mut self, time: Float) {
+        self.outbox.set_sim_time(time);
+    }
+
     /// Plans a packet with an object section.
     pub(super) fn send_objects(
         &mut self,

@@ -5,6 +5,7 @@ use worldwire_ki::crypt::login::{Secret, password_hash};
 
 use super::{Realm, RealmError, Shared, State, folded};
 use crate::ki::refusal::Refusal;
+use crate::store::committed::Indexed;
 use crate::store::seal::ServerKey;
 use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow};
 
@@ -163,28 +164,6 @@ impl State {
         sealed.next().is_none_or(|(user, entry)| entry.password(*user, key).is_some())
     }
 
-    /// Applies changes that were committed.
-    pub(super) fn apply(&mut self, changes: &Changes) {
-        for change in changes.values() {
-            match change {
-                Change::PutSetting(row) => self.put_setting(row),
-                Change::PutAccount(row) => self.put_account(row.clone()),
-                Change::DeleteAccount(id) => {
-                    if let Some(user) = user_of(*id)
-                        && let Some(entry) = self.accounts.remove(&user)
-                    {
-                        self.by_name.remove(&folded(&entry.name));
-                        self.revoke(user);
-                    }
-                }
-                Change::PutCharacter(row) => self.put_character(row.clone()),
-                Change::DeleteCharacter(id) => self.remove_character(*id),
-                // The other tables belong to vaults.
-                _ => {}
-            }
-        }
-    }
-
     fn put_setting(&mut self, row: &SettingRow) {
         let number = core::str::from_utf8(&row.value).ok().and_then(|text| text.parse().ok());
         match (row.name.as_str(), number) {
@@ -207,6 +186,29 @@ impl State {
 
     pub(super) fn owner(row: &CharacterRow) -> Option<u64> {
         user_of(row.account)
+    }
+}
+
+impl Indexed for State {
+    fn apply(&mut self, changes: &Changes) {
+        for change in changes.values() {
+            match change {
+                Change::PutSetting(row) => self.put_setting(row),
+                Change::PutAccount(row) => self.put_account(row.clone()),
+                Change::DeleteAccount(id) => {
+                    if let Some(user) = user_of(*id)
+                        && let Some(entry) = self.accounts.remove(&user)
+                    {
+                        self.by_name.remove(&folded(&entry.name));
+                        self.revoke(user);
+                    }
+                }
+                Change::PutCharacter(row) => self.put_character(row.clone()),
+                Change::DeleteCharacter(id) => self.remove_character(*id),
+                // The other tables belong to vaults.
+                _ => {}
+            }
+        }
     }
 }
 

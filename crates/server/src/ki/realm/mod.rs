@@ -6,20 +6,16 @@
 
 mod accounts;
 mod characters;
-mod failures;
 mod queue;
 mod tickets;
-mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::Notify;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
@@ -30,13 +26,14 @@ pub use queue::{Number, Queue};
 
 use super::config::KiConfig;
 use super::login::{Account, Answer, Query, QueuePosition};
+use super::refusal::Refusal;
+use crate::failures::Failures;
+use crate::store::committed::{Committed, NotStored, Writer};
 use crate::store::seal::ServerKey;
-use crate::store::{Ledger, StoreError};
+use crate::store::{Change, Ledger, StoreError};
 use accounts::AccountEntry;
 use characters::{CharacterEntry, ZoneKey};
-use failures::Failures;
 use tickets::{SavedTickets, Tickets};
-use write::Writer;
 
 /// Why a server cannot use its database.
 #[derive(Debug, thiserror::Error)]
@@ -103,15 +100,10 @@ pub struct Realm(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
-    writer: tokio::sync::Mutex<Writer>,
+    state: Committed<State>,
     key: ServerKey,
     clock: Clock,
     config: KiConfig,
-    is_failing: AtomicBool,
-    /// The task that tests a failing database.
-    probing: Mutex<Option<AbortHandle>>,
-    overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
 /// The data in memory.
@@ -179,35 +171,26 @@ impl Realm {
         if !state.fits(&key) {
             return Err(RealmError::WrongKey);
         }
-        Ok(Self(Arc::new(Shared {
-            state: Mutex::new(state),
-            writer: tokio::sync::Mutex::new(writer),
-            key,
-            clock,
-            config,
-            is_failing: AtomicBool::new(false),
-            probing: Mutex::new(None),
-            overtaken: watch::Sender::new(None),
-        })))
+        Ok(Self(Arc::new(Shared { state: Committed::new(state, writer), key, clock, config })))
     }
 
     /// Whether the last change could not be written to the database. Empty changes test a failing
     /// database, so this ends when it accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.0.is_failing.load(Ordering::Relaxed)
+        self.0.state.is_failing()
     }
 
     /// Why no change is possible any more, if another process took over the database: a
     /// [`StoreError::Overtaken`].
     #[must_use]
     pub fn overtaken(&self) -> Option<Arc<StoreError>> {
-        self.0.overtaken.borrow().clone()
+        self.0.state.overtaken()
     }
 
     /// Waits until another process takes over the database; forever, if none does.
     pub(super) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
-        crate::ending::until_overtaken(self.0.overtaken.subscribe())
+        self.0.state.until_overtaken()
     }
 
     /// Counts accounts, characters and players.
@@ -225,12 +208,7 @@ impl Realm {
 
     /// Ends all connections to the database.
     pub async fn close(&self) {
-        // A test of a database that does not answer would delay this.
-        self.stop_probing();
-        let writer = self.0.writer.lock().await;
-        if let Err(error) = writer.close().await {
-            tracing::warn!(%error, "cannot close the database");
-        }
+        self.0.state.close().await;
     }
 
     /// Marks sessions as stale: all of them, or those of an account. Returns how many.
@@ -379,8 +357,22 @@ impl Realm {
         Answer::Account { found, pause, fresh }
     }
 
+    /// Makes a change of accounts and characters; see [`Committed::change`].
+    async fn change<T: Send + 'static>(
+        &self,
+        plan: impl FnOnce(&State) -> Result<(Vec<Change>, T), Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.0.state.change(plan).await
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.data()
+    }
+}
+
+impl From<NotStored> for Refusal {
+    fn from(_: NotStored) -> Self {
+        Self::FailedUpload
     }
 }
 

@@ -1,6 +1,7 @@
 //! `worldwire client`.
 
 mod ki;
+mod load;
 mod mxo;
 mod uru;
 

@@ -1,5 +1,6 @@
 //! `worldwire mxo`.
 
+mod account;
 mod objects;
 mod views;
 
@@ -8,6 +9,9 @@ use crate::output::Failure;
 
 pub(crate) fn run(arguments: &Mxo, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
+        MxoCommand::Account(command) => account::run(command, common),
+        MxoCommand::Character(command) => account::characters(command, common),
+        MxoCommand::Keys(command) => account::keys(command),
         MxoCommand::Objects(MxoObjectsCommand::Check { paths }) => objects::check(paths, common),
         MxoCommand::Objects(MxoObjectsCommand::Show { object, data, json }) => {
             objects::show(object, data, *json, common)

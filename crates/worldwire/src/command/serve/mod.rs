@@ -2,6 +2,7 @@
 
 mod ki;
 mod mxo;
+mod open_world;
 mod uru;
 
 use tokio::runtime::Runtime;
@@ -10,12 +11,13 @@ use tracing::level_filters::LevelFilter;
 use crate::cli::{Common, Serve, ServeCommand};
 use crate::command::system;
 use crate::output::{Failure, Log};
-pub(crate) use mxo::key_of;
+pub(crate) use open_world::key_of;
 
 pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         ServeCommand::Ki(ki) => start(ki.verbose, common)?.block_on(ki::serve(ki, common)),
         ServeCommand::Uru(uru) => start(uru.verbose, common)?.block_on(uru::serve(uru, common)),
+        ServeCommand::Mxo(mxo) if mxo.open_world => open_world::run(mxo, common),
         ServeCommand::Mxo(mxo) => mxo::run(mxo, common),
     }
 }

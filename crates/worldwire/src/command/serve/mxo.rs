@@ -1,150 +1,120 @@
 //! `worldwire serve mxo`.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::path::Path;
+use std::path::{PathBuf, absolute};
 use std::sync::Arc;
-use std::time::Duration;
 
 use worldwire_dissect::MxoObjects;
-use worldwire_mxo::crypt::SessionKey;
-use worldwire_mxo::replicator;
-use worldwire_net::{Capacity, Stop};
-use worldwire_server::mxo::{OPEN_KEY, OpenWorld, Scene, SceneError, WorldConfig};
+use worldwire_net::Stop;
+use worldwire_server::mxo::keys::PUBLIC_KEY_FILE;
+use worldwire_server::mxo::{CONFIG, MxoConfig, MxoServer, Start};
 
-use super::start;
+use super::{rewritten, set, start};
 use crate::cli::{Common, ServeMxo};
-use crate::command::system;
 use crate::definitions;
-use crate::output::{Failure, Interruption, complain, counted, print, say};
+use crate::output::{Failure, Interruption, complain, say, shown};
 
-pub(crate) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
     let runtime = start(arguments.verbose, common)?;
-    let (config, key) = config(arguments, common)?;
-    warn(arguments, &key);
-    let scene = match &arguments.scene {
-        Some(path) => Scene::read(path, &config.objects),
-        None => Scene::built_in(&config.objects),
-    };
-    let scene = scene.map_err(|error| match (&arguments.scene, &error) {
-        (None, _) | (_, SceneError::Io { .. }) => Failure::Run(error.to_string()),
-        (Some(path), _) => Failure::Run(format!("{}: {error}", path.display())),
-    })?;
-    if let Some(path) = &arguments.secrets {
-        append(path, arguments.session, &key)?;
-    }
-    runtime.block_on(serve(arguments, config, &scene, &key, common))
-}
-
-/// The configuration given by the options, and the key.
-fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16]), Failure> {
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
-    let key = match arguments.key.as_deref() {
-        Some("random") => {
-            let mut key = [0; 16];
-            system::random(&mut key)?;
-            key
-        }
-        Some(digits) => key_of(digits)?,
-        None if arguments.listen.ip().is_loopback() => OPEN_KEY,
-        None => {
-            let problem = "--listen: a session on other machines needs its own key";
-            return Err(Failure::Run(format!("{problem}; --key random generates one")));
-        }
+    let full = |file: &Option<PathBuf>| {
+        let file = file.as_ref();
+        file.map(|file| absolute(file).map_err(|error| Failure::io(file, &error))).transpose()
     };
-    let packet_bytes = replicator::Config::default().packet_bytes;
-    let config = WorldConfig {
-        listen: arguments.listen,
-        status: (!arguments.no_status).then_some(arguments.status),
-        session: arguments.session,
-        key: SessionKey::new(&key),
-        objects: Arc::clone(objects.objects()),
-        tick: Duration::from_millis(arguments.tick),
-        replicator: replicator::Config {
-            enter: arguments.reach,
-            leave: arguments.reach * 1.2,
-            tick_bytes: usize::try_from(arguments.budget).unwrap_or(packet_bytes),
-            ..replicator::Config::default()
-        },
-        capacity: Capacity {
-            total: usize::try_from(arguments.clients).unwrap_or(usize::MAX),
-            per_address: usize::try_from(arguments.per_address).unwrap_or(usize::MAX),
-        },
-        ..WorldConfig::default()
+    let (scene, secrets) = (full(&arguments.scene)?, full(&arguments.secrets)?);
+    let start = Start {
+        change: Some(Box::new(changes(arguments, scene))),
+        secrets,
+        objects: Some(Arc::clone(objects.objects())),
     };
-    Ok((config, key))
+    runtime.block_on(serve(arguments, start, common))
 }
 
-/// Warns about what others could do to a world that they can reach.
-fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
-    if !arguments.listen.ip().is_loopback() && *key == OPEN_KEY {
-        complain("--key", "this key is well known: anyone can read the traffic");
-    }
-    if !arguments.no_status && !arguments.status.ip().is_loopback() {
-        complain(
-            "--status",
-            "the page has no password: anyone who can reach it can freeze the world",
-        );
-    }
-}
-
-pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
-    let bytes = worldwire_core::value::parse_hex(digits);
-    let key = bytes.and_then(|bytes| bytes.try_into().ok());
-    // The key itself is not repeated: it is a secret.
-    key.ok_or_else(|| Failure::Run("--key: needs 32 hexadecimal digits".to_owned()))
-}
-
-fn append(path: &Path, session: u32, key: &[u8; 16]) -> Result<(), Failure> {
-    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    let lines = format!("[[mxo.session]]\nid = {session:#x}\nkey = \"{digits}\"\n");
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path);
-    file.and_then(|mut file| file.write_all(lines.as_bytes()))
-        .map_err(|error| Failure::io(path, &error))
-}
-
-async fn serve(
+/// The configuration given by the options.
+fn changes(
     arguments: &ServeMxo,
-    config: WorldConfig,
-    scene: &Scene,
-    key: &[u8; 16],
-    common: &Common,
-) -> Result<(), Failure> {
+    scene: Option<PathBuf>,
+) -> impl FnOnce(&mut MxoConfig) + Send + use<> {
+    let ServeMxo { auth_listen, margin_listen, game_listen, status, no_status, .. } = *arguments;
+    let ServeMxo { key_id, always_send_key, tick, budget, reach, .. } = *arguments;
+    let ServeMxo { clients, per_address, .. } = *arguments;
+    let name = arguments.name.clone();
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    move |config| {
+        if let Some(status) = status {
+            config.status = status.to_string();
+        }
+        if no_status {
+            config.status.clear();
+        }
+        if always_send_key {
+            config.keys.always_send = true;
+        }
+        set(&mut config.auth_listen, auth_listen);
+        set(&mut config.margin_listen, margin_listen);
+        set(&mut config.game_listen, game_listen);
+        set(&mut config.name, name);
+        set(&mut config.keys.id, key_id);
+        set(&mut config.limits.players, clients.map(number));
+        set(&mut config.limits.players_per_address, per_address.map(number));
+        set(&mut config.world.scene, scene);
+        set(&mut config.world.tick_milliseconds, tick);
+        set(&mut config.world.tick_bytes, budget.map(number));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "out of range, the result is the nearest number, which is checked"
+        )]
+        set(&mut config.world.reach, reach.map(|reach| reach.round() as u32));
+    }
+}
+
+async fn serve(arguments: &ServeMxo, start: Start, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
-    let world = OpenWorld::open(config, scene).await.map_err(|error| failed(&error))?;
+    let server = MxoServer::open(&arguments.folder, start).await.map_err(|error| failed(&error))?;
     // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
     // continue.
     let stop = Stop::new();
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());
-    if arguments.key.as_deref() == Some("random") && arguments.secrets.is_none() {
-        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        print(&format!("{digits}\n"))?;
-    }
-    if !common.quiet {
-        let address = world.address().map_err(|error| failed(&error))?;
-        let objects = counted(scene.len(), "object");
-        say(format_args!("worldwire: {objects}; clients connect to {address}"));
-        if let Some(status) = world.status_address() {
-            say(format_args!("worldwire: the status page is http://{status}/status"));
-        }
-        say("worldwire: Ctrl-C stops the world");
-    }
-    let figures = world.figures();
-    let served = world.serve(signal).await;
+    introduce(&server, arguments, common);
+    let served = server.serve(signal).await;
     drop(interruption);
     served.map_err(|error| failed(&error))?;
     if !common.quiet {
-        let [median, slowest] = figures.tick_times();
-        say(format_args!(
-            "worldwire: the world stopped after {} ticks (recent ticks: median {median:.1?}, 99 % within \
-             {slowest:.1?})",
-            figures.ticks()
-        ));
+        say("worldwire: the server stopped");
     }
     Ok(())
+}
+
+/// Prints the server's addresses and, on the first start, what to do next.
+fn introduce(server: &MxoServer, arguments: &ServeMxo, common: &Common) {
+    let folder = shown(&arguments.folder);
+    if server.had_no_config() {
+        complain(&folder, &rewritten(CONFIG, "a server for The Matrix Online"));
+    }
+    if common.quiet {
+        return;
+    }
+    if server.is_new() {
+        say(format_args!(
+            "worldwire: created a server in {folder}, configured in {CONFIG}\n\
+             worldwire: players need an account: worldwire mxo account add NAME --server {folder}"
+        ));
+    }
+    if server.has_new_keys() {
+        let file = shown(&arguments.folder.join(PUBLIC_KEY_FILE));
+        say(format_args!("worldwire: clients need the new {file}"));
+    }
+    if let (Ok(auth), Ok(margin), Ok(game)) =
+        (server.auth_address(), server.margin_address(), server.game_address())
+    {
+        say(format_args!(
+            "worldwire: {}: auth on {auth}, margin on {margin}, the world on UDP {game}",
+            server.config().name
+        ));
+    }
+    if let Some(status) = server.status_address() {
+        say(format_args!("worldwire: the status page is http://{status}/status"));
+    }
+    say("worldwire: Ctrl-C stops the server");
 }

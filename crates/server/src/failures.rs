@@ -27,7 +27,7 @@ enum Source {
 
 /// Failures of the last minute.
 #[derive(Debug, Default)]
-pub(super) struct Failures {
+pub(crate) struct Failures {
     /// The number of failures, and the time of the last one.
     counts: HashMap<Source, (u32, Duration)>,
     swept: Duration,
@@ -35,7 +35,7 @@ pub(super) struct Failures {
 
 impl Failures {
     /// How long to delay the next answer to this address or about this account.
-    pub(super) fn pause(&self, address: IpAddr, account: &str, now: Duration) -> Duration {
+    pub(crate) fn pause(&self, address: IpAddr, account: &str, now: Duration) -> Duration {
         let pause = |source: Source| {
             let (count, last) = self.counts.get(&source).copied().unwrap_or_default();
             let counts = now.saturating_sub(last) < WINDOW && count > FREE;
@@ -46,7 +46,7 @@ impl Failures {
     }
 
     /// Counts a failed login.
-    pub(super) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
+    pub(crate) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
         // During a flood, not after every failure.
         let is_due = now.saturating_sub(self.swept) >= SWEEP_EVERY;
         if self.counts.len() + 2 > MAX_SOURCES && is_due {

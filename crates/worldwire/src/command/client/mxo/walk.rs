@@ -1,4 +1,4 @@
-//! `worldwire client mxo`.
+//! Clients that walk in a world without logins.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,8 +19,8 @@ use worldwire_mxo::crypt::SessionKey;
 use worldwire_net::lossy::Conditions;
 use worldwire_server::mxo::PORT;
 
-use super::host_and_port;
 use crate::cli::{ClientMxo, Common};
+use crate::command::client::host_and_port;
 use crate::command::serve::key_of;
 use crate::command::system;
 use crate::definitions;
@@ -45,19 +45,32 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
     let mut config = Settings::new(first);
     config.objects = Arc::clone(objects.objects());
-    config.session = arguments.session;
+    config.session = arguments.session.unwrap_or(config.session);
     if let Some(key) = &arguments.key {
         config.key = SessionKey::new(&key_of(key)?);
     }
-    if arguments.count > 1 {
+    if count(arguments) > 1 {
         system::raise_file_limit();
     }
     let runtime = system::runtime()?;
     runtime.block_on(visit(arguments, &config, common))
 }
 
+/// How long clients walk by default.
+const SECONDS: u64 = 10;
+/// The default server.
+const SERVER: &str = "127.0.0.1";
+
+fn server(arguments: &ClientMxo) -> &str {
+    arguments.server.as_deref().unwrap_or(SERVER)
+}
+
+fn count(arguments: &ClientMxo) -> u32 {
+    arguments.count.unwrap_or(1)
+}
+
 async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Result<(), Failure> {
-    let (host, port) = host_and_port(&arguments.server, PORT)?;
+    let (host, port) = host_and_port(server(arguments), PORT)?;
     let page = match &arguments.compare {
         Some(page) => Some(page_of(page, &host).await?),
         None => None,
@@ -70,12 +83,12 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
         }
     }
     if let (true, Some((_, error))) = (visits.is_empty(), errors.first()) {
-        return Err(Failure::Run(format!("{}: {error}", arguments.server)));
+        return Err(Failure::Run(format!("{}: {error}", server(arguments))));
     }
     // Clients that are connected continue.
     let mut is_whole = errors.is_empty();
     tell_alike(errors.into_iter().map(|(uid, error)| (uid, error.to_string())));
-    let until = Instant::now() + Duration::from_secs(arguments.seconds);
+    let until = Instant::now() + Duration::from_secs(arguments.seconds.unwrap_or(SECONDS));
     let mut staying = JoinSet::new();
     for visit in visits.drain(..) {
         let config = settings(arguments, config, visit.uid());
@@ -154,7 +167,7 @@ async fn join(
 ) -> Vec<(u64, Result<Client, ConnectError>)> {
     let room = Arc::new(Semaphore::new(MAX_JOINING));
     let mut joining = JoinSet::new();
-    for number in 0..u64::from(arguments.count) {
+    for number in 0..u64::from(count(arguments)) {
         let config = settings(arguments, config, config.uid.wrapping_add(number));
         let (host, room, walks) = (host.to_owned(), Arc::clone(&room), !arguments.still);
         joining.spawn(async move {

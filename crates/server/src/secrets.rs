@@ -1,4 +1,4 @@
-//! A key file with the secrets of logins, for decrypting captures of this server's traffic.
+//! A key file with the secrets of a server's clients, for decrypting captures of its traffic.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,20 +6,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::spawn_blocking;
-use worldwire_ki::crypt::login::Secret;
 use worldwire_net::LogLimiter;
 use zeroize::Zeroizing;
 
 /// A key file that grows with every login.
 #[derive(Debug)]
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     file: Mutex<File>,
     failures: LogLimiter,
 }
 
 impl Secrets {
     /// Opens or creates the file. A new file is readable by its owner only.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
@@ -28,12 +27,10 @@ impl Secrets {
         Ok(Self { file: Mutex::new(options.open(path)?), failures })
     }
 
-    /// Appends the CK2 that was issued to an account, on a thread for file I/O.
-    pub(super) fn append(self: &Arc<Self>, user: &str, ck2: &Secret) {
-        let user = toml::Value::String(user.to_owned());
-        let text = format!("[[ki.login]]\nuser = {user}\nck2 = \"{}\"\n\n", ck2.as_str());
+    /// Appends TOML, on a thread for file I/O.
+    pub(crate) fn append(self: &Arc<Self>, text: Zeroizing<String>) {
         let secrets = Arc::clone(self);
-        spawn_blocking(move || secrets.write(&Zeroizing::new(text)));
+        spawn_blocking(move || secrets.write(&text));
     }
 
     fn write(&self, text: &str) {
@@ -41,7 +38,7 @@ impl Secrets {
         if let Err(error) = file.write_all(text.as_bytes())
             && let Some(count) = self.failures.count()
         {
-            tracing::warn!(%error, count, "cannot write login secrets to the key file");
+            tracing::warn!(%error, count, "cannot write secrets to the key file");
         }
     }
 }

@@ -1,0 +1,137 @@
+//! Administering a server with logins, whether it is running or not; see [`crate::admin`].
+
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use worldwire_net::Clock;
+
+use super::MxoConfig;
+pub use super::realm::{AccountError, check_account_name};
+use super::realm::{Realm, RealmError};
+use crate::admin::{Administered, stopped_config, stopped_store};
+use crate::config::ServerConfig as _;
+use crate::operators::{Operated, debug_request};
+
+/// A request by an operator.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Lists all accounts, one per line.
+    Accounts,
+    /// Creates an account.
+    AddAccount {
+        /// Its name.
+        name: String,
+        /// Its password.
+        password: String,
+        /// Whether it must be activated before it can log in.
+        inactive: bool,
+    },
+    /// Changes a password.
+    SetPassword {
+        /// The account.
+        name: String,
+        /// Its new password.
+        password: String,
+    },
+    /// Bans an account, or lifts its ban.
+    Ban {
+        /// The account.
+        name: String,
+        /// Whether to ban it.
+        banned: bool,
+    },
+    /// Deactivates an account, or activates it.
+    Deactivate {
+        /// The account.
+        name: String,
+        /// Whether to deactivate it.
+        inactive: bool,
+    },
+    /// Deletes an account and its characters.
+    DeleteAccount {
+        /// The account.
+        name: String,
+    },
+    /// Deletes a character.
+    DeleteCharacter {
+        /// Its name in the game.
+        handle: String,
+    },
+    /// Closes an account's connections.
+    Kick {
+        /// The account.
+        name: String,
+    },
+    /// Counts accounts, characters and sessions.
+    Census,
+}
+
+impl fmt::Debug for Request {
+    /// Without the fields, which may include a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug_request(self, f)
+    }
+}
+
+/// An operator's access to a server.
+pub type Admin = crate::admin::Admin<Realm>;
+/// Why a request to a server failed.
+pub type AdminError = crate::admin::AdminError<RealmError>;
+
+impl Administered for Realm {
+    const NAME: &'static str = "server for The Matrix Online";
+    const COMMAND: &'static str = "worldwire serve mxo";
+
+    type LoadError = RealmError;
+
+    fn needs_running(request: &Request) -> bool {
+        matches!(request, Request::Kick { .. })
+    }
+
+    fn check_folder(folder: &Path) -> Result<(), AdminError> {
+        if folder.join(MxoConfig::FILE).exists() {
+            return Ok(());
+        }
+        Err(Self::missing(folder))
+    }
+
+    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+        let config: MxoConfig = stopped_config(folder)?;
+        let (store, key) = stopped_store(folder, &config).await?;
+        Self::open(store, key, config, Clock::start()).await.map_err(AdminError::Load)
+    }
+
+    async fn close_stopped(&self) {
+        self.close().await;
+    }
+}
+
+impl Operated for Realm {
+    type Request = Request;
+    type Error = AccountError;
+
+    async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, AccountError> {
+        match request {
+            Request::Accounts => {
+                return Ok(self.accounts().iter().map(|account| json!(account)).collect());
+            }
+            Request::AddAccount { name, password, inactive } => {
+                let user = self.add_account(&name, &password, inactive).await?;
+                return Ok(vec![json!({ "user": user })]);
+            }
+            Request::Kick { name } => {
+                return Ok(vec![json!({ "connections": self.kick(&name)? })]);
+            }
+            Request::Census => return Ok(vec![json!(self.census())]),
+            Request::SetPassword { name, password } => self.set_password(&name, &password).await?,
+            Request::Ban { name, banned } => self.ban(&name, banned).await?,
+            Request::Deactivate { name, inactive } => self.deactivate(&name, inactive).await?,
+            Request::DeleteAccount { name } => self.delete_account(&name).await?,
+            Request::DeleteCharacter { handle } => self.delete_character(&handle).await?,
+        }
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,481 @@
+//! `mxo.toml`: the settings of a server with logins.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use worldwire_net::Capacity;
+
+use super::PORT;
+use super::districts::path_of;
+use crate::config::{ConfigError, ServerConfig, SettingError, address, at_least_1, path_text};
+
+/// The name of the configuration in a server's directory.
+pub const CONFIG: &str = "mxo.toml";
+/// The SQLite database in a server's directory.
+pub const SQLITE_FILE: &str = "mxo.sqlite";
+/// The port of the original auth servers.
+pub const AUTH_PORT: u16 = 11_000;
+
+/// The longest message of the day and weather, in bytes.
+const MAX_TEXT: usize = 1_024;
+
+/// The configuration of a server. Paths are relative to the server's directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MxoConfig {
+    /// The address for logins, over TCP.
+    pub auth_listen: SocketAddr,
+    /// The address for characters, over TCP.
+    pub margin_listen: SocketAddr,
+    /// The address for the game, over UDP. Clients use the host of the margin server.
+    pub game_listen: SocketAddr,
+    /// The addresses of proxies that name their clients with the PROXY protocol.
+    pub trusted_proxies: Vec<IpAddr>,
+    /// The address of the status page; empty for none.
+    pub status: String,
+    /// The world's name.
+    pub name: String,
+    /// The world's number, which characters belong to.
+    pub world_id: u16,
+    /// Whether players can log in.
+    pub open: bool,
+    /// Shown to everyone who loads a character; empty for none.
+    pub message_of_the_day: String,
+    /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
+    pub database: String,
+    /// The server's keys.
+    pub keys: KeySettings,
+    /// Limits on connections and players.
+    pub limits: Limits,
+    /// Rules for logging in.
+    pub login: LoginSettings,
+    /// The world that characters enter.
+    pub world: WorldSettings,
+}
+
+/// The server's keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeySettings {
+    /// The private key that signs the server key.
+    #[serde(serialize_with = "path_text")]
+    pub signing: PathBuf,
+    /// The private server key.
+    #[serde(serialize_with = "path_text")]
+    pub server: PathBuf,
+    /// The ID of the server key in `pubkey.dat`.
+    pub id: u32,
+    /// Whether the key is also sent to clients that have one with this ID.
+    pub always_send: bool,
+}
+
+/// Limits on connections and players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Connections to the auth server and to the margin server, each.
+    pub connections: usize,
+    /// Those from one address.
+    pub connections_per_address: usize,
+    /// Characters in the world.
+    pub players: usize,
+    /// Those from one address.
+    pub players_per_address: usize,
+    /// Margin sessions of one account at the same time.
+    pub sessions_per_account: usize,
+    /// Characters of one account.
+    pub characters_per_account: usize,
+    /// The largest message from a client, in bytes.
+    pub message_bytes: usize,
+}
+
+/// Rules for logging in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoginSettings {
+    /// Whether answers are delayed after failed logins from an address or to an account.
+    pub delay_after_failures: bool,
+    /// How long a certificate is valid.
+    pub certificate_seconds: u32,
+    /// How long a client without a character in the world may be silent on the margin channel.
+    pub idle_seconds: u32,
+    /// How long a character that is loaded a second time must have been silent to be replaced.
+    pub replace_after_seconds: u32,
+    /// How long a character takes to leave the world.
+    pub jack_out_seconds: u32,
+}
+
+/// The world that characters enter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorldSettings {
+    /// The scene; empty for the built-in one.
+    #[serde(serialize_with = "path_text")]
+    pub scene: PathBuf,
+    /// The number of the district.
+    pub district: u32,
+    /// The client's file of the district; empty for that of the original game.
+    pub path: String,
+    /// The weather: names of effects, separated by commas.
+    pub sky: String,
+    /// The time between ticks.
+    pub tick_milliseconds: u32,
+    /// Within how many units clients see objects and hear chat; 100 units are a metre.
+    pub reach: u32,
+    /// How many bytes of objects a client is sent per tick, at most.
+    pub tick_bytes: usize,
+}
+
+impl Default for MxoConfig {
+    fn default() -> Self {
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self {
+            auth_listen: at(AUTH_PORT),
+            margin_listen: at(PORT),
+            game_listen: at(PORT),
+            trusted_proxies: Vec::new(),
+            status: "127.0.0.1:10080".to_owned(),
+            name: "Reality".to_owned(),
+            world_id: 1,
+            open: true,
+            message_of_the_day: String::new(),
+            database: String::new(),
+            keys: KeySettings::default(),
+            limits: Limits::default(),
+            login: LoginSettings::default(),
+            world: WorldSettings::default(),
+        }
+    }
+}
+
+impl Default for KeySettings {
+    fn default() -> Self {
+        let (signing, server) = ("signing.pem".into(), "auth.pem".into());
+        Self { signing, server, id: 4, always_send: false }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            connections_per_address: 16,
+            players: 256,
+            players_per_address: 16,
+            sessions_per_account: 4,
+            characters_per_account: 10,
+            message_bytes: 4_096,
+        }
+    }
+}
+
+impl Default for LoginSettings {
+    fn default() -> Self {
+        Self {
+            delay_after_failures: true,
+            certificate_seconds: 600,
+            idle_seconds: 60,
+            replace_after_seconds: 5,
+            jack_out_seconds: 10,
+        }
+    }
+}
+
+impl Default for WorldSettings {
+    fn default() -> Self {
+        Self {
+            scene: PathBuf::new(),
+            district: 1,
+            path: String::new(),
+            sky: "Massive".to_owned(),
+            tick_milliseconds: 50,
+            reach: 10_000,
+            tick_bytes: 2_590,
+        }
+    }
+}
+
+impl MxoConfig {
+    /// Parses `mxo.toml`. Missing settings get their defaults.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        Self::from_text(text)
+    }
+
+    /// The address of the status page, if there is one.
+    pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        address("status", &self.status)
+    }
+
+    /// The message of the day, if there is one.
+    #[must_use]
+    pub fn message_of_the_day(&self) -> Option<&str> {
+        Some(&*self.message_of_the_day).filter(|text| !text.is_empty())
+    }
+
+    /// How many connections each of the auth and margin servers accepts.
+    #[must_use]
+    pub fn capacity(&self) -> Capacity {
+        let Limits { connections, connections_per_address, .. } = self.limits;
+        Capacity { total: connections, per_address: connections_per_address }
+    }
+
+    /// How many players the world admits.
+    #[must_use]
+    pub fn players(&self) -> Capacity {
+        let Limits { players, players_per_address, .. } = self.limits;
+        Capacity { total: players, per_address: players_per_address }
+    }
+
+    /// How long a silent character must have been silent to be replaced.
+    #[must_use]
+    pub fn replace_after(&self) -> Duration {
+        Duration::from_secs(self.login.replace_after_seconds.into())
+    }
+}
+
+impl WorldSettings {
+    /// The client's file of the district; `None` if it is not known.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        match &*self.path {
+            "" => path_of(self.district),
+            path => Some(path.to_owned()),
+        }
+    }
+}
+
+impl ServerConfig for MxoConfig {
+    const FILE: &'static str = CONFIG;
+    const TEMPLATE: &'static str = TEMPLATE;
+    const SQLITE_FILE: &'static str = SQLITE_FILE;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let Limits { connections, connections_per_address, players, players_per_address, .. } =
+            self.limits;
+        let number = |seconds: u32| usize::try_from(seconds).unwrap_or(usize::MAX);
+        at_least_1([
+            ("limits.connections", connections),
+            ("limits.connections_per_address", connections_per_address),
+            ("limits.players", players),
+            ("limits.players_per_address", players_per_address),
+            ("limits.sessions_per_account", self.limits.sessions_per_account),
+            ("limits.characters_per_account", self.limits.characters_per_account),
+            ("limits.message_bytes", self.limits.message_bytes),
+            ("login.certificate_seconds", number(self.login.certificate_seconds)),
+            ("login.idle_seconds", number(self.login.idle_seconds)),
+            ("world.tick_milliseconds", number(self.world.tick_milliseconds)),
+            ("world.reach", number(self.world.reach)),
+        ])?;
+        let most = [
+            ("limits.message_bytes", self.limits.message_bytes, MAX_MESSAGE_BYTES),
+            ("limits.characters_per_account", self.limits.characters_per_account, MAX_CHARACTERS),
+        ];
+        for (name, found, max) in most {
+            if found > max {
+                return Err(SettingError::TooLarge { max, found }.of(name));
+            }
+        }
+        check_name(&self.name).map_err(|problem| problem.of("name"))?;
+        if self.world.path().is_none() {
+            return Err(SettingError::NoPath(self.world.district).of("world.path"));
+        }
+        for (name, text) in [
+            ("message_of_the_day", &self.message_of_the_day),
+            ("world.sky", &self.world.sky),
+            ("world.path", &self.world.path),
+        ] {
+            let is_plain = worldwire_mxo::types::text::encode(text).is_some();
+            if text.len() > MAX_TEXT || !is_plain || text.contains(char::is_control) {
+                let problem = SettingError::Text { max: MAX_TEXT, found: text.clone() };
+                return Err(problem.of(name));
+            }
+        }
+        self.status_address().map(drop)
+    }
+
+    fn database(&self) -> &str {
+        &self.database
+    }
+}
+
+/// The largest message that a length prefix can announce.
+const MAX_MESSAGE_BYTES: usize = 0x7fff;
+/// The longest name of a world, which a zero follows.
+const MAX_NAME: usize = 19;
+/// As many as fit into an auth reply, with the longest handles.
+const MAX_CHARACTERS: usize = 256;
+
+/// Checks a world's name. Clients derive a host name from it.
+fn check_name(name: &str) -> Result<(), SettingError> {
+    let fits = (1..=MAX_NAME).contains(&name.len());
+    if fits && name.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return Ok(());
+    }
+    Err(SettingError::NotAWorldName { max: MAX_NAME, found: name.to_owned() })
+}
+
+/// The text of `mxo.toml`; see [`ServerConfig::TEMPLATE`].
+const TEMPLATE: &str = r#"# Configuration of this server. Changes take effect at the next start.
+# Paths are relative to the folder of this file.
+
+# The addresses of the three parts: logins (TCP), characters (TCP), and the game (UDP). Clients send UDP to
+# the host of the margin server, to port 10000. 0.0.0.0 means all addresses of this machine.
+auth_listen =
+margin_listen =
+game_listen =
+# The IP addresses of proxies in front of this server, such as ["10.0.0.2"]. They must begin every TCP
+# connection with a header of the PROXY protocol, version 1 or 2. No header is accepted from other addresses.
+trusted_proxies =
+# The address of the status page (/status, /metrics and /health). It has no password. Empty for none.
+status =
+# The world's name, 1 to 19 letters. Clients find the margin server under this name in small letters, followed by
+# MarginServerDNSSuffix of their useropts.cfg.
+name =
+# The world's number. Characters belong to the world in which they were created.
+world_id =
+# Whether players can log in. If false, logins are refused with the status Inactive.
+open =
+# Shown to everyone who loads a character. Empty for none.
+message_of_the_day =
+# The database for accounts and characters: postgres://USER:PASSWORD@HOST/DATABASE, or empty for
+# SQLite in this folder.
+database =
+
+[keys]
+# The private keys: PKCS#8 as DER or PEM, PKCS#1 as PEM, or RSAKeyValue XML. The first start generates those that
+# are missing. The signing key (2048 bits) is the one that the client program trusts; it signs the server key (1024
+# bits). The signed public key is in pubkey.dat, which belongs into the client's folder.
+signing =
+server =
+# The key's ID. Clients ask for the key if they have none with this ID.
+id =
+# Whether clients that have a key with this ID are sent the key as well.
+always_send =
+
+[limits]
+# The maximum number of connections to the auth server, and to the margin server, in total and from one address.
+connections =
+connections_per_address =
+# The maximum number of characters in the world, in total and from one address.
+players =
+players_per_address =
+# The maximum number of sessions of one account at the same time. Further logins are refused with AccountInUse.
+sessions_per_account =
+# The maximum number of characters of one account.
+characters_per_account =
+# The largest message from a client, in bytes.
+message_bytes =
+
+[login]
+# Whether to delay answers, by at most 4 s, after several failed logins from the same address or to
+# the same account.
+delay_after_failures =
+# How long a client may take from its login to the margin server.
+certificate_seconds =
+# How long a client that has no character in the world may be silent.
+idle_seconds =
+# If a character in the world is loaded again, the new client replaces one that has been silent for this long.
+replace_after_seconds =
+# How long a character takes to leave the world. Moving cancels it.
+jack_out_seconds =
+
+[world]
+# The scene: a TOML file with the world's objects. Empty for a square with 500 objects.
+scene =
+# The number of the district that clients load: 0 tutorial, 1 slums, 2 downtown, 3 international, 4 and 5
+# archives. Others need the path of the client's file.
+district =
+path =
+# The weather: names of effects, separated by commas, such as bluesky1 or WinterSky3.
+sky =
+# The time between ticks.
+tick_milliseconds =
+# Within how many units clients see objects and hear chat; 100 units are a metre.
+reach =
+# How many bytes of objects a client is sent per tick.
+tick_bytes =
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_written_configuration_reads_back() {
+        let default = MxoConfig::default();
+        assert_eq!(MxoConfig::parse(&default.to_text()), Ok(default));
+        assert_eq!(MxoConfig::parse(""), Ok(MxoConfig::default()));
+        let other = MxoConfig {
+            auth_listen: "[::]:9".parse().unwrap(),
+            margin_listen: "192.0.2.1:8".parse().unwrap(),
+            game_listen: "192.0.2.1:7".parse().unwrap(),
+            trusted_proxies: vec!["192.0.2.1".parse().unwrap()],
+            status: String::new(),
+            name: "Zion".to_owned(),
+            world_id: 9,
+            open: false,
+            message_of_the_day: "Follow the \"white\" rabbit.".to_owned(),
+            database: "postgres://mxo@localhost/mxo".to_owned(),
+            keys: KeySettings {
+                signing: "a b.xml".into(),
+                server: "c.der".into(),
+                id: 7,
+                always_send: true,
+            },
+            limits: Limits {
+                connections: 1,
+                connections_per_address: 2,
+                players: 3,
+                players_per_address: 4,
+                sessions_per_account: 5,
+                characters_per_account: 6,
+                message_bytes: 7,
+            },
+            login: LoginSettings {
+                delay_after_failures: false,
+                certificate_seconds: 1,
+                idle_seconds: 2,
+                replace_after_seconds: 0,
+                jack_out_seconds: 0,
+            },
+            world: WorldSettings {
+                scene: "square.toml".into(),
+                district: 2,
+                path: "resource/worlds/x.metr".to_owned(),
+                sky: "bluesky1".to_owned(),
+                tick_milliseconds: 10,
+                reach: 5_000,
+                tick_bytes: 1_295,
+            },
+        };
+        assert_eq!(MxoConfig::parse(&other.to_text()), Ok(other));
+    }
+
+    #[test]
+    fn errors_name_the_setting() {
+        let error = |text: &str| MxoConfig::parse(text).unwrap_err().to_string();
+        assert_eq!(error("[limits]\nplayers = 0"), "limits.players: must be at least 1");
+        assert_eq!(
+            error("[limits]\nmessage_bytes = 32768"),
+            "limits.message_bytes: must be at most 32767, not 32768"
+        );
+        for name in ["", "The Matrix", "9lives", "Reality-2", "abcdefghijklmnopqrst"] {
+            assert_eq!(
+                error(&format!("name = \"{name}\"")),
+                format!("name: must have 1 to 19 letters, not {name:?}")
+            );
+        }
+        assert_eq!(
+            error("[world]\ndistrict = 9"),
+            "world.path: must be set, because the file of district 9 is unknown"
+        );
+        let long = error("message_of_the_day = \"a\\u0007\"");
+        assert!(
+            long.starts_with("message_of_the_day: must have at most 1024 characters"),
+            "{long}"
+        );
+        assert!(error("status = \"yes\"").starts_with("status: must be an address with a port"));
+    }
+}

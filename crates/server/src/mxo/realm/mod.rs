@@ -1,0 +1,298 @@
+//! The state that all connections of a server share: accounts, characters, reserved names, and the
+//! sessions of clients.
+//!
+//! Everything is read from memory. Each change is committed to the [`Ledger`] before it is made in
+//! memory and before any client can see it.
+
+mod accounts;
+mod characters;
+mod password;
+mod sessions;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use serde::Serialize;
+use worldwire_mxo::login::{
+    AuthAccount, AuthQuery, Character, CharacterStatus, LoginStatus, World, WorldLoad, WorldStatus,
+    WorldType,
+};
+use worldwire_mxo::types::{Padded, Str};
+use worldwire_net::Clock;
+
+pub use accounts::{AccountError, AccountSummary, CharacterSummary, check_account_name};
+pub(crate) use characters::Place;
+pub(crate) use sessions::{Entrant, GameSession, HelloRefusal, MarginSession, Notice};
+
+use super::config::MxoConfig;
+use crate::failures::Failures;
+use crate::store::committed::{Committed, Writer};
+use crate::store::seal::ServerKey;
+use crate::store::{Ledger, StoreError};
+use accounts::AccountEntry;
+use characters::CharacterEntry;
+use password::{Hasher, PasswordHash};
+use sessions::MarginEntry;
+
+/// The number of a margin connection.
+pub(crate) type Number = u64;
+
+/// Why a server cannot use its database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RealmError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Passwords were sealed with another key.
+    #[error("server.key is not the key that the passwords in the database are sealed with")]
+    WrongKey,
+    /// The database belongs to another kind of server.
+    #[error("the database belongs to another kind of server: it has {0}")]
+    Foreign(String),
+}
+
+/// The state that all connections share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Realm(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Committed<State>,
+    key: ServerKey,
+    clock: Clock,
+    config: MxoConfig,
+    hasher: Hasher,
+}
+
+/// The data in memory.
+#[derive(Debug)]
+struct State {
+    accounts: BTreeMap<u32, AccountEntry>,
+    by_name: HashMap<String, u32>,
+    characters: BTreeMap<u32, CharacterEntry>,
+    by_handle: HashMap<String, u32>,
+    of_user: HashMap<u32, BTreeSet<u32>>,
+    next_user: u32,
+    next_character: u32,
+    // The rest is not stored.
+    failures: Failures,
+    margins: HashMap<Number, MarginEntry>,
+    next_connection: Number,
+    /// Names that connections have reserved, with the IDs of the characters to be.
+    claims: HashMap<String, (Number, u32)>,
+    /// Characters that clients have loaded.
+    loaded: HashMap<u32, Arc<GameSession>>,
+    /// Characters whose deletion is being committed.
+    deleting: HashSet<u32>,
+}
+
+/// Counts of accounts, characters and sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Census {
+    /// Accounts.
+    pub accounts: usize,
+    /// Characters.
+    pub characters: usize,
+    /// Connections to the margin server that have presented a certificate.
+    pub sessions: usize,
+    /// Characters that clients have loaded.
+    pub loaded: usize,
+}
+
+/// The answer to a login.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) answer: Result<AuthAccount, LoginStatus>,
+    /// How long to wait before it is sent.
+    pub(crate) pause: Duration,
+}
+
+impl Realm {
+    /// Claims a database and reads its accounts and characters.
+    pub async fn open(
+        ledger: Arc<dyn Ledger>,
+        key: ServerKey,
+        config: MxoConfig,
+        clock: Clock,
+    ) -> Result<Self, RealmError> {
+        let mut state = State {
+            accounts: BTreeMap::new(),
+            by_name: HashMap::new(),
+            characters: BTreeMap::new(),
+            by_handle: HashMap::new(),
+            of_user: HashMap::new(),
+            next_user: 1,
+            next_character: 1,
+            failures: Failures::default(),
+            margins: HashMap::new(),
+            next_connection: 1,
+            claims: HashMap::new(),
+            loaded: HashMap::new(),
+            deleting: HashSet::new(),
+        };
+        let writer = Writer::open(Arc::clone(&ledger)).await?;
+        state.load(&*ledger).await?;
+        if !state.fits(&key) {
+            return Err(RealmError::WrongKey);
+        }
+        let state = Committed::new(state, writer);
+        Ok(Self(Arc::new(Shared { state, key, clock, config, hasher: Hasher::new() })))
+    }
+
+    /// Whether the last change could not be written to the database. Empty changes test a failing
+    /// database, so this ends when it accepts changes again.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.0.state.is_failing()
+    }
+
+    /// Why no change is possible any more, if another process took over the database: a
+    /// [`StoreError::Overtaken`].
+    #[must_use]
+    pub fn overtaken(&self) -> Option<Arc<StoreError>> {
+        self.0.state.overtaken()
+    }
+
+    /// Waits until another process takes over the database; forever, if none does.
+    pub(super) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.state.until_overtaken()
+    }
+
+    /// Counts accounts, characters and sessions.
+    #[must_use]
+    pub fn census(&self) -> Census {
+        let state = self.state();
+        Census {
+            accounts: state.accounts.len(),
+            characters: state.characters.len(),
+            sessions: state.margins.values().filter(|entry| entry.user.is_some()).count(),
+            loaded: state.loaded.len(),
+        }
+    }
+
+    /// Ends all connections to the database.
+    pub async fn close(&self) {
+        self.0.state.close().await;
+    }
+
+    /// The configuration.
+    pub(super) fn config(&self) -> &MxoConfig {
+        &self.0.config
+    }
+
+    /// Checks a name and password. Unknown names take as long as known ones.
+    pub(crate) async fn check(
+        &self,
+        address: IpAddr,
+        query: &AuthQuery,
+        client_version: Option<u32>,
+    ) -> Verdict {
+        let (now, name) = (self.0.clock.now(), folded(&query.name));
+        let (found, pause) = {
+            let state = self.state();
+            let user = state.by_name.get(&name).copied();
+            let found = user.and_then(|user| {
+                let entry = state.accounts.get(&user)?;
+                Some((user, entry.clone()))
+            });
+            let pause = match self.0.config.login.delay_after_failures {
+                true => state.failures.pause(address, &name, now),
+                false => Duration::ZERO,
+            };
+            (found, pause)
+        };
+        let credentials =
+            found.as_ref().and_then(|(user, entry)| entry.credentials(*user, &self.0.key));
+        let hash = credentials.as_ref().map_or(PasswordHash::NONE, |known| known.hash);
+        let is_right = self.0.hasher.check(&query.password, hash).await;
+        let (Some((user, entry)), Some(credentials), true) = (found, credentials, is_right) else {
+            self.state().failures.add(address, &name, now);
+            return Verdict { answer: Err(LoginStatus::WrongPassword), pause };
+        };
+        let refusal = self.refusal(user, &entry);
+        let answer = match refusal {
+            Some(status) => Err(status),
+            None => Ok(AuthAccount {
+                user_id: user,
+                name: entry.name,
+                key: credentials.key,
+                created: entry.created,
+                characters: self.characters_of(user),
+                worlds: vec![self.world(client_version)],
+            }),
+        };
+        Verdict { answer, pause }
+    }
+
+    /// Why an account whose password is right cannot log in.
+    fn refusal(&self, user: u32, entry: &AccountEntry) -> Option<LoginStatus> {
+        let config = &self.0.config;
+        if entry.is_banned() {
+            return Some(LoginStatus::Banned);
+        }
+        if entry.is_inactive() || !config.open {
+            return Some(LoginStatus::Inactive);
+        }
+        if self.overtaken().is_some() {
+            return Some(LoginStatus::NoDatabase);
+        }
+        let state = self.state();
+        let sessions = state.margins.values().filter(|entry| entry.user == Some(user)).count();
+        (sessions >= config.limits.sessions_per_account).then_some(LoginStatus::AccountInUse)
+    }
+
+    fn characters_of(&self, user: u32) -> Vec<Character<'static>> {
+        let state = self.state();
+        let character = |(id, entry): (u32, &CharacterEntry)| {
+            Some(Character {
+                reserved: 0,
+                id: id.into(),
+                status: CharacterStatus::Ready,
+                world_id: entry.record.world,
+                handle: Str::new(&entry.handle).ok()?,
+            })
+        };
+        state.entries(user).filter_map(character).collect()
+    }
+
+    /// The world, with the client's own version, because any version may enter.
+    fn world(&self, client_version: Option<u32>) -> World {
+        let config = &self.0.config;
+        let loaded = self.state().loaded.len();
+        let load = match loaded.saturating_mul(3) / config.limits.players.max(1) {
+            0 => WorldLoad::Low,
+            1 => WorldLoad::Medium,
+            _ => WorldLoad::High,
+        };
+        World {
+            reserved: 0,
+            id: config.world_id,
+            name: Padded::new(&config.name).unwrap_or_default(),
+            status: WorldStatus::Open,
+            type_: WorldType::NoPvp,
+            client_version: client_version.unwrap_or(CLIENT_VERSION),
+            unknown1: 1,
+            load,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.data()
+    }
+}
+
+/// The version for clients that did not state theirs.
+const CLIENT_VERSION: u32 = worldwire_mxo::login::AuthClientConfig::CLIENT_VERSION;
+
+/// The form of a name for lookups.
+fn folded(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+fn unix_now() -> u32 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
+}

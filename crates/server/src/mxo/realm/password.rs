@@ -1,0 +1,182 @@
+//! Password hashes (Argon2id) and the RSA keys of accounts, as they are stored.
+
+use std::sync::Arc;
+
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use subtle::ConstantTimeEq as _;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use worldwire_mxo::crypt::{KeyUse, PrivateKey, Random};
+use zeroize::Zeroizing;
+
+/// The memory in KiB, and the number of passes over it, of new hashes.
+const COST: Cost = Cost { kibibytes: 19 * 1024, passes: 2 };
+/// The most memory, in KiB, that a stored hash can ask for.
+const MAX_KIBIBYTES: u32 = 1 << 20;
+/// The version of the stored form.
+const FORM: u8 = 1;
+/// How many passwords are hashed at the same time.
+const MAX_AT_ONCE: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cost {
+    kibibytes: u32,
+    passes: u32,
+}
+
+/// What is stored about an account, apart from its name.
+#[derive(Clone, Debug)]
+pub(super) struct Credentials {
+    pub(super) hash: PasswordHash,
+    /// The account's RSA key, which its clients receive.
+    pub(super) key: Arc<PrivateKey>,
+}
+
+/// A hash of a password.
+#[derive(Clone, Copy)]
+pub(super) struct PasswordHash {
+    cost: Cost,
+    salt: [u8; 16],
+    hash: [u8; 32],
+}
+
+impl core::fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("PasswordHash(..)")
+    }
+}
+
+impl PasswordHash {
+    /// A hash that no password has, with the cost of new ones. For accounts that do not exist, so
+    /// that their passwords take as long to check.
+    pub(super) const NONE: Self = Self { cost: COST, salt: [0; 16], hash: [0; 32] };
+
+    fn new(password: &str, salt: [u8; 16]) -> Option<Self> {
+        let hash = hash(password, &salt, COST)?;
+        Some(Self { cost: COST, salt, hash })
+    }
+
+    fn is_of(&self, password: &str) -> bool {
+        let found = hash(password, &self.salt, self.cost);
+        let is_equal = found.is_some_and(|found| found[..].ct_eq(&self.hash).into());
+        // The salt of the missing hash is not random.
+        is_equal && self.hash != Self::NONE.hash
+    }
+}
+
+/// Hashes passwords on threads for blocking work, a few at a time.
+#[derive(Debug)]
+pub(super) struct Hasher(Semaphore);
+
+impl Hasher {
+    pub(super) fn new() -> Self {
+        Self(Semaphore::new(MAX_AT_ONCE))
+    }
+
+    /// Hashes a new password; `None` if the memory for it is missing.
+    pub(super) async fn hash(&self, password: &str, salt: [u8; 16]) -> Option<PasswordHash> {
+        let password = Zeroizing::new(password.to_owned());
+        self.work(move || PasswordHash::new(&password, salt)).await?
+    }
+
+    /// Whether a password is the one that was hashed.
+    pub(super) async fn check(&self, password: &str, hash: PasswordHash) -> bool {
+        let password = Zeroizing::new(password.to_owned());
+        self.work(move || hash.is_of(&password)).await.unwrap_or(false)
+    }
+
+    /// Generates the RSA key of a new account.
+    pub(super) async fn generate(&self, mut random: Random) -> Option<PrivateKey> {
+        self.work(move || PrivateKey::generate(KeyUse::User, &mut random).ok()).await?
+    }
+
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let _turn = self.0.acquire().await.ok()?;
+        spawn_blocking(work).await.ok()
+    }
+}
+
+impl Credentials {
+    /// The stored form, to be sealed.
+    ///
+    /// | bytes | |
+    /// | --- | --- |
+    /// | 1 | version, 1 |
+    /// | 4, 4 | memory in KiB and passes, little-endian |
+    /// | 16, 32 | salt, hash |
+    /// | 96, 96 | modulus, private exponent |
+    pub(super) fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let PasswordHash { cost, salt, hash } = &self.hash;
+        let modulus = self.key.public().modulus();
+        let parts: [&[u8]; 7] = [
+            &[FORM],
+            &cost.kibibytes.to_le_bytes(),
+            &cost.passes.to_le_bytes(),
+            salt,
+            hash,
+            &modulus,
+            &self.key.exponent(),
+        ];
+        Zeroizing::new(parts.concat())
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(&[FORM])?;
+        let (kibibytes, rest) = rest.split_first_chunk()?;
+        let (passes, rest) = rest.split_first_chunk()?;
+        let (salt, rest) = rest.split_first_chunk()?;
+        let (hash, rest) = rest.split_first_chunk()?;
+        let (modulus, exponent) = rest.split_at_checked(KeyUse::User.bytes())?;
+        let cost =
+            Cost { kibibytes: u32::from_le_bytes(*kibibytes), passes: u32::from_le_bytes(*passes) };
+        let key = PrivateKey::from_exponent(KeyUse::User, modulus, exponent).ok()?;
+        let hash = PasswordHash { cost, salt: *salt, hash: *hash };
+        Some(Self { hash, key: Arc::new(key) })
+    }
+}
+
+/// `None` for a cost out of range, and if there is not enough memory.
+fn hash(password: &str, salt: &[u8; 16], cost: Cost) -> Option<[u8; 32]> {
+    let Cost { kibibytes, passes } = cost;
+    if kibibytes > MAX_KIBIBYTES {
+        return None;
+    }
+    let params = Params::new(kibibytes, passes, 1, None).ok()?;
+    let blocks = params.block_count();
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(blocks).ok()?;
+    memory.resize(blocks, Block::default());
+    let mut hash = [0; 32];
+    argon2.hash_password_into_with_memory(password.as_bytes(), salt, &mut hash, memory).ok()?;
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn credentials_read_back() {
+        let hasher = Hasher::new();
+        let hash = hasher.hash("zion", [7; 16]).await.unwrap();
+        let key = hasher.generate(Random::new([1; 32])).await.unwrap();
+        let stored = Credentials { hash, key: Arc::new(key) }.to_bytes();
+        assert_eq!(stored.len(), 249);
+        let read = Credentials::from_bytes(&stored).unwrap();
+        assert_eq!(read.to_bytes(), stored);
+        assert!(hasher.check("zion", read.hash).await);
+        for wrong in ["", "Zion", "zion "] {
+            assert!(!hasher.check(wrong, read.hash).await, "{wrong:?}");
+        }
+        assert!(!hasher.check("", PasswordHash::NONE).await);
+        for damaged in [&stored[1..], &stored[..248], b""] {
+            assert!(Credentials::from_bytes(damaged).is_none());
+        }
+        let cost = Cost { kibibytes: u32::MAX, passes: 1 };
+        assert_eq!(super::hash("zion", &[0; 16], cost), None);
+    }
+}

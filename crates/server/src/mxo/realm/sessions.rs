@@ -1,0 +1,338 @@
+//! Sessions: the connections to the margin server, the characters that they have loaded, and the
+//! hellos that belong to them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use worldwire_mxo::crypt::SessionKey;
+use worldwire_mxo::frame::Hello;
+use worldwire_mxo::login::{LoginStatus, MarginAnswer, MarginQuery};
+use worldwire_net::{Handle, Mailbox, mailbox};
+
+use super::characters::{Place, Refused};
+use super::{Number, Realm, folded};
+
+/// How many notices a margin connection can be behind.
+const NOTICES: usize = 8;
+
+/// A notice to a margin connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// The hello of its session has arrived.
+    Established,
+    /// The character is no longer in the world, but the client may return.
+    Lost,
+    /// The character has left the game.
+    Left,
+    /// Close the connection.
+    Close(CloseCause),
+}
+
+/// Why the server closes a margin connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseCause {
+    /// An operator did it, or the account is banned, inactive or gone.
+    Operator,
+    /// Another client has loaded its character, after it had been silent.
+    Replaced,
+}
+
+/// A margin connection, as the realm knows it.
+#[derive(Debug)]
+pub(super) struct MarginEntry {
+    notices: Handle<Notice>,
+    pub(super) user: Option<u32>,
+}
+
+/// What a margin connection needs for a character: the session of its client.
+#[derive(Clone, Debug)]
+pub(crate) struct MarginSession {
+    /// The connection's number.
+    pub(crate) number: Number,
+    /// The client's address.
+    pub(crate) address: IpAddr,
+    /// The session's ID and key.
+    pub(crate) session: Option<(u32, SessionKey)>,
+    /// The account, once the certificate is accepted.
+    pub(crate) user: Option<u32>,
+}
+
+/// A loaded character, and the session in which its client can enter the world.
+#[derive(Debug)]
+pub(crate) struct GameSession {
+    /// The character.
+    pub(crate) character: u32,
+    /// The session's ID and key, as in the hello.
+    pub(crate) id: u32,
+    pub(crate) key: SessionKey,
+    margin: Number,
+    address: IpAddr,
+    notices: Handle<Notice>,
+    /// When its client was last heard, in milliseconds on the server's clock.
+    heard: AtomicU64,
+    is_over: AtomicBool,
+    /// How many connections on the game channel it has.
+    channels: AtomicUsize,
+}
+
+impl GameSession {
+    /// Counts a connection on the game channel.
+    pub(crate) fn open_channel(&self) {
+        self.channels.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection on the game channel has ended. The margin connection learns of the last.
+    pub(crate) fn close_channel(&self) {
+        if self.channels.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.tell(Notice::Lost);
+        }
+    }
+
+    /// Records that the client was heard.
+    pub(crate) fn hear(&self, now: Duration) {
+        self.heard.store(millis(now), Ordering::Relaxed);
+    }
+
+    /// Whether the session has ended: its margin connection is closed, or has loaded another
+    /// character.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Notifies the margin connection.
+    pub(crate) fn tell(&self, notice: Notice) {
+        // An overflow ends the connection, and a closed one needs no notice.
+        let _ = self.notices.tell(notice);
+    }
+
+    fn silent_for(&self, now: Duration) -> Duration {
+        let heard = Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        now.saturating_sub(heard)
+    }
+
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Why a hello on the game channel is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HelloRefusal {
+    /// No margin session has loaded the character.
+    NoMargin,
+    /// The hello names another session, or is encrypted with another key.
+    OtherSession,
+    /// The hello comes from another address than the margin connection.
+    OtherAddress,
+}
+
+impl HelloRefusal {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::NoMargin, Self::OtherSession, Self::OtherAddress];
+
+    /// Its name in metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NoMargin => "no-margin-session",
+            Self::OtherSession => "other-session",
+            Self::OtherAddress => "other-address",
+        }
+    }
+}
+
+impl fmt::Display for HelloRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoMargin => "no margin session has loaded the character",
+            Self::OtherSession => "it does not name the character's margin session",
+            Self::OtherAddress => "it comes from another address than the margin session",
+        })
+    }
+}
+
+impl Realm {
+    /// Registers a new margin connection.
+    pub(crate) fn arrive(&self) -> (Number, Mailbox<Notice>) {
+        let (notices, mailbox) = mailbox(NOTICES);
+        let mut state = self.state();
+        let number = state.next_connection;
+        state.next_connection += 1;
+        state.margins.insert(number, MarginEntry { notices, user: None });
+        (number, mailbox)
+    }
+
+    /// Removes a margin connection. Its character leaves, and its claim is given back.
+    pub(crate) fn depart(&self, who: Number) {
+        let mut state = self.state();
+        state.margins.remove(&who);
+        state.claims.retain(|_, (claimant, _)| *claimant != who);
+        state.unload(who);
+    }
+
+    /// Answers a query of a margin connection.
+    pub(crate) async fn answer(&self, margin: &MarginSession, query: MarginQuery) -> MarginAnswer {
+        let who = margin.number;
+        let user = margin.user.unwrap_or(0);
+        match query {
+            MarginQuery::Account { user_id, name } => {
+                let mut state = self.state();
+                let may_enter = state.accounts.get(&user_id).is_some_and(|entry| {
+                    folded(&entry.name) == folded(&name)
+                        && !entry.is_banned()
+                        && !entry.is_inactive()
+                });
+                if let (true, Some(entry)) = (may_enter, state.margins.get_mut(&who)) {
+                    entry.user = Some(user_id);
+                }
+                MarginAnswer::Account(may_enter)
+            }
+            MarginQuery::Claim { handle } => MarginAnswer::Claimed(self.claim(who, user, &handle)),
+            MarginQuery::Create { character_id, handle, character } => {
+                let made = self.create(who, user, character_id, handle, &character).await;
+                MarginAnswer::Loaded(
+                    made.map_err(|Refused(status)| status)
+                        .and_then(|()| self.load(margin, character_id)),
+                )
+            }
+            MarginQuery::Delete { character_id } => {
+                let gone = self.delete(user, character_id).await;
+                MarginAnswer::Deleted(match gone {
+                    Ok(()) => LoginStatus::Success,
+                    Err(Refused(status)) => status,
+                })
+            }
+            MarginQuery::Load { character_id } => {
+                MarginAnswer::Loaded(self.load(margin, character_id))
+            }
+        }
+    }
+
+    /// Loads a character for a margin connection, in place of the one that it had.
+    fn load(
+        &self,
+        margin: &MarginSession,
+        id: u64,
+    ) -> Result<Box<worldwire_mxo::login::CharacterData>, LoginStatus> {
+        let (Some((session, key)), Some(user)) = (&margin.session, margin.user) else {
+            return Err(LoginStatus::NoAccount);
+        };
+        let now = self.0.clock.now();
+        let character = {
+            let mut state = self.state();
+            let (character, entry) = state.own(user, id).map_err(|Refused(status)| status)?;
+            if entry.record.world != self.0.config.world_id {
+                return Err(LoginStatus::InvalidWorld);
+            }
+            if state.deleting.contains(&character) {
+                return Err(LoginStatus::CharacterInUse);
+            }
+            if let Some(other) = state.loaded.get(&character)
+                && other.margin != margin.number
+            {
+                if other.silent_for(now) < self.0.config.replace_after() {
+                    return Err(LoginStatus::CharacterInUse);
+                }
+                other.tell(Notice::Close(CloseCause::Replaced));
+                other.end();
+            }
+            state.unload(margin.number);
+            let Some(entry) = state.margins.get(&margin.number) else {
+                return Err(LoginStatus::NoAccount);
+            };
+            let loaded = GameSession {
+                character,
+                id: *session,
+                key: key.clone(),
+                margin: margin.number,
+                address: margin.address.to_canonical(),
+                notices: entry.notices.clone(),
+                heard: AtomicU64::new(millis(now)),
+                is_over: AtomicBool::new(false),
+                channels: AtomicUsize::new(0),
+            };
+            state.loaded.insert(character, Arc::new(loaded));
+            character
+        };
+        self.character_data(character).map(Box::new).ok_or(LoginStatus::InvalidName)
+    }
+
+    /// The session that a hello belongs to. Its address cannot be forged by others than the client's
+    /// own network: it must be that of the margin connection.
+    pub(crate) fn session_of(
+        &self,
+        hello: &Hello,
+        from: IpAddr,
+    ) -> Result<Arc<GameSession>, HelloRefusal> {
+        let state = self.state();
+        let character = u32::try_from(hello.character_uid).ok();
+        let session = character.and_then(|character| state.loaded.get(&character));
+        let session = session.ok_or(HelloRefusal::NoMargin)?;
+        if session.key.session_id(&hello.encrypted_session) != session.id {
+            return Err(HelloRefusal::OtherSession);
+        }
+        if session.address != from.to_canonical() {
+            return Err(HelloRefusal::OtherAddress);
+        }
+        Ok(Arc::clone(session))
+    }
+
+    /// The name, first name, last name, level, and place of a character that enters the world.
+    pub(crate) fn entrant(&self, character: u32) -> Option<Entrant> {
+        let state = self.state();
+        let entry = state.characters.get(&character)?;
+        let record = &entry.record;
+        Some(Entrant {
+            handle: entry.handle.clone(),
+            first_name: record.first_name.clone(),
+            last_name: record.last_name.clone(),
+            description: record.description.clone(),
+            level: record.level,
+            experience: record.experience,
+            information: record.information,
+            place: record.place,
+        })
+    }
+
+    /// Closes an account's margin connections. Returns how many there were.
+    pub(super) fn close_sessions(&self, user: u32) -> usize {
+        let state = self.state();
+        let of_user = state.margins.values().filter(|entry| entry.user == Some(user));
+        let told = of_user.map(|entry| entry.notices.tell(Notice::Close(CloseCause::Operator)));
+        told.count()
+    }
+}
+
+/// A character that enters the world.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrant {
+    /// Its name in the game.
+    pub(crate) handle: String,
+    pub(crate) first_name: String,
+    pub(crate) last_name: String,
+    pub(crate) description: String,
+    pub(crate) level: u8,
+    pub(crate) experience: u32,
+    pub(crate) information: u32,
+    /// Where it left, if it was in the world before.
+    pub(crate) place: Option<Place>,
+}
+
+impl super::State {
+    /// Ends the session of the character that a margin connection has loaded.
+    fn unload(&mut self, who: Number) {
+        self.loaded.retain(|_, session| {
+            let is_its = session.margin == who;
+            if is_its {
+                session.end();
+            }
+            !is_its
+        });
+    }
+}

@@ -1,0 +1,272 @@
+//! A player with a margin session: entering the world, and the RPC messages that the world handles.
+//!
+//! | step | client | server |
+//! | --- | --- | --- |
+//! | hello | the hello, on the game channel | answers; `EstablishUDPSession` on the margin channel; `LoadWorld` |
+//! | spawn | `ReadyForSpawn` | the character, and what is near it |
+//! | leaving | `LeaveWorld` | `ChatMessage` 23 and a script; later `JackOutDone` |
+//! | gone | `JackOutFinished` | closes the margin connection |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use worldwire_core::connection::{SendError, Sender as _};
+use worldwire_core::{Error, Float, Result};
+use worldwire_mxo::connection::Sender;
+use worldwire_mxo::rpc::{
+    Background, ChatMessage, ChatScope, ClientRpc, Experience, Info, JackOutDone, LoadWorld,
+    ServerRpc, WorldExit, YouAreHere,
+};
+use worldwire_mxo::types::{Str, text};
+
+use super::realm::{GameSession, Notice, Realm};
+
+/// The message of the client for a player who is leaving. Unverified.
+const LEAVING: u32 = 23;
+/// How long a client may take to confirm that it has left.
+const CONFIRMATION: Duration = Duration::from_secs(30);
+/// The longest chat message, in characters.
+const MAX_CHAT: usize = 512;
+/// How many chat messages and emotes a player can send at once, and how often one more.
+const BURST: u32 = 10;
+const REFILL: Duration = Duration::from_millis(500);
+/// The prefix of names in whispers, before world and handle: `SOE+MXO+World+Handle`.
+const CHAT_SEPARATOR: char = '+';
+
+/// A player with a margin session.
+#[derive(Debug)]
+pub(super) struct Resident {
+    pub(super) session: Arc<GameSession>,
+    pub(super) realm: Realm,
+    /// When it may be told that it has left, and when that must be confirmed.
+    leaves_at: Option<Duration>,
+    confirms_by: Option<Duration>,
+    allowance: Allowance,
+    is_greeted: bool,
+}
+
+/// What the client wants of the world.
+#[derive(Debug, PartialEq)]
+pub(super) enum Wish {
+    /// Its character, now that it has loaded the world.
+    Enter,
+    /// To say something to everyone nearby.
+    Say(String),
+    /// To say something to one player.
+    Whisper {
+        /// The player's handle.
+        handle: String,
+        text: String,
+    },
+    /// To play an emote, by its number in scripts.
+    Emote(u8),
+    /// An animation; 0 ends it.
+    Animate(u8),
+    /// A mood.
+    Mood(u8),
+    /// To leave the world, in a while.
+    Leave,
+    /// To be forgotten: it has left.
+    Left,
+    /// To change the description of its character.
+    Describe(String),
+    /// To be sent this.
+    Reply(Box<ServerRpc<'static>>),
+    /// A line of text that explains what the server does not do.
+    Explain(&'static str),
+}
+
+impl Resident {
+    pub(super) fn new(session: Arc<GameSession>, realm: Realm) -> Self {
+        session.open_channel();
+        let (leaves_at, confirms_by, allowance) = (None, None, Allowance::default());
+        Self { session, realm, leaves_at, confirms_by, allowance, is_greeted: false }
+    }
+
+    /// Handles a hello: the margin connection learns of the first.
+    pub(super) fn greet(&mut self) {
+        if !core::mem::replace(&mut self.is_greeted, true) {
+            self.session.tell(Notice::Established);
+        }
+    }
+
+    /// Sends what a client needs to load the world. `sim_time` is the time of the simulation.
+    pub(super) fn begin(&self, sim_time: f32, sender: &mut Sender) -> Result<(), Error> {
+        let config = self.realm.config();
+        let sim_time = Float(sim_time);
+        let sent = sender.set_sim_time(sim_time);
+        sent.map_err(SendError::into_error)?;
+        let entrant = self.realm.entrant(self.session.character);
+        let (experience, information) =
+            entrant.map_or((0, 0), |entrant| (entrant.experience, entrant.information));
+        send(
+            sender,
+            LoadWorld {
+                district: config.world.district,
+                sim_time,
+                unknown1: 1,
+                path: Str::new(&config.world.path().unwrap_or_default())?,
+                sky: Str::new(&config.world.sky)?,
+            },
+        )?;
+        send(sender, Experience { experience: experience.into() })?;
+        send(sender, Info { information: information.into() })
+    }
+
+    /// What an RPC message asks for; `None` for those that need no answer.
+    ///
+    /// # Errors
+    /// The message does not match its layout.
+    pub(super) fn receive(&mut self, body: &[u8], now: Duration) -> Result<Option<Wish>> {
+        let Some(message) = ClientRpc::decode(body)? else { return Ok(None) };
+        Ok(match message {
+            ClientRpc::ReadyForSpawn(_) => Some(Wish::Enter),
+            ClientRpc::Chat(chat) => self.chat(chat.scope, chat.text.text(), now),
+            ClientRpc::Whisper(whisper) => {
+                let name = whisper.receiver.text();
+                let handle = name.rsplit(CHAT_SEPARATOR).next().unwrap_or(&name).to_owned();
+                let text = cut(&whisper.text.text());
+                self.allowance.take(now).then_some(Wish::Whisper { handle, text })
+            }
+            ClientRpc::Emote(emote) => {
+                let number = emote.emote.script_number().filter(|_| self.allowance.take(now));
+                number.map(Wish::Emote)
+            }
+            ClientRpc::StartAnimation(start) => Some(Wish::Animate(start.animation)),
+            ClientRpc::StopAnimation(_) => Some(Wish::Animate(0)),
+            ClientRpc::Mood(mood) => Some(Wish::Mood(mood.mood)),
+            ClientRpc::WhereAmI(ask) => {
+                let here = YouAreHere { position: ask.position, unknown1: [7, 1, 0] };
+                Some(Wish::Reply(Box::new(here.into())))
+            }
+            ClientRpc::LeaveWorld(leave) if leave.exit == WorldExit::JackOut => {
+                let delay = self.realm.config().login.jack_out_seconds;
+                self.leaves_at = Some(now.saturating_add(Duration::from_secs(delay.into())));
+                Some(Wish::Leave)
+            }
+            ClientRpc::LeaveWorld(_) => {
+                Some(Wish::Explain("This server has no loading area. Jack out instead."))
+            }
+            ClientRpc::JackOutFinished(_) | ClientRpc::Leave(_) => Some(Wish::Left),
+            ClientRpc::HardlineTeleport(_) => {
+                Some(Wish::Explain("Hardlines do not work on this server yet."))
+            }
+            ClientRpc::SetBackground(set) => {
+                self.allowance.take(now).then(|| Wish::Describe(set.text.text()))
+            }
+            _ => None,
+        })
+    }
+
+    /// The client has moved, which ends its attempt to leave.
+    pub(super) const fn moved(&mut self) {
+        self.leaves_at = None;
+    }
+
+    /// Whether the time has come to tell the client that it has left.
+    pub(super) fn is_leaving(&mut self, now: Duration) -> bool {
+        let is_due = self.leaves_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.leaves_at = None;
+            self.confirms_by = Some(now.saturating_add(CONFIRMATION));
+        }
+        is_due
+    }
+
+    /// Whether the client has not confirmed in time that it has left.
+    pub(super) fn is_overdue(&self, now: Duration) -> bool {
+        self.confirms_by.is_some_and(|by| by <= now)
+    }
+
+    fn chat(&mut self, scope: ChatScope, text: String, now: Duration) -> Option<Wish> {
+        match scope {
+            _ if !self.allowance.take(now) => None,
+            ChatScope::Area => Some(Wish::Say(cut(&text))),
+            ChatScope::Crew | ChatScope::Faction | ChatScope::Team => {
+                Some(Wish::Explain("This server has no crews, factions and teams."))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Tells the client that it is leaving.
+pub(super) fn announce_leaving(sender: &mut Sender) -> Result<(), Error> {
+    let leaving =
+        ChatMessage { message_id: LEAVING, text: None, ..ChatMessage::system(Str::default()) };
+    send(sender, leaving)
+}
+
+/// Tells the client that it has left.
+pub(super) fn let_go(sender: &mut Sender) -> Result<(), Error> {
+    send(sender, JackOutDone { reserved: [0; 6] })
+}
+
+/// Shows the client a line of text.
+pub(super) fn show(sender: &mut Sender, line: &str) -> Result<(), Error> {
+    send(sender, ChatMessage::system(Str::new(line)?))
+}
+
+/// Shows the client the description of its character.
+pub(super) fn show_description(sender: &mut Sender, description: &str) -> Result<(), Error> {
+    send(sender, Background { reserved: 0, text: Str::new(description)? })
+}
+
+/// Sends an RPC message.
+pub(super) fn send(
+    sender: &mut Sender,
+    message: impl Into<ServerRpc<'static>>,
+) -> Result<(), Error> {
+    let message = message.into().encode()?;
+    sender.send(&message).map_err(SendError::into_error)
+}
+
+/// As much of a chat message as others receive, without control characters.
+fn cut(line: &str) -> String {
+    let is_shown =
+        |one: &char| !one.is_control() && text::encode(one.encode_utf8(&mut [0; 4])).is_some();
+    line.chars().filter(is_shown).take(MAX_CHAT).collect()
+}
+
+/// How much a player may still send: a bucket that fills up again.
+#[derive(Debug)]
+struct Allowance {
+    left: u32,
+    since: Duration,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { left: BURST, since: Duration::ZERO }
+    }
+}
+
+impl Allowance {
+    fn take(&mut self, now: Duration) -> bool {
+        let refills = now.saturating_sub(self.since).as_millis() / REFILL.as_millis();
+        if refills > 0 {
+            let refills = u32::try_from(refills).unwrap_or(u32::MAX);
+            self.left = self.left.saturating_add(refills).min(BURST);
+            self.since = now;
+        }
+        let has_some = self.left > 0;
+        self.left -= u32::from(has_some);
+        has_some
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chat_is_limited_and_cleaned() {
+        let mut allowance = Allowance::default();
+        let second = Duration::from_secs(1);
+        let sent = (0..20).filter(|_| allowance.take(second)).count();
+        assert_eq!(sent, 10);
+        assert!(!allowance.take(second + REFILL / 2) && allowance.take(second * 2));
+        assert_eq!(cut("a\u{1}b\nc\u{fe0f}"), "abc");
+        assert_eq!(cut(&"x".repeat(1_000)).len(), MAX_CHAT);
+    }
+}

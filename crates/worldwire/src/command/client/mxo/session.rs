@@ -1,0 +1,222 @@
+//! One client, step by step.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use tokio::time::{Instant, sleep};
+use worldwire_client::mxo::{
+    Client, ConnectError, Happening, LoginError, Margin, Settings, log_in, plain_character,
+};
+use worldwire_mxo::login::{AuthClientConfig, Character};
+use worldwire_mxo::message::Script;
+
+use super::{Setup, numbered};
+use crate::command::client::mxo::step::Step;
+use crate::output::printable;
+
+/// How often a waiting client looks for what has happened.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why a step failed.
+#[derive(Debug)]
+pub(super) enum Problem {
+    Login(LoginError),
+    Connect(ConnectError),
+    /// A problem with earlier steps or texts.
+    Said(String),
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Login(error) => error.fmt(f),
+            Self::Connect(error) => error.fmt(f),
+            Self::Said(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<LoginError> for Problem {
+    fn from(error: LoginError) -> Self {
+        Self::Login(error)
+    }
+}
+
+impl From<worldwire_core::Error> for Problem {
+    fn from(error: worldwire_core::Error) -> Self {
+        Self::Said(error.to_string())
+    }
+}
+
+fn said(text: &str) -> Problem {
+    Problem::Said(text.to_owned())
+}
+
+pub(super) struct Session {
+    setup: Arc<Setup>,
+    number: Option<u32>,
+    characters: Vec<Character<'static>>,
+    margin: Option<Margin>,
+    /// The character that is loaded.
+    loaded: Option<u64>,
+    client: Option<Client>,
+}
+
+impl Session {
+    pub(super) const fn new(setup: Arc<Setup>, number: Option<u32>) -> Self {
+        Self { setup, number, characters: Vec::new(), margin: None, loaded: None, client: None }
+    }
+
+    /// Runs a step and returns its results.
+    pub(super) async fn take(&mut self, step: &Step) -> Result<Vec<Json>, Problem> {
+        match step {
+            Step::Login => return self.log_in().await,
+            Step::List => {
+                self.margin()?;
+                return Ok(self.characters.iter().map(character_json).collect());
+            }
+            Step::Create(handle) => {
+                let character = plain_character(handle, "", "")?;
+                let id = self.margin()?.create(handle, character).await?;
+                self.loaded = Some(id);
+                return Ok(vec![json!({ "id": id.to_string(), "handle": handle })]);
+            }
+            Step::Load(handle) => {
+                let id = self.character(handle)?;
+                self.margin()?.load(id).await?;
+                self.loaded = Some(id);
+            }
+            Step::Delete(handle) => {
+                let id = self.character(handle)?;
+                self.margin()?.delete(id).await?;
+                self.characters.retain(|character| character.id != id);
+            }
+            Step::Enter => self.enter().await?,
+            Step::Say(text) => self.client()?.say(text)?,
+            Step::Whisper(handle, text) => self.client()?.whisper(handle, text)?,
+            Step::Emote(emote) => self.client()?.emote(*emote)?,
+            Step::Wait(seconds) => return self.wait(Duration::from_secs_f64(*seconds)).await,
+            Step::Leave => {
+                let client = self.client.take().ok_or_else(|| said("needs `enter` first"))?;
+                client.jack_out().await?;
+                (self.margin, self.loaded) = (None, None);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Leaves the world, if the client is in it.
+    pub(super) async fn close(mut self) {
+        if let Some(client) = self.client.take() {
+            client.leave().await;
+        }
+    }
+
+    async fn log_in(&mut self) -> Result<Vec<Json>, Problem> {
+        let setup = &self.setup;
+        let account = numbered(&setup.account, self.number);
+        let config = AuthClientConfig::new(&account, &setup.password, setup.public_key.clone());
+        let ticket = log_in(setup.auth, config, setup.patience).await?;
+        let user = ticket.certificate.certificate.user_id;
+        let worlds: Vec<_> = ticket.worlds.iter().map(|world| world.name.text()).collect();
+        self.characters.clone_from(&ticket.characters);
+        let margin = Margin::connect(setup.margin, ticket, setup.patience).await?;
+        let session = margin.session().0;
+        (self.margin, self.loaded) = (Some(margin), None);
+        Ok(vec![json!({ "user": user, "worlds": worlds, "session": session })])
+    }
+
+    async fn enter(&mut self) -> Result<(), Problem> {
+        let id = self.loaded.ok_or_else(|| said("needs `create` or `load` first"))?;
+        let setup = Arc::clone(&self.setup);
+        let margin = self.margin()?;
+        let mut settings = Settings::new(id);
+        (settings.session, settings.key) = margin.session().clone();
+        settings.objects = Arc::clone(&setup.objects);
+        settings.setup_time = setup.patience;
+        let client = Client::connect(setup.game, settings).await.map_err(Problem::Connect)?;
+        client.with_view(|view| view.set_walking(setup.walks));
+        margin.established().await?;
+        self.client = Some(client);
+        Ok(())
+    }
+
+    /// Waits, and returns what others say and do.
+    async fn wait(&self, time: Duration) -> Result<Vec<Json>, Problem> {
+        let until = Instant::now() + time;
+        let mut happened = Vec::new();
+        while Instant::now() < until {
+            if let Some(client) = &self.client {
+                if client.is_over() {
+                    return Err(said("the connection to the world has ended"));
+                }
+                client.with_view(|view| {
+                    happened.extend(view.take_happenings().map(|it| happening_json(&it)));
+                });
+            }
+            sleep(LOOK_EVERY.min(until.saturating_duration_since(Instant::now()))).await;
+        }
+        Ok(happened)
+    }
+
+    fn margin(&mut self) -> Result<&mut Margin, Problem> {
+        self.margin.as_mut().ok_or_else(|| said("needs `login` first"))
+    }
+
+    fn client(&self) -> Result<&Client, Problem> {
+        self.client.as_ref().ok_or_else(|| said("needs `enter` first"))
+    }
+
+    /// The ID of one of the account's characters, as of the login.
+    fn character(&self, handle: &str) -> Result<u64, Problem> {
+        let is_meant =
+            |character: &&Character<'static>| character.handle.text().eq_ignore_ascii_case(handle);
+        let found = self.characters.iter().find(is_meant);
+        let unknown = || Problem::Said(format!("the account has no character {handle:?}"));
+        found.map(|character| character.id).ok_or_else(unknown)
+    }
+}
+
+fn character_json(character: &Character<'_>) -> Json {
+    json!({
+        "id": character.id.to_string(), "handle": character.handle.text(),
+        "world": character.world_id,
+    })
+}
+
+fn happening_json(happening: &Happening) -> Json {
+    match happening {
+        Happening::Said { scope, handle, text, message } => json!({
+            "scope": scope.to_string(), "from": handle, "text": text, "message": message,
+        }),
+        Happening::Played { view, script } => match script {
+            Script::Emote { id } => json!({ "view": view, "emote": id & 0xff }),
+            _ => json!({ "view": view, "script": format!("{script:?}") }),
+        },
+        other => json!({ "other": format!("{other:?}") }),
+    }
+}
+
+/// The results of a step.
+pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
+    let mut out = String::new();
+    for value in values {
+        let text = |key: &str| printable(value[key].as_str().unwrap_or_default());
+        let _ = match step {
+            _ if as_json => writeln!(out, "{value}"),
+            Step::Login => writeln!(out, "logged in as user {}", value["user"]),
+            Step::List => writeln!(out, "{}  {}", text("id"), text("handle")),
+            Step::Create(_) => writeln!(out, "created {} with ID {}", text("handle"), text("id")),
+            Step::Wait(_) if value["emote"].is_u64() => {
+                writeln!(out, "view {} plays emote {}", value["view"], value["emote"])
+            }
+            Step::Wait(_) if !value["scope"].is_null() => {
+                writeln!(out, "{} ({}): {}", text("from"), text("scope"), text("text"))
+            }
+            _ => writeln!(out, "{value}"),
+        };
+    }
+    out
+}

@@ -1,0 +1,124 @@
+//! The steps of a client.
+
+use worldwire_mxo::rpc::EmoteId;
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Login,
+    List,
+    Create(String),
+    Load(String),
+    Delete(String),
+    Enter,
+    Say(String),
+    Whisper(String, String),
+    Emote(EmoteId),
+    Wait(f64),
+    Leave,
+}
+
+impl Step {
+    /// Its name on the command line.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::List => "list",
+            Self::Create(_) => "create",
+            Self::Load(_) => "load",
+            Self::Delete(_) => "delete",
+            Self::Enter => "enter",
+            Self::Say(_) => "say",
+            Self::Whisper(..) => "whisper",
+            Self::Emote(_) => "emote",
+            Self::Wait(_) => "wait",
+            Self::Leave => "leave",
+        }
+    }
+}
+
+/// The steps on a command line, separated by +.
+///
+/// # Errors
+/// A readable description of the problem.
+pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
+    words.split(|word| word == "+").map(step).collect()
+}
+
+fn step(words: &[String]) -> Result<Step, String> {
+    let Some((name, rest)) = words.split_first() else {
+        return Err("a step is missing before or after +".to_owned());
+    };
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let misfit = |what: &str| match &rest[..] {
+        [] => format!("{name}: needs {what}"),
+        rest => format!("{name}: needs {what}, not {:?}", rest.join(" ")),
+    };
+    Ok(match (name.as_str(), &rest[..]) {
+        ("login", []) => Step::Login,
+        ("list", []) => Step::List,
+        ("create", [handle]) => Step::Create((*handle).to_owned()),
+        ("load", [handle]) => Step::Load((*handle).to_owned()),
+        ("delete", [handle]) => Step::Delete((*handle).to_owned()),
+        ("enter", []) => Step::Enter,
+        ("say", [_, ..]) => Step::Say(rest.join(" ")),
+        ("whisper", [handle, text @ ..]) if !text.is_empty() => {
+            Step::Whisper((*handle).to_owned(), text.join(" "))
+        }
+        ("emote", [emote]) => {
+            let known = EmoteId::NAMES.number(emote);
+            let found = known.and_then(|number| u32::try_from(number).ok());
+            Step::Emote(found.map(EmoteId).ok_or_else(|| misfit("the name of an emote"))?)
+        }
+        ("wait", [seconds]) => {
+            let seconds: Option<f64> = seconds.parse().ok();
+            let seconds = seconds.filter(|seconds| (0.0..=1e6).contains(seconds));
+            Step::Wait(seconds.ok_or_else(|| misfit("a number of seconds"))?)
+        }
+        ("leave", []) => Step::Leave,
+        ("create" | "load" | "delete", _) => return Err(misfit("the name of a character")),
+        ("say", _) => return Err(misfit("a text")),
+        ("whisper", _) => return Err(misfit("the name of a character, and a text")),
+        ("emote", _) => return Err(misfit("the name of an emote")),
+        ("wait", _) => return Err(misfit("a number of seconds")),
+        ("login" | "list" | "enter" | "leave", _) => {
+            return Err(format!("{name}: takes no arguments: {:?}", rest.join(" ")));
+        }
+        (name, _) if name.contains(' ') => {
+            return Err(format!("write the words of steps as separate arguments: {name}"));
+        }
+        _ => {
+            return Err(format!("unknown step `{name}`; `worldwire client mxo --help` lists them"));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_parsed_and_mistakes_named() {
+        let read = |text: &str| sequence(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let steps =
+            read("login + create Neo + enter + say I know + emote Wave + wait 0.5").unwrap();
+        let [Step::Login, Step::Create(name), Step::Enter, Step::Say(text), Step::Emote(emote), _] =
+            &steps[..]
+        else {
+            panic!("{steps:?}");
+        };
+        assert_eq!((name.as_str(), text.as_str(), *emote), ("Neo", "I know", EmoteId::Wave));
+        let error = |text: &str| read(text).unwrap_err();
+        assert_eq!(error("wait x"), "wait: needs a number of seconds, not \"x\"");
+        assert_eq!(error("emote Fly"), "emote: needs the name of an emote, not \"Fly\"");
+        assert_eq!(error("create"), "create: needs the name of a character");
+        assert_eq!(
+            error("whisper Neo"),
+            "whisper: needs the name of a character, and a text, not \"Neo\""
+        );
+        assert_eq!(error("enter 1"), "enter: takes no arguments: \"1\"");
+        assert_eq!(error("login +"), "a step is missing before or after +");
+        assert_eq!(error("fly"), "unknown step `fly`; `worldwire client mxo --help` lists them");
+        let joined = sequence(&["login + list".to_owned()]).unwrap_err();
+        assert_eq!(joined, "write the words of steps as separate arguments: login + list");
+    }
+}
