@@ -37,6 +37,9 @@ pub struct Options {
     pub ports: Vec<(u16, &'static dyn Family)>,
     /// Also report the captured bytes of this conversation, as [`Wire`](ItemBody::Wire).
     pub wire: Option<u64>,
+    /// Read only this conversation, and skip the others. What others would state must be known
+    /// already: see [`Dissection::knowing`].
+    pub only: Option<u64>,
     /// Set [`Overview::secrets`].
     pub secrets: bool,
     /// Bounds.
@@ -143,6 +146,8 @@ struct Batch {
     start: Option<Timestamp>,
     /// The number of the last packet.
     last: u64,
+    /// Only events of this conversation are kept.
+    only: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -193,14 +198,21 @@ impl Dissection {
     /// Starts reading a capture.
     #[must_use]
     pub fn new(options: Options) -> Self {
+        Self::knowing(options, Facts::default())
+    }
+
+    /// Starts reading a capture of which some [facts](Self::facts) are known from an earlier
+    /// reading.
+    #[must_use]
+    pub fn knowing(options: Options, facts: Facts) -> Self {
         Self {
             conversations: Conversations::new(&options.limits),
+            batch: Batch { only: options.only, ..Batch::default() },
             options,
             open: BTreeMap::new(),
-            facts: Facts::default(),
+            facts,
             lingering: 0,
             is_over: false,
-            batch: Batch::default(),
             spare: Batch::default(),
             overviews: Vec::new(),
             taken: Summary::default(),
@@ -217,6 +229,12 @@ impl Dissection {
         self.is_over = true;
         let batch = &mut self.batch;
         self.conversations.finish(&mut |event| batch.hold(event));
+    }
+
+    /// Everything that conversations have stated so far.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// Why packets were unusable, and how many for each reason.
@@ -249,8 +267,8 @@ impl Dissection {
         out: &mut S,
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
-        let Batch { start, last, size, .. } = self.batch;
-        let fresh = Batch { start, last, size, ..core::mem::take(&mut self.spare) };
+        let Batch { start, last, size, only, .. } = self.batch;
+        let fresh = Batch { start, last, size, only, ..core::mem::take(&mut self.spare) };
         let before = out.len();
         let mut batch = core::mem::replace(&mut self.batch, fresh);
         let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
@@ -373,6 +391,9 @@ impl Batch {
 
     /// Adds an event, and copies its bytes.
     fn hold(&mut self, event: Event<'_>) {
+        if self.only.is_some_and(|only| only != event.conversation) {
+            return;
+        }
         let stamp = Stamp {
             stream: event.conversation,
             time: Time(event.time.nanos()),

@@ -172,7 +172,8 @@ impl Facts {
     }
 
     /// How many facts were stated, including replaced ones.
-    pub(crate) fn stated(&self) -> u64 {
+    #[must_use]
+    pub fn stated(&self) -> u64 {
         self.stated
     }
 

@@ -42,6 +42,7 @@ fn run() -> Result<(), Failure> {
         Command::Capture(arguments) => command::live::run(arguments, &cli.common),
         Command::Export(arguments) => command::export::run(arguments, &cli.common),
         Command::Filter => command::filter::run(),
+        Command::Inspect(arguments) => command::inspect::run(arguments, &cli.common),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
         Command::Secrets(arguments) => command::secrets::run(arguments, &cli.common),
         Command::Stats(arguments) => command::stats::run(arguments, &cli.common),

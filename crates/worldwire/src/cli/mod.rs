@@ -4,6 +4,7 @@ mod capture;
 mod client;
 mod codec;
 mod help;
+mod inspect;
 mod ki;
 mod ki_files;
 mod ki_server;
@@ -28,6 +29,7 @@ pub(crate) use capture::*;
 pub(crate) use client::*;
 pub(crate) use codec::*;
 pub(crate) use help::parse;
+pub(crate) use inspect::*;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
 pub(crate) use ki_server::*;
@@ -99,6 +101,16 @@ pub(crate) enum Command {
 
 `worldwire filter` explains filters.")]
     Dissect(Dissect),
+    /// Show a capture as a page in the browser
+    #[command(after_help = "\
+Prints the address of the page, which admits only clients with the token in it. Ctrl-C ends the page.
+Bookmarks and notes are saved beside the capture, in FILE.worldwire-notes.json.
+
+Examples:
+  worldwire inspect game.pcapng --keys keys.toml
+  worldwire inspect game.pcapng --keys keys.toml --open
+  worldwire inspect game.pcapng --data definitions/ --listen 127.0.0.1:8080")]
+    Inspect(Inspect),
     /// Dump every byte of one conversation, both sides, decrypted where possible
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_core::{Limits, nearest};
@@ -10,7 +11,7 @@ use worldwire_dissect::{
     Definitions, Dissection, Families, Family, Item, Options, Overview, Scratch, Sink,
 };
 
-use crate::cli::{Capture, Common, Target};
+use crate::cli::{Capture, Common, Knowledge, Target};
 use crate::input;
 use crate::input::packets::{Filled, Meanwhile, Packets, Refusal};
 use crate::output::{Failure, Output, complain, counted, say};
@@ -74,19 +75,9 @@ pub(crate) fn read_taking<S: Sink>(
     mut closed: Option<&mut dyn FnMut(&Overview)>,
 ) -> Result<(Dissection, bool), Failure> {
     start_threads(0);
-    let (mut family, mut ports) = (None, Vec::new());
-    for given in &arguments.knowledge.families {
-        match port_and_family(definitions.families(), given)? {
-            (None, named) => family = Some(named),
-            (Some(port), named) => ports.push((port, named)),
-        }
-    }
-    let keys = match &arguments.knowledge.keys[..] {
-        [] => input::keys_inside(&arguments.file),
-        paths => input::keys(paths)?,
-    };
-    let (Extras { wire, secrets, meanwhile }, limits) = (extras, Limits::DEFAULT);
-    let options = Options { keys, definitions, family, ports, wire, secrets, limits };
+    let Extras { wire, secrets, meanwhile } = extras;
+    let known = options(&arguments.file, &arguments.knowledge, definitions)?;
+    let options = Options { wire, secrets, ..known };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
     let mut packets = match open(arguments, &options.limits, &progress, meanwhile) {
@@ -146,6 +137,26 @@ pub(crate) fn read_taking<S: Sink>(
     dissection.overviews().into_iter().for_each(|overview| doubts.add(overview));
     let blamed = account(&dissection, &doubts, &subject, common);
     Ok((dissection, fault.is_none() && !doubts.is_torn && !blamed))
+}
+
+/// How to read a capture, given what the user knows about its conversations.
+pub(crate) fn options(
+    file: &Path,
+    knowledge: &Knowledge,
+    definitions: Definitions,
+) -> Result<Options, Failure> {
+    let (mut family, mut ports) = (None, Vec::new());
+    for given in &knowledge.families {
+        match port_and_family(definitions.families(), given)? {
+            (None, named) => family = Some(named),
+            (Some(port), named) => ports.push((port, named)),
+        }
+    }
+    let keys = match &knowledge.keys[..] {
+        [] => input::keys_inside(file),
+        paths => input::keys(paths)?,
+    };
+    Ok(Options { keys, definitions, family, ports, ..Options::default() })
 }
 
 fn open(

@@ -13,6 +13,7 @@ pub(crate) mod encode;
 pub(crate) mod export;
 pub(crate) mod filter;
 pub(crate) mod follow;
+pub(crate) mod inspect;
 pub(crate) mod ki;
 mod lines;
 pub(crate) mod live;

@@ -1,0 +1,139 @@
+// The only code that talks to the server.
+
+/** @import * as T from "./types.js" */
+
+/** An answer other than success, with the server's explanation. */
+export class Refused extends Error {
+  /** @param {string} message @param {number | undefined} column */
+  constructor(message, column) {
+    super(message);
+    this.column = column;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [init]
+ * @returns {Promise<any>}
+ */
+async function request(path, init) {
+  /** @type {Response} */
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch {
+    throw new Refused("the server cannot be reached; was `worldwire inspect` ended?", undefined);
+  }
+  if (response.status === 204) return null;
+  const type = response.headers.get("content-type") ?? "";
+  const body = type.startsWith("application/json") ? await response.json() : null;
+  if (!response.ok) throw new Refused(body?.error ?? response.statusText, body?.column);
+  return body;
+}
+
+/** @param {Record<string, string | number | bigint | null | undefined>} values */
+function query(values) {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== null && value !== undefined) parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return text ? `?${text}` : "";
+}
+
+/** @returns {Promise<T.CaptureStatus>} */
+export const capture = () => request("/api/capture");
+
+/**
+ * @param {number} start
+ * @param {number} count
+ * @returns {Promise<{total: number, conversations: T.Conversation[]}>}
+ */
+export const conversations = (start, count) =>
+  request(`/api/conversations${query({ start, count })}`);
+
+/**
+ * @param {number | null} selection
+ * @param {number} start
+ * @param {number} count
+ * @returns {Promise<{total: number, start: number, rows: T.Row[]}>}
+ */
+export const rows = (selection, start, count) =>
+  request(`/api/rows${query({ selection, start, count })}`);
+
+/**
+ * @param {number | null} selection
+ * @param {{row?: number, time?: string}} wanted
+ * @returns {Promise<{position: number, row: number | null}>}
+ */
+export const position = (selection, wanted) =>
+  request(`/api/position${query({ selection, ...wanted })}`);
+
+/**
+ * @param {{filter: string, search: string, stream: number | null}} wanted
+ * @returns {Promise<T.SelectionStatus>}
+ */
+export const select = (wanted) =>
+  request("/api/selections", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(wanted),
+  });
+
+/** @param {number} id @returns {Promise<T.SelectionStatus>} */
+export const selection = (id) => request(`/api/selections/${id}`);
+
+/** @param {number} id @returns {Promise<null>} */
+export const drop = (id) => request(`/api/selections/${id}`, { method: "DELETE" });
+
+/** @param {number} row @returns {Promise<T.Detail>} */
+export const message = (row) => request(`/api/messages/${row}`);
+
+/**
+ * @param {{selection: number | null, from: bigint | null, to: bigint | null, buckets: number}} wanted
+ * @returns {Promise<T.TimelineData>}
+ */
+export const timeline = (wanted) => request(`/api/timeline${query(wanted)}`);
+
+/**
+ * @param {string} text
+ * @param {number} cursor
+ * @returns {Promise<{start: number, end: number, suggestions: T.Suggestion[]}>}
+ */
+export const suggestions = (text, cursor) => request(`/api/suggestions${query({ text, cursor })}`);
+
+/** @returns {Promise<{version: number, notes: T.RowNote[]}>} */
+export const notes = () => request("/api/notes");
+
+/** @param {T.RowNote[]} list @returns {Promise<null>} */
+export const saveNotes = (list) =>
+  request("/api/notes", {
+    method: "PUT",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ version: 1, notes: list }),
+  });
+
+/**
+ * The address of an export.
+ * @param {string} format
+ * @param {number | null} selection
+ */
+export const exportPath = (format, selection) => `/api/export/${format}${query({ selection })}`;
+
+/**
+ * Reports events until the server ends, and connects again when it is lost.
+ * @param {(event: {type: string, capture?: T.CaptureStatus, selection?: T.SelectionStatus}) => void} heard
+ * @param {(isConnected: boolean) => void} connected
+ */
+export function listen(heard, connected) {
+  const open = () => {
+    const socket = new WebSocket(`ws://${location.host}/api/events`);
+    socket.onopen = () => connected(true);
+    socket.onmessage = (message) => heard(JSON.parse(String(message.data)));
+    socket.onclose = () => {
+      connected(false);
+      setTimeout(open, 2000);
+    };
+  };
+  open();
+}

@@ -1,0 +1,130 @@
+// Starts the page: the connection to the server, the status, and keys that work everywhere.
+
+import * as api from "./api.js";
+import "./bytes.js";
+import { toggleMark, compare } from "./compare.js";
+import "./conversations.js";
+import "./copy.js";
+import { byId, inputById, setText } from "./dom.js";
+import "./export.js";
+import { cancel, show } from "./filter.js";
+import { counted, grouped } from "./format.js";
+import { grow } from "./messages.js";
+import { toggle } from "./notes.js";
+import * as search from "./search.js";
+import { report, set, values, watch } from "./store.js";
+import * as timeline from "./timeline.js";
+
+/** @import * as T from "./types.js" */
+
+const help = /** @type {HTMLDialogElement} */ (byId("help"));
+const cancelButton = byId("cancel");
+let isConnected = true;
+
+function status() {
+  const capture = values.capture;
+  if (!capture) return;
+  document.title = `${capture.file} – worldwire`;
+  setText(byId("file"), capture.file);
+  const { selection, stream } = values.shown;
+  const shown = selection ? `${grouped(selection.rows)} of ` : "";
+  const parts = [
+    `${shown}${counted(capture.rows, "row")}`,
+    counted(capture.conversations, "conversation"),
+  ];
+  if (stream !== null) parts.push(`only conversation ${stream}`);
+  if (capture.gaps) parts.push(counted(capture.gaps, "gap"));
+  if (capture.problems) parts.push(counted(capture.problems, "problem"));
+  const percent = (/** @type {number} */ bytes) => `${Math.floor((100 * bytes) / Math.max(1, capture.size))} %`;
+  if (!capture.complete) parts.push(`reading, ${percent(capture.bytes)}`);
+  if (selection && !selection.complete) parts.push(`filtering, ${percent(selection.bytes)}`);
+  if (selection?.error) parts.push(selection.error);
+  if (capture.error) parts.push(capture.error);
+  if (!isConnected) parts.push("not connected");
+  setText(byId("status"), parts.join(" · "));
+  cancelButton.hidden = !selection || selection.complete;
+}
+
+/** @param {{type: string, capture?: T.CaptureStatus, selection?: T.SelectionStatus}} event */
+function heard(event) {
+  if (event.capture) set("capture", event.capture);
+  const found = event.selection;
+  if (!found) return;
+  search.update(found);
+  const { shown } = values;
+  if (shown.selection?.id === found.id) {
+    shown.selection = found;
+    grow();
+    timeline.refresh();
+    status();
+  }
+}
+
+watch(["capture", "shown"], status);
+watch(["message"], () => setText(byId("message"), values.message));
+cancelButton.addEventListener("click", () => void cancel());
+byId("help-open").addEventListener("click", () => help.showModal());
+byId("all").addEventListener("click", () => void show({ filter: "", stream: null }));
+watch(["shown"], () => {
+  byId("all").hidden = values.shown.selection === null;
+});
+
+/** The previous region of the page, for Escape. @type {Record<string, string>} */
+const BACK = { bytes: "fields", fields: "messages", bits: "bytes", conversations: "messages" };
+
+document.addEventListener("keydown", (event) => {
+  const target = event.target instanceof HTMLElement ? event.target : document.body;
+  if (event.ctrlKey && event.key.toLowerCase() === "f") {
+    event.preventDefault();
+    const input = inputById("search");
+    input.focus();
+    input.select();
+    return;
+  }
+  const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  switch (event.key) {
+    case "/":
+      inputById("filter").focus();
+      inputById("filter").select();
+      break;
+    case "?":
+      help.showModal();
+      break;
+    case "n":
+      void search.go(1);
+      break;
+    case "N":
+      void search.go(-1);
+      break;
+    case "b":
+      toggle();
+      break;
+    case "m":
+      toggleMark();
+      break;
+    case "d":
+      compare();
+      break;
+    case "Escape":
+      byId(BACK[target.id] ?? (target.closest("#bits") ? "bytes" : "messages")).focus();
+      break;
+    default:
+      return;
+  }
+  event.preventDefault();
+});
+
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.querySelector("[data-close]")?.addEventListener("click", () => dialog.close());
+}
+
+api.listen(heard, (connected) => {
+  isConnected = connected;
+  status();
+});
+try {
+  set("capture", await api.capture());
+} catch (error) {
+  report(error);
+}

@@ -1,0 +1,222 @@
+// The list of messages and notes.
+
+import * as api from "./api.js";
+import { byId, debounce, element, setAttribute, setText } from "./dom.js";
+import { grouped, seconds, utc } from "./format.js";
+import { Rows } from "./rows.js";
+import { report, set, values, watch } from "./store.js";
+
+/** @import * as T from "./types.js" */
+
+/** How many rows are requested at a time, and how many such blocks are kept. */
+const BLOCK = 200;
+const MAX_BLOCKS = 64;
+const COLUMNS = ["Row", "Time", "Conv.", "From", "Name", "Bytes", "Values"];
+
+/** @type {Map<number, T.Row[]>} */
+let blocks = new Map();
+/** Blocks that were requested. @type {Map<number, Promise<void>>} */
+let requested = new Map();
+/** Changes when other rows are shown, so that late answers are ignored. */
+let generation = 0;
+
+const scroller = byId("messages");
+const times = /** @type {HTMLSelectElement} */ (byId("times"));
+
+const header = element("div", { role: "rowgroup", class: "head" });
+const names = element("div", { role: "row", class: "row", "aria-rowindex": 1 });
+for (const name of COLUMNS) names.append(element("span", { role: "columnheader" }, name));
+header.append(names);
+scroller.append(header);
+
+export const list = new Rows({
+  scroller,
+  height: 24,
+  header: 26,
+  prefix: "message-",
+  create: () => {
+    const row = element("div", { class: "row" });
+    for (const _ of COLUMNS) row.append(element("span", { role: "gridcell" }));
+    return row;
+  },
+  fill,
+  moved: (position) => moved(position),
+  opened: () => byId("fields").focus(),
+});
+
+/**
+ * The row at a position, if it is loaded.
+ * @param {number} position
+ */
+function rowAt(position) {
+  return blocks.get(Math.floor(position / BLOCK))?.[position % BLOCK];
+}
+
+/** @param {HTMLElement} shown @param {number} position */
+function fill(shown, position) {
+  const row = rowAt(position);
+  const cells = /** @type {HTMLElement[]} */ ([...shown.children]);
+  if (!row) {
+    load();
+    shown.className = "row loading";
+    cells.forEach((cell, index) => setText(cell, index === 0 ? "…" : ""));
+    return;
+  }
+  const isNoted = values.notes.some((note) => note.row === row.row);
+  const isMarked = values.marked?.row === row.row;
+  const problem = row.problem || row.kind === "gap" || row.kind === "warning";
+  shown.className = `row ${row.from} ${row.kind}${problem ? " problem" : ""}${isMarked ? " marked" : ""}`;
+  const texts = [
+    `${isNoted ? "★ " : ""}${row.row}`,
+    timeOf(row, position),
+    String(row.stream),
+    row.from,
+    row.name,
+    row.length ? grouped(row.length) : "",
+    `${row.problem && row.kind === "message" ? "! incomplete  " : ""}${row.info}`,
+  ];
+  cells.forEach((cell, index) => setText(cell, texts[index] ?? ""));
+}
+
+/** @param {T.Row} row @param {number} position */
+function timeOf(row, position) {
+  const first = values.capture?.first ?? row.time;
+  if (times.value === "absolute") return utc(row.time);
+  if (times.value === "relative") return seconds(row.time, first);
+  const before = position > 0 ? rowAt(position - 1) : row;
+  return before ? seconds(row.time, before.time) : "…";
+}
+
+/** Requests the visible rows once scrolling pauses. */
+const load = debounce(15, () => {
+  const first = Math.floor(list.top / BLOCK);
+  const last = Math.floor((list.top + list.visible + 1) / BLOCK);
+  for (let block = first; block <= last; block++) void loadBlock(block);
+});
+
+/** @param {number} block */
+async function loadBlock(block) {
+  if (blocks.has(block)) return;
+  const known = requested.get(block);
+  if (known) return known;
+  const request = fetchBlock(block, generation);
+  requested.set(block, request);
+  await request;
+}
+
+/** @param {number} block @param {number} own the generation */
+async function fetchBlock(block, own) {
+  try {
+    const found = await api.rows(values.shown.selection?.id ?? null, block * BLOCK, BLOCK);
+    if (own !== generation) return;
+    if (blocks.size >= MAX_BLOCKS) {
+      const [oldest] = blocks.keys();
+      if (oldest !== undefined) blocks.delete(oldest);
+    }
+    blocks.set(block, found.rows);
+    list.draw();
+  } catch (error) {
+    report(error);
+  } finally {
+    if (own === generation) requested.delete(block);
+  }
+}
+
+/** @param {number} position */
+async function moved(position) {
+  const own = generation;
+  if (!rowAt(position)) await loadBlock(Math.floor(position / BLOCK));
+  const row = rowAt(position);
+  if (!row || own !== generation || list.cursor !== position) return;
+  set("row", row);
+  decode(row);
+}
+
+/** Decodes a message when the cursor rests on it. */
+const decode = debounce(30, /** @param {T.Row} row */ async (row) => {
+  try {
+    const detail = await api.message(row.row);
+    if (values.row?.row !== row.row) return;
+    values.node = null;
+    set("detail", detail);
+  } catch (error) {
+    report(error);
+  }
+});
+
+/**
+ * Shows a row, if the filter does.
+ * @param {number} row
+ */
+export async function showRow(row) {
+  try {
+    const found = await api.position(values.shown.selection?.id ?? null, { row });
+    if (found.row !== row) report(`row ${row} does not match the filter`);
+    else list.center(found.position);
+  } catch (error) {
+    report(error);
+  }
+}
+
+/**
+ * Scrolls to a time.
+ * @param {bigint} time
+ */
+export async function showTime(time) {
+  try {
+    const found = await api.position(values.shown.selection?.id ?? null, { time: String(time) });
+    list.scrollTo(found.position);
+    if (found.row !== null) list.move(found.position);
+  } catch (error) {
+    report(error);
+  }
+}
+
+/** Other rows are shown. */
+watch(["shown"], () => {
+  generation++;
+  blocks = new Map();
+  requested = new Map();
+  const row = values.row?.row;
+  list.cursor = -1;
+  list.top = 0;
+  grow();
+  if (row !== undefined) void keep(row);
+});
+
+/**
+ * Keeps the cursor on its row if the filter shows it.
+ * @param {number} row
+ */
+async function keep(row) {
+  const own = generation;
+  try {
+    const found = await api.position(values.shown.selection?.id ?? null, { row });
+    if (own === generation && found.row === row) list.center(found.position);
+  } catch {
+    // The selection was replaced meanwhile.
+  }
+}
+
+/** Shows rows that were found since. */
+export function grow() {
+  const { selection } = values.shown;
+  const count = selection ? selection.rows : (values.capture?.rows ?? 0);
+  // The last block may have been loaded before it was full.
+  const last = Math.floor((count - 1) / BLOCK);
+  for (const [block, rows] of blocks) {
+    if (rows.length < BLOCK && (block < last || rows.length < count - block * BLOCK)) {
+      blocks.delete(block);
+    }
+  }
+  list.resize(count);
+}
+
+watch(["capture"], grow);
+watch(["notes", "marked"], () => list.draw());
+times.addEventListener("change", () => list.draw());
+scroller.addEventListener("focus", () => {
+  if (list.cursor < 0 && list.count > 0) list.move(Math.floor(list.top));
+});
+
+setAttribute(scroller, "aria-colcount", COLUMNS.length);

@@ -1,0 +1,65 @@
+// What the views share, and who wants to hear about changes.
+
+/** @import * as T from "./types.js" */
+
+/**
+ * @typedef {object} Shown What the list of messages shows.
+ * @property {string} filter
+ * @property {number | null} stream
+ * @property {T.SelectionStatus | null} selection `null` shows everything.
+ */
+
+/**
+ * @typedef {object} Values
+ * @property {T.CaptureStatus | null} capture
+ * @property {Shown} shown
+ * @property {T.Row | null} row The row at the cursor.
+ * @property {T.Detail | null} detail The decoded message at the cursor.
+ * @property {number | null} node The index of the chosen field.
+ * @property {T.Detail | null} marked The message to compare with.
+ * @property {T.RowNote[]} notes
+ * @property {string} message The last thing that happened.
+ */
+
+/** @type {Values} */
+export const values = {
+  capture: null,
+  shown: { filter: "", stream: null, selection: null },
+  row: null,
+  detail: null,
+  node: null,
+  marked: null,
+  notes: [],
+  message: "",
+};
+
+/** @type {Map<keyof Values, (() => void)[]>} */
+const listeners = new Map();
+
+/**
+ * Calls a function after each change of some values.
+ * @param {(keyof Values)[]} names
+ * @param {() => void} act
+ */
+export function watch(names, act) {
+  for (const name of names) listeners.set(name, [...(listeners.get(name) ?? []), act]);
+}
+
+/**
+ * Changes a value.
+ * @template {keyof Values} N
+ * @param {N} name
+ * @param {Values[N]} value
+ */
+export function set(name, value) {
+  values[name] = value;
+  for (const act of listeners.get(name) ?? []) act();
+}
+
+/**
+ * Reports a failure to the user.
+ * @param {unknown} error
+ */
+export function report(error) {
+  set("message", error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,328 @@
+//! The JSON API. `docs/inspect.md` documents it.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{self, DefaultBodyLimit, Path, Query};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::conversations;
+use crate::error::Refusal;
+use crate::events;
+use crate::export;
+use crate::index::{Index, Row, RowKind};
+use crate::message::message;
+use crate::notes::{MAX_FILE, NoteList};
+use crate::page;
+use crate::selection::{Chosen, Selection};
+use crate::state::State;
+use crate::timeline::{Period, Timeline, timeline};
+
+type Shared = extract::State<Arc<State>>;
+type Outcome<T> = Result<T, Refusal>;
+
+/// The maximum number of rows that one request lists.
+const MAX_ROWS: usize = 1000;
+/// The maximum length of a filter or search, in bytes; that of the filter language.
+const MAX_FILTER: usize = 65_536;
+
+pub(crate) fn router(state: Arc<State>) -> Router {
+    Router::new()
+        .merge(page::router())
+        .route("/api/capture", get(capture))
+        .route("/api/conversations", get(list_conversations))
+        .route("/api/rows", get(rows))
+        .route("/api/position", get(position))
+        .route("/api/selections", post(select))
+        .route("/api/selections/{id}", get(selection).delete(drop_selection))
+        .route("/api/messages/{row}", get(one_message))
+        .route("/api/timeline", get(rates))
+        .route("/api/suggestions", get(suggest))
+        .route(
+            "/api/notes",
+            get(read_notes).put(write_notes).layer(DefaultBodyLimit::max(MAX_FILE)),
+        )
+        .route("/api/export/{format}", get(export::export))
+        .route("/api/events", get(events::open))
+        .fallback(async || {
+            Refusal::missing("no such page; the API is documented in docs/inspect.md")
+        })
+        .with_state(state)
+}
+
+/// The state of the capture.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct CaptureStatus {
+    /// The version of the API.
+    api: u32,
+    file: String,
+    /// The size of the file, and how much of it was read.
+    size: u64,
+    bytes: u64,
+    complete: bool,
+    rows: usize,
+    conversations: usize,
+    problems: u64,
+    gaps: u64,
+    /// Times of the first and last row, in nanoseconds since 1970, as text.
+    first: Option<String>,
+    last: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// The state of the capture now.
+pub(crate) fn status(state: &State) -> CaptureStatus {
+    let recording = &state.recording;
+    let file = recording.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let index = state.index();
+    let (first, last) = index.span().map(|(a, b)| (a.to_string(), b.to_string())).unzip();
+    CaptureStatus {
+        api: 1,
+        file,
+        size: recording.length(),
+        bytes: state.progress.bytes(),
+        complete: index.is_complete,
+        rows: index.len(),
+        conversations: index.conversations.len(),
+        problems: index.problems,
+        gaps: index.gaps,
+        first,
+        last,
+        error: index.fault.clone(),
+    }
+}
+
+async fn capture(extract::State(state): Shared) -> Json<CaptureStatus> {
+    Json(status(&state))
+}
+
+#[derive(Debug, Deserialize)]
+struct Slice {
+    #[serde(default)]
+    start: usize,
+    count: Option<usize>,
+    selection: Option<u64>,
+}
+
+async fn list_conversations(
+    extract::State(state): Shared,
+    Query(slice): Query<Slice>,
+) -> Outcome<Json<Value>> {
+    let count = slice.count.unwrap_or(conversations::MAX_LISTED);
+    let listed = state.busy(move |state| {
+        let index = state.index();
+        let listed = conversations::list(&index, slice.start, count);
+        Ok(json!({ "total": index.conversations.len(), "conversations": listed }))
+    });
+    Ok(Json(listed.await?))
+}
+
+/// A row as clients see it.
+#[derive(Debug, Serialize)]
+struct ShownRow<'i> {
+    row: usize,
+    /// Nanoseconds since 1970, as text.
+    time: String,
+    packet: u32,
+    stream: u32,
+    family: &'static str,
+    from: &'static str,
+    name: &'i str,
+    kind: RowKind,
+    length: u32,
+    problem: bool,
+    info: String,
+}
+
+impl<'i> ShownRow<'i> {
+    fn new(index: &'i Index, number: usize, row: &Row) -> Self {
+        Self {
+            row: number,
+            time: row.time.to_string(),
+            packet: row.packet,
+            stream: row.stream,
+            family: index.family(row),
+            from: row.from().name(),
+            name: index.name(row),
+            kind: row.kind,
+            length: row.length,
+            problem: row.is_problem(),
+            info: index.text(number),
+        }
+    }
+}
+
+async fn rows(extract::State(state): Shared, Query(slice): Query<Slice>) -> Outcome<Json<Value>> {
+    let count = slice.count.unwrap_or(100).min(MAX_ROWS);
+    let chosen = slice.selection.map(|id| state.selections.get(id)).transpose()?;
+    let (total, numbers): (usize, Vec<usize>) = match &chosen {
+        None => {
+            let total = state.index().len();
+            (
+                total,
+                (slice.start.min(total)..slice.start.saturating_add(count).min(total)).collect(),
+            )
+        }
+        Some(selection) => {
+            let rows = selection.rows();
+            let part = rows.get(slice.start.min(rows.len())..).unwrap_or_default();
+            let numbers: Vec<usize> = part.iter().take(count).map(|row| *row as usize).collect();
+            (rows.len(), numbers)
+        }
+    };
+    let index = state.index();
+    let shown = numbers.into_iter().filter_map(|number: usize| {
+        index.row(number).map(|row| ShownRow::new(&index, number, row))
+    });
+    let shown: Vec<_> = shown.collect();
+    Ok(Json(json!({ "total": total, "start": slice.start, "rows": shown })))
+}
+
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    selection: Option<u64>,
+    /// The number of a row.
+    row: Option<usize>,
+    /// Nanoseconds since 1970.
+    time: Option<i64>,
+}
+
+/// The position of the first row that is not before the wanted one.
+async fn position(
+    extract::State(state): Shared,
+    Query(wanted): Query<Wanted>,
+) -> Outcome<Json<Value>> {
+    let chosen = wanted.selection.map(|id| state.selections.get(id)).transpose()?;
+    let find = move |state: &Arc<State>| {
+        let index = state.index();
+        let number = match (wanted.row, wanted.time) {
+            (Some(row), None) => row,
+            // Times can go backwards, so there is no binary search.
+            (None, Some(time)) => {
+                let mut rows = index.rows_from(0);
+                rows.position(|row| row.time >= time).unwrap_or(index.len())
+            }
+            _ => return Err(Refusal::bad("needs either `row` or `time`")),
+        };
+        let (position, row) = match &chosen {
+            None => (number, (number < index.len()).then_some(number)),
+            Some(selection) => {
+                let rows = selection.rows();
+                let position = rows.partition_point(|row| (*row as usize) < number);
+                (position, rows.get(position).map(|row| *row as usize))
+            }
+        };
+        Ok(json!({ "position": position, "row": row }))
+    };
+    Ok(Json(state.busy(find).await?))
+}
+
+/// The refusal of a body that is too long, or not the expected JSON.
+fn unreadable(error: &JsonRejection) -> Refusal {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(error.status(), error.body_text()),
+        _ => Refusal::bad(error.body_text()),
+    }
+}
+
+/// What to select.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Request {
+    filter: String,
+    search: String,
+    stream: Option<u64>,
+}
+
+async fn select(
+    extract::State(state): Shared,
+    request: Result<Json<Request>, JsonRejection>,
+) -> Outcome<Response> {
+    let Json(request) = request.map_err(|error| unreadable(&error))?;
+    if request.filter.len() + request.search.len() > MAX_FILTER {
+        return Err(Refusal::bad(format!("a filter has at most {MAX_FILTER} bytes")));
+    }
+    // Resolving a filter collects the names of all definitions.
+    let begin = move |state: &Arc<State>| {
+        let Request { filter, search, stream } = &request;
+        let chosen = Chosen::parse(state, *stream, filter, search)?;
+        let selection = state.selections.start(state, chosen, &format!("{filter} {search}"))?;
+        Ok(selection.status())
+    };
+    let status = state.busy(begin).await?;
+    Ok((StatusCode::CREATED, Json(status)).into_response())
+}
+
+async fn selection(extract::State(state): Shared, Path(id): Path<u64>) -> Outcome<Response> {
+    Ok(Json(state.selections.get(id)?.status()).into_response())
+}
+
+async fn drop_selection(extract::State(state): Shared, Path(id): Path<u64>) -> StatusCode {
+    state.selections.remove(id);
+    StatusCode::NO_CONTENT
+}
+
+async fn one_message(extract::State(state): Shared, Path(row): Path<usize>) -> Outcome<Response> {
+    let json = state.busy(move |state| message(state, row)).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], json.to_string()).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+struct WantedPeriod {
+    selection: Option<u64>,
+    from: Option<i64>,
+    to: Option<i64>,
+    buckets: Option<usize>,
+}
+
+async fn rates(
+    extract::State(state): Shared,
+    Query(wanted): Query<WantedPeriod>,
+) -> Outcome<Json<Timeline>> {
+    let WantedPeriod { selection, from, to, buckets } = wanted;
+    let chosen = selection.map(|id| state.selections.get(id)).transpose()?;
+    let period = Period { from, to, buckets: buckets.unwrap_or(200) };
+    let count = move |state: &Arc<State>| {
+        let index = state.index();
+        let rows = chosen.as_deref().map(Selection::rows);
+        Ok(timeline(&index, rows.as_ref().map(|rows| rows.as_slice()), period))
+    };
+    Ok(Json(state.busy(count).await?))
+}
+
+#[derive(Debug, Deserialize)]
+struct Typed {
+    text: String,
+    cursor: Option<usize>,
+}
+
+async fn suggest(extract::State(state): Shared, Query(typed): Query<Typed>) -> Outcome<Response> {
+    let complete = move |state: &Arc<State>| {
+        let index = state.index();
+        let seen: Vec<&str> = index.names().iter().map(|name| name.name.as_str()).collect();
+        let definitions = &state.recording.options().definitions;
+        let cursor = typed.cursor.unwrap_or(usize::MAX);
+        Ok(state.vocabulary.complete(definitions, &seen, &typed.text, cursor))
+    };
+    Ok(Json(state.busy(complete).await?).into_response())
+}
+
+async fn read_notes(extract::State(state): Shared) -> Outcome<Json<NoteList>> {
+    Ok(Json(state.busy(|state| state.notes.read()).await?))
+}
+
+async fn write_notes(
+    extract::State(state): Shared,
+    list: Result<Json<NoteList>, JsonRejection>,
+) -> Outcome<StatusCode> {
+    let Json(list) = list.map_err(|error| unreadable(&error))?;
+    state.busy(move |state| state.notes.write(&list)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

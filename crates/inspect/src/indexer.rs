@@ -1,0 +1,202 @@
+//! Reads the capture once, in a thread of its own, and fills the index.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::vec;
+
+use worldwire_core::{Limits, Tree};
+use worldwire_dissect::{Item, Overview, Scratch, Sink};
+
+use crate::index::{NewRow, RowKind};
+use crate::state::State;
+
+/// How often conversations that are still open are listed again.
+const REFRESH: Duration = Duration::from_millis(250);
+
+/// Reads the whole capture. Rows can be used as soon as their batch is read.
+pub(crate) fn run(state: &Arc<State>) {
+    let recording = &state.recording;
+    let mut refreshed: Option<Instant> = None;
+    let mut failed = None;
+    let fault =
+        recording.read(recording.dissection(), &state.progress, show, |found, dissection| {
+            if state.is_closed() {
+                return ControlFlow::Break(());
+            }
+            let closed = dissection.take_closed();
+            // Whoever waits for a fact may need one that was stated now.
+            state.learn(dissection);
+            let mut index = state.index_mut();
+            for (row, name, text) in found.iter() {
+                if let Err(error) = index.push(row, name, text) {
+                    failed = Some(error.to_string());
+                    return ControlFlow::Break(());
+                }
+            }
+            closed.iter().for_each(|overview| index.conversations.set(overview));
+            if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+                refreshed = Some(Instant::now());
+                dissection
+                    .overviews()
+                    .into_iter()
+                    .for_each(|it: &Overview| index.conversations.set(it));
+            }
+            ControlFlow::Continue(())
+        });
+    let fault = failed.or_else(|| fault.map(|error| error.to_string()));
+    state.index_mut().complete(fault);
+}
+
+/// Adds a row for an item.
+fn show(item: &Item<'_>, scratch: &mut Scratch, found: &mut Found) {
+    let limits = Limits::DEFAULT;
+    let start = found.text.len();
+    found.text.push_str(&scratch.name);
+    let name = start..found.text.len();
+    let kind = match (item.note(), item.message()) {
+        (Some(note), _) => {
+            found.text.push_str(&note.text);
+            RowKind::from(note.kind)
+        }
+        (None, message) => {
+            let tree: Tree<'_> = item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits);
+            let before = found.text.len();
+            item.push_inside(&mut found.text);
+            if found.text.len() > before {
+                found.text.push_str("  ");
+            }
+            item.push_info(&scratch.name, &tree, &mut found.text);
+            scratch.tree = tree.recycle();
+            match message.is_none_or(|message| message.is_message()) {
+                true => RowKind::Message,
+                false => RowKind::Setup,
+            }
+        }
+    };
+    let row = NewRow {
+        time: item.stamp.time.0,
+        packet: item.stamp.packet.unwrap_or(0),
+        stream: item.stamp.stream,
+        from: item.from,
+        family: item.family,
+        kind,
+        is_problem: item.is_problem(),
+        length: item.bytes().len(),
+    };
+    found.rows.push(FoundRow { row, name: name.len(), text: found.text.len() - name.end });
+}
+
+/// Rows that were found in a batch, with their texts in one string.
+#[derive(Debug, Default)]
+struct Found {
+    rows: Vec<FoundRow>,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FoundRow {
+    row: NewRow,
+    /// The length of its name.
+    name: usize,
+    /// The length of its text, which follows the name.
+    text: usize,
+}
+
+impl FoundRow {
+    fn length(&self) -> usize {
+        self.name + self.text
+    }
+}
+
+impl Found {
+    /// Every row with its name and text.
+    fn iter(&self) -> impl Iterator<Item = (&NewRow, &str, &str)> {
+        let mut at = 0;
+        self.rows.iter().map(move |found| {
+            let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
+            let name = at..at + found.name;
+            let text = name.end..name.end + found.text;
+            at = text.end;
+            (&found.row, part(name), part(text))
+        })
+    }
+}
+
+impl Sink for Found {
+    /// The rows, the texts, and how much of these was merged.
+    type Source = (vec::IntoIter<FoundRow>, String, usize);
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.rows.truncate(length);
+        // After a panic, an incomplete text may follow that of the last row.
+        let kept = self.rows.iter().map(FoundRow::length).sum();
+        self.text.truncate(kept);
+    }
+
+    fn into_source(self) -> Self::Source {
+        (self.rows.into_iter(), self.text, 0)
+    }
+
+    fn append(&mut self, (rows, text, merged): &mut Self::Source, count: usize) {
+        for found in rows.take(count) {
+            let end = *merged + found.length();
+            self.text.push_str(text.get(*merged..end).unwrap_or_default());
+            self.rows.push(found);
+            *merged = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::Side;
+
+    use super::*;
+
+    fn found(names: &[&str]) -> Found {
+        let mut found = Found::default();
+        for name in names {
+            let row = NewRow {
+                time: 0,
+                packet: 0,
+                stream: 0,
+                from: Side::Client,
+                family: "uru",
+                kind: RowKind::Message,
+                is_problem: false,
+                length: 0,
+            };
+            found.text.push_str(name);
+            found.text.push_str("text");
+            found.rows.push(FoundRow { row, name: name.len(), text: 4 });
+        }
+        found
+    }
+
+    #[test]
+    fn merged_rows_keep_their_texts() {
+        let mut all = found(&["a", "bb"]);
+        let mut source = found(&["ccc", "d", "ee"]).into_source();
+        all.append(&mut source, 1);
+        all.append(&mut source, 2);
+        let names: Vec<_> = all.iter().map(|(_, name, text)| (name, text)).collect();
+        let wanted = ["a", "bb", "ccc", "d", "ee"].map(|name| (name, "text"));
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn an_incomplete_text_is_dropped() {
+        let mut all = found(&["a", "bb", "ccc"]);
+        all.text.push_str("incomplete");
+        all.truncate(2);
+        assert_eq!(all.text, "atextbbtext");
+        all.text.push_str("incomplete");
+        all.truncate(2);
+        assert_eq!((all.text.as_str(), all.len()), ("atextbbtext", 2));
+    }
+}

@@ -1,0 +1,46 @@
+//! A page in the browser that shows a capture: conversations, messages, a timeline, and each
+//! message's fields beside its bytes.
+//!
+//! [`Inspector`] opens a capture and serves the page, a JSON API and a WebSocket, which is all that
+//! the page uses. It reads the capture once in the background, and keeps one row of 32 bytes per
+//! message. Everything else is decoded again from the file when somebody looks at it.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `recording` | reads the capture, always the same bytes of it |
+//! | `index`, `texts`, `indexer` | the rows, and the thread that collects them |
+//! | `selection` | filters and searches, as sets of rows |
+//! | `message`, `detail` | decode one message on demand |
+//! | `conversations`, `timeline` | summaries of rows |
+//! | `suggestions` | completes filters |
+//! | `export`, `notes` | what leaves the page: files, and notes beside the capture |
+//! | `guard` | admits only clients with the token, from the own page |
+//! | `page`, `api`, `events`, `server` | the page, the routes, the WebSocket, the listener |
+
+mod api;
+mod conversations;
+mod detail;
+mod error;
+mod events;
+mod export;
+mod guard;
+mod index;
+mod indexer;
+mod message;
+mod notes;
+mod page;
+mod recording;
+mod selection;
+mod server;
+mod state;
+mod suggestions;
+mod texts;
+mod timeline;
+
+pub use error::InspectError;
+pub use server::{Inspector, Settings};
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

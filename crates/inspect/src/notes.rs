@@ -1,0 +1,173 @@
+//! Bookmarks and notes, saved beside the capture.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Refusal;
+
+/// The file of notes: the capture's name with [`ENDING`] after it.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    path: PathBuf,
+    /// One request writes at a time.
+    writing: Mutex<()>,
+}
+
+/// All notes on a capture.
+#[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoteList {
+    /// The version of this form: 1.
+    pub(crate) version: u32,
+    pub(crate) notes: Vec<RowNote>,
+}
+
+/// A bookmark on a row, with a text that may be empty.
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RowNote {
+    row: u32,
+    /// The row's packet and name, for people who read the file.
+    #[serde(default)]
+    packet: u64,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    text: String,
+}
+
+const ENDING: &str = ".worldwire-notes.json";
+/// The maximum number of notes, and bytes of each text and of the file.
+const MAX_NOTES: usize = 10_000;
+const MAX_TEXT: usize = 10_000;
+pub(crate) const MAX_FILE: usize = 8 << 20;
+
+impl Notes {
+    /// The notes on a capture.
+    pub(crate) fn beside(capture: &Path) -> Self {
+        let mut name = OsString::from(capture.as_os_str());
+        name.push(ENDING);
+        Self { path: name.into(), writing: Mutex::default() }
+    }
+
+    /// Reads the file; there are no notes if it does not exist.
+    pub(crate) fn read(&self) -> Result<NoteList, Refusal> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(NoteList { version: 1, notes: Vec::new() });
+            }
+            Err(error) => return Err(self.failed(&error)),
+        };
+        let mut bytes = Vec::new();
+        let most = MAX_FILE as u64 + 1;
+        file.take(most).read_to_end(&mut bytes).map_err(|error| self.failed(&error))?;
+        if bytes.len() > MAX_FILE {
+            return Err(self.refused(&format!("larger than {MAX_FILE} bytes")));
+        }
+        let list: NoteList =
+            serde_json::from_slice(&bytes).map_err(|error| self.refused(&error.to_string()))?;
+        match list.version {
+            1 => Ok(list),
+            other => Err(self.refused(&format!("version {other} is not supported"))),
+        }
+    }
+
+    /// Replaces the file. It is complete at any time, even if the program is interrupted.
+    pub(crate) fn write(&self, list: &NoteList) -> Result<(), Refusal> {
+        list.check()?;
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(about) = fs::symlink_metadata(&self.path)
+            && !about.is_file()
+        {
+            return Err(self.refused("is not a regular file"));
+        }
+        // A file that cannot be read is not overwritten.
+        self.read()?;
+        let mut text = serde_json::to_vec_pretty(list).unwrap_or_default();
+        text.push(b'\n');
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or_else(|| Path::new("."));
+        let stored = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.as_file().sync_all()?;
+            file.persist(&self.path).map(drop).map_err(|error| error.error)
+        });
+        stored.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> Refusal {
+        Refusal::failed(format!("{}: {error}", self.path.display()))
+    }
+
+    fn refused(&self, why: &str) -> Refusal {
+        Refusal::failed(format!("{}: {why}; move the file away", self.path.display()))
+    }
+}
+
+impl NoteList {
+    fn check(&self) -> Result<(), Refusal> {
+        if self.version != 1 {
+            return Err(Refusal::bad("version: only 1 is supported"));
+        }
+        if self.notes.len() > MAX_NOTES {
+            return Err(Refusal::bad(format!("notes: at most {MAX_NOTES}")));
+        }
+        let is_long = |note: &RowNote| note.text.len() > MAX_TEXT || note.name.len() > MAX_TEXT;
+        if let Some(index) = self.notes.iter().position(is_long) {
+            return Err(Refusal::bad(format!("notes[{index}]: text over {MAX_TEXT} bytes")));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> NoteList {
+        let note = RowNote { row: 5, packet: 9, name: "auth.X".to_owned(), text: text.to_owned() };
+        NoteList { version: 1, notes: vec![note] }
+    }
+
+    #[test]
+    fn notes_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = Notes::beside(&folder.path().join("a.pcapng"));
+        assert!(notes.read().unwrap().notes.is_empty());
+        for text in ["first", "second \u{202e}<b>"] {
+            notes.write(&list(text)).unwrap();
+            assert_eq!(notes.read().unwrap(), list(text));
+        }
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(names, ["a.pcapng.worldwire-notes.json"]);
+    }
+
+    #[test]
+    fn other_files_are_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = Notes::beside(&folder.path().join("a.pcapng"));
+        for content in ["my shopping list", r#"{"version":2,"notes":[]}"#] {
+            fs::write(&notes.path, content).unwrap();
+            assert!(notes.read().is_err() && notes.write(&list("x")).is_err());
+            assert_eq!(fs::read_to_string(&notes.path).unwrap(), content);
+        }
+        fs::remove_file(&notes.path).unwrap();
+        fs::create_dir(&notes.path).unwrap();
+        assert!(notes.write(&list("x")).is_err());
+    }
+
+    #[test]
+    fn notes_are_bounded() {
+        let notes = Notes::beside(Path::new("/nonexistent/a.pcapng"));
+        let refused = notes.write(&list(&"x".repeat(MAX_TEXT + 1))).unwrap_err();
+        assert!(refused.text.contains("notes[0]"), "{}", refused.text);
+        assert!(notes.write(&NoteList { version: 2, notes: Vec::new() }).is_err());
+    }
+}

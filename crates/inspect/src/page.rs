@@ -1,0 +1,88 @@
+//! The page itself: a fixed list of embedded files, so that no request can reach another file.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+
+use crate::state::State;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const IMAGE: &str = "image/svg+xml";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Every file with its path and media type.
+macro_rules! files {
+    ($($path:literal, $kind:ident, $name:literal;)*) => {
+        const FILES: &[(&str, &str, &str)] =
+            &[$(($path, $kind, include_str!(concat!("../page/", $name)))),*];
+    };
+}
+
+files! {
+    "/", HTML, "index.html";
+    "/page.css", CSS, "page.css";
+    "/icon.svg", IMAGE, "icon.svg";
+    "/api.js", SCRIPT, "api.js";
+    "/bytes.js", SCRIPT, "bytes.js";
+    "/compare.js", SCRIPT, "compare.js";
+    "/conversations.js", SCRIPT, "conversations.js";
+    "/copy.js", SCRIPT, "copy.js";
+    "/dom.js", SCRIPT, "dom.js";
+    "/export.js", SCRIPT, "export.js";
+    "/fields.js", SCRIPT, "fields.js";
+    "/filter.js", SCRIPT, "filter.js";
+    "/format.js", SCRIPT, "format.js";
+    "/main.js", SCRIPT, "main.js";
+    "/menu.js", SCRIPT, "menu.js";
+    "/messages.js", SCRIPT, "messages.js";
+    "/notes.js", SCRIPT, "notes.js";
+    "/paths.js", SCRIPT, "paths.js";
+    "/rows.js", SCRIPT, "rows.js";
+    "/search.js", SCRIPT, "search.js";
+    "/store.js", SCRIPT, "store.js";
+    "/timeline.js", SCRIPT, "timeline.js";
+}
+
+/// Routes of the page.
+pub(crate) fn router() -> Router<Arc<State>> {
+    FILES.iter().fold(Router::new(), |router, &(path, kind, text)| {
+        router.route(path, get(async move || ([(CONTENT_TYPE, kind)], text)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page loads quickly even on an old phone, and has no code or style that its policy
+    /// forbids.
+    #[test]
+    fn the_page_is_small_and_strict() {
+        let bytes: usize = FILES.iter().map(|(_, _, text)| text.len()).sum();
+        assert!(bytes < 300_000, "{bytes} bytes");
+        let (_, _, html) = FILES[0];
+        assert!(!html.contains("style=") && !html.contains("<style") && !html.contains(" on"));
+        for (path, _, text) in FILES {
+            let forbidden =
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];
+            for word in forbidden {
+                assert!(!text.contains(word), "{path} contains {word}");
+            }
+        }
+    }
+
+    /// Every module that a script imports is served.
+    #[test]
+    fn all_imports_are_embedded() {
+        for (path, _, text) in FILES {
+            for line in text.lines().filter(|line| line.contains(" from \"./")) {
+                let name = line.split(" from \"./").nth(1).and_then(|it| it.split('"').next());
+                let wanted = format!("/{}", name.unwrap());
+                assert!(FILES.iter().any(|(own, _, _)| *own == wanted), "{path}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Filters and searches: the rows that match, collected in the background.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+use worldwire_core::Limits;
+use worldwire_dissect::filter::{Filter, Resolver, Subject};
+use worldwire_dissect::{Item, Scratch};
+
+use crate::error::Refusal;
+use crate::index::RowName;
+use crate::recording::Progress;
+use crate::state::State;
+
+/// The rows that match a filter.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) id: u64,
+    pub(crate) chosen: Chosen,
+    rows: Mutex<Vec<u32>>,
+    progress: Arc<Progress>,
+    is_complete: AtomicBool,
+    is_cancelled: AtomicBool,
+    fault: Mutex<Option<String>>,
+}
+
+/// What is selected.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// Only those of this conversation.
+    pub(crate) stream: Option<u64>,
+    /// Only those that match.
+    pub(crate) filter: Option<Filter>,
+}
+
+/// What clients hear about a selection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SelectionStatus {
+    pub(crate) id: u64,
+    /// The number of rows so far.
+    rows: usize,
+    /// How far the search is, in bytes of the file.
+    bytes: u64,
+    complete: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl SelectionStatus {
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+}
+
+/// The selections of all clients.
+#[derive(Debug, Default)]
+pub(crate) struct Selections {
+    all: Mutex<VecDeque<Arc<Selection>>>,
+    last: AtomicU64,
+}
+
+/// The maximum number of selections. Beyond that, the oldest complete one is dropped.
+const MAX_SELECTIONS: usize = 64;
+/// The maximum number of selections being collected.
+const MAX_COLLECTING: usize = 4;
+/// How often a selection that only needs the index looks for new rows.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+impl Chosen {
+    /// Reads a filter, and a text to search for. The text is looked for in all values and in the
+    /// names of messages; digits in pairs after `hex:` are bytes.
+    pub(crate) fn parse(
+        state: &State,
+        stream: Option<u64>,
+        filter: &str,
+        search: &str,
+    ) -> Result<Self, Refusal> {
+        let mut text = String::new();
+        if !filter.trim().is_empty() {
+            parse(state, filter)?;
+            let _ = write!(text, "({filter})");
+        }
+        if !search.is_empty() {
+            if !text.is_empty() {
+                text.push_str(" and ");
+            }
+            push_search(search, &mut text)?;
+        }
+        let filter = if text.is_empty() { None } else { Some(parse(state, &text)?) };
+        Ok(Self { stream, filter })
+    }
+
+    /// Whether an item is selected.
+    fn has(&self, item: &Item<'_>, scratch: &mut Scratch) -> bool {
+        if self.stream.is_some_and(|stream| stream != item.stamp.stream) {
+            return false;
+        }
+        let Some(filter) = &self.filter else { return true };
+        let limits = Limits::DEFAULT;
+        let tree = item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits);
+        let matches = filter.matches(&Subject::of(item, &scratch.name, &tree));
+        scratch.tree = tree.recycle();
+        matches
+    }
+
+    /// Whether all names decide, so that no message needs to be decoded. `problem` also matches
+    /// messages by their content.
+    fn is_by_name(&self, text: &str, names: &[RowName]) -> bool {
+        let decides = |name: &RowName| {
+            self.filter.as_ref().is_none_or(|it| it.matches_name(name.family, &name.name).is_some())
+        };
+        !text.contains("problem") && names.iter().all(decides)
+    }
+}
+
+fn parse(state: &State, text: &str) -> Result<Filter, Refusal> {
+    let filter = Filter::parse(text).map_err(|error| {
+        let mut refusal = Refusal::bad(error.problem());
+        refusal.column = Some(error.column());
+        refusal
+    })?;
+    Ok(filter.resolve(&Resolver::new(&state.recording.options().definitions)))
+}
+
+/// Appends the filter that finds a text.
+fn push_search(search: &str, filter: &mut String) -> Result<(), Refusal> {
+    if let Some(digits) = search.strip_prefix("hex:") {
+        let bytes = worldwire_core::value::parse_hex(digits).filter(|bytes| !bytes.is_empty());
+        let bytes = bytes.ok_or_else(|| {
+            Refusal::bad("`hex:` needs an even number of hexadecimal digits, such as hex:98 53")
+        })?;
+        filter.push_str("any contains hex\"");
+        worldwire_core::value::push_hex(filter, &bytes);
+        filter.push('"');
+        return Ok(());
+    }
+    let mut literal = String::from("\"");
+    for c in search.chars() {
+        match c {
+            '"' | '\\' => literal.extend(['\\', c]),
+            _ if c.is_control() => {
+                let _ = write!(literal, "\\u{{{:x}}}", u32::from(c));
+            }
+            _ => literal.push(c),
+        }
+    }
+    literal.push('"');
+    let _ = write!(filter, "(any contains {literal} or message.name contains {literal})");
+    Ok(())
+}
+
+impl Selection {
+    pub(crate) fn status(&self) -> SelectionStatus {
+        SelectionStatus {
+            id: self.id,
+            rows: self.rows().len(),
+            bytes: self.progress.bytes(),
+            complete: self.is_complete.load(Ordering::Acquire),
+            error: self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// The rows so far, in order.
+    pub(crate) fn rows(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn end(&self, fault: Option<String>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        self.is_complete.store(true, Ordering::Release);
+    }
+
+    /// Collects rows by name and conversation, as the indexer adds them.
+    fn collect_by_name(&self, state: &State) {
+        let mut next = 0;
+        while !self.is_cancelled.load(Ordering::Relaxed) {
+            let index = state.index();
+            let wanted: Vec<bool> = index.names().iter().map(|name| self.wants(name)).collect();
+            let mut rows = self.rows();
+            for row in index.rows_from(next) {
+                let is_own =
+                    self.chosen.stream.is_none_or(|stream| stream == u64::from(row.stream));
+                if is_own && wanted.get(usize::from(row.name)) == Some(&true) {
+                    rows.extend(u32::try_from(next));
+                }
+                next += 1;
+            }
+            drop(rows);
+            if index.is_complete {
+                return self.end(None);
+            }
+            drop(index);
+            thread::sleep(PATIENCE);
+        }
+        self.end(Some("cancelled".to_owned()));
+    }
+
+    fn wants(&self, name: &RowName) -> bool {
+        let filter = self.chosen.filter.as_ref();
+        filter.is_none_or(|it| it.matches_name(name.family, &name.name) != Some(false))
+    }
+
+    /// Collects rows by their content: reads the capture again.
+    fn collect_by_content(&self, state: &State) {
+        let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<bool>| {
+            out.push(self.chosen.has(item, scratch));
+        };
+        let mut next: u32 = 0;
+        let (recording, mut ambiguity) = (&state.recording, None);
+        let dissection = recording.dissection();
+        recording.read(dissection, &self.progress, show, |found: &Vec<bool>, dissection| {
+            dissection.take_closed();
+            let mut rows = self.rows();
+            for is_wanted in found {
+                if *is_wanted {
+                    rows.push(next);
+                }
+                next = next.saturating_add(1);
+            }
+            ambiguity = self.chosen.filter.as_ref().and_then(Filter::ambiguity);
+            match self.is_cancelled.load(Ordering::Relaxed) || ambiguity.is_some() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        let is_cancelled = self.is_cancelled.load(Ordering::Relaxed);
+        self.end(match ambiguity {
+            Some(ambiguity) => Some(ambiguity.to_string()),
+            None => is_cancelled.then(|| "cancelled".to_owned()),
+        });
+    }
+}
+
+impl Selections {
+    /// Starts to collect the rows of a selection.
+    pub(crate) fn start(
+        &self,
+        state: &Arc<State>,
+        chosen: Chosen,
+        text: &str,
+    ) -> Result<Arc<Selection>, Refusal> {
+        let mut all = self.lock();
+        let collecting = all.iter().filter(|it| !it.status().complete).count();
+        if collecting >= MAX_COLLECTING {
+            let text = format!("{collecting} searches are running; cancel one or wait");
+            return Err(Refusal::busy(text));
+        }
+        while all.len() >= MAX_SELECTIONS
+            && let Some(oldest) = all.iter().position(|it| it.status().complete)
+        {
+            all.remove(oldest);
+        }
+        let selection = Arc::new(Selection {
+            id: self.last.fetch_add(1, Ordering::Relaxed) + 1,
+            chosen,
+            rows: Mutex::default(),
+            progress: Arc::default(),
+            is_complete: AtomicBool::new(false),
+            is_cancelled: AtomicBool::new(false),
+            fault: Mutex::default(),
+        });
+        let (state, own, text) = (Arc::clone(state), Arc::clone(&selection), text.to_owned());
+        let collect = move || {
+            // Names that appear later may not decide, so the index must be complete.
+            let is_by_name = {
+                let index = state.index();
+                own.chosen.filter.is_none()
+                    || index.is_complete && own.chosen.is_by_name(&text, index.names())
+            };
+            match is_by_name {
+                true => own.collect_by_name(&state),
+                false => own.collect_by_content(&state),
+            }
+        };
+        let thread = thread::Builder::new().name("selection".to_owned()).spawn(collect);
+        thread.map_err(|error| Refusal::failed(format!("no thread for the search: {error}")))?;
+        all.push_back(Arc::clone(&selection));
+        Ok(selection)
+    }
+
+    /// The selection with this number.
+    pub(crate) fn get(&self, id: u64) -> Result<Arc<Selection>, Refusal> {
+        let all = self.lock();
+        let found = all.iter().find(|selection| selection.id == id).map(Arc::clone);
+        found.ok_or_else(|| {
+            Refusal::missing(format!(
+                "no selection {id}; it may have been dropped, so create it again"
+            ))
+        })
+    }
+
+    /// Cancels and forgets a selection.
+    pub(crate) fn remove(&self, id: u64) {
+        self.lock().retain(|selection| {
+            if selection.id == id {
+                selection.cancel();
+            }
+            selection.id != id
+        });
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        self.lock().iter().for_each(|selection| selection.cancel());
+    }
+
+    /// The status of all selections.
+    pub(crate) fn statuses(&self) -> Vec<SelectionStatus> {
+        self.lock().iter().map(|selection| selection.status()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Selection>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_a_filter() {
+        let filter = |search: &str| {
+            let mut filter = String::new();
+            push_search(search, &mut filter).map(|()| filter)
+        };
+        let text = filter("a\"\\\u{1b}é").unwrap();
+        assert_eq!(
+            text,
+            "(any contains \"a\\\"\\\\\\u{1b}é\" or message.name contains \"a\\\"\\\\\\u{1b}é\")"
+        );
+        Filter::parse(&text).unwrap();
+        assert_eq!(filter("hex:98 53F1").unwrap(), "any contains hex\"9853f1\"");
+        Filter::parse(&filter("hex:98 53F1").unwrap()).unwrap();
+        assert!(filter("hex:9").is_err() && filter("hex:").is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! The listener, and the threads behind it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use axum::middleware::from_fn_with_state;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+use worldwire_dissect::Options;
+use worldwire_net::{Capacity, Permit, Permits, Signal};
+
+use crate::error::InspectError;
+use crate::guard::{Guard, admit};
+use crate::index::Index;
+use crate::recording::Recording;
+use crate::state::State;
+use crate::{api, indexer};
+
+/// How long open connections may delay the end.
+const GRACE: Duration = Duration::from_secs(1);
+/// How many connections may be open. Nearly all are from this machine.
+const CAPACITY: Capacity = Capacity { total: 512, per_address: 512 };
+
+/// How to serve the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The address to listen on. Default 127.0.0.1, with a port that the system chooses. Whoever can
+    /// reach another address sees the requests, with the token in them.
+    pub listen: SocketAddr,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }
+    }
+}
+
+/// A capture that is shown as a page.
+#[derive(Debug)]
+pub struct Inspector {
+    state: Arc<State>,
+    guard: Arc<Guard>,
+    listener: TcpListener,
+}
+
+impl Inspector {
+    /// Opens a capture, and starts to read it in the background.
+    ///
+    /// The part of the file that exists now is shown, even if the file grows. What is wrong with its
+    /// content is reported on the page.
+    ///
+    /// # Errors
+    /// The file cannot be opened or is not a regular file, the address cannot be listened on, or the
+    /// system has no random numbers, temporary files or threads.
+    pub async fn open(
+        capture: &Path,
+        options: Options,
+        settings: Settings,
+    ) -> Result<Self, InspectError> {
+        let address = settings.listen;
+        let failed = |source| InspectError::Listen { address, source };
+        let recording = Recording::open(capture, options)?;
+        let system = |what| move |source| InspectError::System { what, source };
+        let index = Index::new().map_err(system("no temporary file for the index"))?;
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let guard = Arc::new(Guard::new(listener.local_addr().map_err(failed)?)?);
+        let state = Arc::new(State::new(recording, index));
+        let own = Arc::clone(&state);
+        let thread = thread::Builder::new().name("indexer".to_owned());
+        let thread = thread.spawn(move || indexer::run(&own));
+        thread.map_err(system("no thread for the index"))?;
+        Ok(Self { state, guard, listener })
+    }
+
+    /// The address of the page, with the token that admits its client.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.guard.url()
+    }
+
+    /// Serves the page until the signal fires.
+    ///
+    /// # Errors
+    /// Those of accepting connections.
+    pub async fn serve(self, signal: Signal) -> Result<(), InspectError> {
+        let Self { state, guard, listener } = self;
+        let address = listener.local_addr().unwrap_or(Settings::default().listen);
+        let listener = Limited { tcp: listener, permits: Permits::new(CAPACITY) };
+        let router = api::router(Arc::clone(&state)).layer(from_fn_with_state(guard, admit));
+        let (mut stop, mut late) = (signal.clone(), signal);
+        let own = Arc::clone(&state);
+        let stopped = async move {
+            stop.stopping().await;
+            own.close();
+        };
+        let late = async move {
+            late.stopping().await;
+            sleep(GRACE).await;
+        };
+        let served = tokio::select! {
+            served = axum::serve(listener, router).with_graceful_shutdown(stopped) => served,
+            () = late => Ok(()),
+        };
+        state.close();
+        served.map_err(|source| InspectError::Listen { address, source })
+    }
+}
+
+/// Accepts connections while there are permits.
+struct Limited {
+    tcp: TcpListener,
+    permits: Permits,
+}
+
+/// A connection with its permit.
+struct Client {
+    stream: TcpStream,
+    _permit: Permit,
+}
+
+impl axum::serve::Listener for Limited {
+    type Io = Client;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Client, SocketAddr) {
+        loop {
+            match self.tcp.accept().await {
+                Ok((stream, address)) => {
+                    // Small answers should not wait for the acknowledgement of earlier ones.
+                    let _ = stream.set_nodelay(true);
+                    if let Ok(permit) = self.permits.acquire(address.ip()) {
+                        return (Client { stream, _permit: permit }, address);
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "cannot accept a connection to the page");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+impl AsyncRead for Client {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Client {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

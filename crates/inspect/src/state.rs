@@ -1,0 +1,108 @@
+//! What all requests share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::Semaphore;
+use worldwire_dissect::{Dissection, Facts};
+
+use crate::error::Refusal;
+use crate::index::Index;
+use crate::message::Recent;
+use crate::notes::Notes;
+use crate::recording::{Progress, Recording};
+use crate::selection::Selections;
+use crate::suggestions::Vocabulary;
+
+/// The open capture.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) recording: Recording,
+    /// How far the indexer is.
+    pub(crate) progress: Arc<Progress>,
+    index: RwLock<Index>,
+    facts: Mutex<Facts>,
+    pub(crate) selections: Selections,
+    pub(crate) recent: Recent,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) notes: Notes,
+    /// Permits for requests that keep a thread busy. Others wait.
+    pub(crate) work: Arc<Semaphore>,
+    /// Permits for WebSockets.
+    pub(crate) sockets: Arc<Semaphore>,
+    is_closed: AtomicBool,
+}
+
+/// Requests that keep a thread busy at the same time.
+const MAX_BUSY: usize = 4;
+/// WebSockets that are open at the same time.
+const MAX_SOCKETS: usize = 128;
+
+impl State {
+    pub(crate) fn new(recording: Recording, index: Index) -> Self {
+        let notes = Notes::beside(recording.path());
+        Self {
+            recording,
+            progress: Arc::default(),
+            index: RwLock::new(index),
+            facts: Mutex::default(),
+            selections: Selections::default(),
+            recent: Recent::default(),
+            vocabulary: Vocabulary::default(),
+            notes,
+            work: Arc::new(Semaphore::new(MAX_BUSY)),
+            sockets: Arc::new(Semaphore::new(MAX_SOCKETS)),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that conversations have stated so far.
+    pub(crate) fn facts(&self) -> Facts {
+        self.lock_facts().clone()
+    }
+
+    /// Takes over what conversations have stated.
+    pub(crate) fn learn(&self, dissection: &Dissection) {
+        let mut known = self.lock_facts();
+        if known.stated() != dissection.facts().stated() {
+            known.clone_from(dissection.facts());
+        }
+    }
+
+    fn lock_facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the threads that read the capture.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.selections.cancel_all();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Runs something that keeps a thread busy, once a permit is free.
+    pub(crate) async fn busy<R: Send + 'static>(
+        self: &Arc<Self>,
+        act: impl FnOnce(&Arc<Self>) -> Result<R, Refusal> + Send + 'static,
+    ) -> Result<R, Refusal> {
+        let ended = |_| Refusal::failed("the program is ending");
+        let permit = Arc::clone(&self.work).acquire_owned().await.map_err(ended)?;
+        let state = Arc::clone(self);
+        let outcome = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            act(&state)
+        });
+        outcome.await.unwrap_or_else(|_| Err(Refusal::failed("a bug in worldwire; see its log")))
+    }
+}

@@ -1,0 +1,243 @@
+//! Completes filters: names of messages, fields and values.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use serde::Serialize;
+use worldwire_dissect::Definitions;
+
+/// All names that filters can use, collected on first use.
+#[derive(Debug, Default)]
+pub(crate) struct Vocabulary(OnceLock<Words>);
+
+#[derive(Debug, Default)]
+struct Words {
+    messages: Vec<String>,
+    fields: Vec<String>,
+    /// The names that the values of a field have.
+    values: Vec<(String, Vec<String>)>,
+}
+
+/// One completion.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Suggestion {
+    /// The text that replaces the word.
+    text: String,
+    /// What it is: `message`, `field`, `value` or `word`.
+    kind: &'static str,
+}
+
+/// Completions of the word at a position.
+#[derive(Debug, Serialize)]
+pub(crate) struct Suggestions {
+    /// Where the word starts and ends, counted in UTF-16 units as browsers do.
+    start: usize,
+    end: usize,
+    suggestions: Vec<Suggestion>,
+}
+
+/// The maximum number of suggestions.
+const MAX_SUGGESTIONS: usize = 20;
+/// The maximum length of a filter that is completed, in bytes.
+const MAX_TEXT: usize = 4096;
+/// Words of the language, and metadata of messages.
+const WORDS: &[&str] = &[
+    "and",
+    "or",
+    "not",
+    "contains",
+    "matches",
+    "startswith",
+    "endswith",
+    "has",
+    "in",
+    "exists(",
+    "any",
+    "from",
+    "stream",
+    "packet",
+    "elapsed",
+    "date",
+    "length",
+    "addr",
+    "port",
+    "src",
+    "dst",
+    "srcport",
+    "dstport",
+    "family",
+    "name",
+    "error",
+    "remarks",
+    "problem",
+    "gap",
+    "warning",
+    "client",
+    "server",
+];
+/// Operators that a value follows.
+const OPERATORS: &[&str] = &["==", "!=", "<", "<=", ">", ">=", "has", "eq", "ne", "in"];
+
+impl Vocabulary {
+    /// Completes the word that ends at `cursor`, counted in UTF-16 units. `seen` are the names in the
+    /// capture, which come first.
+    pub(crate) fn complete(
+        &self,
+        definitions: &Definitions,
+        seen: &[&str],
+        text: &str,
+        cursor: usize,
+    ) -> Suggestions {
+        let words = self.0.get_or_init(|| Words::new(definitions));
+        let text = cut(text, cursor);
+        let word_at = text.rfind(|c| !is_word(c)).map_or(0, |at| {
+            at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+        });
+        let (before, word) = text.split_at(word_at);
+        let units = |text: &str| text.encode_utf16().count();
+        let (start, end) = (units(before), units(text));
+        let mut found = Found { word, suggestions: Vec::new(), known: BTreeSet::new() };
+        if let Some(field) = compared_field(before) {
+            let is_own = |known: &str| known == field || field.ends_with(&format!(".{known}"));
+            for (_, names) in words.values.iter().filter(|(known, _)| is_own(known)) {
+                found.add(names.iter().map(String::as_str), "value");
+            }
+            if field == "from" {
+                found.add(["client", "server"].into_iter(), "value");
+            }
+        } else if !is_in_text(before) && !word.is_empty() {
+            found.add(seen.iter().copied(), "message");
+            found.add(words.messages.iter().map(String::as_str), "message");
+            found.add(words.fields.iter().map(String::as_str), "field");
+            found.add(WORDS.iter().copied(), "word");
+        }
+        Suggestions { start, end, suggestions: found.suggestions }
+    }
+}
+
+impl Words {
+    fn new(definitions: &Definitions) -> Self {
+        let (mut messages, mut fields) = (BTreeSet::new(), BTreeSet::new());
+        let mut values = Vec::new();
+        for family in definitions.families().iter() {
+            let vocabulary = family.vocabulary();
+            messages.insert(family.name().to_owned());
+            messages.extend(vocabulary.inside().into_iter().map(str::to_owned));
+            for names in vocabulary.messages(definitions) {
+                fields.extend(names.fields.iter().chain(&names.inner).map(|it| (*it).to_owned()));
+                messages.insert(names.name);
+            }
+            for of in vocabulary.values(definitions) {
+                let names = of.names.iter().map(|name| (*name).to_owned()).collect();
+                values.push((of.field.to_owned(), names));
+            }
+        }
+        let [messages, fields] = [messages, fields].map(|words| words.into_iter().collect());
+        Self { messages, fields, values }
+    }
+}
+
+struct Found<'w> {
+    word: &'w str,
+    suggestions: Vec<Suggestion>,
+    known: BTreeSet<String>,
+}
+
+impl Found<'_> {
+    /// Adds words that start like the typed one, then those with a part that does.
+    fn add<'n>(&mut self, names: impl Iterator<Item = &'n str> + Clone, kind: &'static str) {
+        let word = self.word.to_lowercase();
+        let starts = |name: &str| name.to_lowercase().starts_with(&word);
+        let part = |name: &str| {
+            !starts(name) && name.split('.').any(|part| part.to_lowercase().starts_with(&word))
+        };
+        let first = names.clone().filter(|name| starts(name));
+        for name in first.chain(names.filter(|name| part(name))) {
+            if self.suggestions.len() >= MAX_SUGGESTIONS {
+                return;
+            }
+            if name != self.word && self.known.insert(name.to_owned()) {
+                self.suggestions.push(Suggestion { text: name.to_owned(), kind });
+            }
+        }
+    }
+}
+
+/// The text up to a position in UTF-16 units, and at most [`MAX_TEXT`] bytes of it.
+fn cut(text: &str, cursor: usize) -> &str {
+    let mut units = 0;
+    for (at, c) in text.char_indices() {
+        if units >= cursor || at >= MAX_TEXT {
+            return text.get(..at).unwrap_or_default();
+        }
+        units += c.len_utf16();
+    }
+    text
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '$' | '*')
+}
+
+/// The field that is compared with the word after this text.
+fn compared_field(before: &str) -> Option<&str> {
+    let mut rest = before.trim_end();
+    let is_in_set = rest.ends_with(['{', ',']);
+    if is_in_set {
+        rest = rest.rsplit_once('{')?.0.trim_end();
+    }
+    let operator = OPERATORS.iter().filter(|it| rest.ends_with(**it)).max_by_key(|it| it.len())?;
+    let left = rest.strip_suffix(*operator)?;
+    let is_apart = !operator.ends_with(char::is_alphanumeric) || left.ends_with(' ');
+    let left = left.trim_end();
+    let field = left.rsplit(|c: char| !is_word(c) && !matches!(c, '[' | ']')).next()?;
+    (is_apart && !field.is_empty()).then_some(field)
+}
+
+/// Whether a text in quotes is not finished.
+fn is_in_text(before: &str) -> bool {
+    let mut is_open = false;
+    let mut is_escaped = false;
+    for c in before.chars() {
+        is_open ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    is_open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complete(text: &str) -> (usize, Vec<String>) {
+        let (vocabulary, definitions) = (Vocabulary::default(), Definitions::built_in());
+        let seen = ["auth.PlayerCreateReply"];
+        let found = vocabulary.complete(&definitions, &seen, text, usize::MAX);
+        (found.start, found.suggestions.into_iter().map(|it| it.text).collect())
+    }
+
+    #[test]
+    fn messages_fields_and_values_are_completed() {
+        let (start, found) = complete("auth.PlayerCr");
+        assert_eq!((start, found[0].as_str()), (0, "auth.PlayerCreateReply"));
+        assert!(found.contains(&"auth.PlayerCreateRequest".to_owned()), "{found:?}");
+        let (start, found) = complete("uru and accountNa");
+        assert_eq!((start, found.contains(&"accountName".to_owned())), (8, true), "{found:?}");
+        let (start, found) = complete("result == PlayerA");
+        assert_eq!((start, found), (10, vec!["PlayerAlreadyExists".to_owned()]));
+        let (_, found) = complete("result in {Success, PlayerA");
+        assert_eq!(found, ["PlayerAlreadyExists"]);
+        let (start, found) = complete("ageName == \"é auth.P");
+        assert_eq!((start, found.len()), (14, 0));
+    }
+
+    #[test]
+    fn any_text_can_be_completed() {
+        let (vocabulary, definitions) = (Vocabulary::default(), Definitions::built_in());
+        let text = "{,== 🦀é.*$ \"\\\" in {a,\u{202e}not ha";
+        for cursor in 0..=text.len() + 1 {
+            let found = vocabulary.complete(&definitions, &[], text, cursor);
+            assert!(found.start <= found.end && found.end <= cursor.max(found.end));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// Takes the pictures of `docs/inspect.md`. Look at each of them before committing it.
+
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { chromium } from "playwright-core";
+import { root, samples, serve, until } from "./harness.js";
+
+const folder = path.join(root, "docs/inspect");
+mkdirSync(folder, { recursive: true });
+const server = await serve(path.join(samples, "uru-login.pcapng"), "--keys", path.join(samples, "uru-keys.toml"));
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+await page.goto(server.url);
+await page.getByRole("grid", { name: "Messages", exact: true }).waitFor();
+const grid = page.getByRole("grid", { name: "Messages", exact: true });
+const box = page.getByRole("textbox", { name: "Filter" });
+
+/** @param {string} name @param {import("playwright-core").PageScreenshotOptions} [options] */
+async function picture(name, options = {}) {
+  await page.waitForTimeout(400);
+  await page.screenshot({ path: path.join(folder, `${name}.png`), ...options });
+}
+
+/** @param {string} filter */
+async function find(filter) {
+  await box.fill(filter);
+  await box.press("Enter");
+  await page.waitForTimeout(400);
+  await grid.focus();
+  await page.keyboard.press("Home");
+  await page.waitForTimeout(300);
+}
+
+await until(page, () => /59|row/.test(document.getElementById("status")?.textContent ?? ""));
+await find("auth.AcctLoginRequest");
+await page.getByRole("button", { name: "Show all" }).click();
+await page.waitForTimeout(400);
+await page.locator("#fields .row", { hasText: "accountName" }).click();
+await picture("start");
+const part = await page.locator("#detail").boundingBox();
+if (part) await picture("message", { clip: part });
+await page.emulateMedia({ colorScheme: "dark" });
+await picture("dark");
+await page.emulateMedia({ colorScheme: "light" });
+const rates = await page.locator("#rates").boundingBox();
+if (rates) {
+  await page.mouse.move(rates.x + 0.25 * rates.width, rates.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(rates.x + 0.75 * rates.width, rates.y + 30, { steps: 4 });
+  await page.mouse.up();
+  await picture("timeline", { clip: { x: 0, y: 0, width: 1280, height: 330 } });
+  await page.getByRole("button", { name: "Zoom out" }).click();
+}
+await box.fill("");
+await box.pressSequentially("result == Pl");
+await picture("filter", { clip: { x: 0, y: 0, width: 1280, height: 330 } });
+await find("auth.VaultNodeFetched");
+await page.keyboard.press("m");
+await page.keyboard.press("ArrowDown");
+await page.waitForTimeout(400);
+await page.keyboard.press("d");
+await picture("compare");
+await page.keyboard.press("Escape");
+await page.setViewportSize({ width: 390, height: 800 });
+await picture("phone");
+await browser.close();
+await server.stop();

@@ -1,0 +1,23 @@
+//! The command line of `worldwire inspect`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Knowledge;
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// A pcap or pcapng capture, optionally gzipped
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) knowledge: Knowledge,
+    /// Address and port of the page; port 0 is a free port. The page is not encrypted, so other
+    /// machines should reach it only through a tunnel
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Open the page in the default browser; only from a terminal
+    #[arg(long)]
+    pub(crate) open: bool,
+}
