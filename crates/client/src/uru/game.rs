@@ -216,7 +216,10 @@ impl Game {
 
     /// The message that tells others which movement keys are pressed.
     pub fn keys(&self, keys: InputState) -> Result<GameMessage<'static>> {
-        let pressed = AvatarInputStateMsg { message: message_header(), state: keys };
+        let mut message = message_header();
+        // The flags of the net message repeat this one.
+        message.bcast_flags = message.bcast_flags | BroadcastFlags::NetUseRelevanceRegions;
+        let pressed = AvatarInputStateMsg { message, state: keys };
         self.game_message(&pressed.into(), NetFlags::UseRelevanceRegions)
     }
 

@@ -204,6 +204,8 @@ fn uru_evening(encrypted: [bool; 2]) {
     }
     let doubts = ["dissect", "evening.pcapng", "--brief", "--filter", "gap or problem or warning"];
     assert_eq!(printed(home, &doubts), "");
+    // The clients and the shard send only what the protocol allows.
+    assert_eq!(printed(home, &["doctor", "evening.pcapng"]), "");
     // Each hop has its own keys; everything else is the same.
     let differing =
         |(one, other): (&(String, Json), &(String, Json))| (one != other).then(|| one.0.clone());
