@@ -98,9 +98,10 @@ export async function open(t, args, options = {}) {
   });
   // While the page is developed, it need not be compiled into the program again.
   if (process.env.PAGE_FROM_DISK) {
-    await context.route(/\.(js|css)$/, (route) => {
-      const file = path.join(here, "../../page", new URL(route.request().url()).pathname);
-      return route.fulfill({ path: file });
+    await context.route(/\.(js|css)$|:\d+\/$/, async (route) => {
+      const { pathname } = new URL(route.request().url());
+      const file = path.join(here, "../../page", pathname === "/" ? "index.html" : pathname);
+      return route.fulfill({ response: await route.fetch(), path: file });
     });
   }
   await page.goto(server.url);
@@ -184,3 +185,15 @@ export const cursor = (page, id) =>
 /** Waits until the message at the cursor is decoded. @param {import("playwright-core").Page} page @param {number} row */
 export const decoded = (page, row) =>
   until(page, (row) => document.getElementById("title")?.textContent?.endsWith(`row ${row}`), row);
+
+/** Applies a filter, and waits for its result. @param {import("playwright-core").Page} page @param {string} text */
+export async function filter(page, text) {
+  const box = page.getByRole("textbox", { name: "Filter" });
+  await box.fill(text);
+  await Promise.all([
+    page.waitForResponse((response) => response.url().endsWith("/api/selections") && response.status() === 201),
+    box.press("Enter"),
+  ]);
+  await cursor(page, "messages");
+  return complete(page);
+}

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { after, test } from "node:test";
-import { accessible, close, complete, cursor, decoded, folder, forgive, loaded, open, rows, samples, until } from "./harness.js";
+import { accessible, close, complete, cursor, decoded, filter, folder, forgive, loaded, open, rows, samples, until } from "./harness.js";
 
 after(close);
 
@@ -20,6 +20,7 @@ test("conversations, messages and the timeline show the capture", async (t) => {
   const conversations = await rows(page, "conversations");
   assert.equal(conversations.length, 4);
   assert.match(conversations[0]?.[0] ?? "", /#0 uru, tcp, .*14617/);
+  await loaded(page);
   const messages = await rows(page, "messages");
   assert.equal(messages[1]?.[4], "connect.CliToGateKeeper");
   const grid = page.getByRole("grid", { name: "Messages", exact: true });
@@ -60,13 +61,9 @@ test("arrows, Page keys, Home, End, Enter and Escape move through messages, fiel
   assert.equal(await page.evaluate(() => document.activeElement?.id), "fields");
 });
 
-/** Shows the first message that matches. @param {import("playwright-core").Page} page @param {string} filter */
-async function find(page, filter) {
-  const box = page.getByRole("textbox", { name: "Filter" });
-  await box.fill(filter);
-  await box.press("Enter");
-  await page.getByRole("button", { name: "Show all" }).waitFor();
-  await complete(page);
+/** Shows the first message that matches. @param {import("playwright-core").Page} page @param {string} text */
+async function find(page, text) {
+  await filter(page, text);
   await loaded(page);
   await page.getByRole("grid", { name: "Messages", exact: true }).focus();
   await page.keyboard.press("Home");
@@ -92,6 +89,7 @@ test("fields and bytes select each other, down to bits and in all layers", async
   assert.equal(await page.locator("#fields .row[aria-selected=true]").count(), 1);
   await page.getByRole("grid", { name: "Bytes", exact: true }).focus();
   for (let step = 0; step < 4; step++) await page.keyboard.press("ArrowRight");
+  await cursor(page, "fields");
   const name = await page.locator("#fields .row[aria-selected=true]").innerText();
   assert.match(name, /transId/);
   await page.getByRole("button", { name: "bit 0: ", exact: false }).click();
@@ -239,6 +237,7 @@ test("the timeline zooms by dragging and by keys", async (t) => {
 test("times are absolute, relative or since the row before", async (t) => {
   const { page } = await open(t, login);
   await complete(page);
+  await loaded(page);
   const select = page.getByRole("combobox", { name: "Time" });
   const shown = async () => (await rows(page, "messages"))[2]?.[1] ?? "";
   assert.match(await shown(), /^0\.\d{6}$/);
@@ -284,9 +283,9 @@ test("a message is copied in every form", async (t) => {
   assert.match(await copy("Rust"), new RegExp(`const AUTH_ACCTLOGINREQUEST: \\[u8; ${hex.length / 2}\\] = \\[`));
   assert.match(await copy("encode command"), /^printf .* \| worldwire encode --lines --hex$/s);
   await page.locator("#fields .row", { hasText: "accountName" }).click();
-  const filter = await copy("filter");
-  assert.match(filter, /^auth.AcctLoginRequest and accountName == ".+"$/);
-  assert.equal(await find(page, filter), row);
+  const condition = await copy("filter");
+  assert.match(condition, /^auth.AcctLoginRequest and accountName == ".+"$/);
+  assert.equal(await find(page, condition), row);
   await page.getByRole("button", { name: "Copy as" }).click();
   await accessible(page, "menu");
   await page.keyboard.press("ArrowDown");
