@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::config::{ConfigError, ServerConfig};
 use crate::folder::{blocking, reason};
-use crate::operators::{self, Operated};
+use crate::operators::{self, Operated, Rejection};
 use crate::start::check_database;
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
@@ -58,9 +58,17 @@ pub trait Administered: Operated {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError<E> {
-    /// The server's answer: why it did not do what was asked.
+    /// The server's answer: why it refused the request.
     #[error("{0}")]
     Refused(String),
+    /// The server's answer: why it failed, as when its database does.
+    #[error("{}: {problem}", folder.display())]
+    Failed {
+        /// The directory.
+        folder: PathBuf,
+        /// The reason.
+        problem: String,
+    },
     /// The directory does not belong to such a server.
     #[error("{}: not the directory of a {name}; `{command}` creates one", folder.display())]
     NoServer {
@@ -115,6 +123,14 @@ pub enum AdminError<E> {
 }
 
 impl<E> AdminError<E> {
+    /// The error for what a server answered.
+    fn rejected(folder: &Path, Rejection { problem, is_failure }: Rejection) -> Self {
+        match is_failure {
+            true => Self::Failed { folder: folder.to_owned(), problem },
+            false => Self::Refused(problem),
+        }
+    }
+
     /// The error for a running server whose socket failed.
     fn unanswered(folder: &Path, name: &'static str, source: io::Error) -> Self {
         match source.kind() {
@@ -170,7 +186,7 @@ impl<S: Administered> Admin<S> {
         request: S::Request,
     ) -> Result<Option<Vec<Json>>, AdminError<S::LoadError>> {
         match operators::ask::<S>(folder, &request, &[]).await {
-            Ok(answer) => answer.map(Some).map_err(AdminError::Refused),
+            Ok(answer) => answer.map(Some).map_err(|why| AdminError::rejected(folder, why)),
             Err(_) => Ok(None),
         }
     }
@@ -191,10 +207,10 @@ impl<S: Administered> Admin<S> {
             Some(_) if S::needs_running(&request) => Err(AdminError::NotRunning(folder.clone())),
             Some((server, _)) => {
                 let answer = server.perform(request, lines).await;
-                answer.map_err(|error| AdminError::Refused(error.to_string()))
+                answer.map_err(|error| AdminError::rejected(folder, Rejection::of::<S>(&error)))
             }
             None => match operators::ask::<S>(folder, &request, lines).await {
-                Ok(answer) => answer.map_err(AdminError::Refused),
+                Ok(answer) => answer.map_err(|why| AdminError::rejected(folder, why)),
                 Err(source) => Err(AdminError::unanswered(folder, S::NAME, source)),
             },
         }

@@ -153,6 +153,10 @@ impl Operated for Realm {
     type Request = Request;
     type Error = RequestError;
 
+    fn is_failure(error: &RequestError) -> bool {
+        matches!(error, RequestError::Account(AccountError::NotStored(_) | AccountError::Random(_)))
+    }
+
     async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, RequestError> {
         match request {
             Request::Accounts => Ok(self.accounts().iter().map(|account| json!(account)).collect()),

@@ -6,7 +6,7 @@ use worldwire_ki::crypt::login::{Secret, password_hash};
 use super::{Realm, RealmError, Shared, State, folded};
 use crate::ki::refusal::Refusal;
 use crate::store::seal::ServerKey;
-use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow};
+use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow, StoreError};
 
 /// Flags of an account: banned, paying, and in bits 8 to 15 the additional character slots.
 const BANNED: u32 = 1;
@@ -36,9 +36,9 @@ pub enum AccountError {
     /// An account cannot have the name.
     #[error("account {0:?}: a name must have 1 to {MAX_NAME} ASCII characters and no spaces")]
     InvalidName(String),
-    /// The database did not store the change.
-    #[error("the database does not accept changes; see the log")]
-    NotStored,
+    /// The database did not store the change, for this reason.
+    #[error("the database does not accept changes: {0}")]
+    NotStored(String),
     /// The system has no random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -261,7 +261,7 @@ impl Realm {
             let next = number_setting(NEXT_USER, user.saturating_add(1));
             Ok((vec![Change::PutAccount(row), next], user))
         });
-        made.await.map_err(|refusal| account_error(name, refusal))
+        made.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
     /// Changes a password, and revokes the account's CK2s. On an error, the password is unchanged.
@@ -303,7 +303,7 @@ impl Realm {
             changes.push(Change::DeleteAccount(account_id(user)));
             Ok((changes, ()))
         });
-        gone.await.map_err(|refusal| account_error(name, refusal))
+        gone.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
     /// Issues the values for the client's option `-U`: the `UserID`, and a CK2 that is valid on any
@@ -338,16 +338,21 @@ impl Realm {
             edit(user, &mut entry);
             Ok((vec![Change::PutAccount(entry.row(user))], user))
         });
-        edited.await.map_err(|refusal| account_error(name, refusal))
+        edited.await.map_err(|refusal| self.account_error(name, refusal))
     }
-}
 
-/// The meaning of a refused change to an account.
-fn account_error(name: &str, refusal: Refusal) -> AccountError {
-    match refusal {
-        Refusal::InvalidName => AccountError::Exists(name.to_owned()),
-        Refusal::UnknownCharacter => AccountError::Unknown(name.to_owned()),
-        _ => AccountError::NotStored,
+    /// The meaning of a refused change to an account.
+    fn account_error(&self, name: &str, refusal: Refusal) -> AccountError {
+        match refusal {
+            Refusal::InvalidName => AccountError::Exists(name.to_owned()),
+            Refusal::UnknownCharacter => AccountError::Unknown(name.to_owned()),
+            _ => {
+                let overtaken = self.overtaken().map(|error| error.to_string());
+                let reason = overtaken.or_else(|| self.failure());
+                // Other changes took too long.
+                AccountError::NotStored(reason.unwrap_or_else(|| StoreError::Timeout.to_string()))
+            }
+        }
     }
 }
 

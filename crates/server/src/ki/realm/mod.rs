@@ -13,7 +13,6 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ pub use accounts::{
     AccountError, AccountSummary, CharacterSummary, Privileges, check_account_name,
 };
 pub use queue::{Number, Queue};
+pub(super) use write::Changing;
 
 use super::config::KiConfig;
 use super::login::{Account, Answer, Query, QueuePosition};
@@ -88,6 +88,15 @@ impl Wakeup {
     }
 }
 
+/// The answer to a connection's query.
+#[derive(Debug)]
+pub(super) enum Answering {
+    /// It comes from memory.
+    Now(Answer),
+    /// It is [`Answer::Done`], when the database has the change.
+    Later(Changing<()>),
+}
+
 /// A connection's entry in the realm.
 #[derive(Debug)]
 struct ConnectionEntry {
@@ -108,9 +117,12 @@ struct Shared {
     key: ServerKey,
     clock: Clock,
     config: KiConfig,
-    is_failing: AtomicBool,
+    /// Why the last change could not be written to the database.
+    failure: Mutex<Option<String>>,
     /// The task that tests a failing database.
     probing: Mutex<Option<AbortHandle>>,
+    /// Wakes that task when a commit fails.
+    doubt: Arc<Notify>,
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
@@ -185,8 +197,9 @@ impl Realm {
             key,
             clock,
             config,
-            is_failing: AtomicBool::new(false),
+            failure: Mutex::new(None),
             probing: Mutex::new(None),
+            doubt: Arc::default(),
             overtaken: watch::Sender::new(None),
         })))
     }
@@ -195,7 +208,7 @@ impl Realm {
     /// database, so this ends when it accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.0.is_failing.load(Ordering::Relaxed)
+        self.failure().is_some()
     }
 
     /// Why no change is possible any more, if another process took over the database: a
@@ -337,9 +350,9 @@ impl Realm {
         self.state().failures.add(address, &folded(name), now);
     }
 
-    /// Answers a connection's query.
-    pub(super) async fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answer {
-        match query {
+    /// Answers a connection's query, or begins the change that it asks for.
+    pub(super) fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answering {
+        Answering::Now(match query {
             Query::Account(name) => self.account_answer(address, &name),
             Query::Tickets { user, machine } => {
                 let now = self.0.clock.now();
@@ -354,16 +367,16 @@ impl Realm {
                 Answer::Characters { blobs: state.blobs(user), purchased }
             }
             Query::Create { user, character } => {
-                Answer::Done(self.create_character(user, character).await)
+                return Answering::Later(self.create_character(user, character));
             }
             Query::Delete { user, character } => {
-                Answer::Done(self.delete_character(user, character).await)
+                return Answering::Later(self.delete_character(user, character));
             }
             Query::Select { user, character } => Answer::Selected(self.select(user, character)),
             Query::Attach { key, user, character } => {
                 Answer::Attached(self.attach(who, &key, user, character))
             }
-        }
+        })
     }
 
     fn account_answer(&self, address: IpAddr, name: &str) -> Answer {

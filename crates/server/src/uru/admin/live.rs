@@ -297,6 +297,10 @@ impl Operated for Control {
     type Request = Request;
     type Error = RequestError;
 
+    fn is_failure(error: &RequestError) -> bool {
+        error.is_failure()
+    }
+
     fn has_lines(request: &Request) -> bool {
         matches!(request, Request::Import { .. })
     }
