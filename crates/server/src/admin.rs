@@ -14,10 +14,10 @@ use serde_json::Value as Json;
 use crate::config::{ConfigError, ServerConfig};
 use crate::folder::{blocking, reason};
 use crate::operators::{self, Operated, Rejection};
-use crate::start::check_database;
+use crate::start::{locked_store, or_close};
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
@@ -39,9 +39,11 @@ pub trait Administered: Operated {
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
-    /// Opens the database of a server that is not running. The caller holds the directory's lock.
+    /// Opens the database of a server that is not running. `lock` is the directory's; the database
+    /// is closed before it is dropped.
     fn open_stopped(
         folder: &Path,
+        lock: &mut FolderLock,
     ) -> impl Future<Output = Result<Self, AdminError<Self::LoadError>>> + Send;
 
     /// The error for a directory without such a server.
@@ -151,10 +153,11 @@ pub(crate) fn stopped_config<C: ServerConfig, E>(folder: &Path) -> Result<C, Adm
 pub(crate) async fn stopped_store<C: ServerConfig, E>(
     folder: &Path,
     config: &C,
+    lock: &mut FolderLock,
 ) -> Result<(Arc<dyn Store>, ServerKey), AdminError<E>> {
-    check_database(folder, config)?;
-    let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
-    Ok((store, ServerKey::load(&folder.join(KEY_FILE))?))
+    let store = locked_store(folder, config, lock).await?;
+    let key = or_close(ServerKey::load(&folder.join(KEY_FILE)), &*store).await?;
+    Ok((store, key))
 }
 
 /// An operator's access to one server.
@@ -174,7 +177,7 @@ impl<S: Administered> Admin<S> {
             .await
             .map_err(|source| AdminError::File { file: folder.join(LOCK_FILE), source })?;
         let stopped = match lock {
-            Some(lock) => Some((S::open_stopped(folder).await?, lock)),
+            Some(mut lock) => Some((S::open_stopped(folder, &mut lock).await?, lock)),
             None => None,
         };
         Ok(Self { folder: folder.to_owned(), stopped })

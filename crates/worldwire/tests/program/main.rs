@@ -32,6 +32,8 @@ mod mxo;
 #[cfg(unix)]
 mod mxo_world;
 mod objects;
+#[cfg(target_os = "linux")]
+mod one_database;
 #[cfg(unix)]
 mod proxy;
 mod proxy_loss;
