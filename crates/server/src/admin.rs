@@ -13,11 +13,11 @@ use serde_json::Value as Json;
 
 use crate::config::{ConfigError, ServerConfig};
 use crate::folder::{blocking, reason};
-use crate::operators::{self, Operated};
-use crate::start::check_database;
+use crate::operators::{self, Operated, Rejection};
+use crate::start::{locked_store, or_close};
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
@@ -39,9 +39,11 @@ pub trait Administered: Operated {
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
-    /// Opens the database of a server that is not running. The caller holds the directory's lock.
+    /// Opens the database of a server that is not running. `lock` is the directory's; the database
+    /// is closed before it is dropped.
     fn open_stopped(
         folder: &Path,
+        lock: &mut FolderLock,
     ) -> impl Future<Output = Result<Self, AdminError<Self::LoadError>>> + Send;
 
     /// The error for a directory without such a server.
@@ -58,9 +60,17 @@ pub trait Administered: Operated {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError<E> {
-    /// The server's answer: why it did not do what was asked.
+    /// The server's answer: why it refused the request.
     #[error("{0}")]
     Refused(String),
+    /// The server's answer: why it failed, as when its database does.
+    #[error("{}: {problem}", folder.display())]
+    Failed {
+        /// The directory.
+        folder: PathBuf,
+        /// The reason.
+        problem: String,
+    },
     /// The directory does not belong to such a server.
     #[error("{}: not the directory of a {name}; `{command}` creates one", folder.display())]
     NoServer {
@@ -115,6 +125,14 @@ pub enum AdminError<E> {
 }
 
 impl<E> AdminError<E> {
+    /// The error for what a server answered.
+    fn rejected(folder: &Path, Rejection { problem, is_failure }: Rejection) -> Self {
+        match is_failure {
+            true => Self::Failed { folder: folder.to_owned(), problem },
+            false => Self::Refused(problem),
+        }
+    }
+
     /// The error for a running server whose socket failed.
     fn unanswered(folder: &Path, name: &'static str, source: io::Error) -> Self {
         match source.kind() {
@@ -135,10 +153,11 @@ pub(crate) fn stopped_config<C: ServerConfig, E>(folder: &Path) -> Result<C, Adm
 pub(crate) async fn stopped_store<C: ServerConfig, E>(
     folder: &Path,
     config: &C,
+    lock: &mut FolderLock,
 ) -> Result<(Arc<dyn Store>, ServerKey), AdminError<E>> {
-    check_database(folder, config)?;
-    let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
-    Ok((store, ServerKey::load(&folder.join(KEY_FILE))?))
+    let store = locked_store(folder, config, lock).await?;
+    let key = or_close(ServerKey::load(&folder.join(KEY_FILE)), &*store).await?;
+    Ok((store, key))
 }
 
 /// An operator's access to one server.
@@ -158,7 +177,7 @@ impl<S: Administered> Admin<S> {
             .await
             .map_err(|source| AdminError::File { file: folder.join(LOCK_FILE), source })?;
         let stopped = match lock {
-            Some(lock) => Some((S::open_stopped(folder).await?, lock)),
+            Some(mut lock) => Some((S::open_stopped(folder, &mut lock).await?, lock)),
             None => None,
         };
         Ok(Self { folder: folder.to_owned(), stopped })
@@ -170,7 +189,7 @@ impl<S: Administered> Admin<S> {
         request: S::Request,
     ) -> Result<Option<Vec<Json>>, AdminError<S::LoadError>> {
         match operators::ask::<S>(folder, &request, &[]).await {
-            Ok(answer) => answer.map(Some).map_err(AdminError::Refused),
+            Ok(answer) => answer.map(Some).map_err(|why| AdminError::rejected(folder, why)),
             Err(_) => Ok(None),
         }
     }
@@ -191,10 +210,10 @@ impl<S: Administered> Admin<S> {
             Some(_) if S::needs_running(&request) => Err(AdminError::NotRunning(folder.clone())),
             Some((server, _)) => {
                 let answer = server.perform(request, lines).await;
-                answer.map_err(|error| AdminError::Refused(error.to_string()))
+                answer.map_err(|error| AdminError::rejected(folder, Rejection::of::<S>(&error)))
             }
             None => match operators::ask::<S>(folder, &request, lines).await {
-                Ok(answer) => answer.map_err(AdminError::Refused),
+                Ok(answer) => answer.map_err(|why| AdminError::rejected(folder, why)),
                 Err(source) => Err(AdminError::unanswered(folder, S::NAME, source)),
             },
         }

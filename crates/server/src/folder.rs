@@ -1,6 +1,6 @@
 //! Files that the first start writes to a server's directory.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -22,6 +22,15 @@ pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = file.with_extension("part");
     std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, file))
+}
+
+/// Opens a file for writing. Creates it for its owner only, if it is missing.
+pub(crate) fn private_file(file: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)
 }
 
 /// Runs file I/O on a thread for blocking work, so that it does not hold up the runtime.

@@ -7,7 +7,7 @@
 //! Client and server exchange JSON, one value per line, at most [`MAX_LINE`] bytes each. The client
 //! sends a request. If the request [has lines](Operated::has_lines), they follow, and then an empty
 //! line. The server answers with any number of `{"data":..}` and then `{"done":true}` or
-//! `{"error":".."}`.
+//! `{"error":".."}`, with `"failed":true` if the server failed, rather than refused.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -48,6 +48,12 @@ pub trait Operated: Clone + Send + Sync + 'static {
     /// Why a request was refused, in words for the operator.
     type Error: fmt::Display + Send;
 
+    /// Whether the server failed, as when its database does, rather than refused the request.
+    fn is_failure(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
+
     /// Whether lines follow a request, such as a dump.
     fn has_lines(request: &Self::Request) -> bool {
         let _ = request;
@@ -60,6 +66,27 @@ pub trait Operated: Clone + Send + Sync + 'static {
         request: Self::Request,
         lines: &[String],
     ) -> impl Future<Output = Result<Vec<Json>, Self::Error>> + Send;
+}
+
+/// Why a server did not do what an operator asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The reason, in words for the operator.
+    pub problem: String,
+    /// Whether the server failed, rather than refused the request.
+    pub is_failure: bool,
+}
+
+impl Rejection {
+    /// The rejection with an error of a server.
+    pub(crate) fn of<O: Operated>(error: &O::Error) -> Self {
+        Self { problem: error.to_string(), is_failure: O::is_failure(error) }
+    }
+
+    /// The rejection of a request that cannot be read.
+    fn malformed(error: &Malformed) -> Self {
+        Self { problem: error.to_string(), is_failure: false }
+    }
 }
 
 /// Formats a request without its fields, which may include a password.
@@ -127,7 +154,7 @@ pub async fn ask<O: Operated>(
     folder: &Path,
     request: &O::Request,
     lines: &[String],
-) -> io::Result<Result<Vec<Json>, String>> {
+) -> io::Result<Result<Vec<Json>, Rejection>> {
     let (stream, token) = platform::connect(folder).await?;
     let (reader, writer) = tokio::io::split(stream);
     let mut writer = BufWriter::new(writer);
@@ -155,7 +182,8 @@ pub async fn ask<O: Operated>(
         if let Some(value) = object.remove("data") {
             data.push(value);
         } else if let Some(error) = object.get("error").and_then(Json::as_str) {
-            return Ok(Err(error.to_owned()));
+            let is_failure = object.get("failed").and_then(Json::as_bool).unwrap_or(false);
+            return Ok(Err(Rejection { problem: error.to_owned(), is_failure }));
         } else {
             return Ok(Ok(data));
         }
@@ -182,11 +210,11 @@ async fn serve<O: Operated>(
         Ok(request) => match read_lines::<O>(&mut reader, &request).await? {
             Ok(lines) => {
                 let answer = operated.perform(request, &lines).await;
-                answer.map_err(|error| error.to_string())
+                answer.map_err(|error| Rejection::of::<O>(&error))
             }
-            Err(malformed) => Err(malformed.to_string()),
+            Err(malformed) => Err(Rejection::malformed(&malformed)),
         },
-        Err(malformed) => Err(malformed.to_string()),
+        Err(malformed) => Err(Rejection::malformed(&malformed)),
     };
     let end = match answer {
         Ok(data) => {
@@ -197,7 +225,8 @@ async fn serve<O: Operated>(
             }
             json!({ "done": true })
         }
-        Err(error) => json!({ "error": error }),
+        Err(Rejection { problem, is_failure: true }) => json!({ "error": problem, "failed": true }),
+        Err(Rejection { problem, .. }) => json!({ "error": problem }),
     };
     in_time(write_line(&mut writer, &end.to_string())).await?;
     in_time(writer.shutdown()).await?;

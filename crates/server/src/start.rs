@@ -122,20 +122,57 @@ pub(crate) async fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(
     blocking(move || write_secret(&file, text.as_bytes()).map_err(at(&file))).await
 }
 
-/// Opens the database, and reads the key that passwords are sealed with.
+/// Locks a SQLite database that exists: early, because everything else may be in use, too.
+pub(crate) async fn lock_database<C: ServerConfig>(
+    folder: &Path,
+    config: &C,
+    lock: &mut FolderLock,
+) -> Result<(), StoreError> {
+    let file = folder.join(C::SQLITE_FILE);
+    match config.database_url().is_none() && file.exists() {
+        true => lock.add_database(&file).await,
+        false => Ok(()),
+    }
+}
+
+/// Opens the database, and reads the key that passwords are sealed with. `lock` is the directory's.
+/// The caller closes the database before it drops the lock.
 pub(crate) async fn open_store<C: ServerConfig>(
     folder: &Path,
     config: &C,
+    lock: &mut FolderLock,
 ) -> Result<(Arc<dyn Store>, ServerKey), StartError> {
-    check_database(folder, config)?;
-    let store = store::open(folder.join(C::SQLITE_FILE), config.database_url()).await?;
-    let key = server_key(folder, &*store).await?;
+    let store = locked_store(folder, config, lock).await?;
+    let key = or_close(server_key(folder, &*store).await, &*store).await?;
     Ok((store, key))
+}
+
+/// Locks and opens the database.
+pub(crate) async fn locked_store<C: ServerConfig>(
+    folder: &Path,
+    config: &C,
+    lock: &mut FolderLock,
+) -> Result<Arc<dyn Store>, StoreError> {
+    check_database(folder, config)?;
+    let file = folder.join(C::SQLITE_FILE);
+    if config.database_url().is_none() {
+        lock.add_database(&file).await?;
+    }
+    store::open(file, config.database_url()).await
+}
+
+/// Closes a database if what followed its opening failed.
+pub(crate) async fn or_close<T, E>(result: Result<T, E>, store: &dyn Store) -> Result<T, E> {
+    if result.is_err() {
+        // The first error is the one to report.
+        let _ = store.close().await;
+    }
+    result
 }
 
 /// Refuses to create a database in a folder that had one: the key for its passwords is created with
 /// it.
-pub(crate) fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StoreError> {
+fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StoreError> {
     let (file, key) = (folder.join(C::SQLITE_FILE), folder.join(KEY_FILE));
     if config.database_url().is_some() || !key.exists() || file.exists() {
         return Ok(());

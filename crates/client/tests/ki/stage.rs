@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{DuplexStream, duplex};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use worldwire_client::ki::{Client, ClientError, LoginToken, Settings};
 use worldwire_core::Side;
 use worldwire_ki::crypt::login::password_hash;
@@ -31,6 +32,21 @@ pub(crate) struct Memory {
     pub(crate) is_failing: AtomicBool,
     /// Whether commits succeed but report a failure.
     pub(crate) loses_answers: AtomicBool,
+    /// Whether another program has locked it.
+    pub(crate) is_locked: AtomicBool,
+}
+
+impl Memory {
+    /// Waits for the other program's lock, up to 5 s as SQLite does.
+    async fn unlocked(&self) -> Result<(), StoreError> {
+        for _ in 0..50 {
+            if !self.is_locked.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err(StoreError::Damaged("locked by another program".to_owned()))
+    }
 }
 
 macro_rules! reads {
@@ -56,6 +72,7 @@ impl Ledger for Memory {
 
     fn commit(&self, after: Position, changes: Arc<Changes>) -> Pending<'_, ()> {
         Box::pin(async move {
+            self.unlocked().await?;
             let failure = || Err(StoreError::Damaged("on purpose".to_owned()));
             if self.is_failing.load(Ordering::Relaxed) {
                 return failure();
@@ -73,7 +90,10 @@ impl Ledger for Memory {
     }
 
     fn position(&self) -> Pending<'_, (Position, String)> {
-        Box::pin(async move { Ok((self.position.lock().unwrap().unwrap(), String::new())) })
+        Box::pin(async move {
+            self.unlocked().await?;
+            Ok((self.position.lock().unwrap().unwrap(), String::new()))
+        })
     }
 
     reads! {

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use worldwire_client::ki::{Client, ClientError, ServerMessage};
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::password_hash;
+use worldwire_ki::message::Put;
 use worldwire_net::{Accept as _, End, Peer};
 
 use crate::stage::{Stage, refused, settings};
@@ -191,6 +192,100 @@ async fn a_failing_database_neither_loses_nor_invents_characters() {
     assert!(!stage.realm.is_failing());
     let list = client.characters().await.unwrap().list;
     assert_eq!(list.iter().map(Character::name).collect::<Vec<_>>(), [b"Kept"]);
+}
+
+/// Waits until the database works again. Returns how long that took.
+async fn recovery(stage: &Stage) -> Duration {
+    let began = Instant::now();
+    while stage.realm.is_failing() {
+        assert!(began.elapsed() < DAY, "it never recovered");
+        sleep(Duration::from_millis(10)).await;
+    }
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_locked_database_holds_up_nobody() {
+    const SOON: Duration = Duration::from_millis(100);
+    let stage = Stage::new(|_| ()).await;
+    let (mut client, _) = stage.logged_in("merle").await;
+    let (mut second, _) = stage.logged_in("other").await;
+    client.create(&plain("First")).await.unwrap();
+    stage.memory.is_locked.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    // A request behind it waits for its answer. A ping does not, and others are served.
+    let blob = [("CreationInfo", Put::Bytes(plain("Lost")))];
+    client.send(7, "MSG_CREATECHARACTER", &blob).await.unwrap();
+    client.send(7, "MSG_REQUESTCHARACTERLIST", &[]).await.unwrap();
+    client.ping().await.unwrap();
+    let mut third = stage.validated("other").await;
+    assert!(third.characters().await.unwrap().list.is_empty());
+    assert!(began.elapsed() < SOON);
+    assert_eq!(refused(second.create(&plain("Late")).await), "FailedUpload");
+    let took = began.elapsed();
+    assert!(took <= Duration::from_secs(7) + SOON, "{took:?}");
+    assert!(stage.realm.is_failing());
+    assert!(matches!(client.listen(SOON).await, Ok(Some(ServerMessage::Created(Some(_))))));
+    assert!(matches!(client.listen(SOON).await, Ok(Some(ServerMessage::StartList { .. }))));
+    // From now on, changes are refused at once, with the reason for operators.
+    let again = Instant::now();
+    assert_eq!(refused(second.create(&plain("Late")).await), "FailedUpload");
+    let problem = stage.realm.ban("merle", true).await.unwrap_err().to_string();
+    assert!(problem.ends_with(": the database is damaged: locked by another program"), "{problem}");
+    assert!(again.elapsed() < SOON);
+
+    sleep(Duration::from_secs(50)).await;
+    stage.memory.is_locked.store(false, Ordering::Relaxed);
+    let took = recovery(&stage).await;
+    assert!(took <= Duration::from_secs(6), "{took:?}");
+    client.create(&plain("Second")).await.unwrap();
+    let list = client.characters().await.unwrap().list;
+    assert_eq!(
+        list.iter().map(Character::name).collect::<Vec<_>>(),
+        [b"First".as_slice(), b"Second"]
+    );
+}
+
+/// A client that waits for a character to be created, while the database is locked.
+async fn waiting_client(stage: &Stage) -> Client {
+    let (mut client, _) = stage.logged_in("merle").await;
+    client.wait_until_admitted().await.unwrap();
+    stage.memory.is_locked.store(true, Ordering::Relaxed);
+    let blob = [("CreationInfo", Put::Bytes(plain("Lost")))];
+    client.send(7, "MSG_CREATECHARACTER", &blob).await.unwrap();
+    client
+}
+
+/// A client cannot make the server keep any number of requests.
+#[tokio::test(start_paused = true)]
+async fn few_requests_wait_for_a_locked_database() {
+    let stage = Stage::new(|_| ()).await;
+    let mut client = waiting_client(&stage).await;
+    for _ in 0..100 {
+        client.send(7, "MSG_REQUESTCHARACTERLIST", &[]).await.unwrap();
+    }
+    let mut lists = 0;
+    while let Some(message) = client.listen(Duration::from_secs(30)).await.unwrap() {
+        lists += usize::from(matches!(message, ServerMessage::EndList(None)));
+    }
+    assert_eq!(lists, 16);
+    client.characters().await.unwrap();
+}
+
+/// A server that stops does not wait for its database for long.
+#[tokio::test(start_paused = true)]
+async fn a_client_of_a_locked_database_is_told_of_the_servers_end() {
+    let stage = Stage::new(|_| ()).await;
+    let mut client = waiting_client(&stage).await;
+    client.ping().await.unwrap();
+    let began = Instant::now();
+    stage.stop();
+    let error = client.listen(DAY).await.unwrap_err();
+    assert!(matches!(&error, ClientError::ThrownOut(why) if why.contains("shutting down")));
+    assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
+    // The commit may be about to fail. What is left of the server then waits for nothing else.
+    stage.realm.close().await;
+    assert!(began.elapsed() <= Duration::from_secs(8), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -16,6 +17,8 @@ use super::{KiConfig, Refusal};
 use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
 use crate::operators::{Operated, debug_request};
+use crate::start::or_close;
+use crate::store::lock::FolderLock;
 
 /// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -126,10 +129,11 @@ impl Administered for Realm {
         Err(Self::missing(folder))
     }
 
-    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+    async fn open_stopped(folder: &Path, lock: &mut FolderLock) -> Result<Self, AdminError> {
         let config: KiConfig = stopped_config(folder)?;
-        let (store, key) = stopped_store(folder, &config).await?;
-        Self::open(store, key, config, Clock::start()).await.map_err(AdminError::Load)
+        let (store, key) = stopped_store(folder, &config, lock).await?;
+        let opened = Self::open(Arc::clone(&store) as _, key, config, Clock::start()).await;
+        or_close(opened, &*store).await.map_err(AdminError::Load)
     }
 
     async fn close_stopped(&self) {
@@ -152,6 +156,10 @@ pub enum RequestError {
 impl Operated for Realm {
     type Request = Request;
     type Error = RequestError;
+
+    fn is_failure(error: &RequestError) -> bool {
+        matches!(error, RequestError::Account(AccountError::NotStored(_) | AccountError::Random(_)))
+    }
 
     async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, RequestError> {
         match request {

@@ -1,11 +1,15 @@
 //! Client connections. Each has a protocol state machine, a [`Login`], and an entry in the realm.
+//!
+//! While the database stores a change for a client, keep-alives and pings are answered. Other requests
+//! wait until the change is stored or refused.
 
+use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use worldwire_core::connection::{Connection as _, Event, EventOf, Sender as _};
 use worldwire_ki::connection::{
     Connection, Ignored, Life, News, ObserverKeys, Received, Sender, ServerConfig, SessionIds, Unit,
@@ -20,10 +24,11 @@ use zeroize::Zeroizing;
 
 use super::config::KiConfig;
 use super::figures::Figures;
-use super::login::{Login, LoginEvent, Output, Rules};
+use super::login::{Answer, Login, LoginEvent, Output, Rules};
 use super::peers::Peers;
-use super::realm::{Number, Orders, Realm, Wakeup};
-use super::wire::{Decoded, Dialect, Reply};
+use super::realm::{Answering, Changing, Number, Orders, Realm, Wakeup};
+use super::refusal::Refusal;
+use super::wire::{Decoded, Dialect, Reply, Request};
 use crate::secrets::Secrets;
 
 /// The largest body of a frame, in bytes: a message of 64 KiB, the most that its length field can
@@ -31,6 +36,12 @@ use crate::secrets::Secrets;
 const MAX_FRAME_BYTES: u32 = 65 << 10;
 /// The maximum size of messages sent before the client accepts its session, in bytes.
 const MAX_EARLY_BYTES: usize = 16 << 10;
+/// The maximum number and size of requests that wait for the answer to an earlier one, in bytes:
+/// one of the largest, or several of the usual size.
+const MAX_HELD: usize = 16;
+const MAX_HELD_BYTES: usize = 64 << 10;
+/// How long a server that stops waits for the database's answer to a client.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// Makes the connections of a login server.
 #[derive(Debug)]
@@ -144,8 +155,20 @@ impl Accept for Acceptor {
         let (number, wakeup) = connections.realm.arrive();
         let epoch = connections.server.common.epoch;
         let login = Login::new(Arc::clone(&connections.rules), epoch);
-        let (next, paused) = (None, None);
-        (connection, Client { connections, peer, number, wakeup, login, id, next, paused })
+        let client = Client {
+            connections,
+            peer,
+            number,
+            wakeup,
+            login,
+            id,
+            next: None,
+            paused: None,
+            change: None,
+            held: VecDeque::new(),
+            held_bytes: 0,
+        };
+        (connection, client)
     }
 }
 
@@ -173,6 +196,11 @@ pub struct Client {
     next: Option<u16>,
     /// Until when the login's outputs are held back.
     paused: Option<Duration>,
+    /// The change that the login waits for.
+    change: Option<Changing<()>>,
+    /// Requests that arrived meanwhile, and their total size.
+    held: VecDeque<(u8, u8, Request)>,
+    held_bytes: usize,
 }
 
 /// Why a connection wakes up.
@@ -184,6 +212,8 @@ pub enum Wake {
     Due,
     /// A delay is over.
     Resumed,
+    /// The database has stored a change, or has not.
+    Changed(Result<(), Refusal>),
 }
 
 impl Client {
@@ -198,15 +228,29 @@ impl Client {
         }
     }
 
-    fn receive(&mut self, received: &Received<'_>) {
+    fn receive(&mut self, received: &Received<'_>, sender: &mut Sender) -> Flow {
         let Unit::Message { service, order } = received.unit else {
-            return;
+            return Flow::Continue(());
         };
         let figures = &self.connections.figures;
         if self.paused.is_some() {
-            return self.ignored(service, order, "sent before a delayed answer");
+            self.ignored(service, order, DELAYED);
+            return Flow::Continue(());
         }
-        match self.connections.dialect.decode(service, order, received.payload()) {
+        let payload = received.payload();
+        match self.connections.dialect.decode(service, order, payload) {
+            Decoded::Request(Request::Ping) if self.change.is_some() => {
+                return self.send(&Reply::Pong, sender);
+            }
+            Decoded::Request(request) if self.change.is_some() => {
+                let bytes = self.held_bytes.saturating_add(payload.len());
+                if self.held.len() < MAX_HELD && bytes <= MAX_HELD_BYTES {
+                    self.held_bytes = bytes;
+                    self.held.push_back((service, order, request));
+                } else {
+                    self.ignored(service, order, "too many requests wait for the database");
+                }
+            }
             Decoded::Request(request) => {
                 self.login.handle(self.connections.clock.now(), request);
             }
@@ -216,6 +260,7 @@ impl Client {
                 self.ignored(service, order, "does not match its definition");
             }
         }
+        Flow::Continue(())
     }
 
     fn ignored(&self, service: u8, order: u8, why: &str) {
@@ -227,17 +272,37 @@ impl Client {
         }
     }
 
-    /// Handles the login's outputs, up to the next delay.
-    async fn work(&mut self, sender: &mut Sender) -> Flow {
+    /// Handles the login's outputs up to the next delay, and requests that were held back.
+    fn work(&mut self, sender: &mut Sender) -> Flow {
+        loop {
+            self.outputs(sender)?;
+            if self.change.is_some() {
+                return Flow::Continue(());
+            }
+            let Some((service, order, request)) = self.held.pop_front() else {
+                self.held_bytes = 0;
+                return Flow::Continue(());
+            };
+            match self.paused {
+                Some(_) => self.ignored(service, order, DELAYED),
+                None => self.login.handle(self.connections.clock.now(), request),
+            }
+        }
+    }
+
+    fn outputs(&mut self, sender: &mut Sender) -> Flow {
         while self.paused.is_none()
             && let Some(output) = self.login.poll()
         {
             match output {
                 Output::Send(reply) => self.send(&reply, sender)?,
+                // Waiting here would keep the connection from answering keep-alives.
                 Output::Ask(query) => {
                     let address = self.peer.address.ip();
-                    let answer = self.connections.realm.answer(self.number, address, query).await;
-                    self.login.answer(self.connections.clock.now(), answer);
+                    match self.connections.realm.answer(self.number, address, query) {
+                        Answering::Now(answer) => self.answer(answer),
+                        Answering::Later(change) => self.change = Some(change),
+                    }
                 }
                 // Waiting here would keep the connection open after its client has left.
                 Output::Pause(time) => {
@@ -252,6 +317,10 @@ impl Client {
             }
         }
         Flow::Continue(())
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.login.answer(self.connections.clock.now(), answer);
     }
 
     fn send(&self, reply: &Reply, sender: &mut Sender) -> Flow {
@@ -347,7 +416,7 @@ impl Application<Connection> for Client {
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
         match event {
             Event::News(News::Established { previous, .. }) => self.established(previous, sender),
-            Event::Received(received) => self.receive(&received),
+            Event::Received(received) => self.receive(&received, sender)?,
             // Clients resend messages that met a stale session.
             Event::News(News::Ignored { unit: Unit::Message { service, order }, why, .. })
                 if why != Ignored::Stale =>
@@ -356,7 +425,7 @@ impl Application<Connection> for Client {
             }
             _ => {}
         }
-        self.work(sender).await
+        self.work(sender)
     }
 
     async fn notified(&mut self) -> Wake {
@@ -369,6 +438,7 @@ impl Application<Connection> for Client {
             () = self.wakeup.woken() => Wake::Orders,
             () = until(self.login.poll_timeout()) => Wake::Due,
             () = until(self.paused) => Wake::Resumed,
+            stored = changed(self.change.as_mut()) => Wake::Changed(stored),
         }
     }
 
@@ -377,14 +447,23 @@ impl Application<Connection> for Client {
             Wake::Orders => self.carry_out(self.wakeup.take(), sender),
             Wake::Due => self.login.timeout(self.connections.clock.now()),
             Wake::Resumed => self.paused = None,
+            Wake::Changed(stored) => {
+                self.change = None;
+                self.answer(Answer::Done(stored));
+            }
         }
-        self.work(sender).await
+        self.work(sender)
     }
 
     async fn stopping(&mut self, sender: &mut Sender) {
+        if let Some(change) = self.change.take()
+            && let Ok(stored) = timeout(LAST_ANSWER, change).await
+        {
+            self.answer(Answer::Done(stored));
+        }
         self.login.stop();
         self.paused = None;
-        let _ = self.work(sender).await;
+        let _ = self.work(sender);
     }
 
     async fn ended(&mut self, end: &End) {
@@ -392,5 +471,16 @@ impl Application<Connection> for Client {
         self.connections.release(self.id.take());
         self.connections.release(self.next.take());
         tracing::debug!(address = %self.peer.address, %end, "disconnected");
+    }
+}
+
+/// Why requests after a failed login are ignored.
+const DELAYED: &str = "sent before a delayed answer";
+
+/// Waits for a change; forever, if there is none.
+async fn changed(change: Option<&mut Changing<()>>) -> Result<(), Refusal> {
+    match change {
+        Some(change) => change.await,
+        None => pending().await,
     }
 }

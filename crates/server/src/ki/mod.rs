@@ -67,8 +67,8 @@ use crate::operators;
 use crate::page::Serving;
 use crate::secrets::Secrets;
 use crate::start::{
-    Absent, StartError, configuration, in_config, listen, listen_status, listen_udp, lock_folder,
-    open_store, save,
+    Absent, StartError, configuration, in_config, listen, listen_status, listen_udp, lock_database,
+    lock_folder, open_store, or_close, save,
 };
 use crate::store::lock::FolderLock;
 
@@ -124,12 +124,13 @@ impl LoginServer {
     /// Opens the server in a directory and binds its ports. Missing files are created: the
     /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
-        let lock = lock_folder(folder).await?;
+        let mut lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, |config: &mut KiConfig| {
             if let Some(change) = start.change {
                 change(config);
             }
         })?;
+        lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
 
         let protocols = protocols(folder, &config)?;
         let rules = rules(folder, &config).await?;
@@ -160,7 +161,6 @@ impl LoginServer {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
-        let (store, key) = open_store(folder, &config).await?;
         let mut known = config.clone();
         if known.zone.address.is_empty() {
             // The waiting room uses the same ports.
@@ -169,9 +169,11 @@ impl LoginServer {
                 known.zone.udp_port = udp.local_addr().map_err(at(folder))?.port();
             }
         }
-        let realm = Realm::open(store, key, known, clock).await?;
-        let operators =
-            operators::Listener::bind(folder, realm.clone()).await.map_err(at(folder))?;
+        let (store, key) = open_store(folder, &config, &mut lock).await?;
+        let realm = Realm::open(Arc::clone(&store) as _, key, known, clock).await;
+        let realm = or_close(realm, &*store).await?;
+        let operators = operators::Listener::bind(folder, realm.clone()).await;
+        let operators = or_close(operators, &*store).await.map_err(at(folder))?;
         let connections = Connections::new(&config, rules, protocols.into(), realm, clock, epoch);
         let others = config.other_servers.iter().map(|other| folder.join(other)).collect();
         let connections = connections.with_secrets(secrets).with_peers(Peers::new(others));

@@ -52,7 +52,7 @@ impl Peers {
                 let asked = operators::ask::<Realm>(&folder, &request, &[]);
                 match timeout(PATIENCE, asked).await {
                     Ok(Ok(Ok(_))) => {}
-                    Ok(Ok(Err(refusal))) => failed(&failures, &folder, &refusal),
+                    Ok(Ok(Err(refusal))) => failed(&failures, &folder, &refusal.problem),
                     Ok(Err(error)) => failed(&failures, &folder, &error.to_string()),
                     Err(_) => failed(&failures, &folder, "no answer within 5 s"),
                 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -13,6 +14,8 @@ use super::realm::{Realm, RealmError};
 use crate::admin::{Administered, stopped_config, stopped_store};
 use crate::config::ServerConfig as _;
 use crate::operators::{Operated, debug_request};
+use crate::start::or_close;
+use crate::store::lock::FolderLock;
 
 /// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -98,10 +101,11 @@ impl Administered for Realm {
         Err(Self::missing(folder))
     }
 
-    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+    async fn open_stopped(folder: &Path, lock: &mut FolderLock) -> Result<Self, AdminError> {
         let config: MxoConfig = stopped_config(folder)?;
-        let (store, key) = stopped_store(folder, &config).await?;
-        Self::open(store, key, config, Clock::start()).await.map_err(AdminError::Load)
+        let (store, key) = stopped_store(folder, &config, lock).await?;
+        let opened = Self::open(Arc::clone(&store) as _, key, config, Clock::start()).await;
+        or_close(opened, &*store).await.map_err(AdminError::Load)
     }
 
     async fn close_stopped(&self) {
@@ -112,6 +116,10 @@ impl Administered for Realm {
 impl Operated for Realm {
     type Request = Request;
     type Error = AccountError;
+
+    fn is_failure(error: &AccountError) -> bool {
+        matches!(error, AccountError::NotStored(_) | AccountError::System(_))
+    }
 
     async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, AccountError> {
         match request {

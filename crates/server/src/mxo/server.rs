@@ -31,7 +31,7 @@ use crate::page::Serving;
 use crate::secrets::Secrets;
 use crate::start::{
     Absent, StartError, at, configuration, in_config, listen, listen_status, listen_udp,
-    lock_folder, open_store, save,
+    lock_database, lock_folder, open_store, or_close, save,
 };
 use crate::store::lock::FolderLock;
 
@@ -101,12 +101,13 @@ impl MxoServer {
     /// Opens the server in a directory and binds its ports. Missing files are created: the
     /// directory, the keys, and a commented `mxo.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
-        let lock = lock_folder(folder).await?;
+        let mut lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, |config: &mut MxoConfig| {
             if let Some(change) = start.change {
                 change(config);
             }
         })?;
+        lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
         let objects = start.objects.unwrap_or_else(|| Arc::new(Objects::built_in()));
         let scene = scene(folder, &config, &objects)?;
         let world = World::new(&objects, &scene, replication(&config))?;
@@ -132,10 +133,11 @@ impl MxoServer {
         let (path, settings) = (folder.to_owned(), config.keys.clone());
         let keys = blocking(move || ServerKeys::load_or_create(&path, &settings)).await?;
         let has_new_keys = keys.are_new;
-        let (store, key) = open_store(folder, &config).await?;
-        let realm = Realm::open(store, key, config.clone(), clock).await?;
-        let operators =
-            operators::Listener::bind(folder, realm.clone()).await.map_err(at(folder))?;
+        let (store, key) = open_store(folder, &config, &mut lock).await?;
+        let realm = Realm::open(Arc::clone(&store) as _, key, config.clone(), clock).await;
+        let realm = or_close(realm, &*store).await?;
+        let operators = operators::Listener::bind(folder, realm.clone()).await;
+        let operators = or_close(operators, &*store).await.map_err(at(folder))?;
         let shared = Arc::new(Shared::new(world, game.counts(), config.players(), clock));
         let logins = Logins::new(&config, keys, realm, clock, epoch, secrets).into();
         Ok(Self {

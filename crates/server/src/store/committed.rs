@@ -1,28 +1,31 @@
 //! Data in memory that is the same as in the database: each change is committed first, and becomes
 //! visible afterwards.
 //!
-//! After a failure, the database counts as failing until a commit succeeds. A task commits an empty
-//! batch now and then, so that this is noticed without any changes.
+//! After a failure, the database counts as failing until a commit succeeds. If it is not known
+//! whether the batch took effect, all changes are refused at once until the database says so: a
+//! change never waits for more than one other change that fails. A task asks the database, and
+//! commits an empty batch now and then, so that the end of an outage is noticed without any changes.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{sleep, timeout};
 
 use super::probe::Probe;
 use super::{Change, Changes, Ledger, Position, StoreError};
 use crate::ending::until_overtaken;
 
-/// How long a commit may take.
+/// How long a commit may take, and how long a change waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// If the answer to a commit was lost: how often to ask whether it took effect, and how long to
-/// wait in between.
-const TRIES: u32 = 3;
-const BETWEEN: Duration = Duration::from_secs(1);
+/// How long a change whose commit failed waits for the database to say whether it took effect.
+const MOMENT: Duration = Duration::from_secs(2);
+/// The delay before the database is asked again: the first and the longest.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 
 /// Data in memory whose changes are rows of a database.
 pub(crate) trait Indexed: Send + 'static {
@@ -30,9 +33,22 @@ pub(crate) trait Indexed: Send + 'static {
     fn apply(&mut self, changes: &Changes);
 }
 
-/// The database did not store a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotStored;
+/// The database did not store a change, for this reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotStored(pub(crate) String);
+
+/// A change in progress, as a future. The change is finished even if this is dropped.
+#[derive(Debug)]
+pub(crate) struct Changing<T, E>(JoinHandle<Result<T, E>>);
+
+impl<T, E: From<NotStored>> Future for Changing<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let done = Pin::new(&mut self.0).poll(context);
+        done.map(|done| done.unwrap_or_else(|failed| Err(NotStored(failed.to_string()).into())))
+    }
+}
 
 /// Data, and the only writer of its database. Cheap to clone.
 pub(crate) struct Committed<D>(Arc<Inner<D>>);
@@ -40,9 +56,12 @@ pub(crate) struct Committed<D>(Arc<Inner<D>>);
 struct Inner<D> {
     data: Mutex<D>,
     writer: tokio::sync::Mutex<Writer>,
-    is_failing: AtomicBool,
+    /// Why the last change could not be written to the database.
+    failure: Mutex<Option<String>>,
     /// The task that tests a failing database.
     probing: Mutex<Option<AbortHandle>>,
+    /// Wakes that task when a commit fails.
+    doubt: Arc<Notify>,
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
@@ -64,8 +83,9 @@ impl<D: Indexed> Committed<D> {
         Self(Arc::new(Inner {
             data: Mutex::new(data),
             writer: tokio::sync::Mutex::new(writer),
-            is_failing: AtomicBool::new(false),
+            failure: Mutex::new(None),
             probing: Mutex::new(None),
+            doubt: Arc::default(),
             overtaken: watch::Sender::new(None),
         }))
     }
@@ -76,41 +96,51 @@ impl<D: Indexed> Committed<D> {
     }
 
     /// Makes a change. `plan` decides what it is when its turn comes; it is committed, and then
-    /// applied in memory. A change that has begun is finished even if the caller stops waiting.
+    /// applied in memory.
     ///
-    /// After another process has taken over the database, every change is refused.
-    pub(crate) async fn change<T, E>(
+    /// Every change is refused while it is uncertain whether an earlier one took effect, and after
+    /// another process has taken over the database.
+    pub(crate) fn change<T, E>(
         &self,
         plan: impl FnOnce(&D) -> Result<(Vec<Change>, T), E> + Send + 'static,
-    ) -> Result<T, E>
+    ) -> Changing<T, E>
     where
         T: Send + 'static,
         E: From<NotStored> + Send + 'static,
     {
         let this = self.clone();
-        let work = tokio::spawn(async move {
-            let mut writer = this.0.writer.lock().await;
-            if this.overtaken().is_some() {
-                return Err(NotStored.into());
+        Changing(tokio::spawn(async move {
+            let turn = timeout(PATIENCE, this.0.writer.lock()).await;
+            let Ok(mut writer) = turn else { return Err(this.not_stored().into()) };
+            if this.overtaken().is_some() || writer.uncertain.is_some() {
+                return Err(this.not_stored().into());
             }
             this.write(&mut writer, plan).await.map_err(|error| match error {
                 WriteError::Refused(refusal) => refusal,
                 WriteError::Store(error) => {
-                    if !this.0.is_failing.swap(true, Ordering::Relaxed) {
-                        tracing::error!(%error, "the database accepts no changes");
-                    }
                     this.uncommitted(error);
-                    NotStored.into()
+                    this.not_stored().into()
                 }
             })
-        });
-        work.await.unwrap_or_else(|_| Err(NotStored.into()))
+        }))
     }
 
     /// Whether the last change could not be written to the database. Empty changes test a failing
     /// database, so this ends when it accepts changes again.
     pub(crate) fn is_failing(&self) -> bool {
-        self.0.is_failing.load(Ordering::Relaxed)
+        self.failing().is_some()
+    }
+
+    /// Why the database accepts no changes now.
+    pub(crate) fn not_stored(&self) -> NotStored {
+        let overtaken = self.overtaken().map(|error| error.to_string());
+        let reason = overtaken.or_else(|| self.failing().clone());
+        // If there is no other reason, earlier changes took too long.
+        NotStored(reason.unwrap_or_else(|| StoreError::Timeout.to_string()))
+    }
+
+    fn failing(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why no change is possible any more, if another process took over the database: a
@@ -142,9 +172,12 @@ impl<D: Indexed> Committed<D> {
             self.0.overtaken.send_replace(Some(Arc::new(error)));
             return;
         }
+        self.0.doubt.notify_one();
         let mut probing = self.probing();
         if probing.is_none() {
-            *probing = Some(tokio::spawn(probe(Arc::downgrade(&self.0))).abort_handle());
+            tracing::error!(%error, "the database accepts no changes");
+            let task = recover(Arc::downgrade(&self.0), Arc::clone(&self.0.doubt));
+            *probing = Some(tokio::spawn(task).abort_handle());
         }
     }
 
@@ -157,41 +190,98 @@ impl<D: Indexed> Committed<D> {
         writer: &mut Writer,
         plan: impl FnOnce(&D) -> Result<(Vec<Change>, T), E>,
     ) -> Result<T, WriteError<E>> {
-        if let Some(changes) = writer.find_out().await? {
-            self.data().apply(&changes);
-        }
         let (changes, value) = plan(&self.data()).map_err(WriteError::Refused)?;
         let changes = changes.into_iter().map(|change| (change.key(), change)).collect();
         let changes: Arc<Changes> = Arc::new(changes);
-        writer.commit(Arc::clone(&changes)).await?;
-        if self.0.is_failing.swap(false, Ordering::Relaxed) {
+        if let Err(error) = writer.commit(Arc::clone(&changes)).await {
+            *self.failing() = Some(error.to_string());
+            if writer.uncertain.is_none() {
+                return Err(error.into());
+            }
+            // Often the database works, and only its answer was lost.
+            let took_effect = match timeout(MOMENT, writer.ledger.position()).await {
+                Ok(Ok(answer)) => writer.settle(answer)?.is_some(),
+                _ => false,
+            };
+            if !took_effect {
+                return Err(error.into());
+            }
+        }
+        self.succeeded(&changes);
+        Ok(value)
+    }
+
+    /// Applies changes that took effect.
+    fn succeeded(&self, changes: &Changes) {
+        if self.failing().take().is_some() {
             tracing::info!("the database accepts changes again");
         }
-        self.data().apply(&changes);
-        Ok(value)
+        self.data().apply(changes);
     }
 }
 
-/// Tests a failing database until it accepts changes again or belongs to another process.
-async fn probe<D: Indexed>(inner: Weak<Inner<D>>) {
+/// Asks and tests a failing database until it accepts changes again or belongs to another process.
+async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
     let mut probe = Probe::default();
-    loop {
-        probe.schedule();
-        probe.due().await;
-        let Some(committed) = inner.upgrade().map(Committed) else { return };
-        let mut writer = committed.0.writer.lock().await;
-        if committed.is_failing() && committed.overtaken().is_none() {
-            let nothing = |_: &D| Ok::<_, NotStored>((Vec::new(), ()));
-            if let Err(WriteError::Store(error)) = committed.write(&mut writer, nothing).await {
-                tracing::warn!(%error, "the database still accepts no changes");
-                committed.uncommitted(error);
+    probe.schedule();
+    while let Some(committed) = resolve(&inner).await {
+        {
+            let mut writer = committed.0.writer.lock().await;
+            if probe.is_due()
+                && committed.is_failing()
+                && committed.overtaken().is_none()
+                && writer.uncertain.is_none()
+            {
+                let nothing = |_: &D| Ok::<_, NotStored>((Vec::new(), ()));
+                if let Err(WriteError::Store(error)) = committed.write(&mut writer, nothing).await {
+                    tracing::warn!(%error, "the database still accepts no changes");
+                    committed.uncommitted(error);
+                    probe.schedule();
+                }
+            }
+            // No other failure can be reported in between, because the writer is locked.
+            if !committed.is_failing() || committed.overtaken().is_some() {
+                committed.probing().take();
+                return;
             }
         }
-        // With the writer locked, nobody can report another failure in between.
-        if !committed.is_failing() || committed.overtaken().is_some() {
-            committed.probing().take();
-            return;
+        drop(committed);
+        tokio::select! {
+            () = probe.due() => {}
+            () = doubt.notified() => {}
         }
+    }
+}
+
+/// Waits until the database says whether an uncertain batch took effect. The writer is free
+/// meanwhile, so that changes are refused without waiting. Returns `None` after the server's end.
+async fn resolve<D: Indexed>(inner: &Weak<Inner<D>>) -> Option<Committed<D>> {
+    let [mut delay, most] = BACK_OFF;
+    loop {
+        let committed = Committed(inner.upgrade()?);
+        let ledger = {
+            let writer = committed.0.writer.lock().await;
+            writer.uncertain.as_ref().map(|_| Arc::clone(&writer.ledger))
+        };
+        let Some(ledger) = ledger else { return Some(committed) };
+        drop(committed);
+        let answer = timeout(PATIENCE, ledger.position()).await;
+        match answer.unwrap_or(Err(StoreError::Timeout)) {
+            Ok(answer) => {
+                let committed = Committed(inner.upgrade()?);
+                let mut writer = committed.0.writer.lock().await;
+                match writer.settle(answer) {
+                    Ok(Some(changes)) => committed.succeeded(&changes),
+                    Ok(None) => {}
+                    Err(error) => committed.uncommitted(error),
+                }
+                drop(writer);
+                return Some(committed);
+            }
+            Err(error) => tracing::warn!(%error, "the database is not available yet"),
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(most);
     }
 }
 
@@ -200,7 +290,7 @@ pub(crate) struct Writer {
     ledger: Arc<dyn Ledger>,
     /// The last batch that took effect.
     position: Position,
-    /// A batch that may or may not have taken effect.
+    /// A batch that may or may not have taken effect. Nothing is committed until that is known.
     uncertain: Option<Arc<Changes>>,
 }
 
@@ -211,8 +301,7 @@ impl Writer {
         Ok(Self { ledger, position, uncertain: None })
     }
 
-    /// Commits changes. After `Ok` they took effect; after `Err` they did not, or it is not known
-    /// yet.
+    /// Commits changes. After any error except [`StoreError::Overtaken`], they are uncertain.
     async fn commit(&mut self, changes: Arc<Changes>) -> Result<(), StoreError> {
         let commit = self.ledger.commit(self.position, Arc::clone(&changes));
         let error = match timeout(PATIENCE, commit).await {
@@ -220,45 +309,29 @@ impl Writer {
                 self.position = self.position.next();
                 return Ok(());
             }
-            Ok(Err(error @ StoreError::Overtaken { .. })) => return Err(error),
             Ok(Err(error)) => error,
             Err(_) => StoreError::Timeout,
         };
-        self.uncertain = Some(changes);
-        match self.find_out().await? {
-            Some(_) => Ok(()),
-            None => Err(error),
+        if !matches!(error, StoreError::Overtaken { .. }) {
+            self.uncertain = Some(changes);
         }
+        Err(error)
     }
 
-    /// Finds out whether an uncertain batch took effect, and returns its changes if it did.
+    /// Uses the database's answer to find out whether the uncertain batch took effect, and returns
+    /// its changes if it did.
     ///
     /// In another epoch, a higher batch number says nothing about this batch.
-    async fn find_out(&mut self) -> Result<Option<Arc<Changes>>, StoreError> {
-        let Some(changes) = self.uncertain.clone() else { return Ok(None) };
-        let mut tries = 1;
-        let (found, writer) = loop {
-            match timeout(PATIENCE, self.ledger.position()).await {
-                Ok(Ok(found)) => break found,
-                Ok(Err(error)) if tries == TRIES => return Err(error),
-                Err(_) if tries == TRIES => return Err(StoreError::Timeout),
-                _ => {}
-            }
-            tries += 1;
-            sleep(BETWEEN).await;
-        };
-        let counts = match found {
-            found if found == self.position => None,
-            found if found == self.position.next() => {
-                self.position = found;
-                Some(changes)
-            }
-            found => {
-                return Err(StoreError::overtaken(self.position, found, writer));
-            }
-        };
-        self.uncertain = None;
-        Ok(counts)
+    fn settle(
+        &mut self,
+        (found, writer): (Position, String),
+    ) -> Result<Option<Arc<Changes>>, StoreError> {
+        if found != self.position && found != self.position.next() {
+            return Err(StoreError::overtaken(self.position, found, writer));
+        }
+        let took_effect = found != self.position;
+        self.position = found;
+        Ok(self.uncertain.take().filter(|_| took_effect))
     }
 }
 

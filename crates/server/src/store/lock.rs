@@ -1,10 +1,13 @@
-//! The lock on a server's directory. Its file names the process that holds it.
+//! The lock on a server's directory, and on the SQLite database in it. A file in the directory names
+//! the process that holds it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::process_name;
+use super::database_lock::DatabaseLock;
+use super::{StoreError, process_name};
+use crate::folder::blocking;
 
 /// The name of the lock's file in a server's directory.
 pub const LOCK_FILE: &str = "server.lock";
@@ -16,32 +19,18 @@ const MAX_NAME: u64 = 512;
 /// it also removes its file, except on Windows.
 #[derive(Debug)]
 pub struct FolderLock {
-    file: File,
-    folder: PathBuf,
-    /// Whether the directory was created to be locked.
-    is_new: bool,
+    /// The lock on the SQLite database in the directory, once there is one.
+    database: Option<DatabaseLock>,
+    lock: LockFile,
+    /// The directory, if it was created to be locked.
+    new_folder: Option<PathBuf>,
 }
 
 impl FolderLock {
     /// Locks the directory. Returns `None` if another process holds the lock.
     pub fn take(folder: &Path) -> io::Result<Option<Self>> {
-        let path = folder.join(LOCK_FILE);
-        loop {
-            let mut options = OpenOptions::new();
-            let file = options.create(true).truncate(false).write(true).open(&path)?;
-            match file.try_lock() {
-                // Its last holder removed the file after it was opened here.
-                Ok(()) if !is_at(&file, &path)? => {}
-                Ok(()) => {
-                    let mut lock = Self { file, folder: folder.to_owned(), is_new: false };
-                    lock.file.set_len(0)?;
-                    lock.file.write_all(process_name().as_bytes())?;
-                    return Ok(Some(lock));
-                }
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
+        let lock = LockFile::take(&folder.join(LOCK_FILE))?;
+        Ok(lock.map(|lock| Self { database: None, lock, new_folder: None }))
     }
 
     /// Creates the directory if it is missing, and locks it. Dropping the lock removes a directory
@@ -51,17 +40,84 @@ impl FolderLock {
         fs::create_dir_all(folder)?;
         let mut lock = Self::take(folder)?;
         if let Some(lock) = &mut lock {
-            lock.is_new = is_new;
+            lock.new_folder = is_new.then(|| folder.to_owned());
         }
         Ok(lock)
+    }
+
+    /// Also locks the SQLite database in the directory, unless that is done: other directories may
+    /// have links to it. The file is created if it is missing. The database must be closed before
+    /// the lock is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::Linked`], or the system's error.
+    pub(crate) async fn add_database(&mut self, file: &Path) -> Result<(), StoreError> {
+        if self.database.is_none() {
+            let file = file.to_owned();
+            self.database = Some(blocking(move || DatabaseLock::take(&file)).await?);
+        }
+        Ok(())
     }
 
     /// The process that holds the lock, for people: `process 4242 on host`, as far as its file can
     /// be read.
     pub fn holder(folder: &Path) -> String {
+        LockFile::holder(&folder.join(LOCK_FILE))
+    }
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        self.database = None;
+        self.lock.release();
+        if let Some(folder) = &self.new_folder {
+            // Fails if there is anything in it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// A locked file that names the process that holds the lock. It must be
+/// [released](Self::release) explicitly.
+#[derive(Debug)]
+pub(super) struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LockFile {
+    /// Creates the file if it is missing, and locks it. Returns `None` if another process holds the
+    /// lock.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            let mut options = OpenOptions::new();
+            let file = options.create(true).truncate(false).write(true).open(path)?;
+            match file.try_lock() {
+                // Its last holder removed the file after it was opened here.
+                Ok(()) if !is_at(&file, path)? => {}
+                Ok(()) => {
+                    let lock = Self { file, path: path.to_owned() };
+                    let mut file = &lock.file;
+                    let named = file.set_len(0);
+                    let named = named.and_then(|()| file.write_all(process_name().as_bytes()));
+                    return match named {
+                        Ok(()) => Ok(Some(lock)),
+                        Err(error) => {
+                            lock.release();
+                            Err(error)
+                        }
+                    };
+                }
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// The process that holds the lock, for people.
+    pub(super) fn holder(path: &Path) -> String {
         let mut name = String::new();
-        let file = File::open(folder.join(LOCK_FILE));
-        let read = file.and_then(|file| file.take(MAX_NAME).read_to_string(&mut name));
+        let read = File::open(path).and_then(|file| file.take(MAX_NAME).read_to_string(&mut name));
         // Windows does not let others read a locked file.
         let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
         match read {
@@ -69,21 +125,15 @@ impl FolderLock {
             _ => "another process".to_owned(),
         }
     }
-}
 
-impl Drop for FolderLock {
-    /// Unlocks. Closing the file is not enough while a child process that is just being started
-    /// still has a copy of it.
-    fn drop(&mut self) {
+    /// Unlocks the file, and removes it except on Windows. Closing the file is not enough while a
+    /// child process that is just being started still has a copy of it.
+    pub(super) fn release(&self) {
         if cfg!(unix) {
             // While it is still locked: later, it may be another process's.
-            let _ = fs::remove_file(self.folder.join(LOCK_FILE));
+            let _ = fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
-        if self.is_new {
-            // Fails if there is anything in it.
-            let _ = fs::remove_dir(&self.folder);
-        }
     }
 }
 
@@ -119,7 +169,7 @@ mod tests {
         let named = format!("process {} on ", std::process::id());
         assert!(FolderLock::holder(folder.path()).starts_with(&named));
         // What a child process has between its fork and the start of its program.
-        let copy = first.as_ref().unwrap().file.try_clone().unwrap();
+        let copy = first.as_ref().unwrap().lock.file.try_clone().unwrap();
         drop(first);
         assert!(FolderLock::take(folder.path()).unwrap().is_some());
         drop(copy);

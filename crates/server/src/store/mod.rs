@@ -16,11 +16,12 @@
 //!
 //! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
 //! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
-//! [`lock`] on the directory does this.
+//! [`lock`] on the directory and the database in it does this.
 //!
 //! | module | content |
 //! | --- | --- |
 //! | [`lock`] | the lock on a server's directory |
+//! | `database_lock` | the lock on a SQLite database, whichever path leads to it |
 //! | [`seal`] | the server's key, with which secrets are sealed |
 //!
 //! A server without a vault uses only settings, accounts and characters. A character is a blob that
@@ -37,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 mod advisory;
 pub(crate) mod committed;
+mod database_lock;
 pub mod lock;
 pub(crate) mod probe;
 pub mod seal;
@@ -138,8 +140,13 @@ pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, St
 
 /// The name of this process for others: `process 4242 on host`.
 fn process_name() -> String {
+    process_on_this_host(std::process::id().into())
+}
+
+/// The name of a process on this host: `process 4242 on host`.
+fn process_on_this_host(id: i64) -> String {
     let host = whoami::hostname().unwrap_or_else(|_| "an unnamed host".to_owned());
-    format!("process {} on {host}", std::process::id())
+    format!("process {id} on {host}")
 }
 
 /// The name of this process for others, with its directory: `process 4242 on host, folder
@@ -160,6 +167,18 @@ pub enum StoreError {
     InUse {
         /// Which process, as the database knows it.
         holder: String,
+    },
+    /// The file of a SQLite database has hard links. SQLite keeps the latest changes in a file
+    /// beside the name by which it was opened, so they would be missing under another name.
+    #[error(
+        "{}: the database has {names} names (hard links), and the latest changes are kept beside \
+        only one of them; remove all other names", file.display()
+    )]
+    Linked {
+        /// One of the names.
+        file: PathBuf,
+        /// How many there are.
+        names: u64,
     },
     /// Another writer has claimed the database since. Final: this writer can never commit again.
     #[error(

@@ -22,6 +22,7 @@ use super::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
     ScoreRow, SettingRow, Store, StoreError,
 };
+use crate::folder::private_file;
 
 /// How long to wait for a connection or for another transaction.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,7 +42,8 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, and creates it if it is missing. `writer` names this process to others.
     pub async fn open(file: &Path, writer: String) -> Result<Self, StoreError> {
-        make_private(file)?;
+        // SQLite gives its other files the same mode.
+        private_file(file).map_err(|error| StoreError::Database(error.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -62,21 +64,11 @@ impl SqliteStore {
     }
 
     async fn take_lock(&self) -> Result<(), StoreError> {
-        // The lock on the directory keeps other processes out.
+        // The locks on the directory and on the file keep other processes out.
         Ok(())
     }
 
     async fn release_lock(&self) {}
-}
-
-/// Creates the file for its owner only, if it is missing. SQLite gives its other files the same
-/// mode.
-fn make_private(file: &Path) -> Result<(), StoreError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(drop).map_err(|error| StoreError::Database(error.into()))
 }
 
 /// A PostgreSQL database.

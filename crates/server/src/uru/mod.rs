@@ -74,8 +74,8 @@ use crate::ending::{ServeError, also_on};
 use crate::operators;
 use crate::page::Serving;
 use crate::start::{
-    Absent, StartError, at, configuration, in_config, listen, listen_status, lock_folder,
-    open_store, save,
+    Absent, StartError, at, configuration, in_config, listen, listen_status, lock_database,
+    lock_folder, open_store, or_close, save,
 };
 use crate::store::lock::FolderLock;
 
@@ -161,8 +161,9 @@ impl Shard {
         change: impl FnOnce(&mut ShardConfig),
         random: GameRandom,
     ) -> Result<Self, ShardError> {
-        let lock = lock_folder(folder).await?;
+        let mut lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, change)?;
+        lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
         let options = Options { capacity: config.capacity(), ..Options::default() };
         let listener = listen(config.listen, "--listen", options).await?;
         let listener = listener.trusting(&config.trusted_proxies);
@@ -189,15 +190,17 @@ impl Shard {
             // Only after the ports are known to be free.
             save(folder, &config).await?;
         }
-        let (store, key) = open_store(folder, &config).await?;
+        let (store, key) = open_store(folder, &config, &mut lock).await?;
         let known = bound(&config, &listener, status.as_ref());
         let server_ini = keys::server_ini(&server.keys, &known);
-        let vault = Vault::open(store, key, config.vault()).await?;
+        let vault = Vault::open(Arc::clone(&store), key, config.vault()).await;
+        let vault = or_close(vault, &*store).await?;
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let (live_games, live_welcome) = (games.clone(), welcome.clone());
         let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
-        let operators = operators::Listener::bind(folder, control).await.map_err(at(folder))?;
+        let operators = operators::Listener::bind(folder, control).await;
+        let operators = or_close(operators, &*store).await.map_err(at(folder))?;
         let shared = Shared {
             games,
             welcome,

@@ -235,6 +235,65 @@ async fn a_login_server_stops_although_its_database_does_not_answer() {
     assert!(start.elapsed() < Duration::from_millis(10), "{:?}", start.elapsed());
 }
 
+async fn add(realm: &Realm, name: &str) -> bool {
+    realm.add_account(name, "hunter2", Privileges::default()).await.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_server_whose_database_does_not_answer_refuses_changes_at_once() {
+    for (fault, took_effect) in [(Fault::Hangs, false), (Fault::HangsAfter, true)] {
+        let (memory, realm) = realm().await;
+        memory.next(fault);
+        *memory.unreachable.lock().unwrap() = 4;
+        let start = Instant::now();
+        // Those that wait for the first one do not wait for each other.
+        let mut waiting = tokio::task::JoinSet::new();
+        for name in ["ann", "bob", "cora", "dan"] {
+            let realm = realm.clone();
+            waiting.spawn(async move { add(&realm, name).await });
+        }
+        assert!(waiting.join_all().await.into_iter().all(|done| !done));
+        assert!(start.elapsed() < Duration::from_millis(10_100), "{:?}", start.elapsed());
+        assert!(realm.is_failing());
+        let asked = Instant::now();
+        assert!(!add(&realm, "erin").await);
+        assert!(asked.elapsed() < Duration::from_millis(10));
+        // It is asked at once, and after 50, 100 and 200 ms.
+        sleep(Duration::from_millis(400)).await;
+        let names = || realm.accounts().into_iter().map(|one| one.name).collect::<Vec<_>>();
+        if took_effect {
+            assert!(!realm.is_failing());
+            assert_eq!(names(), ["ann"]);
+        }
+        assert!(add(&realm, "erin").await);
+        assert!(!realm.is_failing());
+        assert_eq!(names().len(), 1 + usize::from(took_effect));
+        sleep(Duration::from_secs(100)).await;
+        assert!(!realm.is_failing());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_server_asks_at_once_after_each_failure() {
+    let (memory, realm) = realm().await;
+    // Tests fail until the next one is due in 30 s.
+    for _ in 0..6 {
+        memory.next(Fault::Refused);
+    }
+    realm.fail().await;
+    sleep(Duration::from_secs(40)).await;
+    assert!(realm.is_failing());
+    // A change meanwhile makes it uncertain again.
+    memory.next(Fault::Lost);
+    *memory.unreachable.lock().unwrap() = 2;
+    assert!(!add(&realm, "ann").await);
+    assert!(!add(&realm, "bob").await);
+    sleep(Duration::from_millis(100)).await;
+    assert!(!realm.is_failing());
+    assert_eq!(realm.accounts().len(), 1);
+    assert!(add(&realm, "bob").await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn waiting_requests_share_a_commit() {
     let (memory, vault) = vault(VaultConfig::default()).await;

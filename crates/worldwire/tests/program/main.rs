@@ -34,6 +34,8 @@ mod mxo_login;
 #[cfg(unix)]
 mod mxo_world;
 mod objects;
+#[cfg(target_os = "linux")]
+mod one_database;
 #[cfg(unix)]
 mod proxy;
 mod proxy_loss;

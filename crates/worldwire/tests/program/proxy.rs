@@ -271,6 +271,20 @@ fn the_readme_recipe_changes_a_message() {
 }
 
 #[test]
+fn a_pipe_cannot_contain_rules() {
+    let home = tempfile::tempdir().unwrap();
+    let pipe = home.path().join("my.rules");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let relay = ["proxy", "ki", "--to", "127.0.0.1:9", "--rules", "my.rules"];
+    let output = worldwire(home.path(), &relay).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(2) && said.contains("my.rules: not a regular file"),
+        "{said}"
+    );
+}
+
+#[test]
 fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

@@ -37,9 +37,9 @@ pub enum AccountError {
     /// An account cannot have the name.
     #[error("account {0:?}: a name must have 1 to {MAX_NAME} ASCII characters and no spaces")]
     InvalidName(String),
-    /// The database did not store the change.
-    #[error("the database does not accept changes; see the log")]
-    NotStored,
+    /// The database did not store the change, for this reason.
+    #[error("the database does not accept changes: {0}")]
+    NotStored(String),
     /// The system has no random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -263,7 +263,7 @@ impl Realm {
             let next = number_setting(NEXT_USER, user.saturating_add(1));
             Ok((vec![Change::PutAccount(row), next], user))
         });
-        made.await.map_err(|refusal| account_error(name, refusal))
+        made.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
     /// Changes a password, and revokes the account's CK2s. On an error, the password is unchanged.
@@ -305,7 +305,7 @@ impl Realm {
             changes.push(Change::DeleteAccount(account_id(user)));
             Ok((changes, ()))
         });
-        gone.await.map_err(|refusal| account_error(name, refusal))
+        gone.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
     /// Issues the values for the client's option `-U`: the `UserID`, and a CK2 that is valid on any
@@ -340,16 +340,16 @@ impl Realm {
             edit(user, &mut entry);
             Ok((vec![Change::PutAccount(entry.row(user))], user))
         });
-        edited.await.map_err(|refusal| account_error(name, refusal))
+        edited.await.map_err(|refusal| self.account_error(name, refusal))
     }
-}
 
-/// The meaning of a refused change to an account.
-fn account_error(name: &str, refusal: Refusal) -> AccountError {
-    match refusal {
-        Refusal::InvalidName => AccountError::Exists(name.to_owned()),
-        Refusal::UnknownCharacter => AccountError::Unknown(name.to_owned()),
-        _ => AccountError::NotStored,
+    /// The meaning of a refused change to an account.
+    fn account_error(&self, name: &str, refusal: Refusal) -> AccountError {
+        match refusal {
+            Refusal::InvalidName => AccountError::Exists(name.to_owned()),
+            Refusal::UnknownCharacter => AccountError::Unknown(name.to_owned()),
+            _ => AccountError::NotStored(self.0.state.not_stored().0),
+        }
     }
 }
 

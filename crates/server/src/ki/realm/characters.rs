@@ -7,7 +7,7 @@ use worldwire_ki::crypt::login::Secret;
 use worldwire_ki::message::Selected;
 
 use super::accounts::{CharacterSummary, NEXT_CHARACTER, account_id, number_setting, unix_now};
-use super::{Number, Realm, State, ZONE_KEY_LIFE};
+use super::{Changing, Number, Realm, State, ZONE_KEY_LIFE};
 use crate::ki::config::SLOTS;
 use crate::ki::login::Zone;
 use crate::ki::refusal::Refusal;
@@ -100,11 +100,7 @@ impl State {
 
 impl Realm {
     /// Assigns IDs to a new character and stores it.
-    pub(super) async fn create_character(
-        &self,
-        user: u64,
-        mut character: Character,
-    ) -> Result<(), Refusal> {
+    pub(super) fn create_character(&self, user: u64, mut character: Character) -> Changing<()> {
         let created = unix_now();
         self.change(move |state| {
             let entry = state.accounts.get(&user).ok_or(Refusal::NotAdmitted)?;
@@ -121,10 +117,9 @@ impl Realm {
             let next = number_setting(NEXT_CHARACTER, u64::from(id) + 1);
             Ok((vec![Change::PutCharacter(row), next], ()))
         })
-        .await
     }
 
-    pub(super) async fn delete_character(&self, user: u64, character: u64) -> Result<(), Refusal> {
+    pub(super) fn delete_character(&self, user: u64, character: u64) -> Changing<()> {
         self.change(move |state| {
             let id = state.own(user, character)?;
             match state.playing.contains_key(&id) {
@@ -132,7 +127,6 @@ impl Realm {
                 false => Ok((vec![Change::DeleteCharacter(id)], ())),
             }
         })
-        .await
     }
 
     /// Creates a key with which a character can enter the configured zone.

@@ -28,7 +28,7 @@ use super::config::KiConfig;
 use super::login::{Account, Answer, Query, QueuePosition};
 use super::refusal::Refusal;
 use crate::failures::Failures;
-use crate::store::committed::{Committed, NotStored, Writer};
+use crate::store::committed::{self, Committed, NotStored, Writer};
 use crate::store::seal::ServerKey;
 use crate::store::{Change, Ledger, StoreError};
 use accounts::AccountEntry;
@@ -83,6 +83,18 @@ impl Wakeup {
     pub(super) fn take(&self) -> Orders {
         core::mem::take(&mut *self.orders.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// A change in progress; see [`Committed::change`].
+pub(super) type Changing<T> = committed::Changing<T, Refusal>;
+
+/// The answer to a connection's query.
+#[derive(Debug)]
+pub(super) enum Answering {
+    /// It comes from memory.
+    Now(Answer),
+    /// It is [`Answer::Done`], when the database has the change.
+    Later(Changing<()>),
 }
 
 /// A connection's entry in the realm.
@@ -315,9 +327,9 @@ impl Realm {
         self.state().failures.add(address, &folded(name), now);
     }
 
-    /// Answers a connection's query.
-    pub(super) async fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answer {
-        match query {
+    /// Answers a connection's query, or begins the change that it asks for.
+    pub(super) fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answering {
+        Answering::Now(match query {
             Query::Account(name) => self.account_answer(address, &name),
             Query::Tickets { user, machine } => {
                 let now = self.0.clock.now();
@@ -332,16 +344,16 @@ impl Realm {
                 Answer::Characters { blobs: state.blobs(user), purchased }
             }
             Query::Create { user, character } => {
-                Answer::Done(self.create_character(user, character).await)
+                return Answering::Later(self.create_character(user, character));
             }
             Query::Delete { user, character } => {
-                Answer::Done(self.delete_character(user, character).await)
+                return Answering::Later(self.delete_character(user, character));
             }
             Query::Select { user, character } => Answer::Selected(self.select(user, character)),
             Query::Attach { key, user, character } => {
                 Answer::Attached(self.attach(who, &key, user, character))
             }
-        }
+        })
     }
 
     fn account_answer(&self, address: IpAddr, name: &str) -> Answer {
@@ -358,11 +370,11 @@ impl Realm {
     }
 
     /// Makes a change of accounts and characters; see [`Committed::change`].
-    async fn change<T: Send + 'static>(
+    fn change<T: Send + 'static>(
         &self,
         plan: impl FnOnce(&State) -> Result<(Vec<Change>, T), Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        self.0.state.change(plan).await
+    ) -> Changing<T> {
+        self.0.state.change(plan)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -47,17 +47,20 @@ pub enum AccountError {
     /// A client cannot send the password.
     #[error("a password must have 1 to {MAX_PASSWORD} bytes, and only characters of Windows-1252")]
     InvalidPassword,
-    /// The database did not store the change.
-    #[error("the database does not accept changes; see the log")]
-    NotStored,
+    /// The account was replaced meanwhile, or its credentials in the database are damaged.
+    #[error("the credentials of account {0:?} cannot be read")]
+    Unreadable(String),
+    /// The database did not store the change, for this reason.
+    #[error("the database does not accept changes: {0}")]
+    NotStored(String),
     /// The system has no random numbers, or no memory for a password hash.
     #[error("cannot get {0}")]
     System(&'static str),
 }
 
 impl From<NotStored> for AccountError {
-    fn from(_: NotStored) -> Self {
-        Self::NotStored
+    fn from(NotStored(reason): NotStored) -> Self {
+        Self::NotStored(reason)
     }
 }
 
@@ -283,11 +286,11 @@ impl Realm {
         let unknown = AccountError::Unknown(name.to_owned());
         let user = self.state().user_named(name).ok_or(unknown)?;
         let hash = self.hash(password).await?;
-        let (nonce, realm) = (nonce()?, self.clone());
+        let (nonce, realm, owned) = (nonce()?, self.clone(), name.to_owned());
         self.edit(name, move |found, entry| {
-            // Not the account that the name belonged to above, or damaged.
+            // The name may belong to another account by now.
             let Some(old) = entry.credentials(user, &realm.0.key).filter(|_| found == user) else {
-                return Err(AccountError::NotStored);
+                return Err(AccountError::Unreadable(owned));
             };
             let secret: Zeroizing<Vec<u8>> = Credentials { hash, ..old }.to_bytes();
             entry.secret = realm.0.key.seal(&account_id(user), &secret, nonce);

@@ -315,7 +315,7 @@ impl Realm {
         };
         self.delete(user, id.into()).await.map_err(|Refused(status)| match status {
             LoginStatus::CharacterInUse => AccountError::InUse(handle.to_owned()),
-            LoginStatus::NoDatabase => AccountError::NotStored,
+            LoginStatus::NoDatabase => self.0.state.not_stored().into(),
             _ => unknown(),
         })
     }

@@ -16,6 +16,8 @@ use crate::config::ServerConfig as _;
 use crate::folder::blocking;
 use crate::operators::Operated;
 use crate::page::unix;
+use crate::start::or_close;
+use crate::store::lock::FolderLock;
 use crate::store::seal::KEY_FILE;
 use crate::uru::config::{self, FixedAge, SQLITE_FILE, ShardConfig};
 use crate::uru::game::{Games, RunningAge, RunningGame, can_be_shown};
@@ -280,11 +282,12 @@ impl Administered for Control {
         Err(if has_others { AdminError::NoKey(key) } else { Self::missing(folder) })
     }
 
-    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+    async fn open_stopped(folder: &Path, lock: &mut FolderLock) -> Result<Self, AdminError> {
         let config: ShardConfig = stopped_config(folder)?;
-        let (store, key) = stopped_store(folder, &config).await?;
+        let (store, key) = stopped_store(folder, &config, lock).await?;
         // Opening creates the shard's own ages, so they must have their configured names.
-        let vault = Vault::open(store, key, config.vault()).await.map_err(AdminError::Load)?;
+        let opened = Vault::open(Arc::clone(&store), key, config.vault()).await;
+        let vault = or_close(opened, &*store).await.map_err(AdminError::Load)?;
         Ok(Self::stopped(folder, vault))
     }
 
@@ -296,6 +299,10 @@ impl Administered for Control {
 impl Operated for Control {
     type Request = Request;
     type Error = RequestError;
+
+    fn is_failure(error: &RequestError) -> bool {
+        error.is_failure()
+    }
 
     fn has_lines(request: &Request) -> bool {
         matches!(request, Request::Import { .. })

@@ -335,6 +335,17 @@ impl RequestError {
     fn account(name: &str, error: NetError) -> Self {
         Self::Vault { what: format!("account {name:?}"), error }
     }
+
+    /// Whether the vault failed, rather than refused the request.
+    fn is_failure(&self) -> bool {
+        let (Self::Vault { error, .. }
+        | Self::Age { error: ClearError::Vault(error), .. }
+        | Self::RemoveAge { error: RemoveError::Clear(ClearError::Vault(error)), .. }) = self
+        else {
+            return false;
+        };
+        [NetError::TimeoutOdbc, NetError::InternalError, NetError::RemoteShutdown].contains(error)
+    }
 }
 
 /// Answers a request about the vault.

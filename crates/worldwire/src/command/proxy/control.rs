@@ -216,7 +216,7 @@ fn ask(folder: &Path, request: &Request) -> Result<Vec<Json>, Failure> {
     match asked {
         Ok(Ok(answers)) => Ok(answers),
         Ok(Err(refused)) => {
-            crate::output::complain(&shown(folder), &refused);
+            crate::output::complain(&shown(folder), &refused.problem);
             Err(Failure::Input)
         }
         Err(error) if is_absent(&error) => {

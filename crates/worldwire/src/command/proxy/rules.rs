@@ -25,7 +25,7 @@ pub(super) struct Watched {
 impl Watched {
     /// Reads the rules. Errors are reported with their lines.
     pub(super) fn read(path: &Path, definitions: &Arc<Definitions>) -> Result<Self, Failure> {
-        let text = fs::read_to_string(path).map_err(|error| Failure::io(path, &error))?;
+        let text = text(path).map_err(|error| Failure::io(path, &error))?;
         let name = path.display().to_string();
         let file = RuleFile::new(&name, &text, Arc::clone(definitions)).map_err(|mistakes| {
             report::diagnostics(mistakes.iter());
@@ -67,7 +67,7 @@ impl Watched {
 
     /// Reads the file again.
     pub(super) fn reload(&self) -> io::Result<Reloaded> {
-        let text = fs::read_to_string(&self.path)?;
+        let text = text(&self.path)?;
         Ok(match self.file.reload(&text) {
             Ok(warnings) => Reloaded { in_force: true, said: warnings },
             Err(errors) => Reloaded { in_force: false, said: errors },
@@ -81,6 +81,14 @@ pub(super) struct Reloaded {
     pub(super) in_force: bool,
     /// Errors and warnings.
     pub(super) said: Vec<Diagnostic>,
+}
+
+/// Reads the file. A pipe could be read only once, and perhaps never ends.
+fn text(path: &Path) -> io::Result<String> {
+    match fs::metadata(path)?.is_file() {
+        true => fs::read_to_string(path),
+        false => Err(io::Error::other("not a regular file")),
+    }
 }
 
 /// The time and size of a file, which show whether it has changed.

@@ -77,6 +77,7 @@ fn step(words: &[String]) -> Result<Step, String> {
             let user = user.trim_start_matches('.').parse();
             Step::Token(user.map_err(|_| token_misfit())?, Secret::new(*ck2))
         }
+        ("create", ["", _]) => return Err("create: the name is empty".to_owned()),
         ("create", [name, given]) => {
             let school = SCHOOLS.iter().find(|school| school.eq_ignore_ascii_case(given));
             let unknown =
@@ -122,6 +123,8 @@ mod tests {
         assert_eq!((ck2.as_str(), name.as_str(), *school), ("a+b=", "Merle", "Fire"));
         let error = |text: &str| read(text).unwrap_err();
         assert_eq!(error("wait x"), "wait: needs a number of seconds, not \"x\"");
+        let nameless = ["create", "", "Fire"].map(str::to_owned);
+        assert_eq!(sequence(&nameless).unwrap_err(), "create: the name is empty");
         assert_eq!(error("create Merle"), "create: needs a name and a school, not \"Merle\"");
         assert_eq!(
             error("create Merle Stone"),
