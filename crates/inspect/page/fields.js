@@ -1,6 +1,6 @@
 // The fields of a message, as a tree beside its bytes.
 
-import { byId, element, setAttribute, setText } from "./dom.js";
+import { byId, element, setAttribute, setText, visible } from "./dom.js";
 import { colour, places } from "./paths.js";
 import { Rows } from "./rows.js";
 import { set, values, watch } from "./store.js";
@@ -64,6 +64,7 @@ function fill(row, position) {
   dot.className = hasParts ? "dot" : `dot ${colour(place.plain)}`;
   setText(text, node.name || `[${place.index}]`);
   setText(value, node.value);
+  setAttribute(value, "title", node.value ? visible(`${node.kind}: ${node.value}`) : null);
   setText(kind, node.kind);
   setText(range, placeText(node));
 }

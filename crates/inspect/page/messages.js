@@ -1,7 +1,7 @@
 // The list of messages and notes.
 
 import * as api from "./api.js";
-import { byId, debounce, element, setAttribute, setText } from "./dom.js";
+import { byId, debounce, element, setAttribute, setText, visible } from "./dom.js";
 import { grouped, seconds, utc } from "./format.js";
 import { Rows } from "./rows.js";
 import { report, set, values, watch } from "./store.js";
@@ -76,6 +76,8 @@ function fill(shown, position) {
     `${row.problem && row.kind === "message" ? "! incomplete  " : ""}${row.info}`,
   ];
   cells.forEach((cell, index) => setText(cell, texts[index] ?? ""));
+  const last = cells.at(-1);
+  if (last) setAttribute(last, "title", row.info ? visible(row.info) : null);
 }
 
 /** @param {T.Row} row @param {number} position */

@@ -348,6 +348,7 @@ test("what the filter shows is exported", async (t) => {
 
 test("help lists the keys", async (t) => {
   const { page } = await open(t, login);
+  await complete(page);
   await page.getByRole("grid", { name: "Messages", exact: true }).focus();
   await page.keyboard.press("?");
   const dialog = page.getByRole("dialog", { name: "Keys" });
