@@ -56,9 +56,9 @@ impl Server {
     }
 
     /// Checks that it does not start, because another server has the database.
-    fn is_refused(mut self, by: u32) {
+    fn refused_by(mut self, other: u32) {
         assert!(!self.runs(), "{}", self.said);
-        let wanted = format!("in use by process {by} on ");
+        let wanted = format!("in use by process {other} on ");
         assert!(self.said.contains(&wanted), "{wanted}in {}", self.said);
         assert!(self.said.contains("stop that process first"), "{}", self.said);
     }
@@ -98,11 +98,11 @@ fn a_second_server_is_refused_whichever_path_leads_to_the_database() {
         assert!(first.runs(), "{}", first.said);
         let id = first.child.id();
         for folder in [&one, &link, &two] {
-            Server::start(&family, folder).is_refused(id);
+            Server::start(&family, folder).refused_by(id);
         }
         fs::remove_file(&other).unwrap();
         fs::hard_link(&file, &other).unwrap();
-        Server::start(&family, &two).is_refused(id);
+        Server::start(&family, &two).refused_by(id);
         // Neither can its database be opened for a command.
         let mut list = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         if family.name == "ki" {
@@ -121,7 +121,7 @@ fn a_second_server_is_refused_whichever_path_leads_to_the_database() {
         let mut second = Server::start(&family, &two);
         assert!(second.runs(), "{}", second.said);
         let id = second.child.id();
-        Server::start(&family, &one).is_refused(id);
+        Server::start(&family, &one).refused_by(id);
     }
 }
 
@@ -142,7 +142,7 @@ fn of_two_servers_that_start_at_once_one_runs() {
 
 /// SQLite would look for the latest changes beside the other name.
 #[test]
-fn a_database_with_two_names_is_refused() {
+fn a_database_with_two_names_refused_by() {
     for family in FAMILIES {
         let (_home, [one, two]) = two_folders(&family);
         fs::hard_link(one.join(family.database), two.join(family.database)).unwrap();
