@@ -48,7 +48,7 @@ async fn every_row_of_every_sample_can_be_shown() {
 fn check_places(detail: &Value) {
     let layers = detail["layers"].as_array().unwrap();
     for node in detail["nodes"].as_array().unwrap() {
-        let layer = &layers[node["layer"].as_u64().unwrap() as usize];
+        let layer = &layers[usize::try_from(node["layer"].as_u64().unwrap()).unwrap()];
         let [start, end] = ["start", "end"].map(|key| node[key][0].as_u64().unwrap());
         assert!(start <= end && end <= layer["length"].as_u64().unwrap(), "{node} {layer}");
     }
