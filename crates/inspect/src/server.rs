@@ -91,7 +91,7 @@ impl Inspector {
     /// Those of accepting connections.
     pub async fn serve(self, signal: Signal) -> Result<(), InspectError> {
         let Self { state, guard, listener } = self;
-        let address = listener.local_addr().unwrap_or(Settings::default().listen);
+        let address = listener.local_addr().unwrap_or_else(|_| Settings::default().listen);
         let listener = Limited { tcp: listener, permits: Permits::new(CAPACITY) };
         let router = api::router(Arc::clone(&state)).layer(from_fn_with_state(guard, admit));
         let (mut stop, mut late) = (signal.clone(), signal);
