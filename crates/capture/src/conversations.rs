@@ -40,7 +40,7 @@ use crate::unusable::Unusable;
 /// Memory: each held-back piece counts as its bytes plus 128 for overhead, so that many small
 /// pieces cannot exceed the limits. One packet may exceed the limit over all streams while it is
 /// inserted; the conversations that have waited longest then give up their gaps.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Conversations {
     table: Table,
     fragments: Fragments,
@@ -50,7 +50,7 @@ pub struct Conversations {
 }
 
 /// The state of all conversations.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Table {
     limits: Limits,
     open: HashMap<Key, Conversation, RandomState>,
@@ -102,7 +102,7 @@ impl Hash for Key {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Conversation {
     number: u64,
     /// The index of the client's end.
@@ -255,6 +255,18 @@ impl Conversations {
         for (_, key) in rest {
             self.table.close(key, Closed::EndOfCapture, None, out);
         }
+    }
+
+    /// How many conversations have begun, which is the number of the next one.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.table.count
+    }
+
+    /// How many conversations are open, for an estimate of the memory that a copy takes.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.table.open.len()
     }
 
     /// The reasons why packets were unusable, and the number of packets for each.

@@ -37,7 +37,7 @@ pub(crate) struct Whole {
 
 /// Fragments of incomplete packets. Their number and size are limited, and they expire after a
 /// minute of capture time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fragments {
     waiting: HashMap<PieceKey, Waiting, RandomState>,
     /// The oldest packet first.
@@ -51,7 +51,7 @@ pub(crate) struct Fragments {
     pub(crate) used: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     began: Timestamp,
     serial: u64,

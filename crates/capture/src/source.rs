@@ -49,6 +49,12 @@ impl<R: Read> Source<R> {
         Ok(source)
     }
 
+    /// Continues in a plain file, at this offset.
+    pub(crate) fn resumed(input: R, offset: u64) -> Self {
+        let (input, buffer) = (Input::Plain(input), vec![0; BUFFER]);
+        Self { input, buffer, start: 0, end: 0, offset, ended: false, cut: false }
+    }
+
     /// Tries to fill the window with `wanted` bytes, and returns how many it has: fewer only at the
     /// end of the input.
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {

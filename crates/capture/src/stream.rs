@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 /// One direction: the position of the next byte, and the early pieces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stream {
     /// The sequence number of stream offset 0, once it is known.
     origin: Option<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Stream {
 }
 
 /// An early piece: `length` bytes of the stream, which may not all have been captured.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Piece {
     bytes: Vec<u8>,
     length: u64,

@@ -1,5 +1,6 @@
 //! Reads a capture in batches, on all available threads, with output in a fixed order.
 
+mod checkpoint;
 mod exchange;
 mod merge;
 mod prepare;
@@ -21,6 +22,7 @@ use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
 use crate::knowledge::{Definitions, Facts, Keys};
 use crate::overview::{Overview, Summary};
 use crate::sink::Sink;
+pub use checkpoint::Checkpoint;
 use merge::Merge;
 use task::Task;
 

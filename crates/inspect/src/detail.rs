@@ -97,7 +97,8 @@ pub(crate) fn write(
     Format::Json(Style::default()).write(item, name, &tree, &mut line);
     let line = (line.len() <= MAX_LINE).then(|| line.trim_end().to_owned());
     let mut body = String::new();
-    push_hex(&mut body, item.body().get(..MAX_LAYER).unwrap_or(item.body()));
+    let plain = item.body();
+    push_hex(&mut body, plain.get(..MAX_LAYER).unwrap_or(plain));
     let detail = Detail {
         row,
         stream: item.stamp.stream,

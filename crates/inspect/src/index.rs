@@ -294,10 +294,10 @@ mod tests {
             time: i64::try_from(number).unwrap(),
             packet: number as u64 + 1,
             stream: number as u64 % 3,
-            from: if number % 2 == 0 { Side::Client } else { Side::Server },
+            from: if number.is_multiple_of(2) { Side::Client } else { Side::Server },
             family: "uru",
             kind: RowKind::Message,
-            is_problem: number % 10 == 0,
+            is_problem: number.is_multiple_of(10),
             length: number,
         }
     }

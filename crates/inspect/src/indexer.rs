@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use std::vec;
 
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Item, Overview, Scratch, Sink};
+use worldwire_dissect::{Dissection, Item, Scratch, Sink};
 
 use crate::index::{NewRow, RowKind};
 use crate::state::State;
@@ -19,31 +19,32 @@ pub(crate) fn run(state: &Arc<State>) {
     let recording = &state.recording;
     let mut refreshed: Option<Instant> = None;
     let mut failed = None;
-    let fault =
-        recording.read(recording.dissection(), &state.progress, show, |found, dissection| {
-            if state.is_closed() {
+    let take = |found: &Found, dissection: &mut Dissection| {
+        if state.is_closed() {
+            return ControlFlow::Break(());
+        }
+        let closed = dissection.take_closed();
+        // Whoever waits for a fact may need one that was stated now.
+        state.learn(dissection);
+        let mut index = state.index_mut();
+        for (row, name, text) in found.iter() {
+            if let Err(error) = index.push(row, name, text) {
+                failed = Some(error.to_string());
                 return ControlFlow::Break(());
             }
-            let closed = dissection.take_closed();
-            // Whoever waits for a fact may need one that was stated now.
-            state.learn(dissection);
-            let mut index = state.index_mut();
-            for (row, name, text) in found.iter() {
-                if let Err(error) = index.push(row, name, text) {
-                    failed = Some(error.to_string());
-                    return ControlFlow::Break(());
-                }
-            }
-            closed.iter().for_each(|overview| index.conversations.set(overview));
-            if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
-                refreshed = Some(Instant::now());
-                dissection
-                    .overviews()
-                    .into_iter()
-                    .for_each(|it: &Overview| index.conversations.set(it));
-            }
-            ControlFlow::Continue(())
-        });
+        }
+        closed.iter().for_each(|overview| index.conversations.set(overview));
+        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            refreshed = Some(Instant::now());
+            let open = dissection.overviews().into_iter();
+            open.for_each(|overview| index.conversations.set(overview));
+        }
+        ControlFlow::Continue(())
+    };
+    let is_due = |at| state.checkpoints.is_due(at, recording);
+    let rest = |mark, checkpoint| state.checkpoints.add(mark, checkpoint);
+    let (dissection, progress) = (recording.dissection(), &state.progress);
+    let fault = recording.read_resting(dissection, progress, show, take, is_due, rest);
     let fault = failed.or_else(|| fault.map(|error| error.to_string()));
     state.index_mut().complete(fault);
 }

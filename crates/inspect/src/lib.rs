@@ -10,7 +10,7 @@
 //! | `recording` | reads the capture, always the same bytes of it |
 //! | `index`, `texts`, `indexer` | the rows, and the thread that collects them |
 //! | `selection` | filters and searches, as sets of rows |
-//! | `message`, `detail` | decode one message on demand |
+//! | `checkpoints`, `message`, `detail` | decode one message on demand |
 //! | `conversations`, `timeline` | summaries of rows |
 //! | `suggestions` | completes filters |
 //! | `export`, `notes` | what leaves the page: files, and notes beside the capture |
@@ -18,6 +18,7 @@
 //! | `page`, `api`, `events`, `server` | the page, the routes, the WebSocket, the listener |
 
 mod api;
+mod checkpoints;
 mod conversations;
 mod detail;
 mod error;

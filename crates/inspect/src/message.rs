@@ -10,6 +10,7 @@ use worldwire_dissect::{Item, ItemBody, Scratch, Wire};
 use crate::detail;
 use crate::error::Refusal;
 use crate::index::Row;
+use crate::recording::read_until;
 use crate::state::State;
 
 /// The JSON of messages that were shown recently, newest last.
@@ -81,10 +82,14 @@ fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<Stri
             other => other,
         });
     };
-    let dissection = recording.dissection_of(row.stream.into(), state.facts());
+    let (dissection, mark) = state.checkpoints.resume(state, row.stream.into());
+    let packets = match &mark {
+        Some(mark) => recording.packets_after(mark),
+        None => recording.packets(&Arc::default()).ok()?,
+    };
     let last = if is_strict && row.packet > 0 { row.packet.into() } else { u64::MAX };
     let (mut ordinal, mut captured, mut found) = (0_u32, Window::default(), None);
-    recording.read_until(last, dissection, &Arc::default(), show, |parts: &Vec<Part>, _| {
+    read_until(last, packets, dissection, show, |parts: &Vec<Part>| {
         for part in parts {
             let is_wanted = ordinal == row.ordinal;
             ordinal += u32::from(!matches!(part, Part::Captured { .. }));

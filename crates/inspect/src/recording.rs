@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use worldwire_capture::{CaptureError, CaptureReader, Packet, Record};
+use worldwire_capture::{CaptureError, CaptureReader, Mark, Packet, Record};
 use worldwire_core::Limits;
-use worldwire_dissect::{Dissection, Facts, Item, Options, Scratch, Sink, catch_defect};
+use worldwire_dissect::{
+    Checkpoint, Dissection, Facts, Item, Options, Scratch, Sink, catch_defect,
+};
 
 use crate::error::InspectError;
 
@@ -67,8 +69,13 @@ impl Recording {
 
     /// Reads one conversation, with its captured bytes and everything known from the others.
     pub(crate) fn dissection_of(&self, stream: u64, facts: Facts) -> Dissection {
+        Dissection::knowing(self.options_of(stream), facts)
+    }
+
+    /// The options that read one conversation with its captured bytes.
+    pub(crate) fn options_of(&self, stream: u64) -> Options {
         let (only, wire) = (Some(stream), Some(stream));
-        Dissection::knowing(Options { only, wire, ..self.options.clone() }, facts)
+        Options { only, wire, ..self.options.clone() }
     }
 
     /// The packets from the beginning.
@@ -84,6 +91,13 @@ impl Recording {
         CaptureReader::new(part, &Limits::DEFAULT)
     }
 
+    /// The packets after a place.
+    pub(crate) fn packets_after(&self, mark: &Mark) -> CaptureReader<Part> {
+        let (file, at, end) = (Arc::clone(&self.file), mark.offset(), self.length);
+        let part = Part { file, at, end, progress: Arc::default() };
+        CaptureReader::resume(part, mark, &Limits::DEFAULT)
+    }
+
     /// Reads the capture from the beginning, and passes the result of each batch to `take`, until
     /// that breaks off. Returns why the file could not be read to its end, if so.
     pub(crate) fn read<S: Sink>(
@@ -93,34 +107,40 @@ impl Recording {
         show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
         take: impl FnMut(&S, &mut Dissection) -> ControlFlow<()>,
     ) -> Option<CaptureError> {
-        self.read_until(u64::MAX, dissection, progress, show, take)
+        self.read_resting(dissection, progress, show, take, |_| false, |_, _| ())
     }
 
-    /// Like [`read`](Self::read), up to and including the packet with this number.
-    pub(crate) fn read_until<S: Sink>(
+    /// Like [`read`](Self::read). Whenever `is_due` returns true for a position in the file, calls
+    /// `rest` with the state between two batches.
+    pub(crate) fn read_resting<S: Sink>(
         &self,
-        last: u64,
         mut dissection: Dissection,
         progress: &Arc<Progress>,
         show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
         mut take: impl FnMut(&S, &mut Dissection) -> ControlFlow<()>,
+        is_due: impl Fn(u64) -> bool,
+        mut rest: impl FnMut(Mark, Checkpoint),
     ) -> Option<CaptureError> {
         let mut capture = match self.packets(progress) {
             Ok(capture) => capture,
             Err(error) => return Some(error),
         };
+        // A gzipped file can only be read from the beginning.
+        let mut can_rest = true;
         let mut out = S::default();
-        let mut filled = fill(&mut capture, last, |packet| dissection.push(packet));
+        let mut filled = fill(&mut capture, u64::MAX, |packet| dissection.push(packet));
         loop {
             let is_last = matches!(filled, Filled::End(_));
             if is_last {
                 dissection.end();
             }
+            let rests = !is_last && can_rest && is_due(progress.bytes());
             out.truncate(0);
-            let next = dissection.run(&show, &mut out, |feed| match is_last {
-                true => Filled::End(None),
+            let next = dissection.run(&show, &mut out, |feed| match (is_last, rests) {
+                (true, _) => Filled::End(None),
+                (false, true) => Filled::More,
                 // The next batch is collected while this one is read.
-                false => fill(&mut capture, last, |packet| feed.push(packet)),
+                (false, false) => fill(&mut capture, u64::MAX, |packet| feed.push(packet)),
             });
             if take(&out, &mut dissection).is_break() {
                 return None;
@@ -128,7 +148,43 @@ impl Recording {
             if let Filled::End(fault) = filled {
                 return fault;
             }
-            filled = next;
+            if rests {
+                match (capture.mark(), dissection.checkpoint()) {
+                    (Some(mark), Some(checkpoint)) => rest(mark, checkpoint),
+                    (None, _) => can_rest = false,
+                    (Some(_), None) => {}
+                }
+            }
+            filled = match next {
+                Filled::More if !dissection.is_pending() => {
+                    fill(&mut capture, u64::MAX, |packet| dissection.push(packet))
+                }
+                next => next,
+            };
+        }
+    }
+}
+
+/// Reads packets up to and including one, and passes the result of each batch to `take`, until that
+/// breaks off.
+pub(crate) fn read_until<S: Sink>(
+    last: u64,
+    mut capture: CaptureReader<Part>,
+    mut dissection: Dissection,
+    show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
+    mut take: impl FnMut(&S) -> ControlFlow<()>,
+) {
+    let mut out = S::default();
+    loop {
+        let is_last =
+            matches!(fill(&mut capture, last, |packet| dissection.push(packet)), Filled::End(_));
+        if is_last {
+            dissection.end();
+        }
+        out.truncate(0);
+        dissection.run(&show, &mut out, |_| ());
+        if take(&out).is_break() || is_last {
+            return;
         }
     }
 }

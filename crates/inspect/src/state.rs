@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use tokio::sync::Semaphore;
 use worldwire_dissect::{Dissection, Facts};
 
+use crate::checkpoints::Checkpoints;
 use crate::error::Refusal;
 use crate::index::Index;
 use crate::message::Recent;
@@ -22,6 +23,7 @@ pub(crate) struct State {
     pub(crate) progress: Arc<Progress>,
     index: RwLock<Index>,
     facts: Mutex<Facts>,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) selections: Selections,
     pub(crate) recent: Recent,
     pub(crate) vocabulary: Vocabulary,
@@ -46,6 +48,7 @@ impl State {
             progress: Arc::default(),
             index: RwLock::new(index),
             facts: Mutex::default(),
+            checkpoints: Checkpoints::default(),
             selections: Selections::default(),
             recent: Recent::default(),
             vocabulary: Vocabulary::default(),

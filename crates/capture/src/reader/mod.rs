@@ -47,6 +47,22 @@ pub struct CaptureReader<R> {
     done: bool,
 }
 
+/// A place between two records of a plain capture, where reading can [resume](CaptureReader::resume).
+#[derive(Clone, Debug)]
+pub struct Mark {
+    state: FormatState,
+    offset: u64,
+    packets: u64,
+}
+
+impl Mark {
+    /// Where the next record begins in the file.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
 /// A record of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -120,10 +136,28 @@ impl<R: Read> CaptureReader<R> {
             let start = bytes.get(..64).unwrap_or(bytes);
             return Err(not_a_capture(start, source.is_gzip()));
         };
-        // Positions in the buffer are `usize`; a block that does not fit in memory is refused as
-        // well.
-        let largest = limits.capture_block_bytes.min(u64::from(u32::MAX >> 1));
-        Ok(Self { source, state, largest, packets: 0, done: false })
+        Ok(Self { source, state, largest: largest(limits), packets: 0, done: false })
+    }
+
+    /// The place after the last record. `None` for gzipped captures, which can only be read from the
+    /// beginning.
+    #[must_use]
+    pub fn mark(&self) -> Option<Mark> {
+        let mut state = self.state.clone();
+        let pending = match &mut state {
+            FormatState::Pcap(pcap) => pcap.take_pending(),
+            FormatState::Pcapng(pcapng) => pcapng.take_pending(),
+        };
+        let offset = self.source.offset() + pending as u64;
+        (!self.source.is_gzip()).then_some(Mark { state, offset, packets: self.packets })
+    }
+
+    /// Continues at a place in the same capture. `input` must begin at [`Mark::offset`].
+    #[must_use]
+    pub fn resume(input: R, mark: &Mark, limits: &Limits) -> Self {
+        let Mark { state, offset, packets } = mark.clone();
+        let source = Source::resumed(input, offset);
+        Self { source, state, largest: largest(limits), packets, done: false }
     }
 
     /// The next record, or `None` at the end.
@@ -160,8 +194,14 @@ impl<R: Read> CaptureReader<R> {
     }
 }
 
+/// The maximum size of a block. Positions in the buffer are `usize`; a block that does not fit in
+/// memory is refused as well.
+fn largest(limits: &Limits) -> u64 {
+    limits.capture_block_bytes.min(u64::from(u32::MAX >> 1))
+}
+
 /// The state of either format.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum FormatState {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),

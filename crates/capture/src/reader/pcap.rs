@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::time::Timestamp;
 
 /// What the file header states about every packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pcap {
     variant: Variant,
     link: LinkType,
@@ -54,6 +54,11 @@ impl Variant {
 }
 
 impl Pcap {
+    /// How much to consume before the next record. It then counts as consumed.
+    pub(super) fn take_pending(&mut self) -> usize {
+        core::mem::take(&mut self.pending)
+    }
+
     pub(super) fn open<R: Read>(
         source: &mut Source<R>,
         variant: Variant,

@@ -19,7 +19,7 @@ use crate::unusable::Unusable;
 pub(super) const SECTION: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
 /// The reader's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pcapng {
     order: Order,
     /// The interfaces of the current section.
@@ -54,6 +54,11 @@ enum Unit {
 }
 
 impl Pcapng {
+    /// How much to consume before the next record. It then counts as consumed.
+    pub(super) fn take_pending(&mut self) -> usize {
+        core::mem::take(&mut self.pending)
+    }
+
     pub(super) const fn new() -> Self {
         Self {
             order: Order::Little,

@@ -70,6 +70,19 @@ export const close = async () => {
 };
 
 /**
+ * While the page is developed, it need not be compiled into the program again. Only scripts and styles:
+ * Chromium does not let a replaced document connect to this machine.
+ * @param {import("playwright-core").Page} page
+ */
+export async function fromDisk(page) {
+  if (!process.env.PAGE_FROM_DISK) return;
+  await page.route(/\.(js|css)$/, (route) => {
+    const file = path.join(here, "../../page", new URL(route.request().url()).pathname);
+    return route.fulfill({ path: file });
+  });
+}
+
+/**
  * Opens the page of a capture. After the test, errors on the page fail it.
  * @param {import("node:test").TestContext} t
  * @param {string[]} args
@@ -96,14 +109,7 @@ export async function open(t, args, options = {}) {
     await server.stop();
     assert.deepEqual(faults, [], "errors on the page");
   });
-  // While the page is developed, it need not be compiled into the program again.
-  if (process.env.PAGE_FROM_DISK) {
-    // Only scripts and styles: Chromium does not let a replaced document connect to this machine.
-    await context.route(/\.(js|css)$/, (route) => {
-      const file = path.join(here, "../../page", new URL(route.request().url()).pathname);
-      return route.fulfill({ path: file });
-    });
-  }
+  await fromDisk(page);
   await page.goto(server.url);
   await page.getByRole("grid", { name: "Messages", exact: true }).waitFor();
   return { page, server, faults };

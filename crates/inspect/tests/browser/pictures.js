@@ -3,13 +3,14 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { chromium } from "playwright-core";
-import { root, samples, serve, until } from "./harness.js";
+import { fromDisk, root, samples, serve, until } from "./harness.js";
 
 const folder = path.join(root, "docs/inspect");
 mkdirSync(folder, { recursive: true });
 const server = await serve(path.join(samples, "uru-login.pcapng"), "--keys", path.join(samples, "uru-keys.toml"));
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+await fromDisk(page);
 await page.goto(server.url);
 await page.getByRole("grid", { name: "Messages", exact: true }).waitFor();
 const grid = page.getByRole("grid", { name: "Messages", exact: true });

@@ -1,6 +1,12 @@
 //! What the API answers about captures.
 
+use std::fs::File;
+use std::path::Path;
+
 use serde_json::{Value, json};
+use worldwire_capture::{CaptureWriter, LinkType, SyntheticTcp, Timestamp};
+use worldwire_core::Side;
+use worldwire_core::value::parse_hex;
 use worldwire_dissect::Options;
 
 use crate::client::{Page, sample, with_keys};
@@ -48,7 +54,7 @@ async fn every_row_of_every_sample_can_be_shown() {
 fn check_places(detail: &Value) {
     let layers = detail["layers"].as_array().unwrap();
     for node in detail["nodes"].as_array().unwrap() {
-        let layer = &layers[node["layer"].as_u64().unwrap() as usize];
+        let layer = &layers[usize::try_from(node["layer"].as_u64().unwrap()).unwrap()];
         let [start, end] = ["start", "end"].map(|key| node[key][0].as_u64().unwrap());
         assert!(start <= end && end <= layer["length"].as_u64().unwrap(), "{node} {layer}");
     }
@@ -163,5 +169,75 @@ async fn suggestions_complete_the_word_at_the_cursor() {
     let found = found.json();
     assert_eq!((&found["start"], &found["end"]), (&json!(10), &json!(18)));
     assert_eq!(found["suggestions"][0]["text"], "PlayerAlreadyExists", "{found}");
+    page.end().await;
+}
+
+/// Writes many KI conversations, a few at a time.
+fn write_conversations(path: &Path) {
+    let mut writer = CaptureWriter::new(File::create(path).unwrap(), &[]).unwrap();
+    let interface = writer.interface(LinkType::ETHERNET).unwrap();
+    let mut nanos = 1_767_225_600_000_000_000;
+    let mut write = |packets: Vec<Vec<u8>>| {
+        for packet in packets {
+            nanos += 1000;
+            let length = packet.len().try_into().unwrap();
+            let time = Timestamp::from_nanos(nanos);
+            writer.packet(interface, time, &packet, length).unwrap();
+        }
+    };
+    let bytes = |digits: &str| parse_hex(digits).unwrap();
+    let offer = bytes("0df018000100000001000000000000b9556900000000010000000000");
+    let accept = bytes("0df01a000105000000000000000000b95569020000000100010000000000");
+    for group in 0..120 {
+        let mut talks: Vec<SyntheticTcp> = (0..5)
+            .map(|number| {
+                let client = format!("192.0.2.1:{}", 40_000 + 5 * group + number);
+                SyntheticTcp::new(client.parse().unwrap(), "192.0.2.2:12000".parse().unwrap())
+            })
+            .collect();
+        for talk in &mut talks {
+            write(talk.open());
+            write(talk.data(Side::Server, &offer));
+            write(talk.data(Side::Client, &accept));
+        }
+        for number in 0..10_u16 {
+            for (talk, more) in talks.iter_mut().zip(0..) {
+                let length = 900 + 16 * number + more;
+                let mut message = bytes("0df0000000000000c801");
+                message.extend_from_slice(&length.to_le_bytes());
+                message.resize(8 + usize::from(length) + 1, 7);
+                let rest = u16::try_from(message.len() - 4).unwrap().to_le_bytes();
+                message[2..4].copy_from_slice(&rest);
+                let from = if number.is_multiple_of(3) { Side::Client } else { Side::Server };
+                write(talk.data(from, &message));
+            }
+        }
+        talks.iter_mut().for_each(|talk| write(talk.close()));
+    }
+}
+
+/// The capture has several checkpoints, so that most conversations are not read from its beginning.
+#[tokio::test]
+async fn messages_of_later_conversations_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.pcapng");
+    write_conversations(&path);
+    assert!(std::fs::metadata(&path).unwrap().len() > 5 << 20);
+    let page = Page::open(&path, Options::default()).await;
+    let status = page.complete().await;
+    assert_eq!(status["conversations"], 600);
+    let total = status["rows"].as_u64().unwrap();
+    assert!(total >= 600 * 12, "{status}");
+    for start in (0..total).step_by(97) {
+        let rows = page.get(&format!("/api/rows?start={start}&count=1")).await.json();
+        let row = &rows["rows"][0];
+        let detail = page.get(&format!("/api/messages/{start}")).await.json();
+        for key in ["row", "name", "from", "time", "stream", "packet"] {
+            assert_eq!(detail[key], row[key], "{row} {detail}");
+        }
+        if row["kind"] == "message" {
+            assert!(detail["captured"].is_object(), "{detail}");
+        }
+    }
     page.end().await;
 }
