@@ -1,9 +1,12 @@
 //! The auth and margin channels as a state machine without I/O: framing, encryption and time limits.
 //!
-//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client or a
-//! server. It reports each message once it is decrypted and matches its layout; anything else closes
-//! the connection with a fault. [`AuthServer`](super::AuthServer) and the other machines of this
-//! module act on the messages.
+//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client, a server
+//! or an observer of both. It reports each message once it is decrypted and, as a client or server,
+//! matches its layout; anything else closes the connection with a fault.
+//! [`AuthServer`](super::AuthServer) and the other machines of this module act on the messages.
+//!
+//! An observer is given the keys of sessions. It finds the one that opens the first encrypted message.
+//! Without it, encrypted messages are reported as they are: [`LoginReceived::is_sealed`].
 //!
 //! * Before [`LoginSender::set_key`], all messages are plain. After it, all messages in both
 //!   directions are encrypted, whatever their opcode.
@@ -23,7 +26,8 @@ use worldwire_core::connection::{
 use worldwire_core::{Error, Reader, Result, Side, Writer};
 
 use super::LoginMessage;
-use crate::crypt::{BLOCK_BYTES, IvSource, SessionKey};
+use crate::connection::MissingKey;
+use crate::crypt::{BLOCK_BYTES, IvSource, KnownSession, SessionKey};
 use crate::frame::{Channel, MarginText, TcpFrame, decode_length};
 
 /// The settings of a connection.
@@ -76,20 +80,24 @@ impl LoginConfig {
 pub struct LoginReceived<'c> {
     /// The side that sent it.
     pub side: Side,
+    /// The channel.
+    pub channel: Channel,
     /// Whether it was encrypted.
     pub encrypted: bool,
+    /// Whether it still is, because an observer has no key for it.
+    pub is_sealed: bool,
     /// Opcode and data, decrypted.
     pub bytes: &'c [u8],
     /// The bytes in the stream.
     pub range: Range<u64>,
-    channel: Channel,
 }
 
 impl<'c> LoginReceived<'c> {
     /// The message.
     ///
     /// # Errors
-    /// None: the connection has checked it.
+    /// None for clients and servers: the connection has checked it. For observers, those of
+    /// [`LoginMessage::decode_strictly`].
     pub fn message(&self) -> Result<LoginMessage<'c>> {
         LoginMessage::decode_strictly(self.bytes, self.channel, self.side)
     }
@@ -119,7 +127,20 @@ pub struct LoginConnection {
     sender: LoginSender,
     /// By [`Side::index`]; only the other side's is used.
     streams: [LoginStream; 2],
-    events: VecDeque<Event<UnreadMessage, Infallible>>,
+    events: VecDeque<Event<UnreadMessage, LoginNews>>,
+}
+
+/// Events specific to the login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoginNews {
+    /// No key opens the messages (observers). Reported once.
+    KeysNeeded {
+        /// The side that sent the first of them.
+        side: Side,
+        /// Why the key is missing.
+        missing: MissingKey,
+    },
 }
 
 impl LoginConnection {
@@ -127,20 +148,48 @@ impl LoginConnection {
     /// system's random generator.
     #[must_use]
     pub fn server(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
-        Self::new(Side::Server, config, seed, now)
+        Self::new(Some(Side::Server), config, seed, now)
     }
 
     /// Acts as a client, with a seed like [`server`](Self::server)'s.
     #[must_use]
     pub fn client(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
-        Self::new(Side::Client, config, seed, now)
+        Self::new(Some(Side::Client), config, seed, now)
     }
 
-    fn new(own: Side, config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
+    /// Watches both sides of a connection, on the channel that its first message belongs to. On the
+    /// margin channel, the messages after the certificate can be decrypted if their session is one of
+    /// these.
+    #[must_use]
+    pub fn observer(sessions: Arc<[KnownSession]>) -> Self {
+        // It has neither a clock nor anything to send.
+        let config = Arc::new(LoginConfig::client(Channel::Auth, Duration::ZERO));
+        let mut observer = Self::new(None, config, &[0; BLOCK_BYTES], Duration::ZERO);
+        observer.sender.half.role.sessions = sessions;
+        observer
+    }
+
+    /// The session whose key opened messages, for an observer.
+    #[must_use]
+    pub fn opened_with(&self) -> Option<&KnownSession> {
+        let role = &self.sender.half.role;
+        role.sessions.get(role.opened?)
+    }
+
+    fn new(
+        own: Option<Side>,
+        config: Arc<LoginConfig>,
+        seed: &[u8; BLOCK_BYTES],
+        now: Duration,
+    ) -> Self {
         let (first_time, idle_time) = (config.first_time, Some(config.idle_time));
         let lanes = [(); 2].map(|()| Lane::new(config.bounds));
-        let mut half = SendHalf::new(LoginRole { own, config }, lanes, now);
-        half.timers.start(Timer::Setup, first_time);
+        let (observed, sessions, opened, is_locked) = (None, Arc::default(), None, false);
+        let role = LoginRole { own, config, observed, sessions, opened, is_locked };
+        let mut half = SendHalf::new(role, lanes, now);
+        if own.is_some() {
+            half.timers.start(Timer::Setup, first_time);
+        }
         let sender = LoginSender { half, key: None, ivs: IvSource::new(seed), idle_time };
         Self { sender, streams: Default::default(), events: VecDeque::new() }
     }
@@ -183,6 +232,9 @@ impl LoginSender {
 
     /// Restarts the time limit.
     fn note_message(&mut self) {
+        if self.half.role.own.is_none() {
+            return;
+        }
         self.half.timers.stop(Timer::Setup);
         match self.idle_time.filter(|_| !self.half.closing.is_closed()) {
             Some(time) => self.half.timers.start(Timer::Idle, time),
@@ -205,7 +257,8 @@ impl HalfSender for LoginSender {
 
     fn queue(&mut self, message: &LoginMessage<'_>) -> Result<(), SendError> {
         self.half.closing.check_open()?;
-        let LoginRole { own, ref config } = self.half.role;
+        let LoginRole { own, ref config, .. } = self.half.role;
+        let own = own.ok_or(SendError::Role("a client or server"))?;
         message.check_sender(config.channel, own).map_err(SendError::Encode)?;
         let mut body = Writer::new();
         message.encode(&mut body).map_err(SendError::Encode)?;
@@ -227,11 +280,19 @@ impl HalfSender for LoginSender {
     }
 }
 
-/// The role of a connection: a client or a server.
+/// The role of a connection: a client, a server, or an observer.
 #[derive(Debug)]
 pub struct LoginRole {
-    own: Side,
+    /// `None` for an observer.
+    own: Option<Side>,
     config: Arc<LoginConfig>,
+    /// The channel that an observer has recognised.
+    observed: Option<Channel>,
+    /// The keys of an observer, and the one that fits.
+    sessions: Arc<[KnownSession]>,
+    opened: Option<usize>,
+    /// Whether an observer has found that no key fits.
+    is_locked: bool,
 }
 
 /// The stream itself is not encrypted; messages are.
@@ -249,11 +310,11 @@ impl connection::Role for LoginRole {
     type Piece = ();
 
     fn side(&self) -> Option<Side> {
-        Some(self.own)
+        self.own
     }
 
     fn message_time(&self) -> Option<Duration> {
-        Some(self.config.message_time)
+        self.own.map(|_| self.config.message_time)
     }
 
     fn leave(&mut self, _: Side, _: &mut Self::Lane, _: Leaving<()>) -> Result<(), CloseReason> {
@@ -289,6 +350,7 @@ pub struct UnreadMessage {
     side: Side,
     channel: Channel,
     encrypted: bool,
+    is_sealed: bool,
     body: Vec<u8>,
     range: Range<u64>,
 }
@@ -296,7 +358,7 @@ pub struct UnreadMessage {
 impl StreamMachine for LoginConnection {
     const PROTOCOL: &'static str = "the login";
 
-    type News = Infallible;
+    type News = LoginNews;
     type Received<'c> = LoginReceived<'c>;
     type Unread = UnreadMessage;
     type Sender = LoginSender;
@@ -312,8 +374,8 @@ impl StreamMachine for LoginConnection {
     }
 
     fn read(&mut self, side: Side) -> bool {
-        let LoginRole { own, ref config } = self.sender.half.role;
-        if side == own {
+        let LoginRole { own, ref config, .. } = self.sender.half.role;
+        if own == Some(side) {
             return false;
         }
         let (channel, most) = (config.channel, config.max_message_bytes);
@@ -328,12 +390,18 @@ impl StreamMachine for LoginConnection {
         };
         let (head, Located { range, offset }) = frame;
         let wire = incoming.bytes(range.clone()).get(head..).unwrap_or_default();
+        if own.is_none() {
+            let wire = wire.to_vec();
+            self.observe(side, &wire, offset..offset.saturating_add(range.len() as u64));
+            return true;
+        }
         match opened(wire, self.sender.key.as_ref(), channel, side) {
             Ok(body) => {
                 self.sender.note_message();
                 let encrypted = self.sender.key.is_some();
                 let range = offset..offset.saturating_add(range.len() as u64);
-                let unread = UnreadMessage { side, channel, encrypted, body, range };
+                let is_sealed = false;
+                let unread = UnreadMessage { side, channel, encrypted, is_sealed, body, range };
                 self.events.push_back(Event::Received(unread));
             }
             // Offsets inside an encrypted message are not offsets of the stream.
@@ -372,15 +440,55 @@ impl StreamMachine for LoginConnection {
     }
 
     fn received(unread: UnreadMessage, streams: &mut [LoginStream; 2]) -> LoginReceived<'_> {
-        let UnreadMessage { side, channel, encrypted, body, range } = unread;
+        let UnreadMessage { side, channel, encrypted, is_sealed, body, range } = unread;
         let stream = &mut streams[side.index()];
         stream.current = body;
-        LoginReceived { side, encrypted, bytes: &stream.current, range, channel }
+        LoginReceived { side, channel, encrypted, is_sealed, bytes: &stream.current, range }
     }
 
     fn is_established(&self) -> bool {
         true
     }
+}
+
+impl LoginConnection {
+    /// Reports a message to an observer's owner, decrypted if a key fits.
+    fn observe(&mut self, side: Side, wire: &[u8], range: Range<u64>) {
+        let role = &mut self.sender.half.role;
+        let first = if is_plain(wire) { Channel::Margin } else { Channel::Auth };
+        let channel = *role.observed.get_or_insert(first);
+        let encrypted = channel == Channel::Margin && !is_plain(wire);
+        let mut body = Some(wire.to_vec()).filter(|_| !encrypted);
+        if encrypted {
+            let open = |session: &KnownSession| unsealed(wire, &session.key).ok();
+            body = match role.opened {
+                Some(at) => role.sessions.get(at).and_then(open),
+                None => {
+                    let found = role.sessions.iter().enumerate();
+                    let found = found.filter_map(|(at, known)| Some((at, open(known)?))).next();
+                    role.opened = found.as_ref().map(|(at, _)| *at);
+                    found.map(|(_, body)| body)
+                }
+            };
+        }
+        let is_sealed = body.is_none();
+        if is_sealed && !core::mem::replace(&mut role.is_locked, true) {
+            let missing = match role.sessions.len() {
+                0 => MissingKey::NotGiven,
+                keys => MissingKey::NoneFits { keys },
+            };
+            self.events.push_back(Event::News(LoginNews::KeysNeeded { side, missing }));
+        }
+        let body = body.unwrap_or_else(|| wire.to_vec());
+        let unread = UnreadMessage { side, channel, encrypted, is_sealed, body, range };
+        self.events.push_back(Event::Received(unread));
+    }
+}
+
+/// Whether a margin message is one of the two that are never encrypted: a certificate or a challenge,
+/// whose blob is at offset 3. A random initialisation vector begins like this once in 8 million times.
+const fn is_plain(body: &[u8]) -> bool {
+    matches!(body, [1 | 2, 3, 0, ..])
 }
 
 /// The number of bytes before a frame's body, and of the whole frame. A body that is too long is
@@ -404,15 +512,18 @@ fn frame_bytes(bytes: &[u8], most: usize) -> Result<(usize, usize)> {
 fn opened(wire: &[u8], key: Option<&SessionKey>, channel: Channel, from: Side) -> Result<Vec<u8>> {
     let body = match key {
         None => wire.to_vec(),
-        Some(key) => {
-            let Some((iv, cipher)) = wire.split_first_chunk() else {
-                let wanted = "an initialisation vector of 16 bytes";
-                return Err(Error::malformed(wanted, format!("{} bytes", wire.len())));
-            };
-            let plain = key.open(iv, cipher)?;
-            MarginText::decode(&mut Reader::new(&plain))?.body.into_owned()
-        }
+        Some(key) => unsealed(wire, key)?,
     };
     LoginMessage::decode_strictly(&body, channel, from).map_err(Error::closed)?;
     Ok(body)
+}
+
+/// The decrypted body of a margin message.
+fn unsealed(wire: &[u8], key: &SessionKey) -> Result<Vec<u8>> {
+    let Some((iv, cipher)) = wire.split_first_chunk() else {
+        let wanted = "an initialisation vector of 16 bytes";
+        return Err(Error::malformed(wanted, format!("{} bytes", wire.len())));
+    };
+    let plain = key.open(iv, cipher)?;
+    Ok(MarginText::decode(&mut Reader::new(&plain))?.body.into_owned())
 }

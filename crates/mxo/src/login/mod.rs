@@ -8,7 +8,7 @@
 //!
 //! | machine | what it does |
 //! | --- | --- |
-//! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel |
+//! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel; or observes both |
 //! | [`AuthServer`], [`AuthClient`] | name and password, for a certificate |
 //! | [`MarginServer`], [`MarginClient`] | the certificate, for a session; then characters |
 //!
@@ -109,7 +109,7 @@ pub use background::{Background, BackgroundAttribute, BackgroundText, Background
 pub use blob::{AuthProof, AuthSecret, MarginSecret};
 pub use certificate::{Certificate, SignedCertificate};
 pub use characters::{Character, CharacterStatus, Characters};
-pub use connection::{LoginConfig, LoginConnection, LoginReceived, LoginSender};
+pub use connection::{LoginConfig, LoginConnection, LoginNews, LoginReceived, LoginSender};
 pub use load::{
     Ability, AccessNode, Contact, Hardline, InventoryItem, LoadCharacterReply, LoadData, LoadKind,
     MessageOfTheDay, OldFriend,

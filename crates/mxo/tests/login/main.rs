@@ -6,4 +6,5 @@
 mod auth;
 mod channel;
 mod margin;
+mod observer;
 mod support;

@@ -117,7 +117,22 @@ pub(crate) fn log_in(
     client: AuthClientConfig,
     conditions: Conditions,
 ) -> AuthEnd {
-    let mut pair = connections(Channel::Auth, conditions);
+    log_in_over(&mut connections(Channel::Auth, conditions), server, client)
+}
+
+/// What both sides send during a login at an auth server.
+pub(crate) fn auth_streams() -> [Vec<u8>; 2] {
+    let mut pair = connections(Channel::Auth, Conditions::default());
+    let end = log_in_over(&mut pair, auth_config(), client_config("neo", "zion"));
+    assert!(end.outcome.unwrap().is_ok());
+    pair.written
+}
+
+fn log_in_over(
+    pair: &mut Pair<LoginConnection>,
+    server: AuthServerConfig,
+    client: AuthClientConfig,
+) -> AuthEnd {
     let mut client = AuthClient::new(client, random(1));
     let mut server = AuthServer::new(Arc::new(server), random(2));
     let mut end = AuthEnd { outcome: None, refusal: None, fault: None };
