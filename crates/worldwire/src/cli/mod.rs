@@ -10,6 +10,7 @@ mod ki_server;
 mod mxo;
 mod proxy;
 mod replay;
+mod sanitize;
 mod serve;
 mod tera;
 mod uru;
@@ -32,6 +33,7 @@ pub(crate) use ki_server::*;
 pub(crate) use mxo::*;
 pub(crate) use proxy::*;
 pub(crate) use replay::*;
+pub(crate) use sanitize::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
@@ -123,6 +125,15 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire stats game.pcapng --conversations --sort rate
   worldwire stats game.pcapng --stream 3 --each")]
     Stats(Stats),
+    /// Replace names, texts, secrets and addresses in a capture, so that it can be shared
+    #[command(after_help = "Examples:
+  worldwire sanitize samples/uru-login.pcapng --keys samples/uru-keys.toml -o shared.pcapng
+  worldwire sanitize game.pcapng --keys keys.toml --data definitions/ -o shared.pcapng --seed 7
+
+The new capture has new keys inside and can be read without --keys. Messages that cannot be decoded \
+completely are omitted and reported, with exit code 1. Numbers and times stay, except for the numbers of \
+accounts and characters.")]
+    Sanitize(SanitizeArguments),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]
     Secrets(Secrets),

@@ -22,6 +22,7 @@ mod packets;
 mod password;
 pub(crate) mod proxy;
 pub(crate) mod replay;
+pub(crate) mod sanitize;
 pub(crate) mod secrets;
 mod selection;
 pub(crate) mod serve;

@@ -36,6 +36,7 @@ mod objects;
 mod proxy;
 mod proxy_loss;
 mod replay;
+mod sanitize;
 #[cfg(unix)]
 mod serve;
 mod stats;
