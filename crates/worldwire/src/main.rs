@@ -43,6 +43,7 @@ fn run() -> Result<(), Failure> {
         Command::Export(arguments) => command::export::run(arguments, &cli.common),
         Command::Filter => command::filter::run(),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
+        Command::Diff(arguments) => command::diff::run(arguments, &cli.common),
         Command::Sanitize(arguments) => command::sanitize::run(arguments, &cli.common),
         Command::Secrets(arguments) => command::secrets::run(arguments, &cli.common),
         Command::Stats(arguments) => command::stats::run(arguments, &cli.common),

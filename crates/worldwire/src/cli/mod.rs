@@ -3,6 +3,7 @@
 mod capture;
 mod client;
 mod codec;
+mod diff;
 mod help;
 mod ki;
 mod ki_files;
@@ -26,6 +27,7 @@ use worldwire_tera::schema::Patch;
 pub(crate) use capture::*;
 pub(crate) use client::*;
 pub(crate) use codec::*;
+pub(crate) use diff::*;
 pub(crate) use help::parse;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
@@ -125,6 +127,19 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire stats game.pcapng --conversations --sort rate
   worldwire stats game.pcapng --stream 3 --each")]
     Stats(Stats),
+    /// Compare two captures, messages, KI archives, type lists or sets of definitions
+    #[command(after_help = "Examples:
+  worldwire diff samples/uru-login.pcapng samples/uru-login.pcapng --keys samples/uru-keys.toml
+  worldwire diff before.pcapng after.pcapng --keys keys.toml --ignore transId,pingTimeMs
+  worldwire diff game.pcapng:17 game.pcapng:25 --keys keys.toml
+  worldwire diff before.pcapng after.pcapng --filter auth.AcctLoginRequest --message 1 --json
+  worldwire diff Root.old.wad Root.wad --types types.json
+  worldwire diff tera-data-2020/protocol tera-data-2022/definitions
+
+Of captures, the names, senders and fields of messages are compared, not times and addresses. \
+Conversations are paired by their contents, then by family, first message and server. Exit codes: 0 the \
+same, 1 differences or unreadable parts, 2 failure to run.")]
+    Diff(DiffArguments),
     /// Replace names, texts, secrets and addresses in a capture, so that it can be shared
     #[command(after_help = "Examples:
   worldwire sanitize samples/uru-login.pcapng --keys samples/uru-keys.toml -o shared.pcapng

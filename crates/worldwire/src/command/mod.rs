@@ -7,6 +7,7 @@ pub(crate) mod codegen;
 pub(crate) mod completions;
 mod confirmation;
 pub(crate) mod decode;
+pub(crate) mod diff;
 pub(crate) mod dissect;
 pub(crate) mod doctor;
 pub(crate) mod encode;

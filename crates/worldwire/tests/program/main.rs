@@ -7,6 +7,7 @@ mod captures;
 mod client;
 mod codegen;
 mod counted;
+mod diff;
 mod evening;
 mod folders;
 mod formats;
