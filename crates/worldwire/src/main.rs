@@ -51,6 +51,7 @@ fn run() -> Result<(), Failure> {
         Command::Decode(arguments) => command::decode::run(arguments, &cli.common),
         Command::Encode(arguments) => command::encode::run(arguments, &cli.common),
         Command::Codecs(arguments) => command::codecs::run(arguments, &cli.common),
+        Command::Conformance(arguments) => command::conformance::run(arguments, &cli.common),
         Command::Codegen(arguments) => command::codegen::run(arguments, &cli.common),
         Command::Serve(arguments) => command::serve::run(arguments, &cli.common),
         Command::Client(arguments) => command::client::run(arguments, &cli.common),

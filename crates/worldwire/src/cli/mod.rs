@@ -3,6 +3,7 @@
 mod capture;
 mod client;
 mod codec;
+mod conformance;
 mod diff;
 mod help;
 mod ki;
@@ -27,6 +28,7 @@ use worldwire_tera::schema::Patch;
 pub(crate) use capture::*;
 pub(crate) use client::*;
 pub(crate) use codec::*;
+pub(crate) use conformance::*;
 pub(crate) use diff::*;
 pub(crate) use help::parse;
 pub(crate) use ki::*;
@@ -175,6 +177,14 @@ accounts and characters.")]
   worldwire codecs uru.auth
   worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
+    /// Put the conformance vectors to a program, as questions on its standard input
+    #[command(after_help = "Examples:
+  worldwire conformance --vectors vectors/uru ./my-codec
+  worldwire conformance --vectors vectors/ki/frames.json python3 docs/examples/conformance.py worldwire
+
+docs/conformance.md describes questions and answers, which are lines of JSON. The exit code is 1 if a \
+vector fails.")]
+    Conformance(ConformanceArguments),
     /// Generate typed Rust from message definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),

@@ -6,6 +6,7 @@ pub(crate) mod codecs;
 pub(crate) mod codegen;
 pub(crate) mod completions;
 mod confirmation;
+pub(crate) mod conformance;
 pub(crate) mod decode;
 pub(crate) mod diff;
 pub(crate) mod dissect;

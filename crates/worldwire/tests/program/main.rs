@@ -6,6 +6,7 @@ mod captures;
 #[cfg(unix)]
 mod client;
 mod codegen;
+mod conformance;
 mod counted;
 mod diff;
 mod evening;
