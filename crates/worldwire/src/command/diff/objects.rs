@@ -71,7 +71,7 @@ pub(super) fn compare_archives(
     same(outcome)
 }
 
-/// Problems were reported, and are no equality either.
+/// Archives with problems, which were reported, do not count as the same.
 fn same(outcome: Result<(), Failure>) -> Result<bool, Failure> {
     outcome.map(|()| true)
 }

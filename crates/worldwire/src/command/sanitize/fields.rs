@@ -45,7 +45,7 @@ const KEPT: &[&str] = &[
 ];
 /// Numbers that identify accounts and characters.
 const IDENTITIES: &[&str] = &["CharID", "UserID", "accountId", "characterUid"];
-/// Fields whose texts are names: what a player may also be called in other texts.
+/// Fields whose texts are names, which can also occur in other texts.
 const NAMES: [&str; 6] = ["name", "account", "author", "user", "handle", "player"];
 /// The encrypted part of KI's logins, which the user's passwords may have opened.
 const SEALED: &[&str] = &["Rec1"];
