@@ -28,10 +28,13 @@ pub(crate) struct Knowledge {
 pub(crate) struct Capture {
     /// A pcap or pcapng capture, optionally gzipped; - is standard input
     pub(crate) file: PathBuf,
+    /// More captures; their packets are merged by time
+    #[arg(value_name = "FILE")]
+    pub(crate) more: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) knowledge: Knowledge,
     /// At the end of the file, wait for more data until Ctrl-C
-    #[arg(id = "growing", long = "follow")]
+    #[arg(id = "growing", long = "follow", conflicts_with = "more")]
     pub(crate) is_growing: bool,
     /// The tcpdump that supplies packets instead of a file.
     #[arg(skip)]
@@ -42,7 +45,14 @@ impl Capture {
     /// A capture that needs no keys and is read by content.
     pub(crate) fn plain(file: &Path, data: Data) -> Self {
         let knowledge = Knowledge { keys: Vec::new(), data, families: Vec::new() };
-        Self { file: file.to_owned(), knowledge, is_growing: false, tcpdump: None }
+        let file = file.to_owned();
+        Self { file, more: Vec::new(), knowledge, is_growing: false, tcpdump: None }
+    }
+
+    /// The files of the capture, of which there is at least one.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = core::iter::once(&self.file).chain(&self.more);
+        files.map(PathBuf::as_path)
     }
 }
 

@@ -3,6 +3,8 @@
 mod capture;
 mod client;
 mod codec;
+mod conformance;
+mod diff;
 mod help;
 mod inspect;
 mod ki;
@@ -13,6 +15,7 @@ mod mxo;
 mod mxo_server;
 mod proxy;
 mod replay;
+mod sanitize;
 mod serve;
 mod tera;
 mod uru;
@@ -28,6 +31,8 @@ use worldwire_tera::schema::Patch;
 pub(crate) use capture::*;
 pub(crate) use client::*;
 pub(crate) use codec::*;
+pub(crate) use conformance::*;
+pub(crate) use diff::*;
 pub(crate) use help::parse;
 pub(crate) use inspect::*;
 pub(crate) use ki::*;
@@ -38,6 +43,7 @@ pub(crate) use mxo::*;
 pub(crate) use mxo_server::*;
 pub(crate) use proxy::*;
 pub(crate) use replay::*;
+pub(crate) use sanitize::*;
 pub(crate) use serve::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
@@ -139,6 +145,28 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire stats game.pcapng --conversations --sort rate
   worldwire stats game.pcapng --stream 3 --each")]
     Stats(Stats),
+    /// Compare two captures, messages, KI archives, type lists or sets of definitions
+    #[command(after_help = "Examples:
+  worldwire diff samples/uru-login.pcapng samples/uru-login.pcapng --keys samples/uru-keys.toml
+  worldwire diff before.pcapng after.pcapng --keys keys.toml --ignore transId,pingTimeMs
+  worldwire diff game.pcapng:17 game.pcapng:25 --keys keys.toml
+  worldwire diff before.pcapng after.pcapng --filter auth.AcctLoginRequest --message 1 --json
+  worldwire diff Root.old.wad Root.wad --types types.json
+  worldwire diff tera-data-2020/protocol tera-data-2022/definitions
+
+Of captures, the names, senders and fields of messages are compared, not times and addresses. \
+Conversations are paired by their contents, then by family, first message and server. Exit codes: 0 the \
+same, 1 differences or unreadable parts, 2 failure to run.")]
+    Diff(DiffArguments),
+    /// Replace names, texts, secrets and addresses in a capture, so that it can be shared
+    #[command(after_help = "Examples:
+  worldwire sanitize samples/uru-login.pcapng --keys samples/uru-keys.toml -o shared.pcapng
+  worldwire sanitize game.pcapng --keys keys.toml --data definitions/ -o shared.pcapng --seed 7
+
+The new capture has new keys inside and can be read without --keys. Messages that cannot be decoded \
+completely are omitted and reported, with exit code 1. Numbers and times stay, except for the numbers of \
+accounts and characters.")]
+    Sanitize(SanitizeArguments),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]
     Secrets(Secrets),
@@ -165,6 +193,14 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire codecs uru.auth
   worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
+    /// Put the conformance vectors to a program, as questions on its standard input
+    #[command(after_help = "Examples:
+  worldwire conformance --vectors vectors/uru ./my-codec
+  worldwire conformance --vectors vectors/ki/frames.json python3 docs/examples/conformance.py worldwire
+
+docs/conformance.md describes questions and answers, which are lines of JSON. The exit code is 1 if a \
+vector fails.")]
+    Conformance(ConformanceArguments),
     /// Generate typed Rust from message definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),

@@ -41,6 +41,8 @@ pub(crate) struct Extras {
     pub(crate) secrets: bool,
     /// On a live capture.
     pub(crate) meanwhile: Meanwhile,
+    /// The capture was read before, and its problems were reported.
+    pub(crate) is_again: bool,
 }
 
 /// Starts the reader threads: the requested number or, for 0, one per core. This thread is one of
@@ -75,15 +77,16 @@ pub(crate) fn read_taking<S: Sink>(
     mut closed: Option<&mut dyn FnMut(&Overview)>,
 ) -> Result<(Dissection, bool), Failure> {
     start_threads(0);
-    let Extras { wire, secrets, meanwhile } = extras;
-    let known = options(&arguments.file, &arguments.knowledge, definitions)?;
+    let Extras { wire, secrets, meanwhile, is_again } = extras;
+    let known = options(arguments.files(), &arguments.knowledge, definitions)?;
     let options = Options { wire, secrets, ..known };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
     let mut packets = match open(arguments, &options.limits, &progress, meanwhile) {
         Ok(packets) => packets,
         Err(Refusal::Failed(failure)) => return Err(failure),
-        Err(Refusal::NoCapture(error)) => {
+        Err(Refusal::NoCapture(path, error)) => {
+            let subject = path.map_or(subject, |path| path.display().to_string());
             complain(&subject, &error.to_string());
             return Err(Failure::Input);
         }
@@ -131,7 +134,10 @@ pub(crate) fn read_taking<S: Sink>(
         };
     };
     progress.finish_and_clear();
-    if let Some(error) = &fault {
+    if is_again {
+        return Ok((dissection, fault.is_none()));
+    }
+    if let Some(error) = fault.as_ref().filter(|_| arguments.more.is_empty()) {
         complain(&subject, &error.to_string());
     }
     dissection.overviews().into_iter().for_each(|overview| doubts.add(overview));
@@ -140,8 +146,8 @@ pub(crate) fn read_taking<S: Sink>(
 }
 
 /// How to read a capture, given what the user knows about its conversations.
-pub(crate) fn options(
-    file: &Path,
+pub(crate) fn options<'p>(
+    files: impl Iterator<Item = &'p Path>,
     knowledge: &Knowledge,
     definitions: Definitions,
 ) -> Result<Options, Failure> {
@@ -153,7 +159,7 @@ pub(crate) fn options(
         }
     }
     let keys = match &knowledge.keys[..] {
-        [] => input::keys_inside(file),
+        [] => input::keys_inside_all(files),
         paths => input::keys(paths)?,
     };
     Ok(Options { keys, definitions, family, ports, ..Options::default() })
@@ -165,11 +171,19 @@ fn open(
     progress: &ProgressBar,
     meanwhile: Meanwhile,
 ) -> Result<Packets, Refusal> {
-    let Capture { file, is_growing, tcpdump, .. } = arguments;
+    let Capture { file, more, is_growing, tcpdump, .. } = arguments;
+    if let Some(other) = arguments.files().find(|file| !more.is_empty() && !file.is_file()) {
+        let problem = match other.exists() || other == Path::new("-") {
+            true => "only files can be merged",
+            false => "no such file",
+        };
+        let problem = format!("{}: {problem}", input::title(other));
+        return Err(Refusal::Failed(Failure::Run(problem)));
+    }
     match tcpdump {
         Some(tcpdump) => Packets::capture(tcpdump, limits, meanwhile),
         None if is_live(arguments) => Packets::live(file, *is_growing, limits, meanwhile),
-        None => Packets::stored(file, limits, progress),
+        None => Packets::stored(arguments.files(), limits, progress),
     }
 }
 
@@ -295,7 +309,8 @@ pub(crate) fn no_conversation(stream: u64, count: u64) -> Failure {
 fn progress(arguments: &Capture, common: &Common) -> ProgressBar {
     /// Smaller captures are read before a bar would be noticed.
     const WORTH_A_BAR: u64 = 64 << 20;
-    let size = std::fs::metadata(&arguments.file).map_or(0, |file| file.len());
+    let size = |file| std::fs::metadata(file).map_or(0, |file| file.len());
+    let size = arguments.files().map(size).sum();
     let watched = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
     if common.quiet || size < WORTH_A_BAR || !watched {
         return ProgressBar::hidden();

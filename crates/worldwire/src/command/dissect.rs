@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(&view, &arguments.target, common);
     if let Some(output) = &arguments.target.output
-        && is_same_file(output, &arguments.capture.file)
+        && arguments.capture.files().any(|file| is_same_file(output, file))
     {
         let output = output.display();
         return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
@@ -154,6 +154,9 @@ fn doctor(capture: &Capture) -> String {
     };
     let file = file.map_or_else(|| "CAPTURE".to_owned(), definitions::shell);
     let mut command = format!("worldwire doctor {file}");
+    for file in &capture.more {
+        command += &format!(" {}", definitions::shell(file));
+    }
     let Knowledge { keys, data, families } = &capture.knowledge;
     for file in keys {
         command += &format!(" --keys {}", definitions::shell(file));
@@ -192,7 +195,7 @@ impl Reading<'_> {
         let Self { arguments, common, selection, format, copy, hidden, .. } = self;
         let watches_stdout = arguments.target.is_stdout();
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
-        let extras = Extras { wire: None, secrets: arguments.secrets, meanwhile };
+        let extras = Extras { secrets: arguments.secrets, meanwhile, ..Extras::default() };
         let needs_fields = format.needs_fields();
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
             let is_first = !scratch.is_repeated;

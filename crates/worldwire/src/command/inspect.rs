@@ -1,6 +1,7 @@
 //! `worldwire inspect`.
 
 use std::io::IsTerminal;
+use std::iter::once;
 use std::process::{Command, Stdio};
 
 use worldwire_inspect::{InspectError, Inspector, Settings};
@@ -13,7 +14,7 @@ use crate::output::{Failure, Interruption, print, reason, say, shown};
 
 pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.knowledge.data, common)?;
-    let options = capture::options(&arguments.file, &arguments.knowledge, definitions)?;
+    let options = capture::options(once(&*arguments.file), &arguments.knowledge, definitions)?;
     let settings = Settings { listen: arguments.listen };
     system::runtime()?.block_on(async {
         let inspector = Inspector::open(&arguments.file, options, settings).await;

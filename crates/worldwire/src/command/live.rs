@@ -11,6 +11,7 @@ pub(crate) fn run(arguments: &LiveCapture, common: &Common) -> Result<(), Failur
     let LiveCapture { tcpdump, knowledge, view, output, force } = arguments;
     let capture = Capture {
         file: PathBuf::from(&tcpdump.interface),
+        more: Vec::new(),
         knowledge: knowledge.clone(),
         is_growing: false,
         tcpdump: Some(tcpdump.clone()),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use worldwire_capture::{CaptureError, CaptureReader, Conversations, Owner, Record};
+use worldwire_capture::{CaptureError, Conversations, Owner, Record};
 use worldwire_core::Limits;
 
 use crate::cli::Capture;
-use crate::input;
+use crate::input::merged::Merged;
+use crate::input::packets::Refusal;
 use crate::output::{CaptureFile, Failure};
 
 /// Writes all packets of these conversations, and all IP fragments, which do not reveal their
@@ -18,7 +19,11 @@ pub(super) fn write(
 ) -> Result<u64, Failure> {
     let failed = |error: CaptureError| Failure::Run(error.to_string());
     let limits = Limits::DEFAULT;
-    let mut capture = CaptureReader::new(input::open(&arguments.file)?, &limits).map_err(failed)?;
+    let mut capture = match Merged::open(arguments.files(), &limits, |input| input) {
+        Ok(capture) => capture,
+        Err(Refusal::Failed(failure)) => return Err(failure),
+        Err(Refusal::NoCapture(_, error)) => return Err(failed(error)),
+    };
     let mut conversations = Conversations::new(&limits);
     let mut count = 0;
     loop {

@@ -139,7 +139,7 @@ impl Live {
         let (last_moment, _interruption) = (None, interruption);
         let mut live = Self { messages, interrupted, _interruption, last_moment, copy, child };
         match live.receive(None) {
-            Some(Message::Refused(Refusal::NoCapture(_))) if live.child.is_some() => {
+            Some(Message::Refused(Refusal::NoCapture(..))) if live.child.is_some() => {
                 let text = "nothing was captured; see the message above";
                 Err(Refusal::Failed(Failure::Run(text.to_owned())))
             }
@@ -331,7 +331,7 @@ fn read(opened: Opened, limits: &Limits, copy: &SharedCopy, sender: &SyncSender<
     let mut capture = match CaptureReader::new(input, limits) {
         Ok(capture) => capture,
         Err(error) => {
-            tell(Message::Refused(Refusal::NoCapture(error)));
+            tell(Message::Refused(Refusal::NoCapture(None, error)));
             return;
         }
     };

@@ -3,6 +3,7 @@
 pub(crate) mod guard;
 mod live;
 pub(crate) mod map;
+pub(crate) mod merged;
 pub(crate) mod packets;
 mod tcpdump;
 mod walk;
@@ -118,9 +119,27 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// The keys that captures themselves contain; see [`keys_inside`].
+pub(crate) fn keys_inside_all<'p>(paths: impl Iterator<Item = &'p Path>) -> Keys {
+    let paths: Vec<&Path> = paths.collect();
+    if let [path] = paths[..] {
+        return keys_inside(path);
+    }
+    let mut text = String::new();
+    for path in paths {
+        text.push_str(&text_inside(path));
+        text.push('\n');
+    }
+    parsed(&text, || "the captures".to_owned())
+}
+
 /// The keys that the capture itself contains: before its packets, and in a recording of a proxy also
 /// between them.
 pub(crate) fn keys_inside(path: &Path) -> Keys {
+    parsed(&text_inside(path), || shown(path))
+}
+
+fn text_inside(path: &Path) -> String {
     let mut text = String::new();
     if path.is_file()
         && let Ok(file) = File::open(path)
@@ -137,12 +156,16 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
             }
         }
     }
+    text
+}
+
+fn parsed(text: &str, subject: impl FnOnce() -> String) -> Keys {
     // Recordings of plain conversations have no keys.
-    if text.replace(MORE_KEYS, "").is_empty() {
+    if text.replace(MORE_KEYS, "").trim().is_empty() {
         return Keys::none();
     }
-    Keys::parse(&text).unwrap_or_else(|error| {
-        complain(&shown(path), &format!("keys in the capture: {error}"));
+    Keys::parse(text).unwrap_or_else(|error| {
+        complain(&subject(), &format!("keys in the capture: {error}"));
         Keys::none()
     })
 }

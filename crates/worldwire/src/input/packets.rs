@@ -1,16 +1,17 @@
 //! Packets of a capture as they arrive, from a file or from a program that is still capturing.
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use worldwire_capture::{CaptureError, CaptureReader, Packet, Record};
+use worldwire_capture::{CaptureError, Packet, Record};
 use worldwire_core::Limits;
 use worldwire_dissect::catch_defect;
 
 use super::live::Live;
+use super::merged::Merged;
 use super::tcpdump::Child;
 use crate::cli::Tcpdump;
 use crate::output::{CaptureFile, Failure, Interruption};
@@ -52,18 +53,18 @@ pub(crate) enum Filled {
 pub(crate) enum Refusal {
     /// It cannot be opened, or the capturing program failed.
     Failed(Failure),
-    /// The file is not a capture.
-    NoCapture(CaptureError),
+    /// The file is not a capture. Of several files, this one.
+    NoCapture(Option<PathBuf>, CaptureError),
 }
 
 impl Packets {
-    /// Opens a complete capture file.
-    pub(crate) fn stored(
-        path: &Path,
+    /// Opens complete capture files.
+    pub(crate) fn stored<'p>(
+        paths: impl Iterator<Item = &'p Path>,
         limits: &Limits,
         progress: &ProgressBar,
     ) -> Result<Self, Refusal> {
-        Stored::open(path, limits, progress).map(|stored| Self(Source::Stored(stored)))
+        Stored::open(paths, limits, progress).map(|stored| Self(Source::Stored(stored)))
     }
 
     /// Opens a capture that another program is writing, and waits for its header. With `grows`, the
@@ -103,7 +104,7 @@ impl Packets {
 
 /// Packets of a capture file, borrowed from the reader's buffer.
 struct Stored {
-    capture: CaptureReader<Box<dyn Read + Send>>,
+    capture: Merged,
     /// The exit code of the received signal.
     signal: Arc<OnceLock<i32>>,
     /// Dropped at the end of the file. From then on the result is complete and Ctrl-C ends the
@@ -112,12 +113,16 @@ struct Stored {
 }
 
 impl Stored {
-    fn open(path: &Path, limits: &Limits, progress: &ProgressBar) -> Result<Self, Refusal> {
-        let input = super::open(path).map_err(Refusal::Failed)?;
-        let input: Box<dyn Read + Send> =
-            if progress.is_hidden() { input } else { Box::new(progress.wrap_read(input)) };
+    fn open<'p>(
+        paths: impl Iterator<Item = &'p Path>,
+        limits: &Limits,
+        progress: &ProgressBar,
+    ) -> Result<Self, Refusal> {
         let (interruption, signal) = Interruption::keep_first();
-        let capture = CaptureReader::new(input, limits).map_err(Refusal::NoCapture)?;
+        let capture = Merged::open(paths, limits, |input| match progress.is_hidden() {
+            true => input,
+            false => Box::new(progress.wrap_read(input)),
+        })?;
         Ok(Self { capture, signal, interruption: Some(interruption) })
     }
 

@@ -6,7 +6,9 @@ mod captures;
 #[cfg(unix)]
 mod client;
 mod codegen;
+mod conformance;
 mod counted;
+mod diff;
 mod evening;
 mod folders;
 mod formats;
@@ -40,6 +42,7 @@ mod one_database;
 mod proxy;
 mod proxy_loss;
 mod replay;
+mod sanitize;
 #[cfg(unix)]
 mod serve;
 mod stats;

@@ -155,7 +155,8 @@ fn show(protocols: &Protocols, name: &str, json: bool) -> Result<(), Failure> {
     print(&out)
 }
 
-fn described(protocols: &Protocols, message: &Message) -> serde_json::Value {
+/// A message and its fields as JSON.
+pub(in crate::command) fn described(protocols: &Protocols, message: &Message) -> serde_json::Value {
     let fields: Vec<_> = message
         .fields()
         .iter()

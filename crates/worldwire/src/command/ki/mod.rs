@@ -3,7 +3,7 @@
 mod account;
 mod bcd;
 mod client_args;
-mod dml;
+pub(super) mod dml;
 mod files;
 mod find;
 mod found;
@@ -15,8 +15,8 @@ pub(crate) mod op;
 mod poi;
 mod string_id;
 mod table;
-mod type_lists;
-mod wad;
+pub(super) mod type_lists;
+pub(super) mod wad;
 
 use std::path::PathBuf;
 

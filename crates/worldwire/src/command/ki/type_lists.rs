@@ -18,23 +18,32 @@ pub(super) fn run(action: &KiTypesAction, common: &Common) -> Result<(), Failure
             write_all(target, classes.to_list(version).as_bytes())
         }
         KiTypesAction::Diff(KiListDiff { before, after, json }) => {
-            let load = |list: &PathBuf| types::load(std::slice::from_ref(list), common);
-            let (before, after) = (load(before)?, load(after)?);
-            let diff = before.diff(&after);
-            let mut out = String::new();
-            for (what, classes) in [("removed", &diff.removed), ("added", &diff.added)] {
-                for class in classes {
-                    push_class(what, class, *json, &mut out);
-                }
-            }
-            for change in &diff.changed {
-                push_change(change, *json, &mut out);
-            }
-            let is_same = out.is_empty();
-            print(&out)?;
-            if is_same { Ok(()) } else { Err(Failure::Input) }
+            if diff(before, after, *json, common)? { Ok(()) } else { Err(Failure::Input) }
         }
     }
+}
+
+/// Compares two type lists. Returns whether they are the same.
+pub(in crate::command) fn diff(
+    before: &PathBuf,
+    after: &PathBuf,
+    json: bool,
+    common: &Common,
+) -> Result<bool, Failure> {
+    let load = |list: &PathBuf| types::load(std::slice::from_ref(list), common);
+    let (before, after) = (load(before)?, load(after)?);
+    let diff = before.diff(&after);
+    let mut out = String::new();
+    for (what, classes) in [("removed", &diff.removed), ("added", &diff.added)] {
+        for class in classes {
+            push_class(what, class, json, &mut out);
+        }
+    }
+    for change in &diff.changed {
+        push_change(change, json, &mut out);
+    }
+    print(&out)?;
+    Ok(out.is_empty())
 }
 
 fn push_class(what: &str, class: &Class, json: bool, out: &mut String) {

@@ -17,13 +17,14 @@ enum Side {
     Folder(Box<Set>),
 }
 
-pub(super) fn run(
-    sides: [&String; 2],
+/// Compares two definitions or directories. Returns whether they are the same.
+pub(in crate::command) fn run(
+    sides: [&str; 2],
     data: &[PathBuf],
     options: ParseOptions,
     json: bool,
     common: &Common,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let set = |paths: &[PathBuf]| folder::set(paths, options.clone(), common);
     let known = match data {
         [] => None,
@@ -32,20 +33,21 @@ pub(super) fn run(
     let [old, new] = sides;
     let mut out = String::new();
     let mut broken = false;
-    match (side(old, known.as_ref(), &set)?, side(new, known.as_ref(), &set)?) {
+    let is_same = match (side(old, known.as_ref(), &set)?, side(new, known.as_ref(), &set)?) {
         (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
         (Side::Folder(old), Side::Folder(new)) => {
             // Unreadable definitions would look missing.
             broken = [&old, &new].iter().any(|set| set.problems().any(|one| one.is_error()));
             folders(&old, &new, json, &mut out);
+            out.is_empty()
         }
         _ => {
             let message = "OLD and NEW must both be definitions, or both directories".to_owned();
             return Err(Failure::Run(message));
         }
-    }
+    };
     print(&out)?;
-    if broken { Err(Failure::Input) } else { Ok(()) }
+    if broken { Err(Failure::Input) } else { Ok(is_same) }
 }
 
 fn side(
@@ -72,11 +74,12 @@ fn side(
     }
 }
 
-fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) {
+/// Compares two definitions. Returns whether they are the same.
+fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) -> bool {
     let changes = diff(old.lines(), new.lines());
     if json {
         lines(old.title(), new.title(), &changes, out);
-        return;
+        return changes.is_empty();
     }
     if changes.is_empty() {
         let _ = writeln!(out, "{} and {} have no differences", old.title(), new.title());
@@ -84,6 +87,7 @@ fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) {
     for change in &changes {
         let _ = writeln!(out, "{change}");
     }
+    changes.is_empty()
 }
 
 /// Compares all versions that both sides have, and lists those that only one has.

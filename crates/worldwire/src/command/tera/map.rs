@@ -89,7 +89,13 @@ pub(super) fn convert(
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-pub(super) fn diff(old: &Path, new: &Path, json: bool, common: &Common) -> Result<(), Failure> {
+/// Compares two maps. Returns whether they are the same.
+pub(in crate::command) fn diff(
+    old: &Path,
+    new: &Path,
+    json: bool,
+    common: &Common,
+) -> Result<bool, Failure> {
     let ((old, old_clean), (new, new_clean)) = (read_only(old, common)?, read_only(new, common)?);
     let names: BTreeSet<&str> = old.iter().chain(new.iter()).map(|(name, _)| name).collect();
     let mut out = String::new();
@@ -108,7 +114,7 @@ pub(super) fn diff(old: &Path, new: &Path, json: bool, common: &Common) -> Resul
         };
     }
     print(&out)?;
-    if old_clean && new_clean { Ok(()) } else { Err(Failure::Input) }
+    if old_clean && new_clean { Ok(out.is_empty()) } else { Err(Failure::Input) }
 }
 
 /// Reads a map in any form from a file with a single map, for commands without an option to select

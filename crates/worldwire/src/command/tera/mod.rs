@@ -2,13 +2,13 @@
 
 mod carry;
 mod check;
-mod diff;
+pub(super) mod diff;
 mod find;
 mod fmt;
 pub(crate) mod folder;
 mod growing;
 mod integrity;
-mod map;
+pub(super) mod map;
 mod rank;
 mod show;
 
@@ -36,14 +36,16 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
             find::run(data, reading.options(), &wanted, *json, common)
         }
         TeraCommand::Def(TeraDef::Diff { old, new, data, reading, json }) => {
-            diff::run([old, new], data, reading.options(), *json, common)
+            diff::run([old, new], data, reading.options(), *json, common).map(drop)
         }
         TeraCommand::Def(TeraDef::Fmt { paths, check }) => fmt::run(paths, *check, common),
         TeraCommand::Def(TeraDef::Rank(arguments)) => rank::run(arguments, common),
         TeraCommand::Map(TeraMap::Show { file, entries, revision, json }) => {
             map::show(file, entries, *revision, *json, common)
         }
-        TeraCommand::Map(TeraMap::Diff { old, new, json }) => map::diff(old, new, *json, common),
+        TeraCommand::Map(TeraMap::Diff { old, new, json }) => {
+            map::diff(old, new, *json, common).map(drop)
+        }
         TeraCommand::Map(TeraMap::Carry { old, old_map, new, data, patch, target }) => {
             let of = carry::Of { old, old_map, new, data, patch: *patch };
             carry::run(&of, target, common)

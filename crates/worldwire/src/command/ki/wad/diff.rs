@@ -34,10 +34,22 @@ struct Finding {
     problems: [Option<String>; 2],
 }
 
-pub(super) fn run(
+/// How to list the differences.
+pub(in crate::command) struct Form<'f> {
+    pub(in crate::command) json: bool,
+    pub(in crate::command) colour: bool,
+    /// Compares files that changed, and appends what it finds: lines of text, or the members of an
+    /// open JSON object.
+    pub(in crate::command) objects: Option<&'f CompareObjects<'f>>,
+}
+
+/// Compares two files of a name.
+pub(in crate::command) type CompareObjects<'f> = dyn Fn(&str, [&[u8]; 2], &mut String) + 'f;
+
+pub(in crate::command) fn run(
     before: &Path,
     after: &Path,
-    json: bool,
+    form: &Form<'_>,
     reading: &KiWadReading,
     common: &Common,
 ) -> Result<(), Failure> {
@@ -70,16 +82,37 @@ pub(super) fn run(
     let found = work::share(&work::pool(reading.threads)?, &pairs, size, need, look);
     bar.finish_and_clear();
     let mut out = String::new();
+    let mut inflaters = [Inflater::new(), Inflater::new()];
     for (pair, Finding { kind, .. }) in pairs.iter().zip(&found) {
         let (Some((sign, kind)), Some(entry)) = (kind, pair.after.or(pair.before)) else {
             continue;
         };
         let name = entry.name_lossy();
-        let _ = if json {
-            writeln!(out, "{}", json!({"change": kind, "name": name, "size": entry.size}))
-        } else {
-            writeln!(out, "{sign} {}", name.escape_debug())
+        let mut inside = String::new();
+        if let (Some(objects), CHANGED) = (form.objects, (*sign, *kind))
+            && let (Some(first), Some(second)) = (pair.before, pair.after)
+        {
+            let [one, other] = &mut inflaters;
+            if let (Ok(Some(one)), Ok(Some(other))) =
+                (old.read(first, one), new.read(second, other))
+            {
+                objects(&name, [one, other], &mut inside);
+            }
+        }
+        if form.json {
+            let mut line = json!({"change": kind, "name": name, "size": entry.size}).to_string();
+            line.pop();
+            let _ = writeln!(out, "{line}{inside}}}");
+            continue;
+        }
+        let (on, off) = match *sign {
+            _ if !form.colour => ("", ""),
+            '+' => ("\x1b[32m", "\x1b[0m"),
+            '-' => ("\x1b[31m", "\x1b[0m"),
+            _ => ("\x1b[33m", "\x1b[0m"),
         };
+        let _ = writeln!(out, "{on}{sign} {}{off}", name.escape_debug());
+        out.push_str(&inside);
     }
     print(&out)?;
     let is_other = |finding: &Finding| finding.kind.is_some_and(|kind| kind != REPACKED);

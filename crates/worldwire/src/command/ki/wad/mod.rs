@@ -4,7 +4,7 @@ mod cat;
 mod changes;
 mod contents;
 mod create;
-mod diff;
+pub(in crate::command) mod diff;
 mod extract;
 mod names;
 mod patterns;
@@ -96,7 +96,8 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             update::run(archive, from.as_ref(), &how, common)
         }
         KiWad::Diff { before, after, json, reading } => {
-            diff::run(before, after, *json, reading, common)
+            let form = diff::Form { json: *json, colour: common.colour(None), objects: None };
+            diff::run(before, after, &form, reading, common)
         }
     }
 }

@@ -1,0 +1,25 @@
+//! The command line of `sanitize`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Knowledge;
+
+#[derive(Debug, Args)]
+pub(crate) struct SanitizeArguments {
+    /// A pcap or pcapng capture, optionally gzipped
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) knowledge: Knowledge,
+    /// Capture to write: .pcapng
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Overwrite an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Derive all replacements and keys from this number, so that they repeat; anyone who guesses
+    /// it can test guesses of what was replaced [default: random]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+}

@@ -1,0 +1,164 @@
+//! The vectors that can be put to a program, as questions.
+
+use worldwire_core::Side;
+use worldwire_core::json::Json;
+use worldwire_core::value::parse_hex;
+
+/// A question about one vector.
+#[derive(Debug, PartialEq)]
+pub(super) struct Question<'v> {
+    /// The format of the bytes: the name of a codec.
+    pub(super) format: String,
+    pub(super) from: Option<Side>,
+    /// The bytes, as hexadecimal digits.
+    pub(super) hex: &'v str,
+    pub(super) wanted: Wanted<'v>,
+}
+
+/// The right answer.
+#[derive(Debug, PartialEq)]
+pub(super) enum Wanted<'v> {
+    /// The bytes cannot be decoded.
+    Error,
+    /// A message of this name, if it is known, with these fields, if they are.
+    Message {
+        name: Option<&'v str>,
+        fields: Option<&'v Json>,
+        /// Whether encoding it again yields the same bytes.
+        encodes: bool,
+    },
+}
+
+/// Vector files whose cases have the same format: the folder and the file, the list, and the format.
+/// Cases of a list `invalid` must be refused.
+const FORMATS: &[(&str, &str, &str)] = &[
+    ("ki/bcd", "cases", "ki.bcd"),
+    ("ki/bcd", "invalid", "ki.bcd"),
+    ("ki/frames", "frames", "ki.frame"),
+    ("ki/nav", "cases", "ki.nav"),
+    ("ki/nav", "invalid", "ki.nav"),
+    ("ki/poi", "cases", "ki.poi"),
+    ("ki/poi", "invalid", "ki.poi"),
+    ("uru-game/netmsg", "vectors", "uru.net-message"),
+    ("uru-game/plmessage", "vectors", "uru.plasma-message"),
+    ("uru/connect_packets", "cases", "uru.connect"),
+    ("uru/vault_nodes", "cases", "uru.vault-node"),
+];
+
+/// The question about a case of a list in a file such as `uru/messages`. `None` if there is none:
+/// the vector needs more than a decoder and an encoder.
+pub(super) fn question<'v>(file: &str, list: &str, case: &'v Json) -> Option<Question<'v>> {
+    let text = |key: &str| case.get(key).and_then(Json::as_str);
+    let hex = text("hex").filter(|hex| parse_hex(hex).is_some())?;
+    let from = match text("direction") {
+        Some("c2s" | "client" | "client->server") => Some(Side::Client),
+        Some("s2c" | "server" | "server->client") => Some(Side::Server),
+        _ => None,
+    };
+    let encodes = case.get("reencodes") != Some(&Json::Bool(false))
+        && text("reencode").is_none_or(|how| how == "exact");
+    let wanted = match (file, list) {
+        ("uru/messages", "cases") => {
+            let format = format!("uru.{}", text("connection")?);
+            let (name, fields) = (text("name"), case.get("fields"));
+            let wanted = Wanted::Message { name, fields, encodes };
+            return Some(Question { format, from, hex, wanted });
+        }
+        (_, "invalid") => Wanted::Error,
+        ("uru/vault_nodes", _) => {
+            Wanted::Message { name: None, fields: case.get("fields"), encodes }
+        }
+        _ => Wanted::Message { name: None, fields: None, encodes },
+    };
+    let (.., format) = FORMATS.iter().find(|(of, its, _)| *of == file && *its == list)?;
+    Some(Question { format: (*format).to_owned(), from, hex, wanted })
+}
+
+/// Checks fields against those of a vector, which may omit some. Bytes may be given as hexadecimal
+/// text, booleans as 0 and 1, and numbers as text. Names are accepted for the numbers of
+/// enumerations and flags, which encoding will check.
+///
+/// # Errors
+/// The path of the first field that differs, and how.
+pub(super) fn agrees(found: &Json, wanted: &Json, path: &str) -> Result<(), String> {
+    let differs = || Err(format!("{path}: wanted {wanted}, found {found}"));
+    match (wanted, found) {
+        (Json::Object(fields), Json::Object(found)) => {
+            for (name, wanted) in fields {
+                let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                match found.get(name) {
+                    Some(found) => agrees(found, wanted, &path)?,
+                    None => return Err(format!("{path}: is missing")),
+                }
+            }
+            Ok(())
+        }
+        (Json::Array(items), Json::Array(found)) if items.len() == found.len() => {
+            for (index, (wanted, found)) in items.iter().zip(found).enumerate() {
+                agrees(found, wanted, &format!("{path}[{index}]"))?;
+            }
+            Ok(())
+        }
+        (Json::String(wanted), Json::Object(found)) => {
+            // Bytes.
+            match found.get("$hex").and_then(Json::as_str) {
+                Some(digits) if parse_hex(digits) == parse_hex(wanted) => Ok(()),
+                _ => differs(),
+            }
+        }
+        (Json::Number(number), Json::Bool(found)) => {
+            if number.as_u64() == Some(u64::from(*found)) {
+                Ok(())
+            } else {
+                differs()
+            }
+        }
+        (Json::Number(number), Json::String(found)) => {
+            let is_name = found.parse::<f64>().is_err();
+            if is_name || number.to_string() == **found { Ok(()) } else { differs() }
+        }
+        (Json::Number(_), Json::Array(names)) if names.iter().all(Json::is_string) => Ok(()),
+        (Json::Number(one), Json::Number(other)) if one.as_f64() == other.as_f64() => Ok(()),
+        (Json::String(one), Json::String(other)) if one.eq_ignore_ascii_case(other) => Ok(()),
+        (one, other) if one == other => Ok(()),
+        _ => differs(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_vector_becomes_a_question() {
+        let case = json!({ "connection": "auth", "direction": "s2c", "name": "PingReply",
+                           "hex": "00", "fields": { "a": 1 }, "reencodes": false });
+        let question = question("uru/messages", "cases", &case).expect("it has bytes");
+        assert_eq!((&*question.format, question.from), ("uru.auth", Some(Side::Server)));
+        let fields = case.get("fields");
+        let wanted = Wanted::Message { name: Some("PingReply"), fields, encodes: false };
+        assert_eq!(question.wanted, wanted);
+        let case = json!({ "name": "cut", "hex": "0d" });
+        let wanted = super::question("ki/bcd", "invalid", &case).map(|it| it.wanted);
+        assert_eq!(wanted, Some(Wanted::Error));
+        assert_eq!(super::question("ki/crc", "cases", &case), None);
+        assert_eq!(super::question("ki/frames", "frames", &json!({ "hex": "x" })), None);
+    }
+
+    #[test]
+    fn fields_agree_in_other_spellings() {
+        let wanted = json!({ "a": 1, "b": "00ff", "c": [1.5, "X"], "d": { "e": null } });
+        let found = json!({ "a": true, "b": { "$hex": "00FF" }, "c": [1.5, "x"],
+                            "d": { "e": null, "f": 2 }, "g": 3 });
+        assert_eq!(agrees(&found, &wanted, ""), Ok(()));
+        let named = json!({ "result": "Success", "flags": ["Admin"] });
+        assert_eq!(agrees(&named, &json!({ "result": 0, "flags": 1 }), ""), Ok(()));
+        assert!(agrees(&json!({ "a": "2" }), &json!({ "a": 1 }), "").is_err());
+        let other = json!({ "a": true, "b": { "$hex": "00FE" } });
+        let why = agrees(&other, &wanted, "").expect_err("they differ");
+        assert!(why.starts_with("b: wanted \"00ff\""), "{why}");
+        assert_eq!(agrees(&json!({}), &json!({ "a": 1 }), ""), Err("a: is missing".to_owned()));
+    }
+}

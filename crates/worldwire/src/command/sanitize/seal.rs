@@ -1,0 +1,272 @@
+//! Streams with new keys: what precedes encryption, and encryption itself, in each family.
+
+use worldwire_core::{Reader, Side};
+use worldwire_ki::crypt::keys::KeyFile as KiKeys;
+use worldwire_ki::crypt::stream::{Sealer as KiSealer, StreamKey};
+use worldwire_mxo::crypt::{KeyFile as MxoKeys, KnownSession, SessionKey as MxoKey};
+use worldwire_mxo::frame::{Hello, Plain};
+use worldwire_tera::crypt::exchange::{Key, Keys, SessionCiphers, Variant};
+use worldwire_uru::crypt::exchange::SessionKey;
+use worldwire_uru::crypt::rc4::Rc4;
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
+use worldwire_uru::frame::Service;
+
+use super::pseudonyms::Pseudonyms;
+
+/// One conversation with its new keys.
+pub(super) enum Sealer {
+    Ki {
+        /// The key, if it is encrypted once a session has been accepted.
+        key: Option<StreamKey>,
+        /// By sender, from then on.
+        sealers: Option<[KiSealer; 2]>,
+        nonces: u64,
+    },
+    Mxo {
+        key: MxoKey,
+        session: u32,
+        datagrams: u64,
+    },
+    Tera {
+        keys: [[Key; 2]; 2],
+        /// How many keys each side has sent.
+        sent: [usize; 2],
+        ciphers: Option<Box<SessionCiphers>>,
+    },
+    Uru {
+        key: SessionKey,
+        seed: [u8; 7],
+        service: Service,
+        /// By sender, once the server has answered with a seed.
+        ciphers: Option<[Box<Rc4>; 2]>,
+    },
+}
+
+/// What is known about a conversation before it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start<'s> {
+    pub(super) stream: u64,
+    pub(super) family: &'s str,
+    /// The name of its first message.
+    pub(super) first: &'s str,
+    /// Whether keys decrypted it.
+    pub(super) is_encrypted: bool,
+}
+
+impl Sealer {
+    /// Begins a conversation.
+    ///
+    /// # Errors
+    /// Why it cannot be written: its beginning is missing, or the family is not supported.
+    pub(super) fn new(start: &Start<'_>, pseudonyms: &Pseudonyms) -> Result<Self, &'static str> {
+        const LATE: &str = "its beginning is missing";
+        let stream = start.stream.to_le_bytes();
+        match start.family {
+            "ki" => {
+                let (key, nonce) =
+                    (pseudonyms.array("ki key", &stream), pseudonyms.array("ki nonce", &stream));
+                let key = start.is_encrypted.then_some(StreamKey { key, nonce });
+                if start.first != "control.SessionOffer" && key.is_some() {
+                    return Err(LATE);
+                }
+                Ok(Self::Ki { key, sealers: None, nonces: 0 })
+            }
+            "mxo" => {
+                let key = MxoKey::new(&pseudonyms.array("mxo key", &stream));
+                let session = u32::from_le_bytes(pseudonyms.array("mxo session", &stream));
+                Ok(Self::Mxo { key, session, datagrams: 0 })
+            }
+            "tera" => {
+                if start.first != "handshake.Hello" {
+                    return Err(LATE);
+                }
+                let key = |name: &str| pseudonyms.array(name, &stream);
+                let keys = [[key("tera 0"), key("tera 1")], [key("tera 2"), key("tera 3")]];
+                Ok(Self::Tera { keys, sent: [0; 2], ciphers: None })
+            }
+            "uru" => {
+                let service = match start.first {
+                    "connect.CliToGateKeeper" => Service::Gatekeeper,
+                    "connect.CliToAuth" => Service::Auth,
+                    "connect.CliToFile" => Service::File,
+                    "connect.CliToGame" => Service::Game,
+                    _ => return Err(LATE),
+                };
+                let key = SessionKey::new(pseudonyms.array("uru key", &stream));
+                let seed = pseudonyms.array("uru seed", &stream);
+                Ok(Self::Uru { key, seed, service, ciphers: None })
+            }
+            _ => Err("its family is not supported"),
+        }
+    }
+
+    /// The new keys as a part of a key file. TERA's are in the conversation itself.
+    pub(super) fn keys(&self) -> Option<String> {
+        match self {
+            Self::Ki { key, .. } => key.as_ref().map(|key| KiKeys::format_stream(None, key)),
+            Self::Mxo { key, session, .. } => {
+                let known = KnownSession { id: Some(*session), key: key.clone() };
+                Some(MxoKeys::format_session(&known))
+            }
+            Self::Tera { .. } | Self::Uru { service: Service::File, .. } => None,
+            Self::Uru { key, seed, service, .. } => {
+                let mut ring = KeyRing::new();
+                let key = SessionKey::new(*key.as_bytes());
+                ring.insert_session(*service, *seed, key);
+                Some(ring.format(KeyFileFormat::Toml).to_string())
+            }
+        }
+    }
+
+    /// The bytes of a step of connection setup, with new keys in place of the old ones.
+    ///
+    /// # Errors
+    /// Why the step cannot be written.
+    pub(super) fn step(
+        &mut self,
+        from: Side,
+        name: &str,
+        bytes: &[u8],
+        pseudonyms: &Pseudonyms,
+    ) -> Result<Vec<u8>, &'static str> {
+        const UNKNOWN: &str = "an unknown step of connection setup";
+        match self {
+            Self::Ki { .. } => control(from, name, bytes, pseudonyms).ok_or(UNKNOWN),
+            Self::Mxo { key, session, .. } => match Plain::decode(&mut Reader::new(bytes)) {
+                Ok(Plain::Hello(hello)) => {
+                    let mut block: [u8; 16] = pseudonyms.array("hello", &hello.encrypted_session);
+                    block[..4].copy_from_slice(&session.to_le_bytes());
+                    let hello = Hello {
+                        character_uid: pseudonyms.number(hello.character_uid),
+                        unknown: hello.unknown,
+                        encrypted_session: key.seal_block(&block),
+                    };
+                    Plain::Hello(hello).to_bytes().map_err(|_| UNKNOWN)
+                }
+                Ok(Plain::Answer | Plain::Ping(_)) => Ok(bytes.to_vec()),
+                _ => Err(UNKNOWN),
+            },
+            Self::Tera { keys, sent, .. } if name == "handshake.Key" => {
+                let count = &mut sent[from.index()];
+                let key = keys[from.index()].get(*count).ok_or(UNKNOWN)?;
+                *count += 1;
+                Ok(key.to_vec())
+            }
+            // It is the same on every server.
+            Self::Tera { .. } if name == "handshake.Hello" => Ok(bytes.to_vec()),
+            Self::Tera { .. } => Err(UNKNOWN),
+            Self::Uru { key, seed, ciphers, .. } => match (name, bytes) {
+                // The client's number.
+                ("setup.Connect", [kind, count, y @ ..]) => {
+                    let head = [*kind, *count];
+                    Ok([&head[..], &pseudonyms.bytes("uru y", y, y.len())].concat())
+                }
+                ("setup.Encrypt", [kind, 9, ..]) => {
+                    *ciphers = Some([(); 2].map(|()| Box::new(Rc4::new(key))));
+                    Ok([&[*kind, 9][..], &seed[..]].concat())
+                }
+                ("setup.Encrypt" | "setup.Error", _) => Ok(bytes.to_vec()),
+                _ => Err(UNKNOWN),
+            },
+        }
+    }
+
+    /// Encrypts the next bytes of a side, or a datagram.
+    ///
+    /// # Errors
+    /// Why they cannot be encrypted.
+    pub(super) fn seal(
+        &mut self,
+        from: Side,
+        name: &str,
+        mut bytes: Vec<u8>,
+        pseudonyms: &Pseudonyms,
+    ) -> Result<Vec<u8>, &'static str> {
+        match self {
+            Self::Ki { key, sealers, nonces } => {
+                if let Some(sealers) = sealers {
+                    let mut sealed = Vec::with_capacity(bytes.len() + 32);
+                    let nonce = || {
+                        *nonces += 1;
+                        let seed = [
+                            key.map(|key| key.nonce).unwrap_or_default().as_slice(),
+                            &nonces.to_le_bytes(),
+                        ]
+                        .concat();
+                        pseudonyms.array("ki nonces", &seed)
+                    };
+                    sealers[from.index()].seal(&bytes, &mut sealed, nonce);
+                    return Ok(sealed);
+                }
+                if let (Some(key), "control.SessionAccept") = (key, name) {
+                    *sealers = Some(Side::BOTH.map(|side| KiSealer::new(key, side)));
+                }
+                Ok(bytes)
+            }
+            Self::Mxo { key, datagrams, .. } => {
+                if name.starts_with("setup.") {
+                    return Ok(bytes);
+                }
+                *datagrams += 1;
+                let seed = [key.as_bytes().as_slice(), &datagrams.to_le_bytes()].concat();
+                Ok(key.seal_datagram(&pseudonyms.array("mxo vector", &seed), &bytes))
+            }
+            Self::Tera { keys, sent, ciphers } => {
+                if name.starts_with("handshake.") {
+                    return Ok(bytes);
+                }
+                if *sent != [2, 2] {
+                    return Err("the keys are missing");
+                }
+                let ciphers = ciphers.get_or_insert_with(|| {
+                    let [client, server] = *keys;
+                    Box::new(SessionCiphers::new(&Keys { client, server }, Variant::default()))
+                });
+                match from {
+                    Side::Client => ciphers.client.apply(&mut bytes),
+                    Side::Server => ciphers.server.apply(&mut bytes),
+                }
+                Ok(bytes)
+            }
+            Self::Uru { ciphers, .. } => {
+                let is_message = !name.starts_with("connect.") && !name.starts_with("setup.");
+                if let Some(ciphers) = ciphers.as_mut().filter(|_| is_message) {
+                    ciphers[from.index()].apply(&mut bytes);
+                }
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// A control message of KI: without the parts of the handshake that only the peers can read.
+fn control(from: Side, name: &str, bytes: &[u8], pseudonyms: &Pseudonyms) -> Option<Vec<u8>> {
+    /// The signature in an offer, and what is sealed in an accept.
+    const RSA_BYTES: usize = 256;
+    /// Frame head, session, time and the length of the block, in an offer.
+    const OFFER: usize = 8 + 14 + 4;
+    const ACCEPT: usize = 8 + 16 + 4;
+    let mut bytes = bytes.to_vec();
+    let head = match name {
+        "control.SessionOffer" if from == Side::Server => OFFER,
+        "control.SessionAccept" if from == Side::Client => ACCEPT,
+        "control.KeepAlive" | "control.KeepAliveRsp" => return Some(bytes),
+        _ => return None,
+    };
+    let length = bytes.get(head - 4..head).and_then(|length| length.first_chunk().copied());
+    let Some(length) = length.map(u32::from_le_bytes).and_then(|it| usize::try_from(it).ok())
+    else {
+        // Old peers have no block.
+        return (bytes.len() < head).then_some(bytes);
+    };
+    let block = bytes.get_mut(head..head.checked_add(length)?)?;
+    match block.len() {
+        0 | 1 => {}
+        length => {
+            let rest = block.get_mut(length.saturating_sub(RSA_BYTES)..)?;
+            let new = pseudonyms.bytes("ki handshake", rest, rest.len());
+            rest.copy_from_slice(&new);
+        }
+    }
+    Some(bytes)
+}

@@ -1,0 +1,118 @@
+//! The packets of the new capture.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddrV4;
+
+use worldwire_capture::{
+    CaptureError, CaptureWriter, LinkType, SecretsKind, SyntheticTcp, SyntheticUdp, Timestamp,
+};
+use worldwire_core::Side;
+use worldwire_dissect::Time;
+
+use crate::output::{Failure, Output};
+
+/// A capture of conversations whose packets are generated: they have nothing of the original
+/// packets but their times and ports.
+pub(super) struct Wire {
+    writer: CaptureWriter<Output>,
+    interface: u32,
+    open: HashMap<u64, Talk>,
+    /// The ends of open TCP conversations.
+    ends: HashMap<[SocketAddrV4; 2], u64>,
+    last: Timestamp,
+    /// The conversations that were written.
+    written: HashSet<u64>,
+}
+
+enum Talk {
+    Tcp(Box<SyntheticTcp>),
+    Udp(SyntheticUdp),
+}
+
+impl Wire {
+    pub(super) fn new(output: Output, keys: &str) -> Result<Self, Failure> {
+        let about = "Sanitized by worldwire: names, texts, secrets and addresses are replaced.";
+        let mut writer = CaptureWriter::new(output, &[about]).map_err(|error| failed(&error))?;
+        if !keys.is_empty() {
+            let written = writer.secrets(SecretsKind::WORLDWIRE, keys.as_bytes());
+            written.map_err(|error| failed(&error))?;
+        }
+        let interface = writer.interface(LinkType::ETHERNET).map_err(|error| failed(&error))?;
+        Ok(Self {
+            writer,
+            interface,
+            open: HashMap::new(),
+            ends: HashMap::new(),
+            last: Timestamp::from_parts(0, 0),
+            written: HashSet::new(),
+        })
+    }
+
+    /// How many conversations were written.
+    pub(super) fn conversations(&self) -> usize {
+        self.written.len()
+    }
+
+    /// Writes bytes of a conversation between client and server, as many packets if needed.
+    pub(super) fn write(
+        &mut self,
+        stream: u64,
+        ends: [SocketAddrV4; 2],
+        is_udp: bool,
+        time: Time,
+        from: Side,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        // Times before 1970 cannot be written.
+        self.last = Timestamp::from_parts(0, time.0.max(0));
+        let [client, server] = ends;
+        if !self.open.contains_key(&stream) {
+            self.written.insert(stream);
+            if is_udp {
+                self.open.insert(stream, Talk::Udp(SyntheticUdp::new(client, server)));
+            } else {
+                if let Some(other) = self.ends.insert(ends, stream) {
+                    self.close(other)?;
+                }
+                let mut talk = Box::new(SyntheticTcp::new(client, server));
+                let packets = talk.open();
+                self.open.insert(stream, Talk::Tcp(talk));
+                self.packets(packets)?;
+            }
+        }
+        let packets = match self.open.get_mut(&stream) {
+            Some(Talk::Tcp(talk)) => talk.data(from, bytes),
+            Some(Talk::Udp(talk)) => vec![talk.datagram(from, bytes)],
+            None => Vec::new(),
+        };
+        self.packets(packets)
+    }
+
+    /// Ends all conversations and the file.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let mut streams: Vec<u64> = self.open.keys().copied().collect();
+        streams.sort_unstable();
+        streams.into_iter().try_for_each(|stream| self.close(stream))?;
+        self.writer.into_inner().finish()
+    }
+
+    fn close(&mut self, stream: u64) -> Result<(), Failure> {
+        match self.open.remove(&stream) {
+            Some(Talk::Tcp(mut talk)) => self.packets(talk.close()),
+            _ => Ok(()),
+        }
+    }
+
+    fn packets(&mut self, packets: Vec<Vec<u8>>) -> Result<(), Failure> {
+        for packet in packets {
+            let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+            let written = self.writer.packet(self.interface, self.last, &packet, length);
+            written.map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: &CaptureError) -> Failure {
+    Failure::Run(error.to_string())
+}

@@ -1,0 +1,250 @@
+//! `sanitize`: what may not be in the new capture, and what must be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
+}
+
+/// Standard output, standard error, exit code.
+fn run(arguments: &[&str]) -> (Vec<u8>, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let output = command.current_dir(samples()).args(arguments).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    (output.stdout, err, output.status.code().unwrap())
+}
+
+/// A sample, how to read it, and what nobody may learn from the new capture.
+struct Case {
+    file: &'static str,
+    keys: &'static [&'static str],
+    data: &'static [&'static str],
+    texts: &'static [&'static str],
+    bytes: &'static [&'static str],
+}
+
+const CASES: [Case; 8] = [
+    Case {
+        file: "uru-login.pcapng",
+        keys: &["--keys", "uru-keys.toml"],
+        data: &[],
+        texts: &["shorah", "Yeesha", "192.0.2.1", "11111111-1111", "files.example"],
+        bytes: &["a9132248bb2c6ebbf356556aa8020c33f7f6a3db"],
+    },
+    Case {
+        file: "uru-age.pcapng",
+        keys: &["--keys", "uru-keys.toml"],
+        data: &[],
+        texts: &["Yeesha", "Atrus", "Shorah", "192.0.2.1", "11111111-1111"],
+        bytes: &[],
+    },
+    Case {
+        file: "uru-age.pcapng",
+        keys: &["--keys", "uru-keys.toml"],
+        data: &["--data", "sdl"],
+        texts: &["Yeesha", "Atrus", "Shorah", "192.0.2.1", "11111111-1111"],
+        bytes: &[],
+    },
+    Case {
+        file: "uru-games.pcapng",
+        keys: &["--keys", "uru-keys.toml"],
+        data: &[],
+        texts: &["192.0.2.1", "11111111-1111"],
+        bytes: &[],
+    },
+    Case {
+        file: "ki-login.pcapng",
+        keys: &["--keys", "ki-keys.toml"],
+        data: &[],
+        texts: &["Merle", "Ashthorn", "192.0.2.1", "made-up key", "D7Ms/g2EHpy14b", "raine"],
+        bytes: &["d84cc152948f55c5e458ba00", "9c09a7588fab62a7a566a115"],
+    },
+    Case {
+        file: "ki-server.pcapng",
+        keys: &["--keys", "ki-server-keys.toml"],
+        data: &[],
+        texts: &["Merle", "192.0.2.1", "3f6c9b0d5e7a41c2", "Ef8M301hB+cGEY4"],
+        bytes: &["d84ce152948f55c58548ad33"],
+    },
+    Case {
+        file: "mxo-world.pcapng",
+        keys: &["--keys", "mxo-keys.toml"],
+        data: &[],
+        texts: &["Merle", "Ambrose", "hello there", "192.0.2.1"],
+        bytes: &["1bf1ddaf1a95af06ed37dd119c48e108"],
+    },
+    Case {
+        file: "tera-login.pcapng",
+        keys: &[],
+        data: &["--data", "tera"],
+        texts: &["Elin", "Baraka", "Wächter", "Hello!", "Popori", "made-up ticket", "192.0.2.1"],
+        bytes: &["33af161fa11307437232c809", "61206d6164652d7570207469636b6574"],
+    },
+];
+
+fn sanitized(case: &Case, folder: &Path, seed: &str) -> PathBuf {
+    let path = folder.join(format!("{seed}.pcapng"));
+    let target = path.to_str().unwrap();
+    let arguments =
+        [&["sanitize", case.file, "-o", target, "--seed", seed], case.keys, case.data].concat();
+    let (out, err, code) = run(&arguments);
+    assert_eq!((out.as_slice(), code), (&b""[..], 0), "{}: {err}", case.file);
+    path
+}
+
+fn names(arguments: &[&str]) -> Vec<String> {
+    let (out, err, _) = run(&[&["stats", "--json", "--quiet"], arguments].concat());
+    let totals: Value = serde_json::from_slice(&out).unwrap_or_else(|why| panic!("{why}: {err}"));
+    let names = totals["names"].as_array().unwrap().iter();
+    let names = names.map(|row| serde_json::json!([row["name"], row["client"], row["server"]]));
+    // They are sorted by bytes, too, which deflating changes.
+    let mut names: Vec<String> = names.map(|row| row.to_string()).collect();
+    names.sort();
+    names
+}
+
+/// Whether bytes contain a text in any encoding that the families use.
+fn contains(bytes: &[u8], text: &str) -> bool {
+    let (lower, upper) = (text.to_lowercase(), text.to_uppercase());
+    let plain = [text, &lower, &upper].map(|text| text.as_bytes().to_vec());
+    let wide = [text, &lower, &upper]
+        .map(|text| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+    let all = plain.into_iter().chain(wide);
+    let inverted = |bytes: &Vec<u8>| bytes.iter().map(|byte| !byte).collect();
+    let all: Vec<Vec<u8>> = all.flat_map(|one| [inverted(&one), one]).collect();
+    all.iter().any(|one| bytes.windows(one.len()).any(|part| part == one))
+}
+
+fn hex(digits: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(digit).collect()
+}
+
+#[test]
+fn names_and_counts_stay() {
+    for case in &CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = sanitized(case, folder.path(), "7");
+        let new = path.to_str().unwrap();
+        let old = names(&[&[case.file], case.keys, case.data].concat());
+        // The keys are in the file.
+        assert_eq!(names(&[&[new], case.data].concat()), old, "{}", case.file);
+    }
+}
+
+#[test]
+fn no_secret_remains_in_any_encoding() {
+    for case in &CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = sanitized(case, folder.path(), "7");
+        let new = path.to_str().unwrap();
+        let file = fs::read(&path).unwrap();
+        let (json, ..) = run(&[&["dissect", new, "--json"], case.data].concat());
+        let mut plain = vec![file, json];
+        let (list, ..) = run(&[&["stats", new, "--conversations", "--json"], case.data].concat());
+        let count = String::from_utf8(list).unwrap().lines().count();
+        for stream in 0..count {
+            for side in ["client", "server"] {
+                let stream = stream.to_string();
+                let follow = ["follow", new, "--stream", &stream, "--raw", side];
+                plain.push(run(&[&follow, case.data].concat()).0);
+            }
+        }
+        assert!(count > 0 && plain[2..].iter().any(|part| !part.is_empty()), "{}", case.file);
+        for bytes in &plain {
+            for text in case.texts {
+                assert!(!contains(bytes, text), "{}: {text}", case.file);
+            }
+            for secret in case.bytes {
+                let secret = (hex(secret), secret.as_bytes());
+                let has = |one: &[u8]| bytes.windows(one.len()).any(|part| part == one);
+                assert!(!has(&secret.0) && !has(secret.1), "{}: {secret:?}", case.file);
+            }
+            // The addresses of the packets, in both byte orders.
+            for address in [[192, 0, 2, 1], [1, 2, 0, 192], [192, 0, 2, 10], [10, 2, 0, 192]] {
+                assert!(!bytes.windows(4).any(|part| part == address), "{}", case.file);
+            }
+        }
+        // The search finds them in the original.
+        let (json, ..) = run(&[&["dissect", case.file, "--json"], case.keys, case.data].concat());
+        for text in case.texts {
+            let is_blob = ["Ashthorn", "raine", "Popori", "made-up ticket"].contains(text);
+            assert!(contains(&json, text) || is_blob, "{}: {text}", case.file);
+        }
+    }
+}
+
+#[test]
+fn replacements_repeat_only_with_the_same_seed() {
+    let (case, folder) = (&CASES[0], tempfile::tempdir().unwrap());
+    let [one, other] =
+        ["1", "2"].map(|seed| fs::read(sanitized(case, folder.path(), seed)).unwrap());
+    let again = tempfile::tempdir().unwrap();
+    assert!(one == fs::read(sanitized(case, again.path(), "1")).unwrap());
+    assert!(one != other);
+    let random = |name: &str| {
+        let path = folder.path().join(name);
+        let arguments = ["sanitize", case.file, "-o", path.to_str().unwrap()];
+        assert_eq!(run(&[&arguments, case.keys].concat()).2, 0);
+        fs::read(path).unwrap()
+    };
+    assert!(random("a.pcapng") != random("b.pcapng"));
+}
+
+#[test]
+fn a_player_has_one_new_name() {
+    let (case, folder) = (&CASES[1], tempfile::tempdir().unwrap());
+    let path = sanitized(case, folder.path(), "7");
+    let (json, ..) = run(&["dissect", path.to_str().unwrap(), "--json"]);
+    let json = String::from_utf8(json).unwrap();
+    let value = |line: &str, pointer: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+    };
+    let info = json.lines().find_map(|line| value(line, "/fields/playerName")).unwrap();
+    let user = "/fields/buffer/message/stream/payload/user";
+    let user = json.lines().find_map(|line| value(line, user)).unwrap();
+    assert_eq!(info, user);
+    assert_eq!(info.len(), "Yeesha".len());
+}
+
+#[test]
+fn what_cannot_be_read_is_omitted_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcapng");
+    let target = path.to_str().unwrap();
+    // Without keys, encrypted streams cannot be read.
+    let (_, err, code) = run(&["sanitize", "uru-login.pcapng", "-o", target]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("omitted: "), "{err}");
+    let (json, ..) = run(&["dissect", target, "--json", "--quiet"]);
+    let json = String::from_utf8(json).unwrap();
+    assert!(!json.contains("AcctLoginRequest"), "{json}");
+    let file = fs::read(&path).unwrap();
+    let old = fs::read(samples().join("uru-login.pcapng")).unwrap();
+    // No part of the encrypted streams is in the new file.
+    let shared = |part: &[u8]| file.windows(part.len()).any(|other| other == part);
+    let (stream, ..) =
+        run(&["follow", "uru-login.pcapng", "--stream", "2", "--raw", "client", "--wire"]);
+    // The setup comes before.
+    let sealed = &stream[120..];
+    assert!(sealed.chunks_exact(16).any(|part| old.windows(16).any(|other| part == other)));
+    assert!(sealed.chunks_exact(16).all(|part| !shared(part)));
+}
+
+#[test]
+fn wrong_targets_are_refused() {
+    for (arguments, why) in [
+        (&["sanitize", "uru-login.pcapng", "-o", "/tmp/x.pcap"][..], "use .pcapng"),
+        (&["sanitize", "-", "-o", "/tmp/x.pcapng"], "reads the capture twice"),
+        (&["sanitize", "nothing.pcapng", "-o", "/tmp/x.pcapng"], "no such file"),
+    ] {
+        let (_, err, code) = run(arguments);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains(why), "{err}");
+    }
+}
