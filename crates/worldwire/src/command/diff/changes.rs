@@ -119,11 +119,11 @@ impl<'c> Changes<'c> {
                 .map(|(contents, number)| number.and_then(|number| contents.found.get(&number)));
             let mut line = format!("{}  {:<6}  ", numbers(*first, *second), from.name());
             line.push_str(&printable(self.names.name(*name)));
-            if first.is_none() || second.is_none() {
-                if let Some(content) = old.or(new).filter(|content| !content.info.is_empty()) {
-                    line.push_str("  ");
-                    line.push_str(&content.info);
-                }
+            if (first.is_none() || second.is_none())
+                && let Some(content) = old.or(new).filter(|content| !content.info.is_empty())
+            {
+                line.push_str("  ");
+                line.push_str(&content.info);
             }
             let painted = match (first, second) {
                 (Some(_), Some(_)) => style.changed(&line),

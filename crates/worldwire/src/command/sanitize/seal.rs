@@ -19,7 +19,7 @@ pub(super) enum Sealer {
         /// The key, if it is encrypted once a session has been accepted.
         key: Option<StreamKey>,
         /// By sender, from then on.
-        sealers: Option<[KiSealer; 2]>,
+        sealers: Option<Box<[KiSealer; 2]>>,
         nonces: u64,
     },
     Mxo {
@@ -28,7 +28,7 @@ pub(super) enum Sealer {
         datagrams: u64,
     },
     Tera {
-        keys: [[Key; 2]; 2],
+        keys: Box<[[Key; 2]; 2]>,
         /// How many keys each side has sent.
         sent: [usize; 2],
         ciphers: Option<Box<SessionCiphers>>,
@@ -82,7 +82,7 @@ impl Sealer {
                 }
                 let key = |name: &str| pseudonyms.array(name, &stream);
                 let keys = [[key("tera 0"), key("tera 1")], [key("tera 2"), key("tera 3")]];
-                Ok(Self::Tera { keys, sent: [0; 2], ciphers: None })
+                Ok(Self::Tera { keys: keys.into(), sent: [0; 2], ciphers: None })
             }
             "uru" => {
                 let service = match start.first {
@@ -199,7 +199,7 @@ impl Sealer {
                     return Ok(sealed);
                 }
                 if let (Some(key), "control.SessionAccept") = (key, name) {
-                    *sealers = Some(Side::BOTH.map(|side| KiSealer::new(key, side)));
+                    *sealers = Some(Side::BOTH.map(|side| KiSealer::new(key, side)).into());
                 }
                 Ok(bytes)
             }
@@ -219,7 +219,7 @@ impl Sealer {
                     return Err("the keys are missing");
                 }
                 let ciphers = ciphers.get_or_insert_with(|| {
-                    let [client, server] = *keys;
+                    let [client, server] = **keys;
                     Box::new(SessionCiphers::new(&Keys { client, server }, Variant::default()))
                 });
                 match from {
