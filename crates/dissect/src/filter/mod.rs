@@ -106,6 +106,7 @@
 //! ```
 
 mod bind;
+mod check;
 mod class;
 mod column;
 mod error;
