@@ -65,7 +65,7 @@ impl Knowledge {
 }
 
 /// The paths in an argument: one path, or a list or tuple of them.
-fn paths(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<PathBuf>> {
+pub(crate) fn paths(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<PathBuf>> {
     let Some(argument) = argument else { return Ok(Vec::new()) };
     if argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>() {
         return argument.try_iter()?.map(|path| path?.extract()).collect();
@@ -217,7 +217,7 @@ fn files(folder: &Path) -> PyResult<Vec<PathBuf>> {
 }
 
 /// Reads a whole file of bounded size.
-fn read_file(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
+pub(crate) fn read_file(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     let most = Limits::DEFAULT.file_bytes;
     let read = py.detach(|| {
         let mut bytes = Vec::new();

@@ -11,12 +11,14 @@
 //! | `message`, `record`, `stored`, `names` | messages, fields, and the values behind them |
 //! | `table` | columns of values, for NumPy and Arrow |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
+//! | `ki` | type lists and game objects of KI |
 //! | `knowledge` | keys and definitions |
 //! | `error` | errors as exceptions |
 
 mod capture;
 mod codec;
 mod error;
+mod ki;
 mod knowledge;
 mod message;
 mod names;
@@ -34,6 +36,8 @@ mod native {
     use super::capture::{Capture, open};
     #[pymodule_export]
     use super::codec::{Context, codecs};
+    #[pymodule_export]
+    use super::ki::{GameObject, TypeList};
     #[pymodule_export]
     use super::message::Message;
     #[pymodule_export]

@@ -188,3 +188,32 @@ def open(
     notes: also return notes: opened conversations, gaps, and problems such as missing keys.
     follow: wait for more at the end of a file that is still being written.
     """
+
+@final
+class TypeList:
+    """The classes of one or more type lists; later lists override earlier ones."""
+
+    def __new__(cls, path: Paths) -> Self: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def properties(self, name: str) -> List[str]:
+        """The names of the properties of a class, in the order of its objects."""
+    def decode(self, data: Union[bytes, bytearray], *, lenient: bool = False) -> GameObject:
+        """Decode an object as client files and archives contain it.
+
+        With `lenient`, values that do not fit the type list are kept as bytes.
+        """
+
+@final
+class GameObject:
+    """A decoded object. `object["m_stats.m_health"]` reads and sets values by path."""
+
+    def __getitem__(self, path: str, /) -> Any: ...
+    def __setitem__(self, path: str, value: Any, /) -> None: ...
+    def __delitem__(self, path: str, /) -> None: ...
+    def to_dict(self) -> Any:
+        """All values as plain dictionaries and lists. `$class` is the class of an object."""
+    def json(self) -> str:
+        """The JSON that `worldwire ki op decode` writes."""
+    def encode(self) -> bytes:
+        """Its bytes, with the flags and compression that it was decoded with."""
