@@ -1,9 +1,9 @@
 //! The native part of the Python package `worldwire`.
 //!
 //! `python/worldwire` has the rest: the functions that users call, exceptions and type stubs.
-//! Captures are read on threads of their own. Those copy every selected message, decoded, into a
-//! compact form that belongs to nobody else (`stored`). Python objects for its fields are only
-//! made when they are read.
+//! Captures are read on threads of their own. They copy every selected message, decoded, into a
+//! compact form that owns its data (`stored`). Python objects for its fields are only made when they
+//! are read.
 //!
 //! | module | what it is |
 //! | --- | --- |

@@ -94,7 +94,7 @@ impl Plan {
         let mut reading = reading.borrow_mut();
         if reading.fault.is_none() {
             reading.dissection.end();
-            // If the receiver is gone, nobody misses the rest.
+            // If the receiver is gone, the rest is not needed.
             let _ = reading.run();
         }
         reading.fault.take().or(fault).map_or(Ok(()), Err)
