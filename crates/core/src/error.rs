@@ -272,6 +272,12 @@ impl Error {
         &self.0.found
     }
 
+    /// The advice on what to do next, if there is any; see [`hint`](Self::hint).
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
     /// The path to the field, outermost step first.
     pub fn path(&self) -> impl Iterator<Item = &Step> {
         self.0.path.iter().rev()

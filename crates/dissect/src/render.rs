@@ -169,25 +169,70 @@ fn push_info(item: &Item<'_>, name: &str, tree: &Tree<'_>, width: Option<usize>,
     }
 }
 
+impl Item<'_> {
+    /// Appends the item as a line of JSON without its line break, as [`Format::Json`] writes it.
+    /// `fields` appends the value of `fields`; `tree` is the item's tree.
+    pub fn push_line(
+        &self,
+        name: &str,
+        tree: &Tree<'_>,
+        fields: impl FnOnce(&mut String),
+        out: &mut String,
+    ) {
+        out.push_str("{\"time\":");
+        time(self.stamp.time, out);
+        if let Some(packet) = self.stamp.packet {
+            out.push_str(",\"packet\":");
+            number(packet, out);
+        }
+        out.push_str(",\"stream\":");
+        number(self.stamp.stream, out);
+        if let Some(ends) = self.ends {
+            out.push_str(ends.members(self.from));
+        }
+        for text in [",\"family\":\"", self.family, "\",\"from\":\"", self.from.name()] {
+            out.push_str(text);
+        }
+        out.push_str("\",\"name\":");
+        string(name, out);
+        out.push_str(",\"fields\":");
+        fields(out);
+        if let Some(message) = self.message() {
+            message.push_members(out);
+        }
+        out.push_str(",\"range\":[");
+        number(self.range.start, out);
+        out.push(',');
+        number(self.range.end, out);
+        out.push(']');
+        if let Some(error) = tree.error() {
+            out.push_str(",\"error\":");
+            string(&error.to_string(), out);
+            if self.message().is_some_and(|message| message.is_message()) {
+                out.push_str(",\"payload\":{\"$hex\":\"");
+                push_hex(out, self.body());
+                out.push_str("\"}");
+            }
+        }
+        if let Some(names) = self.number_names() {
+            write_names(names.key(), &names_in(self, tree), out);
+        }
+        if !tree.remarks().is_empty() {
+            out.push_str(",\"remarks\":[");
+            for (index, remark) in tree.remarks().iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                string(&remark.to_string(), out);
+            }
+            out.push(']');
+        }
+        out.push('}');
+    }
+}
+
 fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &mut String) {
-    out.push_str("{\"time\":");
-    time(item.stamp.time, out);
-    if let Some(packet) = item.stamp.packet {
-        out.push_str(",\"packet\":");
-        number(packet, out);
-    }
-    out.push_str(",\"stream\":");
-    number(item.stamp.stream, out);
-    if let Some(ends) = item.ends {
-        out.push_str(ends.members(item.from));
-    }
-    for text in [",\"family\":\"", item.family, "\",\"from\":\"", item.from.name()] {
-        out.push_str(text);
-    }
-    out.push_str("\",\"name\":");
-    string(name, out);
-    out.push_str(",\"fields\":");
-    match (item.note(), tree.find("fields")) {
+    let fields = |out: &mut String| match (item.note(), tree.find("fields")) {
         (Some(note), _) => {
             out.push_str("{\"what\":");
             string(&note.text, out);
@@ -195,38 +240,9 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         }
         (None, Some(fields)) => write_node(fields, style, out),
         (None, None) => write_children(Value::Record, tree.roots(), style, out),
-    }
-    if let Some(message) = item.message() {
-        message.push_members(out);
-    }
-    out.push_str(",\"range\":[");
-    number(item.range.start, out);
-    out.push(',');
-    number(item.range.end, out);
-    out.push(']');
-    if let Some(error) = tree.error() {
-        out.push_str(",\"error\":");
-        string(&error.to_string(), out);
-        if item.message().is_some_and(|message| message.is_message()) {
-            out.push_str(",\"payload\":{\"$hex\":\"");
-            push_hex(out, item.body());
-            out.push_str("\"}");
-        }
-    }
-    if let Some(names) = item.number_names() {
-        write_names(names.key(), &names_in(item, tree), out);
-    }
-    if !tree.remarks().is_empty() {
-        out.push_str(",\"remarks\":[");
-        for (index, remark) in tree.remarks().iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            string(&remark.to_string(), out);
-        }
-        out.push(']');
-    }
-    out.push_str("}\n");
+    };
+    item.push_line(name, tree, fields, out);
+    out.push('\n');
 }
 
 /// The names of the numbers in a message.

@@ -4,6 +4,7 @@ use core::fmt::Write as _;
 
 use worldwire_core::Value;
 use worldwire_core::json::{Style, write_node};
+use worldwire_core::value::Content;
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern};
@@ -11,6 +12,29 @@ use super::resolve::Resolver;
 use super::run::{PathValue, look};
 use super::tail::{Ambiguities, Ambiguity};
 use super::{Filter, FilterError, Subject};
+use crate::item::Time;
+
+/// The value of a column in one message; see [`Column::cell`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnCell {
+    /// The field exists, but the message says that it has no value.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A whole number.
+    Unsigned(u64),
+    /// A whole number with a sign.
+    Signed(i64),
+    /// A number of single or double precision, or one of seconds.
+    Real(f64),
+    /// Text, the name of a value, or what [`Column::write`] writes for anything that is not a single
+    /// value.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A date and time.
+    Moment(Time),
+}
 
 /// A column of a table. It is one of:
 ///
@@ -103,6 +127,53 @@ impl Column {
         });
         count > 0
     }
+
+    /// The value of a message, if it has one.
+    #[must_use]
+    pub fn cell(&self, subject: &Subject<'_>) -> Option<ColumnCell> {
+        let is_of = self.of.as_ref().is_none_or(|of| of.fits(subject.family, subject.name));
+        if is_of && !self.path.is_name() {
+            let (mut single, mut count) = (None, 0);
+            look(&self.path, subject, &self.found, &mut |value| {
+                single = cell(value);
+                count += 1;
+                count > 1 || single.is_none()
+            })?;
+            if count == 1 && single.is_some() {
+                return single;
+            }
+        }
+        let mut text = String::new();
+        self.write(subject, &mut text).then_some(ColumnCell::Text(text))
+    }
+}
+
+/// A single value; `None` for a record, list, or anything else that has a form only as text.
+fn cell(value: PathValue<'_>) -> Option<ColumnCell> {
+    Some(match value {
+        PathValue::Text(text) => ColumnCell::Text(text.to_owned()),
+        PathValue::Whole(value) => ColumnCell::Unsigned(value),
+        PathValue::Real(value) => ColumnCell::Real(value),
+        PathValue::Moment(time) => ColumnCell::Moment(time),
+        PathValue::Error(_) | PathValue::Address(_) => return None,
+        PathValue::Node(node) => match node.value() {
+            Value::Null => ColumnCell::Null,
+            Value::Bool(value) => ColumnCell::Bool(value),
+            Value::Unsigned(value) | Value::Hex(value) => ColumnCell::Unsigned(value),
+            Value::Signed(value) => ColumnCell::Signed(value),
+            Value::F32(value) => ColumnCell::Real(value.into()),
+            Value::F64(value) => ColumnCell::Real(value),
+            Value::Enum(value, names) => match names.name(value) {
+                Some(name) => ColumnCell::Text(name.to_owned()),
+                None => ColumnCell::Signed(value),
+            },
+            Value::Span(_) => match node.content()? {
+                Content::Text(text) => ColumnCell::Text(text.into_owned()),
+                Content::Bytes(bytes) => ColumnCell::Bytes(bytes.into_owned()),
+            },
+            Value::Record | Value::List | Value::Flags(..) => return None,
+        },
+    })
 }
 
 fn write_held(value: PathValue<'_>, out: &mut String) {

@@ -106,6 +106,7 @@
 //! ```
 
 mod bind;
+mod check;
 mod class;
 mod column;
 mod error;
@@ -131,7 +132,7 @@ use core::fmt;
 
 use worldwire_core::Tree;
 
-pub use column::Column;
+pub use column::{Column, ColumnCell};
 pub use error::{FilterError, FilterErrorKind};
 use expression::{Expression, Pattern};
 pub use field_path::{FieldPath, PathError};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worldwire_core::Side;
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
-use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject, UnknownField};
+use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject};
 use worldwire_dissect::{
     Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, TextForm, Time,
 };
@@ -360,7 +360,7 @@ fn columns(
     let parse = |text: &String| {
         let column = Column::parse(text, &resolver)
             .map_err(|error| Failure::Run(format!("--fields {text}: {error}")))?;
-        check_filter(&column.filter(), &resolver, definitions, common)?;
+        check_filter(&column.filter(), &resolver, common)?;
         Ok(column)
     };
     view.fields.iter().map(parse).collect()
@@ -467,7 +467,7 @@ pub(super) fn read_filter(
     let filter = Filter::parse(text).map_err(|error| Failure::Run(error.to_string()))?;
     let resolver = Resolver::new(definitions);
     let filter = filter.resolve(&resolver);
-    check_filter(&filter, &resolver, definitions, common)?;
+    check_filter(&filter, &resolver, common)?;
     Ok(filter)
 }
 
@@ -477,54 +477,10 @@ pub(super) fn refuse_ambiguity(ambiguity: Option<Ambiguity>) -> Result<(), Failu
 }
 
 /// Reports unknown names of messages and fields.
-fn check_filter(
-    filter: &Filter,
-    resolver: &Resolver<'_>,
-    definitions: &Definitions,
-    common: &Common,
-) -> Result<(), Failure> {
-    if let Some((name, near)) = filter.unknown_names(resolver).into_iter().next() {
-        let mut families = definitions.families().iter();
-        let advice = families.find_map(|family| family.vocabulary().advice_on(name, definitions));
-        let hint = match near {
-            _ if Filter::is_field(name, resolver) => {
-                let problem = format!(
-                    "filter: `{name}` is a field: write `exists({name})` or `fields.{name}`"
-                );
-                return Err(Failure::Run(problem));
-            }
-            near if let Some(advice) = advice => match near {
-                Some(near) => format!("; did you mean `{near}`? If not, {advice}"),
-                None => format!("; {advice}"),
-            },
-            Some(near) => format!("; did you mean `{near}`?"),
-            None => "; `worldwire codecs NAME` lists messages, and `*` matches anything".to_owned(),
-        };
-        return Err(Failure::Run(format!("filter: no message is called `{name}`{hint}")));
-    }
-    for (pattern, near) in filter.unknown_patterns(resolver) {
-        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        common.note("filter", &format!("no known message matches `{pattern}`{hint}"));
-    }
-    for field in filter.unknown_fields(resolver) {
-        let UnknownField { name, nearest, is_certain } = field;
-        let hint = nearest.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        if is_certain {
-            let problem = format!("filter: no matching message has a field `{name}`{hint}");
-            return Err(Failure::Run(problem));
-        }
-        common.note("filter", &format!("unknown field `{name}`{hint}"));
-    }
-    if filter.metadata_names().contains(&"time") {
-        common.note("filter", "`time` is now called `elapsed`; the `time` of JSON lines is `date`");
-    }
-    for value in filter.unknown_values(resolver) {
-        if value.is_certain {
-            return Err(Failure::Run(format!("filter: {value}")));
-        }
-        common.note("filter", &value.to_string());
-    }
-    Ok(())
+fn check_filter(filter: &Filter, resolver: &Resolver<'_>, common: &Common) -> Result<(), Failure> {
+    filter
+        .check(resolver, &mut |remark| common.note("filter", remark))
+        .map_err(|problem| Failure::Run(format!("filter: {problem}")))
 }
 
 fn format(view: &View, target: &Target, common: &Common) -> Format {

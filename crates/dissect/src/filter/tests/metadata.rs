@@ -3,9 +3,9 @@
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Reader, Result, Side, Tree};
 
-use super::super::{Column, Filter, Resolver, Subject};
+use super::super::{Column, ColumnCell, Filter, Resolver, Subject};
 use super::{check, with_subject};
-use crate::{Item, ItemBody, Message, Note, NoteKind, Stamp};
+use crate::{Item, ItemBody, Message, Note, NoteKind, Stamp, Time};
 
 /// A message that decodes with an error and a remark, or with neither.
 #[derive(Debug)]
@@ -168,6 +168,41 @@ fn columns_are_fields_or_metadata() {
     let misspelt = column("auth.AcctLoginReply.resultt").unwrap().filter();
     assert!(misspelt.unknown_fields(&Resolver::new(&definitions))[0].is_certain);
     assert!(column("transId").unwrap().is_field() && !column("time").unwrap().is_field());
+}
+
+#[test]
+fn cells_are_values_or_the_text_of_tables() {
+    use ColumnCell::{Bool, Bytes, Moment, Null, Real, Signed, Text, Unsigned};
+    let definitions = crate::Definitions::built_in();
+    let text = |text: &str| Text(text.to_owned());
+    with_subject(|subject| {
+        for (name, wanted) in [
+            ("elapsed", Some(Real(1.5))),
+            ("date", Some(Moment(Time(1_767_225_600_631_500_000)))),
+            ("src", Some(text("2001:db8::1"))),
+            ("port", Some(text("14617;49154"))),
+            ("name", Some(text("auth.AcctLoginReply"))),
+            ("transId", Some(Unsigned(7))),
+            ("AcctLoginReply.transId", Some(Unsigned(7))),
+            ("AcctLoginRequest.transId", None),
+            ("result", Some(text("PlayerAlreadyExists"))),
+            ("strange", Some(Signed(99))),
+            ("flags", Some(text(r#"["Admin","User"]"#))),
+            ("on", Some(Bool(true))),
+            ("nothing", Some(Null)),
+            ("utf16", Some(text("D\u{fc}n"))),
+            ("buffer", Some(Bytes(b"\x98\x53\xf1de\xff".to_vec()))),
+            ("numbers", Some(text("[3,4,5]"))),
+            ("refs.parentId", Some(text("5;6"))),
+            ("refs[1].parentId", Some(Unsigned(6))),
+            ("single", Some(Real(0.1_f32.into()))),
+            ("double", Some(Real(0.1))),
+            ("missing", None),
+        ] {
+            let column = Column::parse(name, &Resolver::new(&definitions)).unwrap();
+            assert_eq!(column.cell(subject), wanted, "{name}");
+        }
+    });
 }
 
 #[test]

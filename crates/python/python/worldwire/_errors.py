@@ -1,0 +1,64 @@
+"""Exceptions and warnings."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+
+class Error(Exception):
+    """Something that worldwire cannot read, decode or encode.
+
+    `path` is the field or file that the error is about, `offset` a byte of the input or, for a
+    filter, a character, and `hint` advice on what to do. Each is None if it is not known. The text
+    of the exception contains all of them.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        path: Optional[str] = None,
+        offset: Optional[int] = None,
+        hint: Optional[str] = None,
+    ) -> None:
+        super().__init__(message, path, offset, hint)
+        self.message = message
+        self.path = path
+        self.offset = offset
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class CaptureError(Error):
+    """A capture cannot be read further. All messages before the fault were returned."""
+
+
+class DecodeError(Error):
+    """Bytes cannot be decoded. `partial` is what was decoded before the error."""
+
+    partial: Any = None
+
+
+class DefinitionsError(Error):
+    """Definitions given as `data` have an error, or a path has no definitions."""
+
+
+class EncodeError(Error):
+    """A value cannot be encoded."""
+
+
+class FilterError(Error):
+    """A filter has an error, or names something that does not exist."""
+
+
+class KeysError(Error):
+    """A key file cannot be used."""
+
+
+class LimitError(Error):
+    """The input exceeds a limit that protects against hostile input."""
+
+
+class WorldwireWarning(UserWarning):
+    """Something odd that was accepted, such as a name in a filter that no definition has."""

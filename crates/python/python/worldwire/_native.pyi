@@ -1,0 +1,219 @@
+"""The native part of worldwire. Import its contents from `worldwire`."""
+
+import builtins
+from types import TracebackType
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union, final
+
+from typing_extensions import Self
+
+from ._types import Family, Path, Paths, Readable, Side
+
+__version__: str
+
+@final
+class Record(Mapping[str, Any]):
+    """Named values, decoded already, that become Python objects when they are read.
+
+    `record["name"]`, `record.name`, `record["ages[3].filename"]`. A value is None, a bool, int,
+    float, str or bytes, a list, or another record. Enumerations are the name of the value, or its
+    number if it has none; flags are a list of names.
+    """
+
+    def __getitem__(self, name: str, /) -> Any: ...
+    def __getattr__(self, name: str, /) -> Any: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, name: object, /) -> bool: ...
+    def __dir__(self) -> List[str]: ...
+    def keys(self) -> List[str]:  # type: ignore[override]
+        """The names of the fields."""
+    def values(self) -> List[Any]:  # type: ignore[override]
+        """The values of the fields."""
+    def items(self) -> List[Tuple[str, Any]]:  # type: ignore[override]
+        """The names and values of the fields."""
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a field or path, or `default` if there is none."""
+    def to_dict(self) -> Any:
+        """All values as plain dictionaries and lists."""
+
+@final
+class Message:
+    """A message or, if the capture was opened with `notes=True`, a note."""
+
+    @property
+    def name(self) -> str:
+        """The dotted name: `auth.AcctLoginRequest`."""
+    @property
+    def family(self) -> Family:
+        """The family."""
+    @property
+    def side(self) -> Side:
+        """The sender."""
+    @property
+    def stream(self) -> int:
+        """The conversation, counted from 0."""
+    @property
+    def packet(self) -> Optional[int]:
+        """The packet that completed the message, counted from 1."""
+    @property
+    def time(self) -> float:
+        """When the message was complete, in seconds since 1970-01-01 00:00 UTC."""
+    @property
+    def time_ns(self) -> int:
+        """The same in nanoseconds, which is exact."""
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the first packet of the capture."""
+    @property
+    def src(self) -> Optional[str]:
+        """The sender's address."""
+    @property
+    def srcport(self) -> Optional[int]:
+        """The sender's port."""
+    @property
+    def dst(self) -> Optional[str]:
+        """The recipient's address."""
+    @property
+    def dstport(self) -> Optional[int]:
+        """The recipient's port."""
+    @property
+    def fields(self) -> Record:
+        """The fields. For a note, `fields.what` is its text."""
+    @property
+    def bytes(self) -> builtins.bytes:
+        """The decrypted bytes, with the frame around them."""
+    @property
+    def body(self) -> builtins.bytes:
+        """The decrypted bytes without the frame."""
+    @property
+    def position(self) -> Tuple[int, int]:
+        """The first byte in the sender's stream, and the one after the last."""
+    @property
+    def error(self) -> Optional[str]:
+        """Why the message could not be decoded completely; otherwise None."""
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a note about the conversation instead of a message."""
+    def json(self, *, safe: bool = False) -> str:
+        """The line that `worldwire dissect --json` writes.
+
+        With `safe`, integers of more than 53 bits are strings.
+        """
+    def range(self, path: str) -> Tuple[int, int]:
+        """The first byte of a field in `body`, and the one after its last.
+
+        For a field inside a deflated part, those of the whole part.
+        """
+    def encode(self, changes: Optional[Mapping[str, Any]] = None) -> builtins.bytes:
+        """The message with other values in some fields, as bytes without the frame.
+
+        The keys of `changes` are paths of fields, as in filters. Without changes, the result is
+        `body`.
+        """
+
+@final
+class Capture(Iterator[Message]):
+    """The messages of a capture, in its order. Iterate over it, once."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Message: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        type: Optional[Type[BaseException]] = None,
+        value: Optional[BaseException] = None,
+        traceback: Optional[TracebackType] = None,
+        /,
+    ) -> None: ...
+    def table(self, columns: Sequence[str]) -> Table:
+        """The values of these fields and metadata as columns, one row for each message.
+
+        Reads the capture to its end. The columns are those of `worldwire dissect --fields`.
+        """
+    def to_numpy(self, columns: Sequence[str]) -> Dict[str, Any]:
+        """The same as NumPy arrays by name."""
+    def close(self) -> None:
+        """Stop reading. Iterating then ends."""
+
+@final
+class Table:
+    """Columns of values, one row for each message. Everything that reads Arrow's C streams takes it."""
+
+    @property
+    def column_names(self) -> List[str]:
+        """The names of the columns."""
+    def __len__(self) -> int: ...
+    def to_numpy(self) -> Dict[str, Any]:
+        """A NumPy array for each column, by name.
+
+        Whole numbers and booleans are a masked array if a message lacks the field. Otherwise its
+        value is NaN, NaT or None.
+        """
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+@final
+class Context:
+    """Keys and definitions for decoding and encoding, read once."""
+
+    def __new__(cls, *, keys: Optional[Paths] = None, data: Optional[Paths] = None) -> Self: ...
+    def decode(self, codec: str, data: Union[bytes, bytearray], *, side: Side = "client") -> Any:
+        """Decode a single message or file."""
+    def encode(self, codec: str, value: Any, *, side: Side = "client") -> bytes:
+        """Encode a single message or file: the inverse of `decode`."""
+
+def codecs() -> List[Tuple[str, str]]:
+    """The names of all codecs, each with a line about it."""
+
+def open(
+    source: Union[Path, bytes, bytearray, Readable],
+    *,
+    keys: Optional[Paths] = None,
+    data: Optional[Paths] = None,
+    filter: Optional[str] = None,
+    family: Optional[Family] = None,
+    stream: Optional[int] = None,
+    notes: bool = False,
+    follow: bool = False,
+) -> Capture:
+    """Open a capture. Iterate over the result to read its messages.
+
+    source: the path of a pcap or pcapng file, plain or gzipped; the bytes of one; or an object with
+        a method `read` that returns bytes, such as the standard output of tcpdump.
+    keys: key files. Without them, keys inside the capture file are used.
+    data: definitions: files and folders with KI message XML and type lists, TERA definitions and
+        maps, SDL files, MxO tables.
+    filter: only messages that match, in the filter language of `worldwire dissect --filter`.
+    family: read every conversation as this family.
+    stream: only messages of this conversation, counted from 0.
+    notes: also return notes: opened conversations, gaps, and problems such as missing keys.
+    follow: wait for more at the end of a file that is still being written.
+    """
+
+@final
+class TypeList:
+    """The classes of one or more type lists; later lists override earlier ones."""
+
+    def __new__(cls, path: Paths) -> Self: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def properties(self, name: str) -> List[str]:
+        """The names of the properties of a class, in the order of its objects."""
+    def decode(self, data: Union[bytes, bytearray], *, lenient: bool = False) -> GameObject:
+        """Decode an object as client files and archives contain it.
+
+        With `lenient`, values that do not fit the type list are kept as bytes.
+        """
+
+@final
+class GameObject:
+    """A decoded object. `object["m_stats.m_health"]` reads and sets values by path."""
+
+    def __getitem__(self, path: str, /) -> Any: ...
+    def __setitem__(self, path: str, value: Any, /) -> None: ...
+    def __delitem__(self, path: str, /) -> None: ...
+    def to_dict(self) -> Any:
+        """All values as plain dictionaries and lists. `$class` is the class of an object."""
+    def json(self) -> str:
+        """The JSON that `worldwire ki op decode` writes."""
+    def encode(self) -> bytes:
+        """Its bytes, with the flags and compression that it was decoded with."""

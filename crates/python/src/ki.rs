@@ -1,0 +1,212 @@
+//! KI's type lists and game objects: `worldwire.ki`.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use worldwire_core::Error;
+use worldwire_core::json::{Json, bytes, parse};
+use worldwire_dissect::catch_defect;
+use worldwire_ki::object::{Header, Object, ObjectCodec, ObjectOptions};
+use worldwire_ki::schema::classes::{Classes, TypeLists};
+
+use crate::error::{Class, Fault};
+use crate::knowledge::{paths, read_file, warn};
+use crate::values::json_of;
+
+/// The classes of one or more type lists; later lists override earlier ones.
+#[pyclass(frozen, module = "worldwire.ki")]
+pub(crate) struct TypeList {
+    classes: Arc<Classes>,
+}
+
+#[pymethods]
+impl TypeList {
+    #[new]
+    fn new(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut files = Vec::new();
+        for path in paths(Some(path))? {
+            files.push((path.to_string_lossy().into_owned(), read_file(py, &path)?));
+        }
+        let classes = py.detach(|| {
+            let mut lists = TypeLists::new();
+            files.iter().try_for_each(|(name, text)| lists.add(name, text))?;
+            Ok::<_, Error>(lists.compile())
+        });
+        let classes = classes.map_err(|error| Fault::of(Class::Definitions, &error).raise(py))?;
+        Ok(Self { classes: Arc::new(classes) })
+    }
+
+    fn __len__(&self) -> usize {
+        self.classes.all().len()
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.classes.find(name).is_some()
+    }
+
+    /// The names of the properties of a class, in the order of its objects.
+    fn properties(&self, name: &str) -> PyResult<Vec<String>> {
+        match self.classes.find(name) {
+            Some(class) => Ok(class.properties().iter().map(|it| it.name.to_string()).collect()),
+            None => {
+                let near = self.classes.nearest(name);
+                let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                Err(PyKeyError::new_err(format!("no class `{name}`{hint}")))
+            }
+        }
+    }
+
+    /// Decodes an object as client files and archives contain it. With `lenient`, values that do
+    /// not fit the type list are kept as bytes.
+    #[pyo3(signature = (data, *, lenient = false))]
+    fn decode(&self, py: Python<'_>, data: Cow<'_, [u8]>, lenient: bool) -> PyResult<GameObject> {
+        let options = ObjectOptions { lenient, ..ObjectOptions::file() };
+        let (classes, mut object) = (Arc::clone(&self.classes), Object::new());
+        let decoded = py.detach(|| {
+            let codec = ObjectCodec::new(&classes, options.clone());
+            catch_defect(|| codec.decode_all(&data, &mut object))
+        });
+        let decoded = decoded.map_err(|defect| {
+            Fault::new(Class::Decode, defect.report("decode an object", &data)).raise(py)
+        })?;
+        let decoded = decoded.map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
+        for note in &decoded.notes {
+            warn(py, &note.text)?;
+        }
+        let header = decoded.header;
+        Ok(GameObject { object, header, options, classes, json: OnceLock::new() })
+    }
+}
+
+/// A decoded object. `object["m_stats.m_health"]` reads and sets values by path.
+#[pyclass(module = "worldwire.ki")]
+pub(crate) struct GameObject {
+    object: Object,
+    /// What surrounded it, so that it is encoded in the same way.
+    header: Header,
+    options: ObjectOptions,
+    classes: Arc<Classes>,
+    /// Its values, since the last change.
+    json: OnceLock<Json>,
+}
+
+impl GameObject {
+    fn json(&self) -> Result<&Json, Error> {
+        if let Some(json) = self.json.get() {
+            return Ok(json);
+        }
+        let text = self.object.to_json(&self.classes)?;
+        let json = parse(&text).map_err(|error| Error::invalid(error.to_string()))?;
+        Ok(self.json.get_or_init(|| json))
+    }
+}
+
+#[pymethods]
+impl GameObject {
+    fn __getitem__<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        let json = self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
+        match find(json, path) {
+            Some(found) => object_of(py, found),
+            None => Err(PyKeyError::new_err(format!("the object has no `{path}`"))),
+        }
+    }
+
+    fn __setitem__(
+        &mut self,
+        py: Python<'_>,
+        path: &str,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let set = json_of(value).and_then(|json| self.object.set(&self.classes, path, &json));
+        self.json = OnceLock::new();
+        set.map_err(|error| Fault::of(Class::Encode, &error).at_path(path).raise(py))
+    }
+
+    fn __delitem__(&mut self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let removed = self.object.remove(&self.classes, path);
+        self.json = OnceLock::new();
+        removed.map_err(|error| Fault::of(Class::Encode, &error).at_path(path).raise(py))
+    }
+
+    /// All values as plain dictionaries and lists. `$class` is the class of an object.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let json = self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
+        object_of(py, json)
+    }
+
+    /// The JSON that `worldwire ki op decode` writes.
+    #[pyo3(name = "json")]
+    fn json_text(&self, py: Python<'_>) -> PyResult<String> {
+        let text = self.object.to_json(&self.classes);
+        text.map_err(|error| Fault::of(Class::Decode, &error).raise(py))
+    }
+
+    /// Its bytes, with the flags and compression that it was decoded with.
+    fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let codec = ObjectCodec::new(&self.classes, self.options.clone());
+        let encoded = catch_defect(|| codec.encode(&self.object, self.header));
+        let encoded = encoded.map_err(|defect| {
+            Fault::new(Class::Encode, defect.report("encode an object", &[])).raise(py)
+        })?;
+        let encoded = encoded.map_err(|error| Fault::of(Class::Encode, &error).raise(py))?;
+        Ok(PyBytes::new(py, &encoded))
+    }
+
+    fn __repr__(&self) -> String {
+        let class = self.object.root(&self.classes).and_then(|root| root.class());
+        format!("<{}>", class.map_or("null", |class| &class.name))
+    }
+}
+
+/// The value at a path of names and indices. Names can have dots.
+fn find<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
+    if path.is_empty() {
+        return Some(json);
+    }
+    if let Some(inside) = path.strip_prefix('[') {
+        let (index, rest) = inside.split_once(']')?;
+        let item = json.as_array()?.get(index.parse::<usize>().ok()?)?;
+        return find(item, rest.strip_prefix('.').unwrap_or(rest));
+    }
+    // The shortest name that exists; few names have dots, so this rarely tries twice.
+    let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
+    ends.into_iter().find_map(|end| {
+        let (name, rest) = path.split_at(end);
+        json.get(name).and_then(|found| find(found, rest.strip_prefix('.').unwrap_or(rest)))
+    })
+}
+
+/// The Python object for JSON. Its depth has a limit.
+fn object_of<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match json {
+        Json::Null => py.None().into_bound(py),
+        Json::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(value), _) => value.into_pyobject(py)?.into_any(),
+            (_, Some(value)) => value.into_pyobject(py)?.into_any(),
+            _ => number.as_f64().into_pyobject(py)?.into_any(),
+        },
+        Json::String(text) => PyString::new(py, text).into_any(),
+        Json::Array(items) => {
+            let list = PyList::empty(py);
+            items.iter().try_for_each(|item| list.append(object_of(py, item)?))?;
+            list.into_any()
+        }
+        Json::Object(object) => {
+            if object.len() == 1
+                && object.contains_key("$hex")
+                && let Ok(bytes) = bytes(json)
+            {
+                return Ok(PyBytes::new(py, &bytes).into_any());
+            }
+            let dict = PyDict::new(py);
+            for (name, value) in object.iter() {
+                dict.set_item(name, object_of(py, value)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}

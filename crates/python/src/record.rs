@@ -1,0 +1,149 @@
+//! Named values as a Python mapping.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyAttributeError, PyKeyError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use worldwire_core::json::{Json, Style, parse};
+use worldwire_core::{Error, nearest};
+
+use crate::stored::{Stored, name_object, object, plain_object};
+
+/// Named values, decoded already, that become Python objects when they are read.
+///
+/// `record["name"]`, `record.name`, `record["ages[3].filename"]`.
+#[pyclass(frozen, mapping, module = "worldwire")]
+pub(crate) struct Record {
+    stored: Arc<Stored>,
+    node: u32,
+}
+
+impl Record {
+    pub(crate) fn new(stored: Arc<Stored>, node: u32) -> Self {
+        Self { stored, node }
+    }
+
+    /// Its value as JSON.
+    ///
+    /// # Errors
+    /// If a name occurs twice, which JSON cannot express.
+    pub(crate) fn json(&self) -> Result<Json, Error> {
+        let mut text = String::new();
+        self.stored.push_json(self.node, Style::default(), &mut text);
+        parse(&text).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        let child = self.stored.child(self.node, name);
+        child.or_else(|| self.stored.find(self.node, name).filter(|_| !name.is_empty()))
+    }
+
+    /// What is wrong with a name.
+    fn missing(&self, name: &str) -> String {
+        let names: Vec<&str> = self.names().collect();
+        match nearest(name, names.iter().copied()) {
+            Some(near) => format!("no field `{name}`; did you mean `{near}`?"),
+            None if names.is_empty() => format!("no field `{name}`: the record has no fields"),
+            None => format!("no field `{name}`; there are {}", names.join(", ")),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.stored.children(self.node).map(|child| self.stored.name(child))
+    }
+}
+
+#[pymethods]
+impl Record {
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.find(name) {
+            Some(node) => object(py, &self.stored, node),
+            None => Err(PyKeyError::new_err(self.missing(name))),
+        }
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.stored.child(self.node, name) {
+            Some(node) => object(py, &self.stored, node),
+            None => Err(PyAttributeError::new_err(self.missing(name))),
+        }
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.extract::<Cow<'_, str>>().is_ok_and(|name| self.find(&name).is_some())
+    }
+
+    fn __len__(&self) -> usize {
+        self.stored.children(self.node).count()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.keys(py)?.try_iter()?.into_any())
+    }
+
+    fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        let of_class = slf.get_type().dir()?.extract::<Vec<String>>()?;
+        Ok(of_class.into_iter().chain(slf.get().names().map(str::to_owned)).collect())
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let other = match other.cast::<Self>() {
+            Ok(other) => other.get().to_dict(py)?,
+            Err(_) => other.clone(),
+        };
+        self.to_dict(py)?.eq(other)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        /// A longer text is cut.
+        const MAX: usize = 1000;
+        let text = self.to_dict(py)?.repr()?.to_string();
+        Ok(match text.char_indices().nth(MAX) {
+            Some((end, _)) => format!("Record({}...)", text.get(..end).unwrap_or_default()),
+            None => format!("Record({text})"),
+        })
+    }
+
+    /// The names of the fields.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let names: Vec<_> =
+            self.stored.children(self.node).map(|it| name_object(py, &self.stored, it)).collect();
+        PyList::new(py, names)
+    }
+
+    /// The values of the fields.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let values = self.stored.children(self.node).map(|child| object(py, &self.stored, child));
+        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The names and values of the fields.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let items = self.stored.children(self.node).map(|child| {
+            let name = name_object(py, &self.stored, child).into_any();
+            PyTuple::new(py, [name, object(py, &self.stored, child)?])
+        });
+        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The value of a field or path, or `default` if there is none.
+    #[pyo3(signature = (name, default = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.find(name) {
+            Some(node) => object(py, &self.stored, node),
+            None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        }
+    }
+
+    /// All values as plain dictionaries and lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain_object(py, &self.stored, self.node)
+    }
+}

@@ -1,0 +1,414 @@
+//! Decoded values that own everything they need, and outlive the capture they were read from.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use worldwire_core::json::{Style, float32, float64, hex, string, whole};
+use worldwire_core::value::Content;
+use worldwire_core::{Children, Error, NodeRef, Tree, Value};
+
+use crate::names::Name;
+use crate::record::Record;
+
+/// The values of a tree, in reading order, and the bytes that they refer to.
+#[derive(Default)]
+pub(crate) struct Stored {
+    nodes: Vec<Node>,
+    /// The decoded bytes, followed by the text and bytes that are not in there as such.
+    data: Vec<u8>,
+    /// Set if `data` had to stay within [`MAX_DATA`].
+    error: Option<Error>,
+}
+
+/// The maximum size of a message's text and bytes. Deflated parts can be much larger than the
+/// message.
+const MAX_DATA: usize = 1 << 30;
+
+struct Node {
+    name: Label,
+    value: Held,
+    /// Index of the first node after this one's children.
+    next: u32,
+    /// The bytes that it was decoded from, counted from the start of the decoded bytes.
+    bytes: (u32, u32),
+}
+
+/// A name: kept in the process, or in `data`.
+#[derive(Clone, Copy)]
+enum Label {
+    Kept(&'static Name),
+    Own(u32, u32),
+}
+
+#[derive(Clone, Copy)]
+enum Held {
+    Record,
+    List,
+    Null,
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    F32(f32),
+    F64(f64),
+    /// The name of a value, such as one of an enumeration.
+    Word(&'static Name),
+    /// UTF-8 text in `data`.
+    Text(u32, u32),
+    /// Bytes in `data`.
+    Bytes(u32, u32),
+}
+
+/// Index of the top node.
+pub(crate) const TOP: u32 = 0;
+
+impl Stored {
+    /// Copies nodes of a tree. They become the children of the top node, unless it is given; then
+    /// they are its children. `body` are the bytes that the tree was decoded from, and `data`
+    /// contains them from `start`.
+    pub(crate) fn of(
+        tree: &Tree<'_>,
+        top: Option<NodeRef<'_, '_>>,
+        data: Vec<u8>,
+        body: &[u8],
+        start: usize,
+    ) -> Self {
+        let mut stored = Self { nodes: Vec::with_capacity(tree.len() + 1), data, error: None };
+        // Values in the first layer can refer to the bytes of the message.
+        let first = tree.layers().first().map_or(&[][..], |layer| layer.data());
+        let start = core::ptr::eq(first, body).then_some(start);
+        let mut copy = Copying { stored: &mut stored, tree, start };
+        match top {
+            Some(top) => copy.node(top),
+            None => copy.record(tree.roots()),
+        }
+        stored
+    }
+
+    /// A record with one text, such as a note.
+    pub(crate) fn of_text(name: &str, text: &str) -> Self {
+        let mut stored = Self::default();
+        let empty = Node { name: stored.label(""), value: Held::Record, next: 2, bytes: (0, 0) };
+        stored.nodes.push(empty);
+        let (name, value) = (stored.label(name), stored.text(text));
+        stored.nodes.push(Node { name, value, next: 2, bytes: (0, 0) });
+        stored
+    }
+
+    /// Why a value is missing, if one is.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Roughly the memory that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.nodes.len() * size_of::<Node>() + self.data.len()
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The name of a node; empty for an element of a list.
+    pub(crate) fn name(&self, node: u32) -> &str {
+        self.node(node).map_or("", |node| self.label_text(node.name))
+    }
+
+    /// The bytes of a node, counted from the start of the decoded bytes.
+    pub(crate) fn bytes(&self, node: u32) -> Range<u32> {
+        self.node(node).map_or(0..0, |node| node.bytes.0..node.bytes.1)
+    }
+
+    /// The children of a node.
+    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> {
+        let end = match self.node(node) {
+            Some(Node { value: Held::Record | Held::List, next, .. }) => *next,
+            _ => 0,
+        };
+        let mut at = node.saturating_add(1);
+        core::iter::from_fn(move || {
+            let found = (at < end).then_some(at)?;
+            at = self.node(found).map_or(end, |node| node.next).max(found + 1);
+            Some(found)
+        })
+    }
+
+    /// The child of that name.
+    pub(crate) fn child(&self, node: u32, name: &str) -> Option<u32> {
+        self.children(node).find(|child| self.name(*child) == name)
+    }
+
+    /// The node at a path of names and indices below a node: `ages[3].filename`.
+    pub(crate) fn find(&self, node: u32, path: &str) -> Option<u32> {
+        let (mut found, mut rest) = (node, path);
+        while !rest.is_empty() {
+            if let Some(inside) = rest.strip_prefix('[') {
+                let (index, after) = inside.split_once(']')?;
+                let is_list = matches!(self.node(found)?.value, Held::List);
+                let mut items = self.children(found).filter(|_| is_list);
+                found = items.nth(index.parse().ok()?)?;
+                rest = after;
+            } else {
+                let (name, after) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
+                found = self.child(found, name)?;
+                rest = after;
+            }
+            rest = rest.strip_prefix('.').unwrap_or(rest);
+        }
+        Some(found)
+    }
+
+    /// Appends the JSON of a node's value, as [`worldwire_core::json::write_node`] writes it.
+    pub(crate) fn push_json(&self, node: u32, style: Style, out: &mut String) {
+        let Some(Node { value, .. }) = self.node(node) else { return out.push_str("null") };
+        match *value {
+            Held::Record | Held::List => {
+                let is_record = matches!(value, Held::Record);
+                out.push(if is_record { '{' } else { '[' });
+                for (index, child) in self.children(node).enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    if is_record {
+                        string(self.name(child), out);
+                        out.push(':');
+                    }
+                    self.push_json(child, style, out);
+                }
+                out.push(if is_record { '}' } else { ']' });
+            }
+            Held::Null => out.push_str("null"),
+            Held::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+            Held::Unsigned(value) => whole(i128::from(value), style, out),
+            Held::Signed(value) => whole(i128::from(value), style, out),
+            Held::F32(value) => float32(value, out),
+            Held::F64(value) => float64(value, out),
+            Held::Word(name) => string(name.text(), out),
+            Held::Text(start, end) => string(self.text_at(start, end), out),
+            Held::Bytes(start, end) => hex(self.bytes_at(start, end), out),
+        }
+    }
+
+    fn node(&self, node: u32) -> Option<&Node> {
+        self.nodes.get(node as usize)
+    }
+
+    fn bytes_at(&self, start: u32, end: u32) -> &[u8] {
+        self.data.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    fn text_at(&self, start: u32, end: u32) -> &str {
+        str::from_utf8(self.bytes_at(start, end)).unwrap_or_default()
+    }
+
+    fn label_text(&self, label: Label) -> &str {
+        match label {
+            Label::Kept(name) => name.text(),
+            Label::Own(start, end) => self.text_at(start, end),
+        }
+    }
+
+    fn label(&mut self, text: &str) -> Label {
+        if let Some(name) = Name::of(text) {
+            return Label::Kept(name);
+        }
+        let (start, end) = self.append(text.as_bytes()).unwrap_or_default();
+        Label::Own(start, end)
+    }
+
+    fn text(&mut self, text: &str) -> Held {
+        self.append(text.as_bytes()).map_or(Held::Null, |(start, end)| Held::Text(start, end))
+    }
+
+    /// Appends to the data, and returns where.
+    fn append(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
+        let (start, end) = (self.data.len(), self.data.len().saturating_add(bytes.len()));
+        if end > MAX_DATA {
+            let error = Error::limit("text and bytes of a message", MAX_DATA as u64, end as u64);
+            self.error.get_or_insert(error);
+            return None;
+        }
+        self.data.extend_from_slice(bytes);
+        Some((u32::try_from(start).ok()?, u32::try_from(end).ok()?))
+    }
+}
+
+/// Copies a tree.
+struct Copying<'c, 't, 'n> {
+    stored: &'c mut Stored,
+    tree: &'t Tree<'n>,
+    /// Where the bytes of the first layer begin in the data, if they are there.
+    start: Option<usize>,
+}
+
+impl<'t, 'n> Copying<'_, 't, 'n> {
+    fn record(&mut self, children: Children<'t, 'n>) {
+        let name = self.stored.label("");
+        self.stored.nodes.push(Node { name, value: Held::Record, next: 0, bytes: (0, 0) });
+        children.for_each(|child| self.node(child));
+        self.close(0);
+    }
+
+    /// The depth is that of the tree, which has a limit.
+    fn node(&mut self, node: NodeRef<'_, '_>) {
+        let at = self.stored.nodes.len();
+        let value = self.value(node);
+        let (name, bytes) = (self.stored.label(node.name()), self.place(node));
+        self.stored.nodes.push(Node { name, value, next: 0, bytes });
+        match node.value() {
+            Value::Record | Value::List => node.children().for_each(|child| self.node(child)),
+            Value::Flags(bits, names) => {
+                let (known, rest) = names.flags(bits);
+                let rest = (rest != 0).then(|| format!("0x{rest:x}"));
+                for word in known.into_iter().chain(rest.as_deref()) {
+                    let (name, value) = (self.stored.label(""), self.word(word));
+                    self.stored.nodes.push(Node { name, value, next: 0, bytes });
+                    self.close(self.stored.nodes.len() - 1);
+                }
+            }
+            _ => {}
+        }
+        self.close(at);
+    }
+
+    fn close(&mut self, at: usize) {
+        // A tree has fewer than 2^32 nodes, and each of its sets of flags at most 65 words.
+        let next = u32::try_from(self.stored.nodes.len()).unwrap_or(u32::MAX);
+        if let Some(node) = self.stored.nodes.get_mut(at) {
+            node.next = next;
+        }
+    }
+
+    fn value(&mut self, node: NodeRef<'_, '_>) -> Held {
+        match node.value() {
+            Value::Record => Held::Record,
+            Value::List | Value::Flags(..) => Held::List,
+            Value::Null => Held::Null,
+            Value::Bool(value) => Held::Bool(value),
+            Value::Unsigned(value) | Value::Hex(value) => Held::Unsigned(value),
+            Value::Signed(value) => Held::Signed(value),
+            Value::F32(value) => Held::F32(value),
+            Value::F64(value) => Held::F64(value),
+            Value::Enum(value, names) => match names.name(value) {
+                Some(name) => self.word(name),
+                None => Held::Signed(value),
+            },
+            Value::Span(span) => {
+                let raw = node.span(span);
+                let content = span.form.read(raw);
+                let in_place = || {
+                    let start = self.start.filter(|_| node.layer() == 0)? + span.start as usize;
+                    Some((u32::try_from(start).ok()?, u32::try_from(start + raw.len()).ok()?))
+                };
+                match (&content, in_place()) {
+                    (Content::Text(Cow::Borrowed(_)), Some((start, end))) => Held::Text(start, end),
+                    (Content::Bytes(Cow::Borrowed(_)), Some((start, end))) => {
+                        Held::Bytes(start, end)
+                    }
+                    (Content::Text(text), _) => self.stored.text(text),
+                    (Content::Bytes(bytes), _) => {
+                        let place = self.stored.append(bytes);
+                        place.map_or(Held::Null, |(start, end)| Held::Bytes(start, end))
+                    }
+                }
+            }
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Held {
+        Name::of(word).map_or_else(|| self.stored.text(word), Held::Word)
+    }
+
+    /// The bytes of a node. For one inside a deflated or encrypted part: those of that part.
+    fn place(&self, node: NodeRef<'_, '_>) -> (u32, u32) {
+        let (bytes, mut layer) = (node.bytes(), node.layer());
+        let mut place = (bytes.start, bytes.end);
+        // Every layer comes after its parent.
+        while let Some(parent) =
+            self.tree.layers().get(usize::from(layer)).and_then(|layer| layer.parent())
+            && parent.layer < layer
+        {
+            place = (parent.start, parent.end);
+            layer = parent.layer;
+        }
+        place
+    }
+}
+
+/// The Python object for a node.
+pub(crate) fn object<'py>(
+    py: Python<'py>,
+    stored: &Arc<Stored>,
+    node: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(Node { value, .. }) = stored.node(node) else { return Ok(py.None().into_bound(py)) };
+    Ok(match *value {
+        Held::Record => Bound::new(py, Record::new(Arc::clone(stored), node))?.into_any(),
+        Held::List => {
+            let list = PyList::empty(py);
+            for child in stored.children(node) {
+                list.append(object(py, stored, child)?)?;
+            }
+            list.into_any()
+        }
+        other => single(py, stored, other)?,
+    })
+}
+
+/// The Python object for a node, with dictionaries in place of records.
+pub(crate) fn plain_object<'py>(
+    py: Python<'py>,
+    stored: &Stored,
+    node: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(Node { value, .. }) = stored.node(node) else { return Ok(py.None().into_bound(py)) };
+    Ok(match *value {
+        Held::Record => {
+            let dict = PyDict::new(py);
+            for child in stored.children(node) {
+                let value = plain_object(py, stored, child)?;
+                match stored.node(child).map(|node| node.name) {
+                    Some(Label::Kept(name)) => dict.set_item(name.object(py), value)?,
+                    _ => dict.set_item(stored.name(child), value)?,
+                }
+            }
+            dict.into_any()
+        }
+        Held::List => {
+            let list = PyList::empty(py);
+            for child in stored.children(node) {
+                list.append(plain_object(py, stored, child)?)?;
+            }
+            list.into_any()
+        }
+        other => single(py, stored, other)?,
+    })
+}
+
+/// The Python string for a node's name.
+pub(crate) fn name_object<'py>(
+    py: Python<'py>,
+    stored: &Stored,
+    node: u32,
+) -> Bound<'py, PyString> {
+    match stored.node(node).map(|node| node.name) {
+        Some(Label::Kept(name)) => name.object(py).clone(),
+        _ => PyString::new(py, stored.name(node)),
+    }
+}
+
+fn single<'py>(py: Python<'py>, stored: &Stored, value: Held) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Held::Record | Held::List | Held::Null => py.None().into_bound(py),
+        Held::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        Held::Unsigned(value) => value.into_pyobject(py)?.into_any(),
+        Held::Signed(value) => value.into_pyobject(py)?.into_any(),
+        Held::F32(value) => f64::from(value).into_pyobject(py)?.into_any(),
+        Held::F64(value) => value.into_pyobject(py)?.into_any(),
+        Held::Word(name) => name.object(py).clone().into_any(),
+        Held::Text(start, end) => PyString::new(py, stored.text_at(start, end)).into_any(),
+        Held::Bytes(start, end) => PyBytes::new(py, stored.bytes_at(start, end)).into_any(),
+    })
+}

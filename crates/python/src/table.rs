@@ -1,0 +1,277 @@
+//! Columns of values, for NumPy, pandas, polars and everything else that reads Arrow.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    Array as _, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, NullArray,
+    RecordBatch, RecordBatchIterator, StringArray, TimestampNanosecondArray, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyByteArray, PyBytes, PyCapsule, PyDict, PyList};
+use worldwire_core::Tree;
+use worldwire_core::json::hex;
+use worldwire_dissect::Item;
+use worldwire_dissect::filter::{Column, ColumnCell, Subject};
+
+use crate::error::{Class, Fault};
+use crate::reading::Harvest;
+
+/// A row: a value, if the message has one, for each column.
+pub(crate) type Row = Box<[Option<ColumnCell>]>;
+
+/// Turns messages into rows.
+pub(crate) struct Columns(pub(crate) Vec<Column>);
+
+impl Harvest for Columns {
+    type Batch = Vec<Row>;
+
+    fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Vec<Row>) {
+        let subject = Subject::of(item, name, tree);
+        let row: Row = self.0.iter().map(|column| column.cell(&subject)).collect();
+        // As in the tables that the program writes, messages without any of the fields are left out.
+        let mut fields = self.0.iter().zip(&row).filter(|(column, _)| column.is_field()).peekable();
+        if fields.peek().is_none() || fields.any(|(_, cell)| cell.is_some()) {
+            batch.push(row);
+        }
+    }
+
+    fn mistake(&self) -> Option<Fault> {
+        let ambiguity = self.0.iter().find_map(Column::ambiguity)?;
+        Some(Fault::new(Class::Filter, format!("column: {ambiguity}")))
+    }
+}
+
+/// Columns of values, one row for each message. Everything that reads Arrow's C streams takes it.
+#[pyclass(frozen, module = "worldwire")]
+pub(crate) struct Table {
+    batch: RecordBatch,
+}
+
+#[pymethods]
+impl Table {
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// A NumPy array for each column, by name. Whole numbers and booleans are a masked array if a
+    /// message lacks the field. Otherwise its value is NaN, NaT or None.
+    pub(crate) fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let arrays = PyDict::new(py);
+        for (field, array) in self.batch.schema_ref().fields().iter().zip(self.batch.columns()) {
+            arrays.set_item(field.name(), numpy(py, array)?)?;
+        }
+        Ok(arrays)
+    }
+
+    /// Arrow's C stream interface. The schema cannot be changed.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = std::iter::once(Ok(self.batch.clone()));
+        let reader = RecordBatchIterator::new(batches, self.batch.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Table of {} rows: {}>", self.batch.num_rows(), self.column_names().join(", "))
+    }
+}
+
+impl Table {
+    /// The table of these rows.
+    pub(crate) fn of(columns: &[String], rows: Vec<Row>) -> Result<Self, Fault> {
+        let mut cells: Vec<Vec<Option<ColumnCell>>> =
+            columns.iter().map(|_| Vec::with_capacity(rows.len())).collect();
+        for row in rows {
+            for (column, cell) in cells.iter_mut().zip(row) {
+                column.push(cell.filter(|cell| *cell != ColumnCell::Null));
+            }
+        }
+        let arrays: Vec<ArrayRef> = cells.into_iter().map(array).collect();
+        let fields = columns.iter().zip(&arrays);
+        let fields = fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new(schema, arrays);
+        Ok(Self { batch: batch.map_err(|error| Fault::new(Class::Capture, error))? })
+    }
+}
+
+/// The kinds of values in a column.
+#[derive(Default)]
+struct Kinds {
+    null_only: bool,
+    bools: bool,
+    whole: bool,
+    /// Above or below what a signed number of 64 bits holds.
+    large: bool,
+    negative: bool,
+    /// Whole numbers that a double does not hold exactly.
+    inexact: bool,
+    real: bool,
+    moments: bool,
+    bytes: bool,
+    texts: bool,
+}
+
+impl Kinds {
+    fn of(cells: &[Option<ColumnCell>]) -> Self {
+        const EXACT: u64 = 1 << 53;
+        let mut kinds = Self { null_only: true, ..Self::default() };
+        for cell in cells.iter().flatten() {
+            kinds.null_only = false;
+            match cell {
+                ColumnCell::Null => {}
+                ColumnCell::Bool(_) => kinds.bools = true,
+                ColumnCell::Unsigned(value) => {
+                    kinds.whole = true;
+                    kinds.large |= i64::try_from(*value).is_err();
+                    kinds.inexact |= *value > EXACT;
+                }
+                ColumnCell::Signed(value) => {
+                    kinds.whole = true;
+                    kinds.negative |= *value < 0;
+                    kinds.inexact |= value.unsigned_abs() > EXACT;
+                }
+                ColumnCell::Real(_) => kinds.real = true,
+                ColumnCell::Moment(_) => kinds.moments = true,
+                ColumnCell::Bytes(_) => kinds.bytes = true,
+                ColumnCell::Text(_) => kinds.texts = true,
+            }
+        }
+        kinds
+    }
+
+    fn data_type(&self) -> DataType {
+        let numbers = self.whole || self.real;
+        match (self.bools, numbers, self.moments, self.bytes, self.texts) {
+            _ if self.null_only => DataType::Null,
+            (true, false, false, false, false) => DataType::Boolean,
+            (false, true, false, false, false) if !self.real && !self.large => DataType::Int64,
+            (false, true, false, false, false) if !self.real && !self.negative => DataType::UInt64,
+            (false, true, false, false, false) if self.real && !self.inexact => DataType::Float64,
+            (false, false, true, false, false) => {
+                DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+            }
+            (false, false, false, true, false) => DataType::Binary,
+            // Different kinds have only their text in common.
+            _ => DataType::Utf8,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "whole numbers among them are exact")]
+fn array(cells: Vec<Option<ColumnCell>>) -> ArrayRef {
+    let cells_count = cells.len();
+    let cells = cells.into_iter();
+    match Kinds::of(cells.as_slice()).data_type() {
+        DataType::Null => Arc::new(NullArray::new(cells_count)),
+        DataType::Boolean => Arc::new(BooleanArray::from_iter(cells.map(|cell| match cell {
+            Some(ColumnCell::Bool(value)) => Some(value),
+            _ => None,
+        }))),
+        DataType::Int64 => Arc::new(Int64Array::from_iter(cells.map(|cell| match cell {
+            Some(ColumnCell::Unsigned(value)) => i64::try_from(value).ok(),
+            Some(ColumnCell::Signed(value)) => Some(value),
+            _ => None,
+        }))),
+        DataType::UInt64 => Arc::new(UInt64Array::from_iter(cells.map(|cell| match cell {
+            Some(ColumnCell::Unsigned(value)) => Some(value),
+            Some(ColumnCell::Signed(value)) => u64::try_from(value).ok(),
+            _ => None,
+        }))),
+        DataType::Float64 => Arc::new(Float64Array::from_iter(cells.map(|cell| match cell {
+            Some(ColumnCell::Real(value)) => Some(value),
+            Some(ColumnCell::Unsigned(value)) => Some(value as f64),
+            Some(ColumnCell::Signed(value)) => Some(value as f64),
+            _ => None,
+        }))),
+        DataType::Timestamp(..) => {
+            let moments = cells.map(|cell| match cell {
+                Some(ColumnCell::Moment(time)) => Some(time.0),
+                _ => None,
+            });
+            Arc::new(TimestampNanosecondArray::from_iter(moments).with_timezone("UTC"))
+        }
+        DataType::Binary => Arc::new(BinaryArray::from_iter(cells.map(|cell| match cell {
+            Some(ColumnCell::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }))),
+        _ => Arc::new(StringArray::from_iter(cells.map(|cell| cell.map(text)))),
+    }
+}
+
+/// The text of a value, as tables show it.
+fn text(cell: ColumnCell) -> String {
+    let mut text = String::new();
+    match cell {
+        ColumnCell::Null => {}
+        ColumnCell::Bool(value) => text.push_str(if value { "true" } else { "false" }),
+        ColumnCell::Unsigned(value) => text.push_str(&value.to_string()),
+        ColumnCell::Signed(value) => text.push_str(&value.to_string()),
+        ColumnCell::Real(value) => text.push_str(&value.to_string()),
+        ColumnCell::Moment(time) => text.push_str(&time.to_string()),
+        ColumnCell::Bytes(bytes) => hex(&bytes, &mut text),
+        ColumnCell::Text(value) => text = value,
+    }
+    text
+}
+
+/// The NumPy array for an Arrow array.
+fn numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    let fixed = |bytes: Vec<u8>, dtype: &str| {
+        // A bytearray, unlike bytes, can be written to.
+        numpy.call_method1("frombuffer", (PyByteArray::new(py, &bytes), dtype))
+    };
+    let masked = |array: Bound<'py, PyAny>, nulls: &ArrayRef| {
+        if nulls.null_count() == 0 {
+            return Ok(array);
+        }
+        let mask: Vec<u8> = (0..nulls.len()).map(|row| u8::from(nulls.is_null(row))).collect();
+        let mask = [("mask", fixed(mask, "bool")?)].into_py_dict(py)?;
+        py.import("numpy.ma")?.call_method("array", (array,), Some(&mask))
+    };
+    let any = array.as_any();
+    if let Some(values) = any.downcast_ref::<Int64Array>() {
+        let bytes = values.values().iter().flat_map(|value| value.to_ne_bytes()).collect();
+        return masked(fixed(bytes, "int64")?, array);
+    }
+    if let Some(values) = any.downcast_ref::<UInt64Array>() {
+        let bytes = values.values().iter().flat_map(|value| value.to_ne_bytes()).collect();
+        return masked(fixed(bytes, "uint64")?, array);
+    }
+    if let Some(values) = any.downcast_ref::<BooleanArray>() {
+        let bytes = values.iter().map(|value| u8::from(value.unwrap_or_default())).collect();
+        return masked(fixed(bytes, "bool")?, array);
+    }
+    if let Some(values) = any.downcast_ref::<Float64Array>() {
+        let values = values.iter().map(|value| value.unwrap_or(f64::NAN));
+        return fixed(values.flat_map(f64::to_ne_bytes).collect(), "float64");
+    }
+    if let Some(values) = any.downcast_ref::<TimestampNanosecondArray>() {
+        // NumPy's NaT.
+        let values = values.iter().map(|value| value.unwrap_or(i64::MIN));
+        return fixed(values.flat_map(i64::to_ne_bytes).collect(), "datetime64[ns]");
+    }
+    let objects = match (any.downcast_ref::<StringArray>(), any.downcast_ref::<BinaryArray>()) {
+        (Some(texts), _) => PyList::new(py, texts.iter())?,
+        (_, Some(values)) => {
+            PyList::new(py, values.iter().map(|value| value.map(|it| PyBytes::new(py, it))))?
+        }
+        _ => PyList::new(py, (0..array.len()).map(|_| py.None()))?,
+    };
+    numpy.call_method1("array", (objects, "object"))
+}
