@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn shown(pairs: &[Pair]) -> String {
-        let side = |at: Option<usize>| at.map_or("-".to_owned(), |at| at.to_string());
+        let side = |at: Option<usize>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
         let pairs = pairs.iter().map(|(old, new)| format!("{}{}", side(*old), side(*new)));
         pairs.collect::<Vec<_>>().join(" ")
     }
