@@ -32,8 +32,9 @@ export async function show(change) {
       return;
     }
     const old = values.shown.selection;
-    setText(problem, "");
+    setText(problem, selection?.remarks?.join("; ") ?? "");
     setAttribute(input, "aria-invalid", null);
+    set("message", "");
     input.value = filter;
     set("shown", { filter, stream, selection });
     if (old) await api.drop(old.id);

@@ -48,6 +48,7 @@
  * @property {number} rows
  * @property {number} bytes
  * @property {boolean} complete
+ * @property {string[]} [remarks]
  * @property {string} [error]
  *
  * @typedef {object} FieldNode

@@ -6,6 +6,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{self, DefaultBodyLimit, Path, Query};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -53,7 +54,24 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .fallback(async || {
             Refusal::missing("no such page; the API is documented in docs/inspect.md")
         })
+        .layer(map_response(as_json))
         .with_state(state)
+}
+
+/// Gives errors of the web framework, such as that of a number that cannot be read, the form of all
+/// others.
+async fn as_json(response: Response) -> Response {
+    /// The framework's texts are short.
+    const MAX_TEXT: usize = 4_096;
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE);
+    if status.as_u16() < 400 || kind.is_some_and(|it| it == "application/json") {
+        return response;
+    }
+    let text = axum::body::to_bytes(response.into_body(), MAX_TEXT).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let reason = status.canonical_reason().unwrap_or("error");
+    Refusal::new(status, if text.is_empty() { reason } else { &text }).into_response()
 }
 
 /// The state of the capture.

@@ -57,13 +57,16 @@ impl Notes {
 
     /// Reads the file; there are no notes if it does not exist.
     pub(crate) fn read(&self) -> Result<NoteList, Refusal> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
+        match fs::symlink_metadata(&self.path) {
+            Ok(about) if about.is_file() => {}
+            // Opening a pipe would wait for its other end.
+            Ok(_) => return Err(self.refused("is not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(NoteList { version: 1, notes: Vec::new() });
             }
             Err(error) => return Err(self.failed(&error)),
-        };
+        }
+        let file = File::open(&self.path).map_err(|error| self.failed(&error))?;
         let mut bytes = Vec::new();
         let most = MAX_FILE as u64 + 1;
         file.take(most).read_to_end(&mut bytes).map_err(|error| self.failed(&error))?;
@@ -82,11 +85,6 @@ impl Notes {
     pub(crate) fn write(&self, list: &NoteList) -> Result<(), Refusal> {
         list.check()?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(about) = fs::symlink_metadata(&self.path)
-            && !about.is_file()
-        {
-            return Err(self.refused("is not a regular file"));
-        }
         // A file that cannot be read is not overwritten.
         self.read()?;
         let mut text = serde_json::to_vec_pretty(list).unwrap_or_default();
@@ -160,7 +158,15 @@ mod tests {
         }
         fs::remove_file(&notes.path).unwrap();
         fs::create_dir(&notes.path).unwrap();
-        assert!(notes.write(&list("x")).is_err());
+        assert!(notes.write(&list("x")).is_err() && notes.read().is_err());
+        #[cfg(unix)]
+        {
+            fs::remove_dir(&notes.path).unwrap();
+            let other = folder.path().join("other.json");
+            fs::write(&other, r#"{"version":1,"notes":[]}"#).unwrap();
+            std::os::unix::fs::symlink(&other, &notes.path).unwrap();
+            assert!(notes.write(&list("x")).is_err() && notes.read().is_err());
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct Chosen {
     pub(crate) stream: Option<u64>,
     /// Only those that match.
     pub(crate) filter: Option<Filter>,
+    /// What may be wrong with the filter.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// What clients hear about a selection.
@@ -48,6 +50,9 @@ pub(crate) struct SelectionStatus {
     /// How far the search is, in bytes of the file.
     bytes: u64,
     complete: bool,
+    /// What may be wrong with the filter.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -74,16 +79,20 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Chosen {
     /// Reads a filter, and a text to search for. The text is looked for in all values and in the
-    /// names of messages; digits in pairs after `hex:` are bytes.
+    /// names of messages; digits in pairs after `hex:` are bytes. A filter with a message, field or
+    /// value that cannot exist is refused.
     pub(crate) fn parse(
         state: &State,
         stream: Option<u64>,
         filter: &str,
         search: &str,
     ) -> Result<Self, Refusal> {
-        let mut text = String::new();
+        let (mut text, mut remarks) = (String::new(), Vec::new());
+        let resolver = Resolver::new(&state.recording.options().definitions);
         if !filter.trim().is_empty() {
-            parse(state, filter)?;
+            let own = parse(filter)?.resolve(&resolver);
+            let mut remark = |remark: &str| remarks.push(remark.to_owned());
+            own.check(&resolver, &mut remark).map_err(Refusal::bad)?;
             let _ = write!(text, "({filter})");
         }
         if !search.is_empty() {
@@ -92,8 +101,11 @@ impl Chosen {
             }
             push_search(search, &mut text)?;
         }
-        let filter = if text.is_empty() { None } else { Some(parse(state, &text)?) };
-        Ok(Self { stream, filter })
+        let filter = match &*text {
+            "" => None,
+            text => Some(parse(text)?.resolve(&resolver)),
+        };
+        Ok(Self { stream, filter, remarks })
     }
 
     /// Whether an item is selected.
@@ -119,13 +131,12 @@ impl Chosen {
     }
 }
 
-fn parse(state: &State, text: &str) -> Result<Filter, Refusal> {
-    let filter = Filter::parse(text).map_err(|error| {
+fn parse(text: &str) -> Result<Filter, Refusal> {
+    Filter::parse(text).map_err(|error| {
         let mut refusal = Refusal::bad(error.problem());
         refusal.column = Some(error.column());
         refusal
-    })?;
-    Ok(filter.resolve(&Resolver::new(&state.recording.options().definitions)))
+    })
 }
 
 /// Appends the filter that finds a text.
@@ -162,6 +173,7 @@ impl Selection {
             rows: self.rows().len(),
             bytes: self.progress.bytes(),
             complete: self.is_complete.load(Ordering::Acquire),
+            remarks: self.chosen.remarks.clone(),
             error: self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }

@@ -3,6 +3,7 @@
 
 const path = require('path');
 const { SettingsFile } = require('./settings');
+const { described } = require('./thrown');
 const { splitLine, withoutTags } = require('./words');
 
 /** The channel in C_CHAT of the eighth private channel, its index, and its ID. */
@@ -112,7 +113,7 @@ class Command {
       call(found.callback, found.context, rest);
     } catch (error) {
       this.message(' Error running callback for command');
-      console.error(`[${found.owner?.name ?? 'command'}] error: the command ${first} failed: ${/** @type {any} */ (error)?.stack ?? error}`);
+      console.error(`[${found.owner?.name ?? 'command'}] error: the command ${first} failed: ${described(error)}`);
     }
     return true;
   }

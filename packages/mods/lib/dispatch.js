@@ -3,6 +3,7 @@
 
 const { Codec } = require('./codec');
 const { ResolveError } = require('./protocol');
+const { described } = require('./thrown');
 
 /** @typedef {import('./protocol').Protocol} Protocol */
 
@@ -232,7 +233,7 @@ class Dispatch {
     const name = this.protocol.names.get(code) ?? code;
     const version = hook.kind === 'typed' ? `version ${hook.version}` : hook.kind;
     const callback = hook.callback.name ? `, function ${hook.callback.name}` : '';
-    this.report(hook.owner, `the hook for ${name}, ${version}${callback}, failed: ${error?.stack ?? error}`);
+    this.report(hook.owner, `the hook for ${name}, ${version}${callback}, failed: ${described(error)}`);
   }
 
   /**

@@ -5,6 +5,7 @@ const { CORE_MODS, findMods } = require('./info');
 const { addInit } = require('./legacy');
 const { ClientInterface, ModInterface, NetworkInterface } = require('./interface');
 const { SettingsFile } = require('./settings');
+const thrown = require('./thrown');
 const modules = require('./modules');
 
 /** @typedef {import('./info').ModInfo} ModInfo */
@@ -133,8 +134,8 @@ class Manager {
 
   /** @param {ModInfo} info @param {string} what @param {any} error */
   #fail(info, what, error) {
-    this.refused.push({ name: info.rawName, why: `${what}: ${error?.message ?? error}` });
-    console.error(`[${info.rawName}] error: ${what}: ${error?.stack ?? error}`);
+    this.refused.push({ name: info.rawName, why: `${what}: ${thrown.message(error)}` });
+    console.error(`[${info.rawName}] error: ${what}: ${thrown.described(error)}`);
   }
 
   /** Unloads a mod. @param {string} name */

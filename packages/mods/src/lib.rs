@@ -59,6 +59,7 @@ const FILES: &[(&str, &str)] = &files![
     "lib/standins/tera-toolbox-mui.js",
     "lib/standins/tera-types.js",
     "lib/standins/tera-vec3.js",
+    "lib/thrown.js",
     "lib/timers.js",
     "lib/types.js",
     "lib/watchdog.js",

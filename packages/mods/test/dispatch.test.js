@@ -222,3 +222,14 @@ test('deprecated versions can be read if their table says so, and are not writte
   assert.strictEqual(it.pass('server', bytes).modified, false);
   it.close();
 });
+
+test('whatever a hook throws, the others run', () => {
+  const it = withMod(`
+    const hostile = { get message() { throw 1; }, get stack() { throw 2; }, toString() { throw 3; } };
+    for (const thrown of [Object.create(null), hostile, null, undefined, Symbol('x'), 'text'])
+      mod.hook('S_CHAT', 4, () => { throw thrown; });
+    mod.hook('S_CHAT', 4, () => { seen.push('last'); });`);
+  const { silenced, modified } = it.say('S_CHAT', chat('x'));
+  assert.deepStrictEqual([silenced, modified, seen(it)], [false, false, ['last']]);
+  it.close();
+});

@@ -179,6 +179,12 @@ impl Margin {
         }
     }
 
+    /// Whether the connection has ended, as when an operator closes it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.driving.0.is_finished()
+    }
+
     /// Waits until the server closes the connection.
     pub async fn ended(mut self) -> End {
         while self.reports.recv().await.is_some() {}

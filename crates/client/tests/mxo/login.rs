@@ -164,8 +164,11 @@ async fn every_login_is_refused_by_its_status() {
     assert_eq!(refused(&server, "smith", "x").await, LoginStatus::WrongPassword);
 
     // A session in use, a ban in the middle of it, and a deleted account.
-    let margin = server.margin("NEO").await;
+    let ticket = server.ticket("NEO").await.unwrap();
+    let margin = Margin::connect(server.margin, ticket.clone(), PATIENCE).await.unwrap();
     assert_eq!(refused(&server, "neo", PASSWORD).await, LoginStatus::AccountInUse);
+    let second = Margin::connect(server.margin, ticket, PATIENCE).await;
+    assert!(matches!(second, Err(LoginError::Ended(_))), "{second:?}");
     server.realm.ban("neo", true).await.unwrap();
     timeout(PATIENCE, margin.ended()).await.unwrap();
     server.realm.ban("neo", false).await.unwrap();
@@ -174,7 +177,7 @@ async fn every_login_is_refused_by_its_status() {
     server.realm.delete_account("neo").await.unwrap();
     let gone = Margin::connect(server.margin, ticket, PATIENCE).await;
     assert!(matches!(gone, Err(LoginError::Ended(_))), "{gone:?}");
-    assert_eq!(server.metric("refused_total{reason=\"no-account\"}").await, 1);
+    assert_eq!(server.metric("refused_total{reason=\"no-account\"}").await, 2);
 
     // A client with another server's key, and one that asks for this one's.
     let mut other = server.login("switch", PASSWORD);

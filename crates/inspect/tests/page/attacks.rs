@@ -138,6 +138,7 @@ async fn wrong_requests_are_explained() {
     for (path, wanted) in cases {
         let answer = page.get(path).await;
         assert_eq!(answer.status, wanted, "{path}: {answer:?}");
+        assert!(wanted < 400 || answer.json()["error"].is_string(), "{path}: {answer:?}");
     }
     let extreme = format!("/api/rows?start={0}&count={0}", usize::MAX);
     assert_eq!(page.get(&extreme).await.json()["rows"], json!([]));
@@ -147,6 +148,9 @@ async fn wrong_requests_are_explained() {
     assert_eq!(page.get(&extreme).await.status, 200);
     let filter = page.request("POST", "/api/selections", r#"{"filter":"result = 3"}"#).await;
     assert_eq!((filter.status, &filter.json()["column"]), (400, &json!(8)));
+    let filter = page.request("POST", "/api/selections", r#"{"filter":"resul == 1"}"#).await;
+    let wanted = json!("no matching message has a field `resul`; did you mean `result`?");
+    assert_eq!((filter.status, &filter.json()["error"]), (400, &wanted));
     for body in ["", "7", "{", r#"{"filter":1}"#, r#"{"unknown":1}"#, "{\"filter\":\"\u{0}\"}"] {
         assert_eq!(page.request("POST", "/api/selections", body).await.status, 400, "{body}");
     }
@@ -157,7 +161,9 @@ async fn wrong_requests_are_explained() {
     let huge = "x".repeat(9 << 20);
     assert_eq!(page.request("PUT", "/api/notes", &huge).await.status, 413);
     for method in ["POST", "DELETE", "PATCH"] {
-        assert_eq!(page.request(method, "/api/capture", "").await.status, 405, "{method}");
+        let answer = page.request(method, "/api/capture", "").await;
+        let wanted = json!({ "error": "Method Not Allowed" });
+        assert_eq!((answer.status, answer.json()), (405, wanted), "{method}");
     }
     page.end().await;
 }

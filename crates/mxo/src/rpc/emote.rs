@@ -26,6 +26,15 @@ macro_rules! emotes {
                     _ => None,
                 }
             }
+
+            /// The emote with a number in a server's script, if it is known.
+            #[must_use]
+            pub const fn of_script_number(number: u8) -> Option<Self> {
+                match number {
+                    $($index => Some(Self($id)),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -115,7 +115,7 @@ fn players_log_in_and_play() {
     let (code, out, err) = serving.client("neo", &words);
     assert_eq!(code, Some(0), "{out} {err}");
     assert!(out.contains("logged in as user 1\ncreated Neo with ID 1\n"), "{out}");
-    assert!(out.contains("view 2 plays emote 3"), "{out}");
+    assert!(out.contains("view 2 plays Bow\n"), "{out}");
     let keys = fs::read_to_string(&secrets).unwrap();
     assert!(keys.starts_with("[[mxo.session]]\nid = 0x"), "{keys}");
 
@@ -148,6 +148,29 @@ fn players_log_in_and_play() {
     assert_eq!(fs::read(&key).unwrap(), fs::read(home.join("pubkey.dat")).unwrap());
     let trusting = ["--pubkey", key.to_str().unwrap(), "login"];
     assert_eq!(serving.client("neo", &trusting).0, Some(0));
+}
+
+#[test]
+fn a_waiting_client_prints_at_once_and_notices_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    write_signing_key(home);
+    let serving = serve(home, &[]);
+    let server = ["--server", home.to_str().unwrap()];
+    let account = |words: &[&str]| run(&[&["mxo", "account"], words, &server].concat());
+    assert_eq!(account(&["add", "neo"]).0, Some(0));
+    let play = "login + create Neo + enter + emote Bow + wait 3000 + leave";
+    let mut command = worldwire(&["client", "mxo", &serving.auth, "--margin", &serving.margin]);
+    command.args(["--game", &serving.game, "--account", "neo", "--still"]).args(play.split(' '));
+    let mut client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(client.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "view 2 plays Bow"));
+    let (code, _, err) = account(&["kick", "neo"]);
+    assert_eq!(code, Some(0), "{err}");
+    let output = client.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("wait: the server has ended the session"), "{err}");
 }
 
 #[test]

@@ -183,8 +183,12 @@ impl Realm {
         match query {
             MarginQuery::Account { user_id, name } => {
                 let mut state = self.state();
+                // A certificate can be used several times.
+                let sessions = state.margins.values().filter(|it| it.user == Some(user_id)).count();
+                let has_room = sessions < self.0.config.limits.sessions_per_account;
                 let may_enter = state.accounts.get(&user_id).is_some_and(|entry| {
-                    folded(&entry.name) == folded(&name)
+                    has_room
+                        && folded(&entry.name) == folded(&name)
                         && !entry.is_banned()
                         && !entry.is_inactive()
                 });

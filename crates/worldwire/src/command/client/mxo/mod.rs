@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::Value as Json;
 use tokio::task::JoinSet;
 use worldwire_client::mxo::LoginError;
 use worldwire_dissect::MxoObjects;
@@ -73,8 +74,16 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
 async fn one(setup: &Arc<Setup>, steps: &[Step], arguments: &ClientMxo) -> Result<(), Failure> {
     let mut session = Session::new(Arc::clone(setup), None);
     for step in steps {
-        let values = session.take(step).await.map_err(|problem| failure(step, &problem))?;
-        print(&session::shown(step, &values, arguments.json))?;
+        let failed = |problem: Problem| failure(step, &problem);
+        let show = |values: &[Json]| print(&session::shown(step, values, arguments.json));
+        if let Step::Wait(seconds) = step {
+            let until = tokio::time::Instant::now() + Duration::from_secs_f64(*seconds);
+            while let Some(values) = session.happenings(until).await.map_err(failed)? {
+                show(&values)?;
+            }
+        } else {
+            show(&session.take(step).await.map_err(failed)?)?;
+        }
     }
     session.close().await;
     Ok(())

@@ -11,6 +11,7 @@ use worldwire_client::mxo::{
 };
 use worldwire_mxo::login::{AuthClientConfig, Character};
 use worldwire_mxo::message::Script;
+use worldwire_mxo::rpc::EmoteId;
 
 use super::{Setup, numbered};
 use crate::command::client::mxo::step::Step;
@@ -71,6 +72,9 @@ impl Session {
 
     /// Runs a step and returns its results.
     pub(super) async fn take(&mut self, step: &Step) -> Result<Vec<Json>, Problem> {
+        if !matches!(step, Step::Login) {
+            self.check()?;
+        }
         match step {
             Step::Login => return self.log_in().await,
             Step::List => {
@@ -97,7 +101,10 @@ impl Session {
             Step::Say(text) => self.client()?.say(text)?,
             Step::Whisper(handle, text) => self.client()?.whisper(handle, text)?,
             Step::Emote(emote) => self.client()?.emote(*emote)?,
-            Step::Wait(seconds) => return self.wait(Duration::from_secs_f64(*seconds)).await,
+            Step::Wait(seconds) => {
+                let until = Instant::now() + Duration::from_secs_f64(*seconds);
+                while self.happenings(until).await?.is_some() {}
+            }
             Step::Leave => {
                 let client = self.client.take().ok_or_else(|| said("needs `enter` first"))?;
                 client.jack_out().await?;
@@ -143,22 +150,34 @@ impl Session {
         Ok(())
     }
 
-    /// Waits, and returns what others say and do.
-    async fn wait(&self, time: Duration) -> Result<Vec<Json>, Problem> {
-        let until = Instant::now() + time;
-        let mut happened = Vec::new();
-        while Instant::now() < until {
-            if let Some(client) = &self.client {
-                if client.is_over() {
-                    return Err(said("the connection to the world has ended"));
-                }
+    /// Waits until somebody says or does something, and returns what; `None` at the given time.
+    pub(super) async fn happenings(&self, until: Instant) -> Result<Option<Vec<Json>>, Problem> {
+        loop {
+            self.check()?;
+            let happened: Vec<Json> = self.client.as_ref().map_or_else(Vec::new, |client| {
                 client.with_view(|view| {
-                    happened.extend(view.take_happenings().map(|it| happening_json(&it)));
-                });
+                    view.take_happenings().map(|it| happening_json(&it)).collect()
+                })
+            });
+            if !happened.is_empty() {
+                return Ok(Some(happened));
+            }
+            if Instant::now() >= until {
+                return Ok(None);
             }
             sleep(LOOK_EVERY.min(until.saturating_duration_since(Instant::now()))).await;
         }
-        Ok(happened)
+    }
+
+    /// Whether the server still has the session and the character in its world.
+    fn check(&self) -> Result<(), Problem> {
+        if self.margin.as_ref().is_some_and(Margin::is_over) {
+            return Err(said("the server has ended the session"));
+        }
+        if self.client.as_ref().is_some_and(Client::is_over) {
+            return Err(said("the connection to the world has ended"));
+        }
+        Ok(())
     }
 
     fn margin(&mut self) -> Result<&mut Margin, Problem> {
@@ -192,7 +211,11 @@ fn happening_json(happening: &Happening) -> Json {
             "scope": scope.to_string(), "from": handle, "text": text, "message": message,
         }),
         Happening::Played { view, script } => match script {
-            Script::Emote { id } => json!({ "view": view, "emote": id & 0xff }),
+            Script::Emote { id } => {
+                let number = u8::try_from(id & 0xff).unwrap_or_default();
+                let name = EmoteId::of_script_number(number).map(|emote| emote.to_string());
+                json!({ "view": view, "emote": number, "name": name })
+            }
             _ => json!({ "view": view, "script": format!("{script:?}") }),
         },
         other => json!({ "other": format!("{other:?}") }),
@@ -210,7 +233,9 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
             Step::List => writeln!(out, "{}  {}", text("id"), text("handle")),
             Step::Create(_) => writeln!(out, "created {} with ID {}", text("handle"), text("id")),
             Step::Wait(_) if value["emote"].is_u64() => {
-                writeln!(out, "view {} plays emote {}", value["view"], value["emote"])
+                let number = format!("emote {}", value["emote"]);
+                let emote = value["name"].as_str().unwrap_or(&number);
+                writeln!(out, "view {} plays {}", value["view"], printable(emote))
             }
             Step::Wait(_) if !value["scope"].is_null() => {
                 writeln!(out, "{} ({}): {}", text("from"), text("scope"), text("text"))
