@@ -159,7 +159,7 @@ fn a_waiting_client_prints_at_once_and_notices_its_end() {
     let server = ["--server", home.to_str().unwrap()];
     let account = |words: &[&str]| run(&[&["mxo", "account"], words, &server].concat());
     assert_eq!(account(&["add", "neo"]).0, Some(0));
-    let play = "login + create Neo + enter + emote Bow + wait 3000 + leave";
+    let play = "login + create Neo + enter + emote Bow + wait 30 + leave";
     let mut command = worldwire(&["client", "mxo", &serving.auth, "--margin", &serving.margin]);
     command.args(["--game", &serving.game, "--account", "neo", "--still"]).args(play.split(' '));
     let mut client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

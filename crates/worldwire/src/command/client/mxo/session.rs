@@ -213,7 +213,7 @@ fn happening_json(happening: &Happening) -> Json {
         Happening::Played { view, script } => match script {
             Script::Emote { id } => {
                 let number = u8::try_from(id & 0xff).unwrap_or_default();
-                let name = EmoteId::of_script_number(number).map(|emote| emote.to_string());
+                let name = EmoteId::of_script_number(number).and_then(EmoteId::name);
                 json!({ "view": view, "emote": number, "name": name })
             }
             _ => json!({ "view": view, "script": format!("{script:?}") }),
