@@ -13,6 +13,8 @@ const count = byId("matches");
 /** @type {T.SelectionStatus | null} */
 let found = null;
 let searched = "";
+/** The match at the cursor, counted from 1; 0 if there is none. */
+let place = 0;
 
 /** Another state of a search arrived. @param {T.SelectionStatus} status */
 export function update(status) {
@@ -26,7 +28,9 @@ export function update(status) {
 function draw() {
   if (!found) return setText(count, "");
   const state = found.complete ? "" : ", searching…";
-  setText(count, found.error ?? `${counted(found.rows, "match").replace("matchs", "matches")}${state}`);
+  const all = counted(found.rows, "match").replace("matchs", "matches");
+  const text = place > 0 ? `${grouped(place)} of ${grouped(found.rows)}` : all;
+  setText(count, found.error ?? `${text}${state}`);
 }
 
 /** Starts a search. */
@@ -34,6 +38,7 @@ async function start() {
   const text = input.value;
   const old = found;
   found = null;
+  place = 0;
   searched = text;
   draw();
   try {
@@ -73,8 +78,9 @@ export async function go(step, isHereAllowed = false) {
     const match = rows[0];
     if (!match) return;
     await showRow(match.row);
-    const state = found.complete ? "" : ", searching…";
-    setText(count, `${grouped(wanted + 1)} of ${grouped(found.rows)}${state}`);
+    if (found?.id !== id) return;
+    place = wanted + 1;
+    draw();
   } catch (error) {
     report(error);
   }
@@ -84,6 +90,7 @@ export async function go(step, isHereAllowed = false) {
 export async function stop() {
   const old = found;
   found = null;
+  place = 0;
   input.value = searched = "";
   draw();
   if (old) await api.drop(old.id);

@@ -33,7 +33,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use worldwire_core::Side;
 use worldwire_dissect::{Definitions, Ends};
 use worldwire_net::Signal;
@@ -75,6 +75,8 @@ pub enum HookSocket {
 pub struct Hooks {
     hub: Arc<Hub>,
     addresses: Vec<SocketAddr>,
+    /// Closed when all commands have ended.
+    running: watch::Receiver<()>,
 }
 
 /// An event from a hook about a conversation, for [`Exchange::hook`](crate::Exchange::hook).
@@ -117,12 +119,18 @@ impl Hooks {
         let names = commands.iter().cloned().chain(sockets.iter().map(HookSocket::to_string));
         let hub = Arc::new(Hub::new(names, settings, definitions));
         let addresses = listeners.iter().filter_map(socket::Listener::address).collect();
+        let (running, is_running) = watch::channel(());
+        let running = Arc::new(running);
         let mut source = 0;
         for command in commands {
-            let (hub, signal) = (Arc::clone(&hub), signal.clone());
-            tokio::spawn(process::run(hub, source, command, restart_after, signal));
+            let (hub, signal, running) = (Arc::clone(&hub), signal.clone(), Arc::clone(&running));
+            tokio::spawn(async move {
+                process::run(hub, source, command, restart_after, signal).await;
+                drop(running);
+            });
             source += 1;
         }
+        drop(running);
         let started = source;
         for listener in listeners {
             tokio::spawn(socket::run(Arc::clone(&hub), source, listener, signal.clone()));
@@ -133,13 +141,20 @@ impl Hooks {
             _ = tokio::time::timeout(START_TIME, hub.has_first(started)) => {}
             () = stopped.stopping() => {}
         }
-        Ok(Self { hub, addresses })
+        Ok(Self { hub, addresses, running: is_running })
     }
 
     /// The addresses of the TCP sockets, in the order of the options.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// After the signal, waits until the commands have ended, which may have something to save. Those
+    /// that do not end within seconds are killed.
+    pub async fn ended(&mut self) {
+        // Nothing is ever sent.
+        let _ = self.running.changed().await;
     }
 
     /// Whether every command is running, and a hook is connected to every socket.

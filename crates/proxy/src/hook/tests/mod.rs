@@ -84,7 +84,8 @@ impl World {
         let family = definitions.families().named("uru").unwrap();
         let session = family.relay(&start, &mut |bytes| bytes.fill(7), Duration::ZERO).unwrap();
         let known = Known { family: "uru", definitions, keys };
-        let hooks = Hooks { hub: Arc::clone(&hub), addresses: Vec::new() };
+        let running = tokio::sync::watch::channel(()).1;
+        let hooks = Hooks { hub: Arc::clone(&hub), addresses: Vec::new(), running };
         let (joined, events) = hooks.join(CONVERSATION, known.clone(), None);
         let exchange = Exchange::new(session, Vec::new(), known, (CONVERSATION, Time(0)), None)
             .with_hooks(joined);

@@ -146,6 +146,7 @@ impl<'a> Relaying<'a> {
             say("worldwire: waiting for hooks");
         }
         let hooks = hooks(commands, arguments, &definitions, stop.signal()).await?;
+        let mut running = hooks.clone();
         let following = rules.clone().map(|rules| tokio::spawn(rules.follow()));
         let file = rules.as_ref().map(|rules| Arc::clone(&rules.file));
         let counting = file.clone();
@@ -223,6 +224,10 @@ impl<'a> Relaying<'a> {
             say("worldwire: Ctrl-C stops the proxy");
         }
         let recorded = proxy.run().await;
+        stop.stop();
+        if let Some(hooks) = &mut running {
+            hooks.ended().await;
+        }
         drop(interruption);
         operators.abort();
         following.into_iter().for_each(|following| following.abort());
