@@ -204,7 +204,7 @@ impl Stream {
         true
     }
 
-    /// Inserts `total` bytes at `start`, of which `payload` was captured. If bytes arrive twice,
+    /// Inserts `total` bytes at `start`. Only `payload` was captured. If bytes arrive twice,
     /// the first copy wins.
     fn take(
         &mut self,
@@ -226,7 +226,7 @@ impl Stream {
             if at == self.next {
                 let until = self.first_early().min(end);
                 self.report(fresh.get(..position(until - at)).unwrap_or(fresh), out);
-                // Waiting for the rest is no use: it was not captured.
+                // The rest was not captured, so it will not arrive.
                 self.give_up(until, out);
                 continue;
             }

@@ -224,8 +224,9 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
     }
 }
 
-/// Whether a character could disguise output in a terminal: it controls the terminal, is invisible,
-/// changes the direction of text, or breaks lines. Text from messages is shown with these escaped.
+/// Whether a character could disguise text: it controls a terminal, is invisible, changes the direction
+/// of text, or breaks lines. Text from messages is shown with these escaped, and names must not have
+/// them, because two names could look alike.
 #[must_use]
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
@@ -245,7 +246,8 @@ pub fn is_hostile(c: char) -> bool {
                 | '\u{fe00}'..='\u{fe0f}'
                 | '\u{feff}'
                 | '\u{ffa0}'
-                | '\u{fff9}'..='\u{fffb}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1d173}'..='\u{1d17a}'
                 | '\u{e0000}'..='\u{e0fff}'
         )
 }

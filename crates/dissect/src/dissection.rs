@@ -39,8 +39,8 @@ pub struct Options {
     pub ports: Vec<(u16, &'static dyn Family)>,
     /// Also report the captured bytes of this conversation, as [`Wire`](ItemBody::Wire).
     pub wire: Option<u64>,
-    /// Read only this conversation, and skip the others. What others would state must be known
-    /// already: see [`Dissection::knowing`].
+    /// Read only this conversation, and skip the others. Facts that the others state must be given: see
+    /// [`Dissection::knowing`].
     pub only: Option<u64>,
     /// Set [`Overview::secrets`].
     pub secrets: bool,
@@ -203,8 +203,7 @@ impl Dissection {
         Self::knowing(options, Facts::default())
     }
 
-    /// Starts reading a capture of which some [facts](Self::facts) are known from an earlier
-    /// reading.
+    /// Starts reading a capture with [facts](Self::facts) from an earlier reading of it.
     #[must_use]
     pub fn knowing(options: Options, facts: Facts) -> Self {
         Self {

@@ -1,9 +1,12 @@
 // Builds elements. Text from captures is only ever set as text, and characters that could disguise it
 // are shown as their code.
 
-/** Characters that control the output, are invisible, or change the direction of text. */
+/**
+ * Characters that control the output, are invisible, or change the direction of text: those of
+ * `worldwire_core::text::is_hostile`, and half characters.
+ */
 const HOSTILE =
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]|\p{Cs}/gu;
+  /[\u{0}-\u{1f}\u{7f}-\u{9f}\u{ad}-\u{ad}\u{34f}-\u{34f}\u{61c}-\u{61c}\u{115f}-\u{1160}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{2800}-\u{2800}\u{3164}-\u{3164}\u{fe00}-\u{fe0f}\u{feff}-\u{feff}\u{ffa0}-\u{ffa0}\u{fff0}-\u{fffb}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\p{Cs}]/gu;
 
 /**
  * A text with all hostile characters replaced by their code.

@@ -271,7 +271,7 @@ async fn select(
     let begin = move |state: &Arc<State>| {
         let Request { filter, search, stream } = &request;
         let chosen = Chosen::parse(state, *stream, filter, search)?;
-        let selection = state.selections.start(state, chosen, &format!("{filter} {search}"))?;
+        let selection = state.selections.start(state, chosen)?;
         Ok(selection.status())
     };
     let status = state.busy(begin).await?;

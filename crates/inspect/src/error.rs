@@ -8,6 +8,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use worldwire_capture::CaptureError;
 
 /// Why a capture cannot be shown.
 #[derive(Debug)]
@@ -19,6 +20,13 @@ pub enum InspectError {
         path: PathBuf,
         /// The reason.
         source: io::Error,
+    },
+    /// The file is not a capture, or is empty.
+    NoCapture {
+        /// Its path.
+        path: PathBuf,
+        /// The reason.
+        source: CaptureError,
     },
     /// The page cannot listen on the address.
     Listen {
@@ -40,6 +48,7 @@ impl std::fmt::Display for InspectError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::NoCapture { path, source } => write!(f, "{}: {source}", path.display()),
             Self::Listen { address, source } => write!(f, "cannot listen on {address}: {source}"),
             Self::System { what, source } => write!(f, "{what}: {source}"),
         }
@@ -52,6 +61,7 @@ impl std::error::Error for InspectError {
             Self::File { source, .. }
             | Self::Listen { source, .. }
             | Self::System { source, .. } => Some(source),
+            Self::NoCapture { source, .. } => Some(source),
         }
     }
 }

@@ -55,6 +55,8 @@ pub(crate) fn router() -> Router<Arc<State>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     /// The page loads quickly even on an old phone, and has no code or style that its policy
@@ -74,6 +76,28 @@ mod tests {
                 assert!(!text.contains(word), "{path} contains {word}");
             }
         }
+    }
+
+    /// The page escapes the same characters as all other output.
+    #[test]
+    fn the_page_knows_the_hostile_characters() {
+        let mut ranges = String::new();
+        let is_in = |code: u32| char::from_u32(code).is_some_and(worldwire_core::text::is_hostile);
+        let mut code = 0;
+        while code <= 0x0010_ffff {
+            if !is_in(code) {
+                code += 1;
+                continue;
+            }
+            let first = code;
+            while is_in(code + 1) {
+                code += 1;
+            }
+            let _ = write!(ranges, "\\u{{{first:x}}}-\\u{{{code:x}}}");
+            code += 1;
+        }
+        let dom = FILES.iter().find(|(path, ..)| *path == "/dom.js").unwrap().2;
+        assert!(dom.contains(&format!("/[{ranges}\\p{{Cs}}]/gu")), "{ranges}");
     }
 
     /// Every module that a script imports is served.

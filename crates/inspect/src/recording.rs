@@ -36,7 +36,7 @@ impl Progress {
 }
 
 impl Recording {
-    /// Opens a regular file.
+    /// Opens a capture in a regular file.
     pub(crate) fn open(path: &Path, options: Options) -> Result<Self, InspectError> {
         let failed = |source| InspectError::File { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
@@ -45,8 +45,11 @@ impl Recording {
             let text = "is not a regular file; save the packets to a file first";
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
-        let (path, file) = (path.to_owned(), Arc::new(file));
-        Ok(Self { path, file, length: about.len(), options })
+        let recording =
+            Self { path: path.to_owned(), file: Arc::new(file), length: about.len(), options };
+        let begun = recording.packets(&Arc::default());
+        begun.map_err(|source| InspectError::NoCapture { path: path.to_owned(), source })?;
+        Ok(recording)
     }
 
     pub(crate) fn path(&self) -> &Path {

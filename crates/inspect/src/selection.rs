@@ -121,13 +121,11 @@ impl Chosen {
         matches
     }
 
-    /// Whether all names decide, so that no message needs to be decoded. `problem` also matches
-    /// messages by their content.
-    fn is_by_name(&self, text: &str, names: &[RowName]) -> bool {
-        let decides = |name: &RowName| {
+    /// Whether all names decide, so that no message needs to be decoded.
+    fn is_by_name(&self, names: &[RowName]) -> bool {
+        names.iter().all(|name| {
             self.filter.as_ref().is_none_or(|it| it.matches_name(name.family, &name.name).is_some())
-        };
-        !text.contains("problem") && names.iter().all(decides)
+        })
     }
 }
 
@@ -259,7 +257,6 @@ impl Selections {
         &self,
         state: &Arc<State>,
         chosen: Chosen,
-        text: &str,
     ) -> Result<Arc<Selection>, Refusal> {
         let mut all = self.lock();
         let collecting = all.iter().filter(|it| !it.status().complete).count();
@@ -281,13 +278,13 @@ impl Selections {
             is_cancelled: AtomicBool::new(false),
             fault: Mutex::default(),
         });
-        let (state, own, text) = (Arc::clone(state), Arc::clone(&selection), text.to_owned());
+        let (state, own) = (Arc::clone(state), Arc::clone(&selection));
         let collect = move || {
             // Names that appear later may not decide, so the index must be complete.
             let is_by_name = {
                 let index = state.index();
                 own.chosen.filter.is_none()
-                    || index.is_complete && own.chosen.is_by_name(&text, index.names())
+                    || index.is_complete && own.chosen.is_by_name(index.names())
             };
             match is_by_name {
                 true => own.collect_by_name(&state),

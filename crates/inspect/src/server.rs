@@ -1,4 +1,4 @@
-//! The listener, and the threads behind it.
+//! The listener, the thread that reads the capture, and the end of both.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,8 +31,8 @@ const CAPACITY: Capacity = Capacity { total: 512, per_address: 512 };
 /// How to serve the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The address to listen on. Default 127.0.0.1, with a port that the system chooses. Whoever can
-    /// reach another address sees the requests, with the token in them.
+    /// The address to listen on. Default 127.0.0.1, with a port that the system chooses. On any
+    /// other address, the token can be read on the network.
     pub listen: SocketAddr,
 }
 
@@ -53,11 +53,11 @@ pub struct Inspector {
 impl Inspector {
     /// Opens a capture, and starts to read it in the background.
     ///
-    /// The part of the file that exists now is shown, even if the file grows. What is wrong with its
-    /// content is reported on the page.
+    /// The part of the file that exists now is shown, even if the file grows. The page
+    /// reports any damage.
     ///
     /// # Errors
-    /// The file cannot be opened or is not a regular file, the address cannot be listened on, or the
+    /// The file cannot be opened or is not a capture in a regular file, the address cannot be listened on, or the
     /// system has no random numbers, temporary files or threads.
     pub async fn open(
         capture: &Path,

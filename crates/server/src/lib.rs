@@ -40,7 +40,6 @@ mod page;
 mod secrets;
 mod start;
 pub mod store;
-mod unseen;
 pub mod uru;
 mod web;
 

@@ -89,6 +89,14 @@ impl Rejection {
     }
 }
 
+/// Writes a number as text, because many programs keep only 53 bits of one.
+pub(crate) fn as_text<S: serde::Serializer>(
+    number: &u64,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
 /// Formats a request without its fields, which may include a password.
 pub(crate) fn debug_request(request: &impl Serialize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let json = serde_json::to_value(request).unwrap_or_default();

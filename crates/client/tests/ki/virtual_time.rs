@@ -213,7 +213,7 @@ async fn a_locked_database_holds_up_nobody() {
     client.create(&plain("First")).await.unwrap();
     stage.memory.is_locked.store(true, Ordering::Relaxed);
     let began = Instant::now();
-    // A request behind it waits for its answer. A ping does not, and others are served.
+    // The next request waits for its answer. A ping does not, and others are served.
     let blob = [("CreationInfo", Put::Bytes(plain("Lost")))];
     client.send(7, "MSG_CREATECHARACTER", &blob).await.unwrap();
     client.send(7, "MSG_REQUESTCHARACTERLIST", &[]).await.unwrap();
@@ -283,7 +283,7 @@ async fn a_client_of_a_locked_database_is_told_of_the_servers_end() {
     let error = client.listen(DAY).await.unwrap_err();
     assert!(matches!(&error, ClientError::ThrownOut(why) if why.contains("shutting down")));
     assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
-    // The commit may be about to fail. What is left of the server then waits for nothing else.
+    // The commit may be about to fail. The end of the server waits only for that.
     stage.realm.close().await;
     assert!(began.elapsed() <= Duration::from_secs(8), "{:?}", began.elapsed());
 }

@@ -232,5 +232,10 @@ mod tests {
         assert_eq!(decide("auth.* and x == 3"), None);
         assert_eq!(decide("not (tera or PingReply)"), Some(true));
         assert_eq!(decide("x == 3 or PingReply"), None);
+        // A message of any name can be a problem.
+        assert_eq!(
+            (decide("problem"), decide("not problem"), decide("warning")),
+            (None, None, Some(false))
+        );
     }
 }

@@ -25,8 +25,7 @@ pub(super) fn matches(expression: &Expression, subject: &Subject<'_>, found: &Am
     match expression {
         Expression::Message(pattern) => {
             pattern.fits(subject.family, subject.name)
-                || *pattern.0 == *NoteKind::Problem.name()
-                    && subject.item.is_some_and(Item::is_problem)
+                || is_problem(pattern) && subject.item.is_some_and(Item::is_problem)
         }
         Expression::Inside(pattern) => subject.has_inside(pattern),
         Expression::Anywhere(check) => {
@@ -55,7 +54,11 @@ pub(super) fn matches_name(expression: &Expression, family: &str, name: &str) ->
         outcome
     };
     match expression {
-        Expression::Message(pattern) => Some(pattern.fits(family, name)),
+        Expression::Message(pattern) => match pattern.fits(family, name) {
+            // Any message can be a problem.
+            false if is_problem(pattern) => None,
+            fits => Some(fits),
+        },
         Expression::Not(inner) => matches_name(inner, family, name).map(|matches| !matches),
         Expression::All(parts) => joined(parts, false),
         Expression::Any(parts) => joined(parts, true),
@@ -64,6 +67,11 @@ pub(super) fn matches_name(expression: &Expression, family: &str, name: &str) ->
         | Expression::Exists(_)
         | Expression::Test(..) => None,
     }
+}
+
+/// Whether a pattern also means messages that cannot be decoded completely.
+fn is_problem(pattern: &Pattern) -> bool {
+    *pattern.0 == *NoteKind::Problem.name()
 }
 
 /// Whether any value contains a text, as output shows it, or the message contains the bytes.

@@ -111,11 +111,14 @@ fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
     odd.chain(open.map(Remark::problem)).collect()
 }
 
-/// The codec for a packet or a plain datagram.
+/// The codec for a packet, a plain datagram, or a message of a login.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let codec = match line.name.split_once('.') {
         Some(("game", _)) => "mxo.packet",
         Some(("setup", _)) => "mxo.datagram",
+        Some(("auth", _)) => "mxo.auth",
+        // Without its key, an encrypted message has no fields.
+        Some(("margin", name)) if name != "Encrypted" => "mxo.margin",
         _ => return Err(line.no_message()),
     };
     Ok(Some((codec, line.fields.clone())))

@@ -4,6 +4,7 @@ mod codecs;
 mod definitions;
 mod info;
 mod layouts;
+mod login;
 mod message;
 mod names;
 mod objects;
@@ -13,7 +14,7 @@ mod views;
 
 use std::time::Duration;
 
-use worldwire_core::{Diagnostic, FieldInfo, Result};
+use worldwire_core::{Diagnostic, Error, FieldInfo, Result};
 use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
@@ -22,6 +23,7 @@ use crate::knowledge::Definitions;
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::MxoObjects;
+use login::LoginReading;
 use session::Reading;
 pub use views::MxoViews;
 
@@ -43,6 +45,9 @@ impl Family for Mxo {
     }
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
+        if !start.datagrams {
+            return Box::new(Watched::new(login::connection(start), LoginReading));
+        }
         let sessions = start.keys.part::<KeyFile>().sessions().clone();
         Box::new(Watched::new(Connection::observer(sessions), Reading::new(start)))
     }
@@ -53,6 +58,9 @@ impl Family for Mxo {
         _: &mut dyn FnMut(&mut [u8]),
         now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
+        if !start.datagrams {
+            return Err(Error::invalid("the auth and margin channels cannot be relayed yet"));
+        }
         let config = RelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
         let connection = Connection::relay(&config, now);
         Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))

@@ -44,7 +44,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
         inner: PLAIN_FIELDS.to_vec(),
         is_complete: true,
     });
-    packets.chain(plain).collect()
+    packets.chain(plain).chain(super::login::messages()).collect()
 }
 
 /// The path to a field nested in a packet. If a field occurs in several places, the first path.

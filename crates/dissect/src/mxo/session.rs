@@ -1,4 +1,4 @@
-//! Recognises and reads MxO conversations on the game channel.
+//! Recognises MxO conversations, and reads those on the game channel.
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
@@ -6,6 +6,7 @@ use worldwire_mxo::crypt::KeyFile;
 use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
 use super::definitions::MxoObjects;
+use super::login;
 use super::message::{DatagramKind, MxoMessage};
 use super::views::MxoViews;
 use crate::family::{Opening, Start, Verdict};
@@ -22,7 +23,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     /// How many datagrams are examined.
     const MAX_PIECES: usize = 16;
     if !opening.datagrams {
-        return Verdict::No;
+        return login::recognize(opening);
     }
     let sides = |is_right: bool| if is_right { Verdict::Yes } else { Verdict::Swapped };
     let port = by_port(opening);
@@ -51,6 +52,9 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
 
 /// Whether the initial hello is missing.
 pub(super) fn begins_late(opening: &Opening<'_>) -> bool {
+    if !opening.datagrams {
+        return false;
+    }
     let mut datagrams =
         opening.pieces.iter().map(|it| Datagram::decode(&mut Reader::new(&it.bytes)));
     !datagrams.any(|it| matches!(it, Ok(Datagram::Plain(Plain::Hello(_)))))

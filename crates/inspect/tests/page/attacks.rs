@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use worldwire_dissect::Options;
+use worldwire_inspect::{InspectError, Inspector, Settings};
 
 use crate::client::{Page, sample, with_keys};
 
@@ -231,13 +232,14 @@ async fn damaged_and_growing_captures_are_shown() {
     let whole = std::fs::read(sample("uru-login.pcapng")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pcapng");
-    for (content, has_rows) in [
-        (&whole[..whole.len() / 2 + 1], true),
-        (&whole[..10], false),
-        (&[][..], false),
-        (&b"not a capture, but a text of some length"[..], false),
-    ] {
+    for content in [&[][..], b"not a capture, but a text of some length"] {
         std::fs::write(&path, content).unwrap();
+        let options = with_keys("uru-keys.toml");
+        let refused = Inspector::open(&path, options, Settings::default()).await;
+        assert!(matches!(refused, Err(InspectError::NoCapture { .. })), "{refused:?}");
+    }
+    for (length, has_rows) in [(10, false), (whole.len() / 2 + 1, true)] {
+        std::fs::write(&path, &whole[..length]).unwrap();
         let page = Page::open(&path, with_keys("uru-keys.toml")).await;
         let status = page.complete().await;
         assert!(status["error"].is_string(), "{status}");

@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) mod accounts;
 mod advisory;
 pub(crate) mod committed;
 mod database_lock;

@@ -24,7 +24,6 @@
 //! ```
 
 mod bounds;
-mod collect;
 mod content;
 mod decode;
 mod encode;
@@ -43,6 +42,7 @@ pub mod typed;
 mod value;
 mod view;
 
+use value::ValueSink;
 use worldwire_core::{Reader, Result, Trace};
 
 pub use bounds::MAX_READINGS;
@@ -56,7 +56,6 @@ pub use value::Value;
 pub use view::{Item, ListView, RecordView, View};
 
 use crate::schema::plan::Plan;
-use collect::ValueSink;
 use decode::Silent;
 use trace::TraceSink;
 

@@ -4,7 +4,7 @@ use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::{Group, Leaf, Sink};
 use super::note::{NAMES, Notes};
-use super::scalar::read_scalar;
+use super::scalar::{ScalarValue, with_scalar};
 use super::value::Value as Decoded;
 use crate::schema::plan::{Fixed, Plan};
 use crate::types::angle::{component_is_whole, component_radians};
@@ -146,34 +146,31 @@ impl<T> TraceSink<'_, '_, T> {
     where
         T: Trace<'n>,
     {
-        let found = read_scalar(scalar, data)?;
-        let value = match found.to_value() {
-            Decoded::Bool(value) => Value::Bool(value),
-            Decoded::Unsigned(number) => Value::Unsigned(number),
-            Decoded::Signed(number) => Value::Signed(number),
-            Decoded::Float(number) => Value::F32(number),
-            Decoded::Double(number) => Value::F64(number),
-            Decoded::Angle(angle) => Value::F64(angle.radians()),
-            Decoded::Skill(_) => {
-                self.skill(name, found.skill()?, scalar.size(), at);
-                return Some(());
-            }
-            Decoded::Customize(looks) => {
-                self.scope(name, Value::Record, at, |sink| {
-                    for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
-                        sink.leaf(name, Value::Unsigned(look.into()), at + index, 1);
-                    }
-                    ((), at + 8)
-                });
-                return Some(());
-            }
-            // Three floats; there are no other values of fixed size.
-            _ => {
-                self.floats(name, found.vec3()?, at, scalar == Scalar::Vec3fa);
-                return Some(());
-            }
+        // Where the type is known, so that no value passes through memory.
+        let leaf = |found: ScalarValue| match found.to_value() {
+            Decoded::Bool(value) => Ok(Value::Bool(value)),
+            Decoded::Unsigned(number) => Ok(Value::Unsigned(number)),
+            Decoded::Signed(number) => Ok(Value::Signed(number)),
+            Decoded::Float(number) => Ok(Value::F32(number)),
+            Decoded::Double(number) => Ok(Value::F64(number)),
+            Decoded::Angle(angle) => Ok(Value::F64(angle.radians())),
+            _ => Err(found),
         };
-        self.leaf(name, value, at, scalar.size());
+        match (with_scalar(scalar, data, leaf)?, scalar) {
+            (Ok(value), _) => self.leaf(name, value, at, scalar.size()),
+            (Err(found), Scalar::SkillId | Scalar::SkillId32) => {
+                self.skill(name, found.skill()?, scalar.size(), at);
+            }
+            (Err(found), Scalar::Customize) => self.scope(name, Value::Record, at, |sink| {
+                let looks = found.bits().to_le_bytes();
+                for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
+                    sink.leaf(name, Value::Unsigned(look.into()), at + index, 1);
+                }
+                ((), at + 8)
+            }),
+            // Three floats; there are no other values of fixed size.
+            (Err(found), _) => self.floats(name, found.vec3()?, at, scalar == Scalar::Vec3fa),
+        }
         Some(())
     }
 }

@@ -9,6 +9,7 @@ mod ki_server;
 mod ki_wad;
 mod mxo;
 mod mxo_crowd;
+mod mxo_login;
 mod tera;
 mod uru;
 mod uru_age;
@@ -35,6 +36,7 @@ fn main() -> Outcome<()> {
     ki_files::write(&folder)?;
     mxo::write(&folder)?;
     mxo_crowd::write(&folder)?;
+    mxo_login::write(&folder)?;
     tera::write(&folder)?;
     ki_wad::write(&folder)?;
     uru::write(&folder)

@@ -165,7 +165,7 @@ same, 1 differences or unreadable parts, 2 failure to run.")]
 
 The new capture has new keys inside and can be read without --keys. Messages that cannot be decoded \
 completely are omitted and reported, with exit code 1. Numbers and times stay, except for the numbers of \
-accounts and characters.")]
+accounts, characters and computers.")]
     Sanitize(SanitizeArguments),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]

@@ -36,12 +36,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let filter = view.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(&view, &arguments.target, common);
-    if let Some(output) = &arguments.target.output
-        && arguments.capture.files().any(|file| is_same_file(output, file))
-    {
-        let output = output.display();
-        return Err(Failure::Run(format!("-o {output}: this is the capture itself")));
-    }
+    arguments.target.spares(arguments.capture.files())?;
     let copy = Cell::new(saved_packets(arguments, wanted)?);
     let (selection, hidden) = (Selection { stream: view.stream, filter }, AtomicU64::new(0));
     let reading = Reading { arguments, view, common, selection, format, copy, hidden };
@@ -451,12 +446,6 @@ fn codec(line: &str, families: Families) -> Option<String> {
         Side::Client => format!("decode {codec}"),
         Side::Server => format!("decode {codec} --from server"),
     })
-}
-
-/// Whether two paths lead to the same regular file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
-    file(one).is_some_and(|one| file(other) == Some(one))
 }
 
 pub(super) fn read_filter(

@@ -10,7 +10,7 @@ use worldwire_net::Stop;
 use super::{capture, system};
 use crate::cli::{Common, Inspect};
 use crate::definitions;
-use crate::output::{Failure, Interruption, print, reason, say, shown};
+use crate::output::{Failure, Interruption, complain, print, reason, say, shown};
 
 pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.knowledge.data, common)?;
@@ -46,6 +46,10 @@ fn failed(error: &InspectError) -> Failure {
         }
         InspectError::Listen { address, source } => {
             Failure::Run(format!("--listen {address}: {}", reason(source)))
+        }
+        InspectError::NoCapture { path, source } => {
+            complain(&path.display().to_string(), &source.to_string());
+            Failure::Input
         }
         other => Failure::Run(other.to_string()),
     }

@@ -9,15 +9,15 @@ use worldwire_core::Limits;
 use super::packets::Refusal;
 use crate::output::{Failure, complain};
 
-/// The maximum number of captures, each of which is an open file.
+/// The maximum number of captures. Each is an open file.
 const MAX_CAPTURES: usize = 256;
 
 /// The input of a capture.
 type Input = Box<dyn Read + Send>;
 
-/// Reads captures side by side. Each is read in its own order; of the next packets of all, the
-/// earliest comes first, and of equal times that of the first capture. Packets are numbered in this
-/// order.
+/// Reads several captures together, always taking the capture whose next packet is the earliest. If
+/// times are equal, the first capture wins. Each capture is read in its own order. Packets are numbered
+/// in the merged order.
 pub(crate) struct Merged {
     sources: Vec<Source>,
     /// The packet that was returned last.
@@ -46,8 +46,7 @@ impl Merged {
     /// Opens captures. `watch` can wrap their input.
     ///
     /// # Errors
-    /// If one of them cannot be opened, or is no capture; or if there are more than
-    /// [`MAX_CAPTURES`].
+    /// One of them cannot be opened or is not a capture, or there are more than [`MAX_CAPTURES`].
     pub(crate) fn open<'p>(
         paths: impl Iterator<Item = &'p Path>,
         limits: &Limits,

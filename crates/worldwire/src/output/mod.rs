@@ -114,6 +114,21 @@ impl Target {
         Err(Failure::Run(format!("-o {output}: writes {what}: use {endings}, not .{end}")))
     }
 
+    /// Refuses to overwrite what is read.
+    pub(crate) fn spares<'p>(
+        &self,
+        mut inputs: impl Iterator<Item = &'p Path>,
+    ) -> Result<(), Failure> {
+        let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+        match self.output.as_deref().and_then(|output| Some((output, file(output)?))) {
+            Some((output, own)) if inputs.any(|input| file(input).as_ref() == Some(&own)) => {
+                let output = output.display();
+                Err(Failure::Run(format!("-o {output}: this is the capture itself")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a file name that promises packets.
     pub(crate) fn is_no_capture(&self, what: &str) -> Result<(), Failure> {
         match self.output.as_deref() {

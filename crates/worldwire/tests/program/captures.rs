@@ -378,6 +378,7 @@ fn several_key_files_are_merged() {
         ("ki-server.pcapng", "ki-server-keys.toml"),
         ("mxo-world.pcapng", "mxo-keys.toml"),
         ("mxo-crowd.pcapng", "mxo-crowd-keys.toml"),
+        ("mxo-login.pcapng", "mxo-login-keys.toml"),
     ] {
         let one = worldwire(&["dissect", capture, "--keys", keys]);
         let without = worldwire(&["dissect", capture]);

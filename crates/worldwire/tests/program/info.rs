@@ -10,7 +10,7 @@ fn dissect(arguments: &[&str]) -> String {
 }
 
 /// Every sample, with its keys and definitions.
-const SAMPLES: [&[&str]; 8] = [
+const SAMPLES: [&[&str]; 9] = [
     &["uru-login.pcapng", "--keys", "uru-keys.toml"],
     &["uru-age.pcapng", "--keys", "uru-keys.toml", "--data", "sdl"],
     &["uru-games.pcapng", "--keys", "uru-keys.toml"],
@@ -18,6 +18,7 @@ const SAMPLES: [&[&str]; 8] = [
     &["ki-server.pcapng", "--keys", "ki-server-keys.toml"],
     &["mxo-world.pcapng", "--keys", "mxo-keys.toml"],
     &["mxo-crowd.pcapng", "--keys", "mxo-crowd-keys.toml"],
+    &["mxo-login.pcapng", "--keys", "mxo-login-keys.toml"],
     &["tera-login.pcapng", "--data", "tera"],
 ];
 

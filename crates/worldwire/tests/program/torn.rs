@@ -574,6 +574,7 @@ fn lost_bytes_never_produce_messages() {
         ("ki-login.pcapng", "ki-keys.toml", "ki-types.json", 0.9),
         ("tera-login.pcapng", "mxo-keys.toml", "tera", 0.5),
         ("mxo-world.pcapng", "mxo-keys.toml", "sdl", 0.5),
+        ("mxo-login.pcapng", "mxo-login-keys.toml", "sdl", 0.5),
     ] {
         let arguments = ["dissect", "--json", "--keys", keys, "--data", data];
         let all = packets(name);

@@ -1,12 +1,12 @@
 //! Requests about an account's characters, and entering a zone.
 
+use worldwire_core::text::is_hostile;
 use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
 use super::{Login, Pending, Phase, Query, QueuePosition, Reply, Request, Selected, Zone};
 use crate::ki::refusal::Refusal;
-use crate::unseen::is_unseen;
 
 /// The longest blob of a character, in bytes; real ones have about a hundred.
 const MAX_BLOB: usize = 16 << 10;
@@ -95,9 +95,7 @@ fn character(blob: &[u8], classes: Option<&Classes>) -> Result<Character, Refusa
         let decoded = ObjectCodec::new(classes, options).decode_all(blob, &mut Object::new());
         decoded.map_err(|_| Refusal::MalformedCharacter)?;
     }
-    let is_plain = |name: &str| {
-        !name.contains(|c: char| c.is_control() || is_unseen(c)) && name.trim() == name
-    };
+    let is_plain = |name: &str| !name.contains(is_hostile) && name.trim() == name;
     let name = core::str::from_utf8(character.name()).ok().filter(|name| is_plain(name));
     let fits = name.is_some_and(|name| name.len() <= MAX_NAME);
     match fits && character.name_indices() <= MAX_NAME_INDICES {

@@ -1,21 +1,24 @@
 //! Accounts.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use worldwire_ki::crypt::login::{Secret, password_hash};
 
-use super::{Realm, RealmError, Shared, State, folded};
+use super::{Realm, Shared, State};
 use crate::ki::refusal::Refusal;
+use crate::operators::as_text;
+use crate::store::accounts::{
+    AccountEntry, BANNED, account_id, is_account_name, nonce, setting_number, unix_now,
+};
 use crate::store::committed::Indexed;
 use crate::store::seal::ServerKey;
-use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow};
+use crate::store::{Change, Changes, SettingRow};
 
-/// Flags of an account: banned, paying, and in bits 8 to 15 the additional character slots.
-const BANNED: u32 = 1;
+/// Flags of an account besides [`BANNED`]: paying, and in bits 8 to 15 the additional character slots.
 const PAYING: u32 = 2;
 const SLOTS: u32 = 8;
 
 /// Settings with the next numbers. Numbers are never reused.
-pub(super) const NEXT_USER: &str = "ki.next-user";
+const NEXT_USER: &str = "ki.next-user";
 pub(super) const NEXT_CHARACTER: &str = "ki.next-character";
 
 /// The longest name, in bytes.
@@ -83,109 +86,32 @@ pub struct CharacterSummary {
     pub name: String,
 }
 
-fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(number)
-}
-
-/// An account in memory.
-#[derive(Clone, Debug)]
-pub(super) struct AccountEntry {
-    pub(super) name: String,
-    flags: u32,
-    created: u32,
-    /// The hash of the password, sealed.
-    secret: Vec<u8>,
-}
-
 impl AccountEntry {
-    pub(super) fn is_banned(&self) -> bool {
-        self.flags & BANNED != 0
-    }
-
-    pub(super) fn is_paying(&self) -> bool {
+    pub(super) const fn is_paying(&self) -> bool {
         self.flags & PAYING != 0
     }
 
-    pub(super) fn purchased(&self) -> u32 {
+    pub(super) const fn purchased(&self) -> u32 {
         self.flags >> SLOTS & 0xff
     }
 
     /// The hash of its password, if the key fits.
     pub(super) fn password(&self, user: u64, key: &ServerKey) -> Option<Secret> {
-        let plain = key.unseal(&account_id(user), &self.secret).ok()?;
+        let plain = self.unsealed(user, key)?;
         Some(Secret::new(core::str::from_utf8(&plain).ok()?))
     }
-
-    fn row(&self, user: u64) -> AccountRow {
-        AccountRow {
-            id: account_id(user),
-            name: self.name.clone(),
-            folded: folded(&self.name),
-            flags: self.flags,
-            created: self.created,
-            secret: self.secret.clone(),
-        }
-    }
-}
-
-/// The ID of an account in the database.
-pub(super) fn account_id(user: u64) -> [u8; 16] {
-    u128::from(user).to_be_bytes()
-}
-
-/// The account with an ID in the database; `None` for an account of another kind of server.
-fn user_of(id: [u8; 16]) -> Option<u64> {
-    u64::try_from(u128::from_be_bytes(id)).ok().filter(|user| *user != 0)
 }
 
 impl State {
-    pub(super) async fn load(&mut self, ledger: &dyn Ledger) -> Result<(), RealmError> {
-        for row in ledger.settings().await? {
-            if !row.name.starts_with("ki.") {
-                return Err(RealmError::Foreign(format!("setting {}", row.name)));
-            }
-            self.put_setting(&row);
-        }
-        for row in ledger.accounts().await? {
-            if user_of(row.id).is_none() {
-                return Err(RealmError::Foreign(format!("account {:?}", row.name)));
-            }
-            self.put_account(row);
-        }
-        for row in ledger.characters().await? {
-            self.put_character(row);
-        }
-        Ok(())
-    }
-
-    /// Whether passwords were sealed with this key.
-    pub(super) fn fits(&self, key: &ServerKey) -> bool {
-        let mut sealed = self.accounts.iter().filter(|(_, entry)| !entry.secret.is_empty());
-        sealed.next().is_none_or(|(user, entry)| entry.password(*user, key).is_some())
-    }
-
     fn put_setting(&mut self, row: &SettingRow) {
-        let number = core::str::from_utf8(&row.value).ok().and_then(|text| text.parse().ok());
-        match (row.name.as_str(), number) {
-            (NEXT_USER, Some(number)) => self.next_user = self.next_user.max(number),
+        match (row.name.as_str(), setting_number(row)) {
+            (NEXT_USER, Some(number)) => self.accounts.put_next(number),
             (NEXT_CHARACTER, Some(number)) => {
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
                 self.next_character = self.next_character.max(number);
             }
             _ => {}
         }
-    }
-
-    fn put_account(&mut self, row: AccountRow) {
-        let Some(user) = user_of(row.id) else { return };
-        let AccountRow { name, folded, flags, created, secret, .. } = row;
-        self.next_user = self.next_user.max(user.saturating_add(1));
-        self.by_name.insert(folded, user);
-        self.accounts.insert(user, AccountEntry { name, flags, created, secret });
-    }
-
-    pub(super) fn owner(row: &CharacterRow) -> Option<u64> {
-        user_of(row.account)
     }
 }
 
@@ -194,12 +120,9 @@ impl Indexed for State {
         for change in changes.values() {
             match change {
                 Change::PutSetting(row) => self.put_setting(row),
-                Change::PutAccount(row) => self.put_account(row.clone()),
+                Change::PutAccount(row) => self.accounts.put(row),
                 Change::DeleteAccount(id) => {
-                    if let Some(user) = user_of(*id)
-                        && let Some(entry) = self.accounts.remove(&user)
-                    {
-                        self.by_name.remove(&folded(&entry.name));
+                    if let Some(user) = self.accounts.remove(*id) {
                         self.revoke(user);
                     }
                 }
@@ -212,29 +135,21 @@ impl Indexed for State {
     }
 }
 
-/// A change that stores a number in a setting.
-pub(super) fn number_setting(name: &str, number: u64) -> Change {
-    let value = number.to_string().into_bytes();
-    Change::PutSetting(SettingRow { name: name.to_owned(), value })
-}
-
 impl Realm {
     /// All accounts, by name.
     #[must_use]
     pub fn accounts(&self) -> Vec<AccountSummary> {
         let state = self.state();
-        let summary = |(user, entry): (&u64, &AccountEntry)| AccountSummary {
-            user: *user,
+        let summary = |(user, entry): (u64, &AccountEntry)| AccountSummary {
+            user,
             name: entry.name.clone(),
             banned: entry.is_banned(),
             paying: entry.is_paying(),
             slots: entry.purchased(),
             created: entry.created,
-            characters: state.summaries(*user),
+            characters: state.summaries(user),
         };
-        let mut all: Vec<_> = state.accounts.iter().map(summary).collect();
-        all.sort_by_cached_key(|account| folded(&account.name));
-        all
+        state.accounts.sorted().into_iter().map(summary).collect()
     }
 
     /// Creates an account, and returns its `UserID`. On an error, there is no new account.
@@ -245,7 +160,7 @@ impl Realm {
         privileges: Privileges,
     ) -> Result<u64, AccountError> {
         check_account_name(name)?;
-        if self.state().user_named(name).is_some() {
+        if self.state().accounts.named(name).is_some() {
             return Err(AccountError::Exists(name.to_owned()));
         }
         let hash = password_hash(password);
@@ -254,14 +169,15 @@ impl Realm {
         let (created, nonce) = (unix_now(), nonce()?);
         let (realm, owned) = (self.clone(), name.to_owned());
         let made = self.change(move |state| {
-            if state.user_named(&owned).is_some() {
+            if state.accounts.named(&owned).is_some() {
                 return Err(Refusal::InvalidName);
             }
-            let user = state.next_user;
-            let secret = seal(&realm.0, user, &hash, nonce);
-            let row = AccountEntry { name: owned, flags, created, secret }.row(user);
-            let next = number_setting(NEXT_USER, user.saturating_add(1));
-            Ok((vec![Change::PutAccount(row), next], user))
+            let entry = |user| {
+                let secret = seal(&realm.0, user, &hash, nonce);
+                AccountEntry { name: owned, flags, created, secret }
+            };
+            let (user, changes) = state.accounts.add(NEXT_USER, entry)?;
+            Ok((changes, user))
         });
         made.await.map_err(|refusal| self.account_error(name, refusal))
     }
@@ -280,10 +196,7 @@ impl Realm {
     /// Bans an account and disconnects its clients, or lifts its ban. On an error, nothing has
     /// changed.
     pub async fn ban(&self, name: &str, banned: bool) -> Result<(), AccountError> {
-        let user = self.edit(name, move |_, entry| match banned {
-            true => entry.flags |= BANNED,
-            false => entry.flags &= !BANNED,
-        });
+        let user = self.edit(name, move |_, entry| entry.set_flag(BANNED, banned));
         let user = user.await?;
         if banned {
             self.state().revoke(user);
@@ -299,7 +212,7 @@ impl Realm {
         self.kick(name, "This account was deleted.")?;
         let owned = name.to_owned();
         let gone = self.change(move |state| {
-            let user = state.user_named(&owned).ok_or(Refusal::UnknownCharacter)?;
+            let user = state.accounts.named(&owned).ok_or(Refusal::UnknownCharacter)?;
             let characters = state.of_user.get(&user).into_iter().flatten();
             let mut changes: Vec<_> = characters.copied().map(Change::DeleteCharacter).collect();
             changes.push(Change::DeleteAccount(account_id(user)));
@@ -316,8 +229,8 @@ impl Realm {
         let user = {
             let state = self.state();
             let unknown = || AccountError::Unknown(name.to_owned());
-            let user = state.user_named(name).ok_or_else(unknown)?;
-            if state.accounts.get(&user).is_some_and(AccountEntry::is_banned) {
+            let user = state.accounts.named(name).ok_or_else(unknown)?;
+            if state.accounts.get(user).is_some_and(AccountEntry::is_banned) {
                 return Err(AccountError::Banned(name.to_owned()));
             }
             user
@@ -334,11 +247,10 @@ impl Realm {
     ) -> Result<u64, AccountError> {
         let owned = name.to_owned();
         let edited = self.change(move |state| {
-            let user = state.user_named(&owned).ok_or(Refusal::UnknownCharacter)?;
-            let entry = state.accounts.get(&user).ok_or(Refusal::UnknownCharacter)?;
-            let mut entry = entry.clone();
+            let user = state.accounts.named(&owned).ok_or(Refusal::UnknownCharacter)?;
+            let mut entry = state.accounts.get(user).ok_or(Refusal::UnknownCharacter)?.clone();
             edit(user, &mut entry);
-            Ok((vec![Change::PutAccount(entry.row(user))], user))
+            Ok((vec![entry.put(user)], user))
         });
         edited.await.map_err(|refusal| self.account_error(name, refusal))
     }
@@ -357,23 +269,11 @@ fn seal(shared: &Shared, user: u64, hash: &Secret, nonce: [u8; 12]) -> Vec<u8> {
     shared.key.seal(&account_id(user), hash.as_str().as_bytes(), nonce)
 }
 
-fn nonce() -> Result<[u8; 12], AccountError> {
-    let mut nonce = [0; 12];
-    getrandom::fill(&mut nonce)?;
-    Ok(nonce)
-}
-
-pub(super) fn unix_now() -> u32 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
-}
-
 /// Checks the name of a new account.
 pub fn check_account_name(name: &str) -> Result<(), AccountError> {
     // The login message has the name between spaces.
-    let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits && name.len() <= MAX_NAME {
-        return Ok(());
+    match is_account_name(name, MAX_NAME) {
+        true => Ok(()),
+        false => Err(AccountError::InvalidName(name.to_owned())),
     }
-    Err(AccountError::InvalidName(name.to_owned()))
 }

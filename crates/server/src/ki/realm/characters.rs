@@ -6,11 +6,12 @@ use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_ki::message::Selected;
 
-use super::accounts::{CharacterSummary, NEXT_CHARACTER, account_id, number_setting, unix_now};
+use super::accounts::{CharacterSummary, NEXT_CHARACTER};
 use super::{Changing, Number, Realm, State, ZONE_KEY_LIFE};
 use crate::ki::config::SLOTS;
 use crate::ki::login::Zone;
 use crate::ki::refusal::Refusal;
+use crate::store::accounts::{AccountEntry, account_id, number_setting, unix_now, user_of};
 use crate::store::{Change, CharacterRow};
 
 /// The high bits of a character's `GlobalID`, which keep it apart from other kinds of IDs.
@@ -58,7 +59,7 @@ fn shown(character: &Character) -> String {
 
 impl State {
     pub(super) fn put_character(&mut self, row: CharacterRow) {
-        let Some(user) = Self::owner(&row) else { return };
+        let Some(user) = user_of(row.account) else { return };
         self.next_character = self.next_character.max(row.id.saturating_add(1));
         self.of_user.entry(user).or_default().insert(row.id);
         self.characters.insert(row.id, CharacterEntry { user, name: row.name, blob: row.data });
@@ -103,7 +104,7 @@ impl Realm {
     pub(super) fn create_character(&self, user: u64, mut character: Character) -> Changing<()> {
         let created = unix_now();
         self.change(move |state| {
-            let entry = state.accounts.get(&user).ok_or(Refusal::NotAdmitted)?;
+            let entry = state.accounts.get(user).ok_or(Refusal::NotAdmitted)?;
             let slots = SLOTS + entry.purchased();
             let has = state.of_user.get(&user).map_or(0, std::collections::BTreeSet::len);
             let id = state.next_character;
@@ -186,7 +187,7 @@ impl Realm {
             return Err(Refusal::WrongKey);
         }
         state.zone_keys.remove(&id);
-        if state.accounts.get(&user).is_none_or(super::AccountEntry::is_banned) {
+        if state.accounts.get(user).is_none_or(AccountEntry::is_banned) {
             return Err(Refusal::AccountBanned);
         }
         if state.playing.contains_key(&id) {

@@ -28,27 +28,13 @@ use super::config::KiConfig;
 use super::login::{Account, Answer, Query, QueuePosition};
 use super::refusal::Refusal;
 use crate::failures::Failures;
-use crate::store::committed::{self, Committed, NotStored, Writer};
+pub use crate::store::accounts::RealmError;
+use crate::store::accounts::{Accounts, folded, stored};
+use crate::store::committed::{self, Committed, Indexed as _, NotStored, Writer};
 use crate::store::seal::ServerKey;
 use crate::store::{Change, Ledger, StoreError};
-use accounts::AccountEntry;
 use characters::{CharacterEntry, ZoneKey};
 use tickets::{SavedTickets, Tickets};
-
-/// Why a server cannot use its database.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RealmError {
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Passwords were sealed with another key.
-    #[error("server.key is not the key that the passwords in the database are sealed with")]
-    WrongKey,
-    /// The database belongs to another kind of server.
-    #[error("the database belongs to another kind of server: it has {0}")]
-    Foreign(String),
-}
 
 /// Orders for a connection from other tasks. Repeated orders are merged.
 #[derive(Debug, Default)]
@@ -121,11 +107,9 @@ struct Shared {
 /// The data in memory.
 #[derive(Debug)]
 struct State {
-    accounts: BTreeMap<u64, AccountEntry>,
-    by_name: HashMap<String, u64>,
+    accounts: Accounts<u64>,
     characters: BTreeMap<u32, CharacterEntry>,
     of_user: HashMap<u64, BTreeSet<u32>>,
-    next_user: u64,
     next_character: u32,
     tickets: Tickets,
     failures: Failures,
@@ -164,11 +148,9 @@ impl Realm {
     ) -> Result<Self, RealmError> {
         let slots = config.limits.players;
         let mut state = State {
-            accounts: BTreeMap::new(),
-            by_name: HashMap::new(),
+            accounts: Accounts::new(),
             characters: BTreeMap::new(),
             of_user: HashMap::new(),
-            next_user: 1,
             next_character: 1,
             tickets: Tickets::default(),
             failures: Failures::default(),
@@ -179,8 +161,8 @@ impl Realm {
             playing: HashMap::new(),
         };
         let writer = Writer::open(Arc::clone(&ledger)).await?;
-        state.load(&*ledger).await?;
-        if !state.fits(&key) {
+        state.apply(&stored::<u64>(&*ledger, "ki.").await?);
+        if !state.accounts.fit(&key) {
             return Err(RealmError::WrongKey);
         }
         Ok(Self(Arc::new(Shared { state: Committed::new(state, writer), key, clock, config })))
@@ -234,7 +216,7 @@ impl Realm {
     pub fn drop_sessions(&self, user: u64, account: Option<&str>) -> usize {
         let state = self.state();
         let user = match account {
-            Some(name) => state.user_named(name),
+            Some(name) => state.accounts.named(name),
             None => Some(user),
         };
         let connections = state.connections.values();
@@ -244,7 +226,7 @@ impl Realm {
 
     /// The name of an account.
     pub(super) fn account_name(&self, user: u64) -> Option<String> {
-        self.state().accounts.get(&user).map(|entry| entry.name.clone())
+        self.state().accounts.get(user).map(|entry| entry.name.clone())
     }
 
     /// Disconnects an account's clients, with a message. Returns how many there were.
@@ -262,7 +244,7 @@ impl Realm {
         let user = match name {
             Some(name) => {
                 let unknown = || AccountError::Unknown(name.to_owned());
-                Some(state.user_named(name).ok_or_else(unknown)?)
+                Some(state.accounts.named(name).ok_or_else(unknown)?)
             }
             None => None,
         };
@@ -340,7 +322,7 @@ impl Realm {
             Query::Enter => Answer::QueuePosition(self.state().queue.enter(who)),
             Query::Characters(user) => {
                 let state = self.state();
-                let purchased = state.accounts.get(&user).map_or(0, AccountEntry::purchased);
+                let purchased = state.accounts.get(user).map_or(0, |entry| entry.purchased());
                 Answer::Characters { blobs: state.blobs(user), purchased }
             }
             Query::Create { user, character } => {
@@ -361,7 +343,7 @@ impl Realm {
         let fresh = getrandom::fill(&mut fresh).is_ok().then_some(fresh);
         let (now, shared) = (self.0.clock.now(), &*self.0);
         let state = self.state();
-        let found = state.user_named(name).and_then(|user| state.account(user, shared));
+        let found = state.accounts.named(name).and_then(|user| state.account(user, shared));
         let pause = match shared.config.login.delay_after_failures {
             true => state.failures.pause(address, &folded(name), now),
             false => Duration::ZERO,
@@ -408,18 +390,14 @@ impl State {
         }
     }
 
-    fn user_named(&self, name: &str) -> Option<u64> {
-        self.by_name.get(&folded(name)).copied()
-    }
-
     /// The parts of an account that a login needs.
     fn account(&self, user: u64, shared: &Shared) -> Option<Account> {
-        let entry = self.accounts.get(&user)?;
+        let entry = self.accounts.get(user)?;
         let most = shared.config.limits.free_players;
         let capped = !entry.is_paying() && most > 0 && {
             // Other free accounts; each counts once, even with several connections.
             let free = self.connections.values().filter_map(|entry| entry.user).filter(|other| {
-                *other != user && self.accounts.get(other).is_some_and(|entry| !entry.is_paying())
+                *other != user && self.accounts.get(*other).is_some_and(|entry| !entry.is_paying())
             });
             free.collect::<HashSet<_>>().len() >= most
         };
@@ -431,11 +409,6 @@ impl State {
             capped,
         })
     }
-}
-
-/// The form of a name for lookups.
-fn folded(name: &str) -> String {
-    name.to_ascii_lowercase()
 }
 
 /// How long a zone key is valid.

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::password::{Credentials, PasswordHash};
-use super::{Realm, RealmError, State, folded, unix_now};
+use super::{Realm, State};
 use crate::mxo::keys::random;
+use crate::operators::as_text;
+use crate::store::accounts::{
+    AccountEntry, BANNED, account_id, is_account_name, nonce, setting_number, unix_now,
+};
 use crate::store::committed::{Indexed, NotStored};
 use crate::store::seal::ServerKey;
-use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow};
+use crate::store::{Change, Changes, SettingRow};
 
-/// Flags of an account.
-const BANNED: u32 = 1;
+/// The flag of an account that was never activated, or was deactivated.
 const INACTIVE: u32 = 2;
 
 /// Settings with the next numbers. Numbers are never reused.
@@ -58,6 +61,12 @@ pub enum AccountError {
     System(&'static str),
 }
 
+impl From<getrandom::Error> for AccountError {
+    fn from(_: getrandom::Error) -> Self {
+        Self::System("random numbers")
+    }
+}
+
 impl From<NotStored> for AccountError {
     fn from(NotStored(reason): NotStored) -> Self {
         Self::NotStored(reason)
@@ -93,111 +102,27 @@ pub struct CharacterSummary {
     pub loaded: bool,
 }
 
-fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(number)
-}
-
-/// An account in memory.
-#[derive(Clone, Debug)]
-pub(super) struct AccountEntry {
-    pub(super) name: String,
-    flags: u32,
-    pub(super) created: u32,
-    /// The credentials, sealed.
-    secret: Vec<u8>,
-}
-
 impl AccountEntry {
-    pub(super) fn is_banned(&self) -> bool {
-        self.flags & BANNED != 0
-    }
-
-    pub(super) fn is_inactive(&self) -> bool {
+    pub(super) const fn is_inactive(&self) -> bool {
         self.flags & INACTIVE != 0
     }
 
     /// The credentials, if the server's key opens them.
     pub(super) fn credentials(&self, user: u32, key: &ServerKey) -> Option<Credentials> {
-        let plain = key.unseal(&account_id(user), &self.secret).ok()?;
-        Credentials::from_bytes(&plain)
+        Credentials::from_bytes(&self.unsealed(user, key)?)
     }
-
-    fn row(&self, user: u32) -> AccountRow {
-        AccountRow {
-            id: account_id(user),
-            name: self.name.clone(),
-            folded: folded(&self.name),
-            flags: self.flags,
-            created: self.created,
-            secret: self.secret.clone(),
-        }
-    }
-}
-
-/// The ID of an account in the database.
-pub(super) fn account_id(user: u32) -> [u8; 16] {
-    u128::from(user).to_be_bytes()
-}
-
-/// The account with an ID in the database; `None` for an account of another kind of server.
-pub(super) fn user_of(id: [u8; 16]) -> Option<u32> {
-    u32::try_from(u128::from_be_bytes(id)).ok().filter(|user| *user != 0)
 }
 
 impl State {
-    pub(super) async fn load(&mut self, ledger: &dyn Ledger) -> Result<(), RealmError> {
-        for row in ledger.settings().await? {
-            if !row.name.starts_with("mxo.") {
-                return Err(RealmError::Foreign(format!("setting {}", row.name)));
-            }
-            self.put_setting(&row);
-        }
-        for row in ledger.accounts().await? {
-            if user_of(row.id).is_none() {
-                return Err(RealmError::Foreign(format!("account {:?}", row.name)));
-            }
-            self.put_account(row);
-        }
-        for row in ledger.characters().await? {
-            self.put_character(row);
-        }
-        Ok(())
-    }
-
-    /// Whether credentials were sealed with this key.
-    pub(super) fn fits(&self, key: &ServerKey) -> bool {
-        let mut sealed = self.accounts.iter();
-        sealed
-            .next()
-            .is_none_or(|(user, entry)| key.unseal(&account_id(*user), &entry.secret).is_ok())
-    }
-
     fn put_setting(&mut self, row: &SettingRow) {
-        let number: Option<u32> =
-            core::str::from_utf8(&row.value).ok().and_then(|text| text.parse().ok());
-        match (row.name.as_str(), number) {
-            (NEXT_USER, Some(number)) => self.next_user = self.next_user.max(number),
+        match (row.name.as_str(), setting_number(row)) {
+            (NEXT_USER, Some(number)) => self.accounts.put_next(number),
             (NEXT_CHARACTER, Some(number)) => {
+                let number = u32::try_from(number).unwrap_or(u32::MAX);
                 self.next_character = self.next_character.max(number);
             }
             _ => {}
         }
-    }
-
-    fn put_account(&mut self, row: AccountRow) {
-        let Some(user) = user_of(row.id) else { return };
-        let AccountRow { name, folded, flags, created, secret, .. } = row;
-        self.next_user = self.next_user.max(user.saturating_add(1));
-        self.by_name.insert(folded, user);
-        self.accounts.insert(user, AccountEntry { name, flags, created, secret });
-    }
-
-    pub(super) fn owner(row: &CharacterRow) -> Option<u32> {
-        user_of(row.account)
-    }
-
-    pub(super) fn user_named(&self, name: &str) -> Option<u32> {
-        self.by_name.get(&folded(name)).copied()
     }
 }
 
@@ -206,12 +131,9 @@ impl Indexed for State {
         for change in changes.values() {
             match change {
                 Change::PutSetting(row) => self.put_setting(row),
-                Change::PutAccount(row) => self.put_account(row.clone()),
+                Change::PutAccount(row) => self.accounts.put(row),
                 Change::DeleteAccount(id) => {
-                    let user = user_of(*id);
-                    if let Some(entry) = user.and_then(|user| self.accounts.remove(&user)) {
-                        self.by_name.remove(&folded(&entry.name));
-                    }
+                    self.accounts.remove(*id);
                 }
                 Change::PutCharacter(row) => self.put_character(row.clone()),
                 Change::DeleteCharacter(id) => self.remove_character(*id),
@@ -222,29 +144,20 @@ impl Indexed for State {
     }
 }
 
-/// A change that stores a number in a setting.
-pub(super) fn number_setting(name: &str, number: u32) -> Change {
-    let value = number.to_string().into_bytes();
-    Change::PutSetting(SettingRow { name: name.to_owned(), value })
-}
-
 impl Realm {
     /// All accounts, by name.
     #[must_use]
     pub fn accounts(&self) -> Vec<AccountSummary> {
         let state = self.state();
-        let summary = |(user, entry): (&u32, &AccountEntry)| AccountSummary {
-            user: *user,
+        let summary = |(user, entry): (u32, &AccountEntry)| AccountSummary {
+            user,
             name: entry.name.clone(),
             banned: entry.is_banned(),
             inactive: entry.is_inactive(),
             created: entry.created,
-            characters: state.summaries(*user),
+            characters: state.summaries(user),
         };
-        let mut all: Vec<_> = state.accounts.iter().map(summary).collect();
-        drop(state);
-        all.sort_by_cached_key(|account| folded(&account.name));
-        all
+        state.accounts.sorted().into_iter().map(summary).collect()
     }
 
     /// Creates an account, and returns its number. On an error, there is no new account.
@@ -255,12 +168,11 @@ impl Realm {
         inactive: bool,
     ) -> Result<u32, AccountError> {
         check_account_name(name)?;
-        if self.state().user_named(name).is_some() {
+        if self.state().accounts.named(name).is_some() {
             return Err(AccountError::Exists(name.to_owned()));
         }
         let hash = self.hash(password).await?;
-        let random = random().map_err(|_| AccountError::System("random numbers"))?;
-        let key = self.0.hasher.generate(random).await;
+        let key = self.0.hasher.generate(random()?).await;
         let key = Arc::new(key.ok_or(AccountError::System("an RSA key"))?);
         let secret = Credentials { hash, key }.to_bytes();
         let (created, nonce) = (unix_now(), nonce()?);
@@ -269,14 +181,15 @@ impl Realm {
         self.0
             .state
             .change(move |state| {
-                if state.user_named(&owned).is_some() {
+                if state.accounts.named(&owned).is_some() {
                     return Err(AccountError::Exists(owned));
                 }
-                let user = state.next_user;
-                let secret = realm.0.key.seal(&account_id(user), &secret, nonce);
-                let row = AccountEntry { name: owned, flags, created, secret }.row(user);
-                let next = number_setting(NEXT_USER, user.saturating_add(1));
-                Ok((vec![Change::PutAccount(row), next], user))
+                let entry = |user| {
+                    let secret = realm.0.key.seal(&account_id(user), &secret, nonce);
+                    AccountEntry { name: owned, flags, created, secret }
+                };
+                let (user, changes) = state.accounts.add(NEXT_USER, entry)?;
+                Ok((changes, user))
             })
             .await
     }
@@ -284,7 +197,7 @@ impl Realm {
     /// Changes a password. On an error, the password is unchanged.
     pub async fn set_password(&self, name: &str, password: &str) -> Result<(), AccountError> {
         let unknown = AccountError::Unknown(name.to_owned());
-        let user = self.state().user_named(name).ok_or(unknown)?;
+        let user = self.state().accounts.named(name).ok_or(unknown)?;
         let hash = self.hash(password).await?;
         let (nonce, realm, owned) = (nonce()?, self.clone(), name.to_owned());
         self.edit(name, move |found, entry| {
@@ -319,7 +232,7 @@ impl Realm {
         self.kick(name)?;
         let owned = name.to_owned();
         let gone = self.0.state.change(move |state| {
-            let user = state.user_named(&owned).ok_or(AccountError::Unknown(owned))?;
+            let user = state.accounts.named(&owned).ok_or(AccountError::Unknown(owned))?;
             let characters = state.of_user.get(&user).into_iter().flatten();
             let mut changes: Vec<_> = characters.copied().map(Change::DeleteCharacter).collect();
             changes.push(Change::DeleteAccount(account_id(user)));
@@ -333,7 +246,7 @@ impl Realm {
     /// Disconnects an account's clients. Returns how many there were.
     pub fn kick(&self, name: &str) -> Result<usize, AccountError> {
         let unknown = || AccountError::Unknown(name.to_owned());
-        let user = self.state().user_named(name).ok_or_else(unknown)?;
+        let user = self.state().accounts.named(name).ok_or_else(unknown)?;
         Ok(self.close_sessions(user))
     }
 
@@ -343,17 +256,14 @@ impl Realm {
             return Err(AccountError::InvalidPassword);
         }
         let mut salt = [0; 16];
-        getrandom::fill(&mut salt).map_err(|_| AccountError::System("random numbers"))?;
+        getrandom::fill(&mut salt)?;
         let hash = self.0.hasher.hash(password, salt).await;
         hash.ok_or(AccountError::System("memory for the password"))
     }
 
     async fn set_flag(&self, name: &str, flag: u32, is_set: bool) -> Result<(), AccountError> {
         let user = self.edit(name, move |_, entry| {
-            match is_set {
-                true => entry.flags |= flag,
-                false => entry.flags &= !flag,
-            }
+            entry.set_flag(flag, is_set);
             Ok(())
         });
         let user = user.await?;
@@ -372,28 +282,21 @@ impl Realm {
         self.0
             .state
             .change(move |state| {
-                let found = state.user_named(&owned);
-                let found = found.and_then(|user| Some((user, state.accounts.get(&user)?)));
+                let found = state.accounts.named(&owned);
+                let found = found.and_then(|user| Some((user, state.accounts.get(user)?)));
                 let (user, entry) = found.ok_or(AccountError::Unknown(owned))?;
                 let mut entry = entry.clone();
                 edit(user, &mut entry)?;
-                Ok((vec![Change::PutAccount(entry.row(user))], user))
+                Ok((vec![entry.put(user)], user))
             })
             .await
     }
 }
 
-fn nonce() -> Result<[u8; 12], AccountError> {
-    let mut nonce = [0; 12];
-    getrandom::fill(&mut nonce).map_err(|_| AccountError::System("random numbers"))?;
-    Ok(nonce)
-}
-
 /// Checks the name of a new account.
 pub fn check_account_name(name: &str) -> Result<(), AccountError> {
-    let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits && name.len() <= MAX_NAME {
-        return Ok(());
+    match is_account_name(name, MAX_NAME) {
+        true => Ok(()),
+        false => Err(AccountError::InvalidName(name.to_owned())),
     }
-    Err(AccountError::InvalidName(name.to_owned()))
 }

@@ -8,8 +8,9 @@ use worldwire_mxo::login::{
 use worldwire_mxo::replicator::Point;
 use worldwire_mxo::types::{Array, List8, Padded, text};
 
-use super::accounts::{AccountError, CharacterSummary, NEXT_CHARACTER, account_id, number_setting};
-use super::{Number, Realm, State, folded, unix_now};
+use super::accounts::{AccountError, CharacterSummary, NEXT_CHARACTER};
+use super::{Number, Realm, State};
+use crate::store::accounts::{account_id, folded, number_setting, unix_now, user_of};
 use crate::store::committed::NotStored;
 use crate::store::{Change, CharacterRow};
 
@@ -162,7 +163,7 @@ fn cut(text: &str, most: usize) -> String {
 
 impl State {
     pub(super) fn put_character(&mut self, row: CharacterRow) {
-        let Some(user) = Self::owner(&row) else { return };
+        let Some(user) = user_of(row.account) else { return };
         // A character that cannot be read is kept in the database but has nothing.
         let record = serde_json::from_slice(&row.data).unwrap_or_else(|error| {
             tracing::warn!(character = row.id, %error, "a character cannot be read");
@@ -270,7 +271,7 @@ impl Realm {
             if state.claims.get(&name) != Some(&claim) || state.by_handle.contains_key(&name) {
                 return Err(Refused(LoginStatus::NameInUse));
             }
-            if !state.accounts.contains_key(&user) {
+            if state.accounts.get(user).is_none() {
                 return Err(Refused(LoginStatus::NoAccount));
             }
             if !state.has_room(user, most) {
@@ -278,7 +279,7 @@ impl Realm {
             }
             let (_, id) = claim;
             let entry = CharacterEntry { user, handle, created, record };
-            let next = number_setting(NEXT_CHARACTER, id.saturating_add(1));
+            let next = number_setting(NEXT_CHARACTER, u64::from(id) + 1);
             Ok((vec![Change::PutCharacter(row(id, &entry)), next], ()))
         });
         made.await?;

@@ -28,31 +28,17 @@ pub(crate) use sessions::{Entrant, GameSession, HelloRefusal, MarginSession, Not
 
 use super::config::MxoConfig;
 use crate::failures::Failures;
-use crate::store::committed::{Committed, Writer};
+pub use crate::store::accounts::RealmError;
+use crate::store::accounts::{AccountEntry, Accounts, folded, stored};
+use crate::store::committed::{Committed, Indexed as _, Writer};
 use crate::store::seal::ServerKey;
 use crate::store::{Ledger, StoreError};
-use accounts::AccountEntry;
 use characters::CharacterEntry;
 use password::{Hasher, PasswordHash};
 use sessions::MarginEntry;
 
 /// The number of a margin connection.
 pub(crate) type Number = u64;
-
-/// Why a server cannot use its database.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RealmError {
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Passwords were sealed with another key.
-    #[error("server.key is not the key that the passwords in the database are sealed with")]
-    WrongKey,
-    /// The database belongs to another kind of server.
-    #[error("the database belongs to another kind of server: it has {0}")]
-    Foreign(String),
-}
 
 /// The state that all connections share. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -70,12 +56,10 @@ struct Shared {
 /// The data in memory.
 #[derive(Debug)]
 struct State {
-    accounts: BTreeMap<u32, AccountEntry>,
-    by_name: HashMap<String, u32>,
+    accounts: Accounts<u32>,
     characters: BTreeMap<u32, CharacterEntry>,
     by_handle: HashMap<String, u32>,
     of_user: HashMap<u32, BTreeSet<u32>>,
-    next_user: u32,
     next_character: u32,
     // The rest is not stored.
     failures: Failures,
@@ -119,12 +103,10 @@ impl Realm {
         clock: Clock,
     ) -> Result<Self, RealmError> {
         let mut state = State {
-            accounts: BTreeMap::new(),
-            by_name: HashMap::new(),
+            accounts: Accounts::new(),
             characters: BTreeMap::new(),
             by_handle: HashMap::new(),
             of_user: HashMap::new(),
-            next_user: 1,
             next_character: 1,
             failures: Failures::default(),
             margins: HashMap::new(),
@@ -134,8 +116,8 @@ impl Realm {
             deleting: HashSet::new(),
         };
         let writer = Writer::open(Arc::clone(&ledger)).await?;
-        state.load(&*ledger).await?;
-        if !state.fits(&key) {
+        state.apply(&stored::<u32>(&*ledger, "mxo.").await?);
+        if !state.accounts.fit(&key) {
             return Err(RealmError::WrongKey);
         }
         let state = Committed::new(state, writer);
@@ -193,9 +175,9 @@ impl Realm {
         let (now, name) = (self.0.clock.now(), folded(&query.name));
         let (found, pause) = {
             let state = self.state();
-            let user = state.by_name.get(&name).copied();
+            let user = state.accounts.named(&name);
             let found = user.and_then(|user| {
-                let entry = state.accounts.get(&user)?;
+                let entry = state.accounts.get(user)?;
                 Some((user, entry.clone()))
             });
             let pause = match self.0.config.login.delay_after_failures {
@@ -286,13 +268,3 @@ impl Realm {
 
 /// The version for clients that did not state theirs.
 const CLIENT_VERSION: u32 = worldwire_mxo::login::AuthClientConfig::CLIENT_VERSION;
-
-/// The form of a name for lookups.
-fn folded(name: &str) -> String {
-    name.to_ascii_lowercase()
-}
-
-fn unix_now() -> u32 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
-}

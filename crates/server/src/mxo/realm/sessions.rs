@@ -13,7 +13,8 @@ use worldwire_mxo::login::{LoginStatus, MarginAnswer, MarginQuery};
 use worldwire_net::{Handle, Mailbox, mailbox};
 
 use super::characters::{Place, Refused};
-use super::{Number, Realm, folded};
+use super::{Number, Realm};
+use crate::store::accounts::folded;
 
 /// How many notices a margin connection can be behind.
 const NOTICES: usize = 8;
@@ -186,7 +187,7 @@ impl Realm {
                 // A certificate can be used several times.
                 let sessions = state.margins.values().filter(|it| it.user == Some(user_id)).count();
                 let has_room = sessions < self.0.config.limits.sessions_per_account;
-                let may_enter = state.accounts.get(&user_id).is_some_and(|entry| {
+                let may_enter = state.accounts.get(user_id).is_some_and(|entry| {
                     has_room
                         && folded(&entry.name) == folded(&name)
                         && !entry.is_banned()

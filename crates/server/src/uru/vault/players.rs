@@ -4,6 +4,7 @@
 //! byte is above 0x7f cannot be told from one that is not inverted: clients would misread it, or
 //! crash. So a name begins with an ASCII character.
 
+use worldwire_core::text::is_hostile;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -13,7 +14,6 @@ use super::session::{ConnectionId, Outcome, Session, Stop};
 use super::steps::VaultState;
 use super::tables::players::{Player, PlayerSummary};
 use super::trees::text;
-use crate::unseen::is_unseen;
 
 /// A session that an operator ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -321,7 +321,7 @@ pub(crate) fn is_player_name(name: &str) -> bool {
 /// Normalises a player's name as clients do: no surrounding spaces, and single spaces inside.
 /// `None` for a name that no player may have.
 fn tidy_name(name: &str) -> Option<String> {
-    let unfit = |c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c);
+    let unfit = |c: char| c == '\u{fffd}' || is_hostile(c);
     let tidy = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let characters = tidy.chars().filter(|c| *c != ' ').count();
     let fits = tidy.starts_with(|c: char| c.is_ascii())

@@ -79,7 +79,7 @@ impl<'d, 'n> Run<'d, 'n> {
                 _ => {}
             }
             self.advance(from, cursor);
-            match self.one_body(sink, op, base, None, cursor) {
+            match self.unusual_body(sink, op, base, cursor) {
                 Ok(end) => cursor = end,
                 Err(error) => {
                     let index = ops.len() - steps.len() - 1;
@@ -90,6 +90,18 @@ impl<'d, 'n> Run<'d, 'n> {
         }
         self.advance(from, cursor);
         Ok(cursor)
+    }
+
+    /// Reads a body of which the usual form has been ruled out.
+    #[inline(never)]
+    fn unusual_body<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        op: &Op,
+        base: Base<'n>,
+        cursor: usize,
+    ) -> Result<usize> {
+        self.one_body(sink, op, base, None, cursor)
     }
 
     /// The data up to where the budget allows reading from the cursor on without gaps, so that

@@ -375,7 +375,7 @@ impl<'d, 'n> Run<'d, 'n> {
 
     /// Reads a text, byte string or list whatever its offset is, noting deviations; returns its end.
     /// `number` is its index if it is part of a group.
-    #[inline(never)]
+    #[inline(always)]
     fn one_body<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,

@@ -26,11 +26,13 @@ pub(super) enum Wanted<'v> {
         fields: Option<&'v Json>,
         /// Whether encoding it again yields the same bytes.
         encodes: bool,
+        /// Whether an error is right, too: a strict decoder refuses the bytes, a lenient one keeps them.
+        may_fail: bool,
     },
 }
 
 /// Vector files whose cases have the same format: the folder and the file, the list, and the format.
-/// Cases of a list `invalid` must be refused.
+/// Cases of a list `invalid`, and those marked with `reject`, must be refused.
 const FORMATS: &[(&str, &str, &str)] = &[
     ("ki/bcd", "cases", "ki.bcd"),
     ("ki/bcd", "invalid", "ki.bcd"),
@@ -61,21 +63,27 @@ pub(super) fn question<'v>(file: &str, list: &str, case: &'v Json) -> Option<Que
         ("uru/messages", "cases") => {
             let format = format!("uru.{}", text("connection")?);
             let (name, fields) = (text("name"), case.get("fields"));
-            let wanted = Wanted::Message { name, fields, encodes };
+            let wanted = Wanted::Message { name, fields, encodes, may_fail: false };
             return Some(Question { format, from, hex, wanted });
         }
-        (_, "invalid") => Wanted::Error,
-        ("uru/vault_nodes", _) => {
-            Wanted::Message { name: None, fields: case.get("fields"), encodes }
+        (_, "invalid") if text("must").is_some_and(|must| must.starts_with("strict error")) => {
+            Wanted::Message { name: None, fields: None, encodes, may_fail: true }
         }
-        _ => Wanted::Message { name: None, fields: None, encodes },
+        (_, "invalid") => Wanted::Error,
+        _ if case.get("reject") == Some(&Json::Bool(true)) => Wanted::Error,
+        ("uru/vault_nodes", _) => {
+            let fields = case.get("fields");
+            Wanted::Message { name: None, fields, encodes, may_fail: false }
+        }
+        _ => Wanted::Message { name: None, fields: None, encodes, may_fail: false },
     };
     let (.., format) = FORMATS.iter().find(|(of, its, _)| *of == file && *its == list)?;
     Some(Question { format: (*format).to_owned(), from, hex, wanted })
 }
 
 /// Checks fields against those of a vector, which may omit some. Bytes may be given as hexadecimal
-/// text, booleans as 0 and 1, and numbers as text. Names are accepted for the numbers of
+/// text, booleans as 0 and 1, and numbers as text. Texts and bytes may be in an object that says more
+/// about them. Names are accepted for the numbers of
 /// enumerations and flags, which encoding will check.
 ///
 /// # Errors
@@ -99,10 +107,12 @@ pub(super) fn agrees(found: &Json, wanted: &Json, path: &str) -> Result<(), Stri
             }
             Ok(())
         }
-        (Json::String(wanted), Json::Object(found)) => {
-            // Bytes.
-            match found.get("$hex").and_then(Json::as_str) {
-                Some(digits) if parse_hex(digits) == parse_hex(wanted) => Ok(()),
+        (Json::String(text), Json::Object(object)) => {
+            if let Some(inner) = object.get("text").or_else(|| object.get("bytes")) {
+                return agrees(inner, wanted, path);
+            }
+            match object.get("$hex").and_then(Json::as_str) {
+                Some(digits) if parse_hex(digits) == parse_hex(text) => Ok(()),
                 _ => differs(),
             }
         }
@@ -138,11 +148,18 @@ mod tests {
         let question = question("uru/messages", "cases", &case).expect("it has bytes");
         assert_eq!((&*question.format, question.from), ("uru.auth", Some(Side::Server)));
         let fields = case.get("fields");
-        let wanted = Wanted::Message { name: Some("PingReply"), fields, encodes: false };
+        let name = Some("PingReply");
+        let wanted = Wanted::Message { name, fields, encodes: false, may_fail: false };
         assert_eq!(question.wanted, wanted);
         let case = json!({ "name": "cut", "hex": "0d" });
         let wanted = super::question("ki/bcd", "invalid", &case).map(|it| it.wanted);
         assert_eq!(wanted, Some(Wanted::Error));
+        let lenient = json!({ "hex": "0d", "must": "strict error, lenient keeps the bytes" });
+        let wanted = super::question("ki/bcd", "invalid", &lenient).map(|it| it.wanted);
+        assert!(matches!(wanted, Some(Wanted::Message { may_fail: true, encodes: true, .. })));
+        let rejected = json!({ "hex": "63", "reject": true });
+        let wanted = super::question("uru/connect_packets", "cases", &rejected);
+        assert_eq!(wanted.map(|it| it.wanted), Some(Wanted::Error));
         assert_eq!(super::question("ki/crc", "cases", &case), None);
         assert_eq!(super::question("ki/frames", "frames", &json!({ "hex": "x" })), None);
     }
@@ -153,6 +170,9 @@ mod tests {
         let found = json!({ "a": true, "b": { "$hex": "00FF" }, "c": [1.5, "x"],
                             "d": { "e": null, "f": 2 }, "g": 3 });
         assert_eq!(agrees(&found, &wanted, ""), Ok(()));
+        let more = json!({ "a": 1, "b": { "bytes": { "$hex": "00ff" }, "message": {} },
+                           "c": [1.5, { "text": "X", "deadMemory": {} }], "d": { "e": null } });
+        assert_eq!(agrees(&more, &wanted, ""), Ok(()));
         let named = json!({ "result": "Success", "flags": ["Admin"] });
         assert_eq!(agrees(&named, &json!({ "result": 0, "flags": 1 }), ""), Ok(()));
         assert!(agrees(&json!({ "a": "2" }), &json!({ "a": 1 }), "").is_err());

@@ -43,8 +43,8 @@ const KEPT: &[&str] = &[
     "system.name",
     "values.key",
 ];
-/// Numbers that identify accounts and characters.
-const IDENTITIES: &[&str] = &["CharID", "UserID", "accountId", "characterUid"];
+/// Numbers that identify accounts, characters and computers.
+const IDENTITIES: &[&str] = &["CharID", "MachineID", "UserID", "accountId", "characterUid"];
 /// Fields whose texts are names, which can also occur in other texts.
 const NAMES: [&str; 6] = ["name", "account", "author", "user", "handle", "player"];
 /// The encrypted part of KI's logins, which the user's passwords may have opened.
@@ -123,8 +123,13 @@ impl Writer<'_> {
     /// Writes a node. The path has the name of the field around it, and its own.
     fn node(&self, node: NodeRef<'_, '_>, path: [&str; 2], out: &mut String) {
         match node.value() {
-            Value::Record | Value::Span(_) if SEALED.contains(&path[1]) => {
-                hex(&self.pseudonyms.blob(node.raw()), out);
+            // Neither the format inside, nor what says its length.
+            Value::Record if SEALED.contains(&path[1]) => match node.child(BYTES) {
+                Some(bytes) => self.node(bytes, path, out),
+                None => hex(&self.pseudonyms.blob(node.raw()), out),
+            },
+            Value::Span(span) if SEALED.contains(&path[1]) => {
+                hex(&self.pseudonyms.blob(node.span(span)), out);
             }
             Value::Record if is_opened(node) => match self.opened {
                 Opened::Inside => {

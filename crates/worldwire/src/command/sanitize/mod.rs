@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &SanitizeArguments, common: &Common) -> Result<(), 
     }
     let target = Target { output: Some(output.clone()), force: *force };
     target.ends_in("a capture with its keys", &["pcapng"])?;
+    target.spares(std::iter::once(&**file))?;
     let mut capture = Capture::plain(file, knowledge.data.clone());
     capture.knowledge = knowledge.clone();
     let definitions = definitions::load(&knowledge.data, common)?;

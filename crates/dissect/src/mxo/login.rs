@@ -1,0 +1,309 @@
+//! Recognises and reads MxO conversations on the auth and margin channels.
+
+use core::fmt::Write as _;
+
+use worldwire_core::json::Json;
+use worldwire_core::{
+    Error, FieldInfo, Limits, MessageInfo, Messages as _, Reader, Result, Side, Tree,
+};
+use worldwire_mxo::connection::MissingKey;
+use worldwire_mxo::crypt::KeyFile;
+use worldwire_mxo::frame::Channel;
+use worldwire_mxo::login::{
+    AuthClientMessage, AuthServerMessage, LoginConnection, LoginMessage, LoginNews, LoginReceived,
+    MarginClientMessage, MarginServerMessage, name,
+};
+
+use crate::family::{Opening, Start, Verdict};
+use crate::info::InfoFields;
+use crate::item::{Message, Note};
+use crate::session::{Emit, Interpreter};
+use crate::vocabulary::MessageNames;
+
+/// The name of a message that is still encrypted.
+const SEALED: &str = "margin.Encrypted";
+/// The size of a request for the key, with its length.
+const HEAD: usize = 10;
+/// The fields of records inside messages, sorted.
+const NESTED: &[&str] = &[
+    "ability",
+    "appearance",
+    "attribute",
+    "attributes",
+    "certificate",
+    "clientVersion",
+    "conquestPoints",
+    "contact",
+    "created",
+    "description",
+    "district",
+    "experience",
+    "expires",
+    "exponent",
+    "firstName",
+    "goobj",
+    "handle",
+    "id",
+    "inWorld",
+    "information",
+    "lastName",
+    "load",
+    "modulus",
+    "name",
+    "number",
+    "reputation",
+    "reserved",
+    "signature",
+    "slot",
+    "status",
+    "text",
+    "time",
+    "type",
+    "unknown1",
+    "unknown2",
+    "unknown3",
+    "userId",
+    "value",
+    "values",
+    "worldId",
+];
+/// How a client's first message begins: on the auth channel a request for the key, or a name; on the
+/// margin channel a certificate.
+const KEY_REQUEST: [u8; 2] = [9, 6];
+const CERTIFICATE: [u8; 7] = [0x81, 0x3b, 1, 3, 0, 0x36, 1];
+
+/// Recognises the beginning of a login.
+pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
+    if opening.midstream {
+        return Verdict::No;
+    }
+    // Clients speak first.
+    let speaks = opening.pieces.iter().find(|piece| !piece.bytes.is_empty());
+    let Some(client) = speaks.map(|piece| piece.side) else { return Verdict::NeedMore };
+    let verdict = if client == Side::Client { Verdict::Yes } else { Verdict::Swapped };
+    let first = opening.first(client, HEAD);
+    match channel_of(&first) {
+        Some(Channel::Margin) => verdict,
+        // The opcode alone says little.
+        Some(Channel::Auth) if first.len() == HEAD => verdict,
+        Some(Channel::Auth) => Verdict::NeedMore,
+        None if !first.is_empty() && might_begin(&first) => Verdict::NeedMore,
+        None => Verdict::No,
+    }
+}
+
+/// The channel that a client's first bytes belong to.
+fn channel_of(first: &[u8]) -> Option<Channel> {
+    // The high half of a version is 7, or 1 for some launchers; that of a key ID is 0. Both follow the
+    // opcode, low byte first.
+    let is = |at: usize, wanted: &[u8]| first.get(at).is_none_or(|byte| wanted.contains(byte));
+    let has_version = || is(4, &[1, 7]) && [5, 7, 8, 9].iter().all(|at| is(*at, &[0]));
+    if first.starts_with(&CERTIFICATE) {
+        Some(Channel::Margin)
+    } else if first.starts_with(&KEY_REQUEST) && has_version() {
+        Some(Channel::Auth)
+    } else {
+        None
+    }
+}
+
+/// Whether more bytes could make it a beginning.
+fn might_begin(first: &[u8]) -> bool {
+    KEY_REQUEST.starts_with(first) || CERTIFICATE.starts_with(first)
+}
+
+/// The connection that reads a conversation.
+pub(super) fn connection(start: &Start<'_>) -> LoginConnection {
+    LoginConnection::observer(start.keys.part::<KeyFile>().sessions().clone())
+}
+
+/// Reads one conversation.
+#[derive(Debug)]
+pub(super) struct LoginReading;
+
+impl Interpreter<LoginConnection> for LoginReading {
+    const FAMILY: &'static str = "mxo";
+
+    fn received(&mut self, received: LoginReceived<'_>, emit: &mut Emit<'_>) {
+        // The missing key is reported once, as news.
+        let is_whole = received.is_sealed || received.message().is_ok();
+        emit.message(&LoginItem { received, is_whole });
+    }
+
+    fn secrets(&self, connection: &LoginConnection) -> Option<String> {
+        connection.opened_with().map(KeyFile::format_session)
+    }
+
+    fn news(&mut self, news: LoginNews, emit: &mut Emit<'_>) {
+        if let LoginNews::KeysNeeded { side, missing } = news {
+            emit.about(side);
+            let problem = match missing {
+                MissingKey::NotGiven => "no key was given".to_owned(),
+                missing => format!("there are only {missing}"),
+            };
+            emit.note(Note::problem(format!(
+                "the messages after the challenge are encrypted, and {problem}; give the session's \
+                 key with --keys"
+            )));
+        }
+    }
+}
+
+/// A message of the auth or margin channel.
+#[derive(Clone, Debug)]
+struct LoginItem<'c> {
+    received: LoginReceived<'c>,
+    is_whole: bool,
+}
+
+impl LoginItem<'_> {
+    /// How many bytes of the stream precede the message in its frame: the length, and if the message was
+    /// encrypted, the initialisation vector, checksum, length and time.
+    fn head(&self) -> u64 {
+        let LoginReceived { range, encrypted, is_sealed, .. } = &self.received;
+        let whole = range.end.saturating_sub(range.start);
+        let length = if whole > 0x80 { 2 } else { 1 };
+        if *encrypted && !is_sealed { length + 26 } else { length }
+    }
+}
+
+impl Message for LoginItem<'_> {
+    fn push_name(&self, text: &mut String) {
+        let LoginReceived { channel, side, is_sealed, bytes, .. } = self.received;
+        if is_sealed {
+            return text.push_str(SEALED);
+        }
+        let opcode = bytes.first().copied().unwrap_or(0);
+        text.push_str(prefix(channel));
+        match name(channel, side, opcode) {
+            Some(name) => text.push_str(name),
+            None => {
+                let _ = write!(text, "{opcode:#04x}");
+            }
+        }
+    }
+
+    fn info_fields(&self, name: &str) -> InfoFields {
+        super::info::fields(name)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.received.bytes
+    }
+
+    fn is_message(&self) -> bool {
+        true
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+        let LoginReceived { channel, side, encrypted, is_sealed, .. } = self.received;
+        let layer = if encrypted && !is_sealed { "decrypted" } else { "message" };
+        let mut reader = Reader::traced_within(layer, body, tree, limits);
+        let outcome = reader.record("fields", |reader| match is_sealed {
+            true => {
+                let (start, length) = (reader.place(), reader.remaining());
+                reader.blob("encrypted", start, length, worldwire_core::Form::Bytes).map(drop)
+            }
+            false => LoginMessage::decode(reader, channel, side).map(drop),
+        });
+        let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
+        tree.set_base(self.received.range.start + self.head());
+        tree
+    }
+
+    fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
+        let LoginReceived { channel, side, is_sealed, .. } = self.received;
+        if is_sealed {
+            return Err(Error::invalid("an encrypted message cannot be encoded without its key"));
+        }
+        let message = LoginMessage::from_json(fields, channel, side)?;
+        let mut writer = worldwire_core::Writer::new();
+        message.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+}
+
+/// The beginning of the names on a channel.
+const fn prefix(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Auth => "auth.",
+        Channel::Margin => "margin.",
+    }
+}
+
+/// Every message of the two channels.
+pub(super) fn messages() -> Vec<MessageNames<'static>> {
+    let of = |channel: Channel, table: &'static [MessageInfo]| {
+        table.iter().map(move |row| MessageNames {
+            name: format!("{}{}", prefix(channel), row.name),
+            fields: vec!["opcode", "fields", "data"],
+            inner: inner(row).chain(["opcode", "fields", "data"]).collect(),
+            is_complete: true,
+        })
+    };
+    let auth = of(Channel::Auth, AuthClientMessage::INFO);
+    let auth = auth.chain(of(Channel::Auth, AuthServerMessage::INFO));
+    let margin = of(Channel::Margin, MarginClientMessage::INFO);
+    let margin = margin.chain(of(Channel::Margin, MarginServerMessage::INFO));
+    let sealed = MessageNames {
+        name: SEALED.to_owned(),
+        fields: vec!["encrypted"],
+        inner: vec!["encrypted"],
+        is_complete: true,
+    };
+    auth.chain(margin).chain([sealed]).collect()
+}
+
+fn inner(row: &MessageInfo) -> impl Iterator<Item = &'static str> {
+    let fields: Vec<FieldInfo> = (row.fields)();
+    fields.into_iter().map(|field| field.name).chain(NESTED.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use worldwire_core::{NodeRef, Sampler, Value, Writer};
+
+    use super::*;
+
+    #[test]
+    fn every_field_has_a_name_for_filters() {
+        fn add(node: NodeRef<'_, '_>, in_list: bool, found: &mut BTreeSet<String>) {
+            if !in_list {
+                found.insert(node.name().to_owned());
+            }
+            let is_list = matches!(node.value(), Value::List);
+            node.children().for_each(|child| add(child, is_list, found));
+        }
+        let known = messages();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let mut sampler = Sampler::new(7);
+        for round in 0..4_000 {
+            let channel = if round % 2 == 0 { Channel::Auth } else { Channel::Margin };
+            let side = if round % 4 < 2 { Side::Client } else { Side::Server };
+            let message = LoginMessage::sample(&mut sampler, channel, side);
+            let Some(name) = name(channel, side, message.opcode()) else { continue };
+            let mut writer = Writer::new();
+            message.encode(&mut writer).unwrap();
+            let bytes = writer.into_bytes();
+            let mut reader = Reader::traced("message", &bytes, Tree::new());
+            LoginMessage::decode(&mut reader, channel, side).unwrap();
+            let mut found = BTreeSet::new();
+            reader.finish().roots().for_each(|node| add(node, false, &mut found));
+            let name = format!("{}{name}", prefix(channel));
+            let known: Vec<_> = known.iter().filter(|known| known.name == name).collect();
+            for field in &found {
+                let is_known = |known: &&MessageNames<'_>| known.inner.contains(&&**field);
+                assert!(known.iter().any(|known| is_known(&known)), "{name}: {field}");
+            }
+            seen.append(&mut found);
+        }
+        let missing: Vec<_> = NESTED.iter().filter(|name| !seen.contains(**name)).collect();
+        assert!(missing.is_empty() && NESTED.is_sorted(), "{missing:?}");
+    }
+}
