@@ -2,7 +2,7 @@
 
 /** @import * as T from "./types.js" */
 
-/** An answer other than success, with the server's explanation. */
+/** An error from the server, with its explanation. */
 export class Refused extends Error {
   /** @param {string} message @param {number | undefined} column */
   constructor(message, column) {
@@ -22,7 +22,7 @@ async function request(path, init) {
   try {
     response = await fetch(path, init);
   } catch {
-    throw new Refused("the server cannot be reached; was `worldwire inspect` ended?", undefined);
+    throw new Refused("the server cannot be reached; is `worldwire inspect` still running?", undefined);
   }
   if (response.status === 204) return null;
   const type = response.headers.get("content-type") ?? "";
@@ -121,7 +121,7 @@ export const saveNotes = (list) =>
 export const exportPath = (format, selection) => `/api/export/${format}${query({ selection })}`;
 
 /**
- * Reports events until the server ends, and connects again when it is lost.
+ * Reports events until the server stops, and reconnects when the connection is lost.
  * @param {(event: {type: string, capture?: T.CaptureStatus, selection?: T.SelectionStatus}) => void} heard
  * @param {(isConnected: boolean) => void} connected
  */

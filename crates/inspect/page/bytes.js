@@ -1,4 +1,4 @@
-// The bytes of each layer of a message. Choosing a byte chooses its field, and the other way round.
+// The bytes of each layer of a message. Selecting a byte selects its field, and vice versa.
 
 import { byId, element, setAttribute, setText } from "./dom.js";
 import { hasParts, plainPathOf } from "./fields.js";
@@ -95,7 +95,7 @@ function chosenRange(layer) {
 }
 
 /**
- * The field of each byte: the innermost, and of several the first.
+ * The field of each byte: the innermost one or, if there are several, the first of them.
  * @param {T.FieldNode[]} nodes
  * @param {number} layer
  * @param {number} length
@@ -138,7 +138,7 @@ watch(["detail"], () => {
   const captured = detail?.captured;
   if (captured) {
     const bytes = bytesOf(captured.bytes);
-    // Stream ciphers keep the length, so the fields are at the same places.
+    // Stream ciphers preserve the length, so the fields are at the same positions.
     const same = all[0] && all[0].bytes.length === bytes.length ? 0 : -1;
     const owners = same === 0 && all[0] ? all[0].owners : new Int32Array(bytes.length).fill(-1);
     all.push({ name: "wire", base: captured.base, length: bytes.length, bytes, layer: same, owners });

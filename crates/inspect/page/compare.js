@@ -23,19 +23,19 @@ function valuesOf(detail) {
   return found;
 }
 
-/** Marks the message to compare with, or none. */
+/** Marks the selected message for comparison, or removes its mark. */
 export function toggleMark() {
   const detail = values.detail;
   if (!detail) return report("select a message first");
   const isMarked = values.marked?.row === detail.row;
   set("marked", isMarked ? null : detail);
-  set("message", isMarked ? "no message is marked" : `row ${detail.row} is marked; select another message and compare`);
+  set("message", isMarked ? "mark removed" : `row ${detail.row} is marked; select another message and press Compare`);
 }
 
 /** Shows the differences. */
 export function compare() {
   const [left, right] = [values.marked, values.detail];
-  if (!left || !right) return report("mark one message, and select another");
+  if (!left || !right) return report("mark one message and select another");
   const [before, after] = [valuesOf(left), valuesOf(right)];
   const paths = [...new Set([...before.keys(), ...after.keys()])];
   const isSame = (/** @type {string} */ path) => before.get(path) === after.get(path);

@@ -95,7 +95,7 @@ async function load() {
     report(error);
   }
   isLoading = false;
-  // At most about once per second while the capture is read.
+  // While the capture is being read, about once per second at most.
   if (isOutdated) setTimeout(load, 1000);
 }
 

@@ -1,4 +1,4 @@
-// Copies a message, or the chosen field, in several forms.
+// Copies a message, or the selected field, in several formats.
 
 import { byId } from "./dom.js";
 import { pathOf } from "./fields.js";
@@ -31,7 +31,7 @@ function item(what, make) {
 /** @param {T.Detail} detail */
 function json(detail) {
   if (!detail.line) {
-    report("the message is too long for one line of JSON; export it instead");
+    report("the message is too long to copy as JSON; export it instead");
     return null;
   }
   return detail.line;
@@ -72,7 +72,7 @@ function encode(detail) {
     report(`no codec encodes ${detail.name} by itself; copy the JSON line instead`);
     return null;
   }
-  // A quote in a shell's quoted text ends it, so it is put outside.
+  // A single quote ends a quoted shell string, so it is placed outside.
   return `printf '%s\\n' '${line.replaceAll("'", "'\\''")}' | worldwire encode --lines --hex`;
 }
 

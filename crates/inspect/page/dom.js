@@ -1,15 +1,15 @@
-// Builds elements. Text from captures is only ever set as text, and characters that could disguise it
-// are shown as their code.
+// Builds elements. Text from captures is only ever set as text, and characters that could disguise
+// it are shown as escapes.
 
 /**
- * Characters that control the output, are invisible, or change the direction of text: those of
- * `worldwire_core::text::is_hostile`, and half characters.
+ * Control characters, invisible characters, and those that change the text direction, as in
+ * `worldwire_core::text::is_hostile`, and lone surrogates.
  */
 const HOSTILE =
   /[\u{0}-\u{1f}\u{7f}-\u{9f}\u{ad}-\u{ad}\u{34f}-\u{34f}\u{61c}-\u{61c}\u{115f}-\u{1160}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{2800}-\u{2800}\u{3164}-\u{3164}\u{fe00}-\u{fe0f}\u{feff}-\u{feff}\u{ffa0}-\u{ffa0}\u{fff0}-\u{fffb}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\p{Cs}]/gu;
 
 /**
- * A text with all hostile characters replaced by their code.
+ * A text with all hostile characters escaped.
  * @param {string} text
  */
 export function visible(text) {
@@ -34,7 +34,7 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /**
- * Sets, or with `null` and `undefined` removes, an attribute.
+ * Sets an attribute, or removes it if the value is `null` or `undefined`.
  * @param {Element} of
  * @param {string} name
  * @param {string | number | boolean | null | undefined} value
@@ -77,7 +77,7 @@ export function inputById(id) {
 }
 
 /**
- * Calls a function once the calls stop for a while.
+ * Delays calls of a function until no further call has arrived for a while.
  * @template {unknown[]} A
  * @param {number} wait in milliseconds
  * @param {(...values: A) => unknown} act

@@ -9,13 +9,13 @@ import { report, set, values } from "./store.js";
 function download(format) {
   const { selection } = values.shown;
   if (!values.capture?.complete || (selection && !selection.complete)) {
-    return report("wait until everything is read");
+    return report("wait until reading and filtering are complete");
   }
   const link = element("a", { href: exportPath(format, selection?.id ?? null), download: "" });
   document.body.append(link);
   link.click();
   link.remove();
-  set("message", `exporting ${selection ? "what matches" : "everything"} as ${format}`);
+  set("message", `exporting ${selection ? "matching messages" : "everything"} as ${format}`);
 }
 
 attach(byId("export"), byId("export-menu"), [

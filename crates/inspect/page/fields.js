@@ -9,7 +9,7 @@ import { set, values, watch } from "./store.js";
 /** @import { Place } from "./paths.js" */
 
 const COLUMNS = ["Field", "Value", "Kind", "Place"];
-/** Longer lists are closed at first. */
+/** Longer lists are initially collapsed. */
 const LONG = 100;
 
 const scroller = byId("fields");
@@ -17,7 +17,7 @@ const scroller = byId("fields");
 let placed = [];
 /** The shown fields, as indices. @type {number[]} */
 let shown = [];
-/** Paths of fields that the user opened or closed. @type {Map<string, boolean>} */
+/** Paths of fields that the user expanded or collapsed. @type {Map<string, boolean>} */
 const opened = new Map();
 
 const head = element("div", { role: "rowgroup", class: "head" });

@@ -1,4 +1,4 @@
-// The filter, with suggestions, and what the list shows because of it.
+// The filter and its suggestions. It determines which messages the list shows.
 
 import * as api from "./api.js";
 import { byId, debounce, element, inputById, setAttribute, setText } from "./dom.js";
@@ -46,7 +46,7 @@ export async function show(change) {
   }
 }
 
-/** Stops a search, and keeps what it found. */
+/** Cancels a filter that is still collecting, and shows all messages. */
 export async function cancel() {
   const { selection } = values.shown;
   if (selection && !selection.complete) await show({ filter: "", stream: null });

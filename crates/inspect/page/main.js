@@ -1,4 +1,4 @@
-// Starts the page: the connection to the server, the status, and keys that work everywhere.
+// Starts the page: the connection to the server, the status bar, and the keys that work everywhere.
 
 import * as api from "./api.js";
 import "./bytes.js";

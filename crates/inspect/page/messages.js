@@ -17,7 +17,7 @@ const COLUMNS = ["Row", "Time", "Conv.", "From", "Name", "Bytes", "Values"];
 let blocks = new Map();
 /** Blocks that were requested. @type {Map<number, Promise<void>>} */
 let requested = new Map();
-/** Changes when other rows are shown, so that late answers are ignored. */
+/** Changes when other rows are shown, to detect late answers. */
 let generation = 0;
 
 const scroller = byId("messages");
@@ -147,7 +147,7 @@ const decode = debounce(30, /** @param {T.Row} row */ async (row) => {
 });
 
 /**
- * Shows a row, if the filter does.
+ * Shows a row, if it matches the filter.
  * @param {number} row
  */
 export async function showRow(row) {
@@ -174,7 +174,7 @@ export async function showTime(time) {
   }
 }
 
-/** Other rows are shown. */
+// Other rows are shown.
 watch(["shown"], () => {
   generation++;
   blocks = new Map();
@@ -187,7 +187,7 @@ watch(["shown"], () => {
 });
 
 /**
- * Keeps the cursor on its row if the filter shows it.
+ * Keeps the cursor on its row if the row matches the filter.
  * @param {number} row
  */
 async function keep(row) {
@@ -196,11 +196,11 @@ async function keep(row) {
     const found = await api.position(values.shown.selection?.id ?? null, { row });
     if (own === generation && found.row === row) list.center(found.position);
   } catch {
-    // The selection was replaced meanwhile.
+    // The selection has been replaced in the meantime.
   }
 }
 
-/** Shows rows that were found since. */
+/** Shows rows that were found since the last call. */
 export function grow() {
   const { selection } = values.shown;
   const count = selection ? selection.rows : (values.capture?.rows ?? 0);

@@ -1,5 +1,5 @@
-// A scrolled list of which only the visible rows exist. Browsers limit the height of elements, so that
-// of a long list is not proportional to its length.
+// A scrolling list that contains only its visible rows. Browsers limit the height of elements, so a
+// long list's height is not proportional to its length.
 
 import { setAttribute } from "./dom.js";
 
@@ -99,7 +99,7 @@ export class Rows {
 
   scrolled() {
     const { scroller, height } = this.options;
-    // Not the user, but `sync`.
+    // `sync` scrolled, not the user.
     if (Math.abs(scroller.scrollTop - this.scrolledTo) < 1) return;
     this.scrolledTo = scroller.scrollTop;
     this.top = this.isScaled
@@ -110,7 +110,7 @@ export class Rows {
 
   /** @param {WheelEvent} event */
   wheel(event) {
-    // Elsewhere the browser scrolls smoothly by itself.
+    // Otherwise the browser scrolls smoothly by itself.
     if (!this.isScaled || event.ctrlKey || event.deltaY === 0) return;
     event.preventDefault();
     const lines = event.deltaMode === 0 ? event.deltaY / this.options.height : event.deltaY;

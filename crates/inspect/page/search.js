@@ -16,7 +16,7 @@ let searched = "";
 /** The match at the cursor, counted from 1; 0 if there is none. */
 let place = 0;
 
-/** Another state of a search arrived. @param {T.SelectionStatus} status */
+/** Handles a search's new status. @param {T.SelectionStatus} status */
 export function update(status) {
   if (found?.id !== status.id) return;
   const isFirst = found.rows === 0 && status.rows > 0;
@@ -50,7 +50,7 @@ async function start() {
     found = status;
     draw();
     if (status.rows > 0) void go(1, true);
-    // It may have ended before the event was expected.
+    // The search may have completed before its events were expected.
     update(await api.selection(status.id));
   } catch (error) {
     setText(count, error instanceof Error ? error.message : String(error));

@@ -1,4 +1,4 @@
-// What the views share, and who wants to hear about changes.
+// The values that views share, and the functions to call when they change.
 
 /** @import * as T from "./types.js" */
 
@@ -18,7 +18,7 @@
  * @property {number | null} node The index of the chosen field.
  * @property {T.Detail | null} marked The message to compare with.
  * @property {T.RowNote[]} notes
- * @property {string} message The last thing that happened.
+ * @property {string} message The latest message to the user.
  */
 
 /** @type {Values} */

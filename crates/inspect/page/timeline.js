@@ -1,4 +1,4 @@
-// Rates over time, as stacked bars. A drag zooms in; the messages follow.
+// Rates over time, as stacked bars. Dragging zooms in, and scrolls the message list.
 
 import * as api from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
@@ -204,5 +204,5 @@ watch(["row"], draw);
 new ResizeObserver(() => void load()).observe(canvas);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
-/** The found rows of the filter have changed. */
+/** Loads the rates again, because the filter has found more rows. */
 export const refresh = () => void load();

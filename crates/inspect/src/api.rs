@@ -30,7 +30,7 @@ type Outcome<T> = Result<T, Refusal>;
 
 /// The maximum number of rows that one request lists.
 const MAX_ROWS: usize = 1000;
-/// The maximum length of a filter or search, in bytes; that of the filter language.
+/// The maximum length of a filter or search, in bytes; the same as for all filters.
 const MAX_FILTER: usize = 65_536;
 
 pub(crate) fn router(state: Arc<State>) -> Router {
@@ -58,10 +58,9 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .with_state(state)
 }
 
-/// Gives errors of the web framework, such as that of a number that cannot be read, the form of all
-/// others.
+/// Converts errors of the web framework, such as those about unreadable numbers, to the API's form.
 async fn as_json(response: Response) -> Response {
-    /// The framework's texts are short.
+    /// The maximum length of an error; the framework's are short.
     const MAX_TEXT: usize = 4_096;
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE);
@@ -80,7 +79,7 @@ pub(crate) struct CaptureStatus {
     /// The version of the API.
     api: u32,
     file: String,
-    /// The size of the file, and how much of it was read.
+    /// The size of the file, and how much of it has been read.
     size: u64,
     bytes: u64,
     complete: bool,
@@ -212,7 +211,7 @@ struct Wanted {
     time: Option<i64>,
 }
 
-/// The position of the first row that is not before the wanted one.
+/// The position of the first row at or after the given one.
 async fn position(
     extract::State(state): Shared,
     Query(wanted): Query<Wanted>,
@@ -265,7 +264,7 @@ async fn select(
 ) -> Outcome<Response> {
     let Json(request) = request.map_err(|error| unreadable(&error))?;
     if request.filter.len() + request.search.len() > MAX_FILTER {
-        return Err(Refusal::bad(format!("a filter has at most {MAX_FILTER} bytes")));
+        return Err(Refusal::bad(format!("a filter can have at most {MAX_FILTER} bytes")));
     }
     // Resolving a filter collects the names of all definitions.
     let begin = move |state: &Arc<State>| {

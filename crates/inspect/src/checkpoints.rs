@@ -1,4 +1,5 @@
-//! Places in the capture from which later conversations can be read, without everything before.
+//! Checkpoints: places in the capture from which later conversations can be read without what
+//! precedes them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,8 +35,8 @@ const PLACE: u64 = 4 << 10;
 const CONVERSATION: u64 = 512;
 
 impl Checkpoints {
-    /// Whether a checkpoint is due at this position of the file. Their memory is spent evenly over
-    /// the file.
+    /// Whether a checkpoint is due at this position of the file. Checkpoints are spread evenly,
+    /// within the limit on their memory.
     pub(crate) fn is_due(&self, at: u64, recording: &Recording) -> bool {
         let kept = self.lock();
         let last = kept.places.last().map_or(0, |place| place.mark.offset());
@@ -49,8 +50,8 @@ impl Checkpoints {
         kept.places.push(Place { mark, checkpoint });
     }
 
-    /// Reads a conversation with its captured bytes, from the last place before its beginning. The
-    /// place is `None` for the beginning of the capture.
+    /// Reads a conversation with its captured bytes, from the last checkpoint before its beginning;
+    /// `None` is the beginning of the capture.
     pub(crate) fn resume(&self, state: &State, stream: u64) -> (Dissection, Option<Mark>) {
         let kept = self.lock();
         let (recording, facts) = (&state.recording, state.facts());

@@ -16,12 +16,12 @@ pub(crate) struct Conversation {
     client: String,
     server: String,
     transport: &'static str,
-    /// The family; `null` if none recognised it.
+    /// The family; `null` if it was not recognised.
     family: Option<&'static str>,
     /// Whether its first packets are missing.
     midstream: bool,
-    /// Times of the first and last packet, in nanoseconds since 1970, as text: they take more than
-    /// 53 bits.
+    /// Times of the first and last packet, in nanoseconds since 1970, as text because they need
+    /// more than 53 bits.
     first: String,
     last: String,
     /// Payload bytes from client and server.
@@ -36,7 +36,7 @@ pub(crate) struct Conversation {
 pub(crate) struct ConversationRow<'c> {
     #[serde(flatten)]
     conversation: &'c Conversation,
-    /// Its rows in equal parts of the whole capture's duration.
+    /// The number of its rows in equal parts of the capture's duration.
     sparkline: Vec<u32>,
 }
 
@@ -46,9 +46,9 @@ const PARTS: usize = 24;
 pub(crate) const MAX_LISTED: usize = 1000;
 
 impl Conversations {
-    /// Adds a conversation, or what was learned about it.
+    /// Adds a conversation, or updates it with new facts.
     pub(crate) fn set(&mut self, overview: &Overview) {
-        // The reader counts them; memory is bounded by the packets that open them.
+        // The reader numbers conversations. The packets that open them limit the memory.
         let Ok(index) = usize::try_from(overview.stream) else { return };
         if self.0.len() <= index {
             self.0.resize(index + 1, None);

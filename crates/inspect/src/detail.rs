@@ -62,7 +62,7 @@ struct Node<'d> {
     kind: &'static str,
     /// The value as text output shows it.
     value: String,
-    /// The value as JSON, unless it is long or has parts.
+    /// The value as JSON, unless it is long or a record or list.
     #[serde(skip_serializing_if = "Option::is_none")]
     json: Option<String>,
     layer: u16,
@@ -78,7 +78,7 @@ struct LayerDetail<'d> {
     length: usize,
     /// Hexadecimal digits of the first bytes.
     bytes: String,
-    /// Layer, first byte and the byte after the last that it was derived from.
+    /// The bytes that it was derived from: the layer, the first byte, and the byte after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<[u32; 3]>,
 }

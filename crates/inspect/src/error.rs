@@ -28,14 +28,14 @@ pub enum InspectError {
         /// The reason.
         source: CaptureError,
     },
-    /// The page cannot listen on the address.
+    /// The server cannot listen on the address.
     Listen {
         /// The address.
         address: SocketAddr,
         /// The reason.
         source: io::Error,
     },
-    /// The system has no random numbers, temporary files or threads for the page.
+    /// The system cannot supply random numbers, temporary files or threads.
     System {
         /// What is missing.
         what: &'static str,
@@ -90,7 +90,7 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, text)
     }
 
-    /// Too much is requested at the same time.
+    /// There are too many requests at the same time.
     pub(crate) fn busy(text: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, text)
     }

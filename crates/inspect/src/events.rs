@@ -19,7 +19,7 @@ use crate::state::State;
 const TICK: Duration = Duration::from_millis(100);
 /// How long a client may take to accept an event.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum length of what a client sends. Nothing is expected.
+/// The maximum length of a message from a client. None is expected.
 const MAX_RECEIVED: usize = 4096;
 
 pub(crate) async fn open(
@@ -36,7 +36,7 @@ pub(crate) async fn open(
     })
 }
 
-/// Sends what changed, until the client leaves or the program ends.
+/// Sends changes until the client disconnects or the program ends.
 async fn report(state: &State, socket: &mut WebSocket) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

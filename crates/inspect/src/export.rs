@@ -1,4 +1,4 @@
-//! Exports what is selected: packets, JSON lines, or a table.
+//! Exports the selected messages as packets, JSON lines, or a table.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ use crate::error::Refusal;
 use crate::selection::{Chosen, Selection};
 use crate::state::State;
 
-/// How much is sent at a time, and how many such pieces wait for the client.
+/// The size of a piece, and how many pieces can wait for the client.
 const PIECE: usize = 64 << 10;
 const MAX_WAITING: usize = 4;
 
@@ -102,7 +102,7 @@ fn run(
         ExportFormat::Csv => write_table(state, selection, &mut out),
     };
     if let Err(error) = outcome.and_then(|()| out.flush()) {
-        // The download then fails, instead of looking complete.
+        // This makes the download fail, instead of look complete.
         let _ = out.sender.blocking_send(Err(error));
     }
 }
@@ -189,7 +189,7 @@ fn write_table(state: &State, selection: Option<&Selection>, out: &mut Sending) 
         None => (0..total).collect(),
     };
     for number in numbers {
-        // The lock is taken for each row, because a slow client must not stop everybody else.
+        // The lock is taken for each row, because a slow client must not block the others.
         let index = state.index();
         let Some(row) = index.row(number) else { continue };
         let seconds = worldwire_dissect::Time(row.time).to_string();
@@ -212,7 +212,7 @@ fn write_table(state: &State, selection: Option<&Selection>, out: &mut Sending) 
     writer.flush()
 }
 
-/// Sends what is written, in pieces.
+/// Sends written data in pieces.
 struct Sending {
     sender: Sender<Piece>,
     piece: Vec<u8>,
@@ -232,7 +232,7 @@ impl Write for Sending {
             return Ok(());
         }
         let piece = Bytes::from(core::mem::take(&mut self.piece));
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client is gone");
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client disconnected");
         self.sender.blocking_send(Ok(piece)).map_err(gone)
     }
 }

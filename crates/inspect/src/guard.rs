@@ -1,10 +1,10 @@
-//! Admits only clients with the token, and only requests from the own page.
+//! Admits only clients with the token, and only requests from the page itself.
 //!
 //! The URL that the program prints contains a random token. The first request exchanges it for a
 //! cookie that other sites' pages cannot send or read (`SameSite=Strict`, `HttpOnly`). Other
-//! programs can send `Authorization: Bearer TOKEN`. Every request must name the page's own address
-//! as its `Host`, so that a foreign name that resolves to this machine (DNS rebinding) is of no use,
-//! and an `Origin` must be the page's own.
+//! programs can send `Authorization: Bearer TOKEN`. Every request must have the page's own address
+//! as its `Host`, which defeats other names that resolve to this machine (DNS rebinding). If there
+//! is an `Origin`, it must be the page's own.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Guard {
 
     /// The address to open in the browser.
     pub(crate) fn url(&self) -> String {
-        // A browser cannot connect to 0.0.0.0 everywhere.
+        // Not every browser can connect to 0.0.0.0.
         let host = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
             IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
@@ -72,8 +72,8 @@ impl Guard {
         format!("worldwire-{}", self.address.port())
     }
 
-    /// Whether the request names an own address. Names other than `localhost` do not count, because
-    /// anybody's name can resolve to this machine.
+    /// Whether the request names one of the page's addresses. Names other than `localhost` are
+    /// refused, because anybody's name can resolve to this machine.
     fn is_own_host(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -96,7 +96,7 @@ impl Guard {
         self.address.ip().is_loopback() || self.address.ip().is_unspecified()
     }
 
-    /// Whether the request has no origin, or that of the own page.
+    /// Whether the request has no origin, or the page's own.
     fn is_own_origin(headers: &HeaderMap) -> bool {
         let host = headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
         let own = format!("http://{host}");

@@ -116,7 +116,7 @@ pub(crate) struct Index {
     pub(crate) gaps: u64,
     /// Whether the capture was read to its end.
     pub(crate) is_complete: bool,
-    /// Why a part of the capture is missing from the index.
+    /// Why part of the capture is missing from the index.
     pub(crate) fault: Option<String>,
 }
 

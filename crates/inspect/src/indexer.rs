@@ -1,4 +1,4 @@
-//! Reads the capture once, in a thread of its own, and fills the index.
+//! Reads the capture once, on a separate thread, and fills the index.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) fn run(state: &Arc<State>) {
             return ControlFlow::Break(());
         }
         let closed = dissection.take_closed();
-        // Whoever waits for a fact may need one that was stated now.
+        // Conversations that wait for a fact may need one that has just been stated.
         state.learn(dissection);
         let mut index = state.index_mut();
         for (row, name, text) in found.iter() {
@@ -88,7 +88,7 @@ fn show(item: &Item<'_>, scratch: &mut Scratch, found: &mut Found) {
     found.rows.push(FoundRow { row, name: name.len(), text: found.text.len() - name.end });
 }
 
-/// Rows that were found in a batch, with their texts in one string.
+/// The rows of a batch, with their texts in one string.
 #[derive(Debug, Default)]
 struct Found {
     rows: Vec<FoundRow>,

@@ -1,9 +1,9 @@
-//! A page in the browser that shows a capture: conversations, messages, a timeline, and each
-//! message's fields beside its bytes.
+//! Shows a capture in the browser: conversations, messages, a timeline, and each message's fields
+//! beside its bytes.
 //!
-//! [`Inspector`] opens a capture and serves the page, a JSON API and a WebSocket, which is all that
-//! the page uses. It reads the capture once in the background, and keeps one row of 32 bytes per
-//! message. Everything else is decoded again from the file when somebody looks at it.
+//! [`Inspector`] opens a capture and serves a page, and the JSON API and WebSocket that the page
+//! uses. It reads the capture once, in the background, and keeps a row of 32 bytes for each
+//! message. Everything else is decoded from the file again when a client requests it.
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -13,8 +13,8 @@
 //! | `checkpoints`, `message`, `detail` | decode one message on demand |
 //! | `conversations`, `timeline` | summaries of rows |
 //! | `suggestions` | completes filters |
-//! | `export`, `notes` | what leaves the page: files, and notes beside the capture |
-//! | `guard` | admits only clients with the token, from the own page |
+//! | `export`, `notes` | output: exported files, and notes beside the capture |
+//! | `guard` | admits only clients with the token, and only the page's own requests |
 //! | `page`, `api`, `events`, `server` | the page, the routes, the WebSocket, the listener |
 
 mod api;

@@ -20,15 +20,15 @@ pub(crate) struct Recent(Mutex<VecDeque<(usize, Arc<str>)>>);
 /// How many messages are kept, and their total size.
 const MAX_RECENT: usize = 256;
 const MAX_RECENT_BYTES: usize = 16 << 20;
-/// How many captured bytes of each side are kept in search of those of a message.
+/// How many of each side's captured bytes are kept, to find those of a message.
 const MAX_WIRE: usize = 1 << 20;
 
 /// One item of the conversation while it is read again.
 #[derive(Debug)]
 enum Part {
-    /// Not the wanted one.
+    /// Another item.
     Other,
-    /// It has the wanted one's time, packet, sender and length.
+    /// An item with the requested message's time, packet, sender and length.
     Candidate {
         json: String,
         range: Range<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Captured {
 /// The message with this row number, as JSON.
 ///
 /// # Errors
-/// There is no such row, or the file changed.
+/// The row does not exist, or the file has changed.
 pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal> {
     if let Some(json) = state.recent.get(number) {
         return Ok(json);
@@ -60,7 +60,7 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
         let count = state.index().len();
         Refusal::missing(format!("no row {number}; there are {count}, counted from 0"))
     })?;
-    // A message that had to wait for a fact can be reported earlier now, with another packet.
+    // A message that had to wait for a fact may now be reported earlier, with another packet.
     let found = find(state, &row, number, true).or_else(|| find(state, &row, number, false));
     let json: Arc<str> = found
         .map(Arc::from)
@@ -152,7 +152,7 @@ impl Window {
         }
     }
 
-    /// The captured bytes of a message: of a stream, those in its range; otherwise the last
+    /// The captured bytes of a message: in a stream, those in its range; otherwise the last
     /// datagram.
     fn of(&self, from: Side, range: &Range<u64>) -> Option<Captured> {
         let pieces = &self.pieces[from.index()];

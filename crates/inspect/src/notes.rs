@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Refusal;
 
-/// The file of notes: the capture's name with [`ENDING`] after it.
+/// The notes file: the capture's name followed by [`ENDING`].
 #[derive(Debug)]
 pub(crate) struct Notes {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Notes {
 #[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoteList {
-    /// The version of this form: 1.
+    /// The version of this format: 1.
     pub(crate) version: u32,
     pub(crate) notes: Vec<RowNote>,
 }
@@ -81,11 +81,11 @@ impl Notes {
         }
     }
 
-    /// Replaces the file. It is complete at any time, even if the program is interrupted.
+    /// Replaces the file atomically.
     pub(crate) fn write(&self, list: &NoteList) -> Result<(), Refusal> {
         list.check()?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file that cannot be read is not overwritten.
+        // An unreadable file must not be overwritten.
         self.read()?;
         let mut text = serde_json::to_vec_pretty(list).unwrap_or_default();
         text.push(b'\n');
@@ -104,7 +104,7 @@ impl Notes {
     }
 
     fn refused(&self, why: &str) -> Refusal {
-        Refusal::failed(format!("{}: {why}; move the file away", self.path.display()))
+        Refusal::failed(format!("{}: {why}; move this file elsewhere", self.path.display()))
     }
 }
 

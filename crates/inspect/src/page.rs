@@ -1,4 +1,4 @@
-//! The page itself: a fixed list of embedded files, so that no request can reach another file.
+//! The page itself: a fixed list of embedded files. Requests cannot reach any other file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The capture file. Every reading sees the same bytes, even if the file grows meanwhile.
+//! The capture file. All readings see the same bytes, even if the file grows in the meantime.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,12 +20,12 @@ use crate::error::InspectError;
 pub(crate) struct Recording {
     path: PathBuf,
     file: Arc<File>,
-    /// The part that is read: the length when the file was opened.
+    /// The length of the file when it was opened. Anything after it is ignored.
     length: u64,
     options: Options,
 }
 
-/// How far a reading is, in bytes of the file.
+/// The progress of a reading, in bytes of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU64);
 
@@ -42,7 +42,7 @@ impl Recording {
         let file = File::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if !about.is_file() {
-            let text = "is not a regular file; save the packets to a file first";
+            let text = "not a regular file; save the packets to a file first";
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         let recording =
@@ -102,7 +102,7 @@ impl Recording {
     }
 
     /// Reads the capture from the beginning, and passes the result of each batch to `take`, until
-    /// that breaks off. Returns why the file could not be read to its end, if so.
+    /// `take` stops it. Returns the reason if the file could not be read to its end.
     pub(crate) fn read<S: Sink>(
         &self,
         dissection: Dissection,
@@ -168,8 +168,8 @@ impl Recording {
     }
 }
 
-/// Reads packets up to and including one, and passes the result of each batch to `take`, until that
-/// breaks off.
+/// Reads packets up to and including one, and passes the result of each batch to `take`, until
+/// `take` stops it.
 pub(crate) fn read_until<S: Sink>(
     last: u64,
     mut capture: CaptureReader<Part>,
@@ -228,7 +228,7 @@ fn fill(
     }
 }
 
-/// A part of a file, read from a position of its own.
+/// Part of a file, read from a position of its own.
 #[derive(Debug)]
 pub(crate) struct Part {
     file: Arc<File>,
@@ -249,7 +249,7 @@ impl Read for Part {
     }
 }
 
-/// Reads at a position, whatever others read from the file at the same time.
+/// Reads at a position, regardless of other readers of the file.
 #[cfg(unix)]
 pub(crate) fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, room, at)

@@ -41,13 +41,13 @@ pub(crate) struct Chosen {
     pub(crate) remarks: Vec<String>,
 }
 
-/// What clients hear about a selection.
+/// A selection's status, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct SelectionStatus {
     pub(crate) id: u64,
     /// The number of rows so far.
     rows: usize,
-    /// How far the search is, in bytes of the file.
+    /// The progress of the search, in bytes of the file.
     bytes: u64,
     complete: bool,
     /// What may be wrong with the filter.
@@ -78,9 +78,9 @@ const MAX_COLLECTING: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Chosen {
-    /// Reads a filter, and a text to search for. The text is looked for in all values and in the
-    /// names of messages; digits in pairs after `hex:` are bytes. A filter with a message, field or
-    /// value that cannot exist is refused.
+    /// Parses a filter, and a text to search for in all values and message names. Pairs of digits
+    /// after `hex:` are bytes. A filter with a message, field or value that cannot exist is
+    /// refused.
     pub(crate) fn parse(
         state: &State,
         stream: Option<u64>,
@@ -121,7 +121,7 @@ impl Chosen {
         matches
     }
 
-    /// Whether all names decide, so that no message needs to be decoded.
+    /// Whether names alone decide, so no message needs to be decoded.
     fn is_by_name(&self, names: &[RowName]) -> bool {
         names.iter().all(|name| {
             self.filter.as_ref().is_none_or(|it| it.matches_name(name.family, &name.name).is_some())
@@ -252,7 +252,7 @@ impl Selection {
 }
 
 impl Selections {
-    /// Starts to collect the rows of a selection.
+    /// Starts collecting the rows of a selection.
     pub(crate) fn start(
         &self,
         state: &Arc<State>,
@@ -280,7 +280,8 @@ impl Selections {
         });
         let (state, own) = (Arc::clone(state), Arc::clone(&selection));
         let collect = move || {
-            // Names that appear later may not decide, so the index must be complete.
+            // For names that appear later, the name alone may not decide, so the index must be
+            // complete.
             let is_by_name = {
                 let index = state.index();
                 own.chosen.filter.is_none()
@@ -292,7 +293,9 @@ impl Selections {
             }
         };
         let thread = thread::Builder::new().name("selection".to_owned()).spawn(collect);
-        thread.map_err(|error| Refusal::failed(format!("no thread for the search: {error}")))?;
+        thread.map_err(|error| {
+            Refusal::failed(format!("cannot start a thread for the search: {error}"))
+        })?;
         all.push_back(Arc::clone(&selection));
         Ok(selection)
     }
@@ -302,9 +305,7 @@ impl Selections {
         let all = self.lock();
         let found = all.iter().find(|selection| selection.id == id).map(Arc::clone);
         found.ok_or_else(|| {
-            Refusal::missing(format!(
-                "no selection {id}; it may have been dropped, so create it again"
-            ))
+            Refusal::missing(format!("no selection {id}; if it has been dropped, create it again"))
         })
     }
 

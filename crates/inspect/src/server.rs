@@ -1,4 +1,4 @@
-//! The listener, the thread that reads the capture, and the end of both.
+//! The listener, the thread that reads the capture, and the shutdown of both.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,9 +23,9 @@ use crate::recording::Recording;
 use crate::state::State;
 use crate::{api, indexer};
 
-/// How long open connections may delay the end.
+/// How long open connections can delay the shutdown.
 const GRACE: Duration = Duration::from_secs(1);
-/// How many connections may be open. Nearly all are from this machine.
+/// The maximum number of connections. Nearly all are from this machine.
 const CAPACITY: Capacity = Capacity { total: 512, per_address: 512 };
 
 /// How to serve the page.
@@ -42,7 +42,7 @@ impl Default for Settings {
     }
 }
 
-/// A capture that is shown as a page.
+/// A capture that is shown in the browser.
 #[derive(Debug)]
 pub struct Inspector {
     state: Arc<State>,
@@ -51,14 +51,12 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Opens a capture, and starts to read it in the background.
-    ///
-    /// The part of the file that exists now is shown, even if the file grows. The page
-    /// reports any damage.
+    /// Opens a capture, and starts reading it in the background. Only the part of the file that
+    /// exists now is shown, even if the file grows. The page reports any damage.
     ///
     /// # Errors
-    /// The file cannot be opened or is not a capture in a regular file, the address cannot be listened on, or the
-    /// system has no random numbers, temporary files or threads.
+    /// The file cannot be opened or is not a capture in a regular file, the address is not
+    /// available, or the system cannot supply random numbers, temporary files or threads.
     pub async fn open(
         capture: &Path,
         options: Options,
@@ -133,7 +131,7 @@ impl axum::serve::Listener for Limited {
         loop {
             match self.tcp.accept().await {
                 Ok((stream, address)) => {
-                    // Small answers should not wait for the acknowledgement of earlier ones.
+                    // Small answers must not wait for earlier ones to be acknowledged.
                     let _ = stream.set_nodelay(true);
                     if let Ok(permit) = self.permits.acquire(address.ip()) {
                         return (Client { stream, _permit: permit }, address);

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -19,7 +19,7 @@ use crate::suggestions::Vocabulary;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) recording: Recording,
-    /// How far the indexer is.
+    /// The indexer's progress.
     pub(crate) progress: Arc<Progress>,
     index: RwLock<Index>,
     facts: Mutex<Facts>,
@@ -72,7 +72,7 @@ impl State {
         self.lock_facts().clone()
     }
 
-    /// Takes over what conversations have stated.
+    /// Adopts the facts that conversations have stated.
     pub(crate) fn learn(&self, dissection: &Dissection) {
         let mut known = self.lock_facts();
         if known.stated() != dissection.facts().stated() {
@@ -106,6 +106,8 @@ impl State {
             let _permit = permit;
             act(&state)
         });
-        outcome.await.unwrap_or_else(|_| Err(Refusal::failed("a bug in worldwire; see its log")))
+        outcome
+            .await
+            .unwrap_or_else(|_| Err(Refusal::failed("this is a bug in worldwire; see its log")))
     }
 }

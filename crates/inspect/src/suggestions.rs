@@ -79,8 +79,8 @@ const WORDS: &[&str] = &[
 const OPERATORS: &[&str] = &["==", "!=", "<", "<=", ">", ">=", "has", "eq", "ne", "in"];
 
 impl Vocabulary {
-    /// Completes the word that ends at `cursor`, counted in UTF-16 units. `seen` are the names in the
-    /// capture, which come first.
+    /// Completes the word that ends at `cursor`, counted in UTF-16 units. `seen` contains the
+    /// capture's names, which are suggested first.
     pub(crate) fn complete(
         &self,
         definitions: &Definitions,
@@ -144,7 +144,7 @@ struct Found<'w> {
 }
 
 impl Found<'_> {
-    /// Adds words that start like the typed one, then those with a part that does.
+    /// Adds words that begin with the typed text, then those with a part that begins with it.
     fn add<'n>(&mut self, names: impl Iterator<Item = &'n str> + Clone, kind: &'static str) {
         let word = self.word.to_lowercase();
         let starts = |name: &str| name.to_lowercase().starts_with(&word);
@@ -194,7 +194,7 @@ fn compared_field(before: &str) -> Option<&str> {
     (is_apart && !field.is_empty()).then_some(field)
 }
 
-/// Whether a text in quotes is not finished.
+/// Whether a quoted text is unfinished.
 fn is_in_text(before: &str) -> bool {
     let mut is_open = false;
     let mut is_escaped = false;

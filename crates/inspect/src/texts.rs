@@ -1,4 +1,4 @@
-//! The texts of rows, in a temporary file: they take more memory than the rows.
+//! The texts of rows, in a temporary file, because they are larger than the rows.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -8,14 +8,14 @@ use crate::recording::read_at;
 /// Texts in the order in which they were added. The last ones are still in memory.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    /// Without a name, so that nothing is left of it however the program ends.
+    /// An unnamed file, so nothing remains of it however the program ends.
     file: File,
-    /// How much was written to it.
+    /// How many bytes have been written to it.
     written: u64,
     tail: String,
 }
 
-/// How much is kept in memory before it is written.
+/// How many bytes are collected in memory before they are written.
 const TAIL: usize = 1 << 20;
 
 impl Texts {

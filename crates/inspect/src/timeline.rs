@@ -13,7 +13,7 @@ pub(crate) struct Timeline {
     to: String,
     /// The most frequent names with their senders, then one without a name for the others.
     series: Vec<Series>,
-    /// Times of gaps, and of problems and warnings, as parts of the duration.
+    /// The intervals with gaps, and those with problems or warnings.
     gaps: Vec<Mark>,
     problems: Vec<Mark>,
 }

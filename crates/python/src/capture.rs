@@ -21,12 +21,12 @@ use crate::reading::{Harvest, Plan, Report, Selection};
 use crate::source::Source;
 use crate::table::{Columns, Table};
 
-/// The messages of a capture, in its order. Iterate over it, once.
+/// The messages of a capture, in capture order. You can iterate over it once.
 #[pyclass(frozen, module = "worldwire")]
 pub(crate) struct Capture {
     state: Mutex<State>,
     knowledge: Arc<Knowledge>,
-    /// The process that reads it: a forked one does not have the threads.
+    /// The process that reads it, because a forked process does not have the threads.
     process: u32,
 }
 
@@ -34,14 +34,14 @@ enum State {
     /// Not started.
     Opened(Box<Plan>),
     Reading {
-        /// Messages that were received and not returned yet.
+        /// Messages that were received but not yet returned.
         messages: vec::IntoIter<StoredMessage>,
         reports: Receiver<Report<Messages>>,
     },
     Ended,
 }
 
-/// How long to wait before Python is asked for signals, such as Ctrl-C.
+/// How long to wait between checks for signals, such as Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 #[pymethods]
@@ -90,7 +90,7 @@ impl Capture {
             State::Opened(plan) => plan,
             other => {
                 *state = other;
-                let message = "the capture was read already; open it again";
+                let message = "the capture has already been read; open it again";
                 return Err(PyRuntimeError::new_err(message));
             }
         };
@@ -112,12 +112,12 @@ impl Capture {
         py.detach(|| Table::of(&columns, rows)).map_err(|fault| fault.raise(py))
     }
 
-    /// The same as NumPy arrays by name.
+    /// The same values as NumPy arrays, by name.
     fn to_numpy<'py>(&self, py: Python<'py>, columns: Vec<String>) -> PyResult<Bound<'py, PyDict>> {
         self.table(py, columns)?.to_numpy(py)
     }
 
-    /// Stops reading. Iterating then ends.
+    /// Stops reading, which ends the iteration.
     fn close(&self, py: Python<'_>) {
         *self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = State::Ended;
     }
@@ -168,8 +168,8 @@ impl Harvest for Keep {
     }
 }
 
-/// The messages of a batch. Its length is the memory that they take, so that batches with large
-/// deflated parts stay small.
+/// The messages of a batch. Its length is measured in memory, so batches with large compressed
+/// parts stay small.
 #[derive(Default)]
 pub(crate) struct Messages {
     list: Vec<StoredMessage>,
@@ -214,16 +214,16 @@ impl Sink for Messages {
 
 /// Open a capture. Iterate over the result to read its messages.
 ///
-/// source: the path of a pcap or pcapng file, plain or gzipped; the bytes of one; or an object with
-///     a method `read` that returns bytes, such as the standard output of tcpdump.
-/// keys: key files. Without them, keys inside the capture file are used.
+/// source: the path of a pcap or pcapng file, plain or gzipped; the bytes of such a file; or an
+///     object whose `read` method returns bytes, such as tcpdump's standard output.
+/// keys: key files. Without them, keys stored in the capture are used.
 /// data: definitions: files and folders with KI message XML and type lists, TERA definitions and
 ///     maps, SDL files, MxO tables.
 /// filter: only messages that match, in the filter language of `worldwire dissect --filter`.
 /// family: read every conversation as this family.
 /// stream: only messages of this conversation, counted from 0.
-/// notes: also return notes: opened conversations, gaps, and problems such as missing keys.
-/// follow: wait for more at the end of a file that is still being written.
+/// notes: also return notes: new conversations, gaps, and problems such as missing keys.
+/// follow: at the end of a file that is still being written, wait for more.
 #[pyfunction]
 #[pyo3(signature = (
     source,
@@ -287,7 +287,7 @@ fn open_source(
         return Ok((opened, keys.transpose().map_err(|fault| fault.raise(py))?));
     }
     let opened = Source::object(source).map_err(|_| {
-        PyTypeError::new_err("a capture is a path, bytes, or a file opened in binary mode")
+        PyTypeError::new_err("a capture must be a path, bytes, or a file opened in binary mode")
     })?;
     Ok((opened, None))
 }

@@ -68,7 +68,7 @@ impl Context {
             None => Ok(value),
             Some(fault) => {
                 let raised = fault.raise(py);
-                // What was decoded before the error.
+                // The values decoded before the error.
                 raised.value(py).setattr("partial", value)?;
                 Err(raised)
             }
@@ -102,7 +102,7 @@ impl Context {
     }
 }
 
-/// The names of all codecs, each with a line about it.
+/// The names of all codecs, each with a one-line description.
 #[pyfunction]
 pub(crate) fn codecs(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     PyList::new(py, Codec::all().map(|codec| (codec.name, codec.about)))
@@ -124,8 +124,8 @@ fn side_of(side: &str) -> PyResult<Side> {
     match side {
         "client" => Ok(Side::Client),
         "server" => Ok(Side::Server),
-        other => {
-            Err(PyValueError::new_err(format!("side is \"client\" or \"server\", not {other:?}")))
-        }
+        other => Err(PyValueError::new_err(format!(
+            "side must be \"client\" or \"server\", not {other:?}"
+        ))),
     }
 }

@@ -34,7 +34,8 @@ impl Class {
     }
 }
 
-/// An error before it becomes an exception, which only a thread with the interpreter can make.
+/// An error that is not yet an exception. Only a thread that holds the interpreter can create
+/// exceptions.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     class: Class,
@@ -49,7 +50,7 @@ impl Fault {
         Self { class, message: message.to_string(), path: None, offset: None, hint: None }
     }
 
-    /// A failure to decode or encode. A limit has a class of its own.
+    /// A failure to decode or encode. Exceeded limits have a class of their own.
     pub(crate) fn of(class: Class, error: &worldwire_core::Error) -> Self {
         let class = match error.kind() {
             ErrorKind::Limit { .. } => Class::Limit,

@@ -47,7 +47,7 @@ impl TypeList {
         self.classes.find(name).is_some()
     }
 
-    /// The names of the properties of a class, in the order of its objects.
+    /// The names of a class's properties, in the order in which objects contain them.
     fn properties(&self, name: &str) -> PyResult<Vec<String>> {
         match self.classes.find(name) {
             Some(class) => Ok(class.properties().iter().map(|it| it.name.to_string()).collect()),
@@ -59,8 +59,8 @@ impl TypeList {
         }
     }
 
-    /// Decodes an object as client files and archives contain it. With `lenient`, values that do
-    /// not fit the type list are kept as bytes.
+    /// Decodes an object in the form in which client files and archives store it. With `lenient`,
+    /// values that do not match the type list are kept as bytes.
     #[pyo3(signature = (data, *, lenient = false))]
     fn decode(&self, py: Python<'_>, data: Cow<'_, [u8]>, lenient: bool) -> PyResult<GameObject> {
         let options = ObjectOptions { lenient, ..ObjectOptions::file() };
@@ -85,11 +85,11 @@ impl TypeList {
 #[pyclass(module = "worldwire.ki")]
 pub(crate) struct GameObject {
     object: Object,
-    /// What surrounded it, so that it is encoded in the same way.
+    /// The form around it, in which it is encoded again.
     header: Header,
     options: ObjectOptions,
     classes: Arc<Classes>,
-    /// Its values, since the last change.
+    /// Its values as of the last change.
     json: OnceLock<Json>,
 }
 
@@ -131,7 +131,7 @@ impl GameObject {
         removed.map_err(|error| Fault::of(Class::Encode, &error).at_path(path).raise(py))
     }
 
-    /// All values as plain dictionaries and lists. `$class` is the class of an object.
+    /// All values as plain dictionaries and lists. `$class` is an object's class.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let json = self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
         object_of(py, json)
@@ -144,7 +144,7 @@ impl GameObject {
         text.map_err(|error| Fault::of(Class::Decode, &error).raise(py))
     }
 
-    /// Its bytes, with the flags and compression that it was decoded with.
+    /// The object's bytes, with the flags and compression that it was decoded with.
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let codec = ObjectCodec::new(&self.classes, self.options.clone());
         let encoded = catch_defect(|| codec.encode(&self.object, self.header));
@@ -171,7 +171,7 @@ fn find<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
         let item = json.as_array()?.get(index.parse::<usize>().ok()?)?;
         return find(item, rest.strip_prefix('.').unwrap_or(rest));
     }
-    // The shortest name that exists; few names have dots, so this rarely tries twice.
+    // Takes the shortest name that exists. Few names have dots, so this rarely tries twice.
     let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
     ends.into_iter().find_map(|end| {
         let (name, rest) = path.split_at(end);

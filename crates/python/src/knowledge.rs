@@ -16,11 +16,12 @@ use worldwire_ki::schema::classes::TypeLists;
 
 use crate::error::{Class, Fault, of_file};
 
-/// What decoding and encoding needs besides bytes.
+/// What decoding and encoding need besides bytes.
 pub(crate) struct Knowledge {
     pub(crate) keys: Keys,
     pub(crate) definitions: Definitions,
-    /// Paths that were resolved, by message and path: resolving collects the names of all fields.
+    /// Resolved paths, by message and path. They are kept because resolving collects the names of
+    /// all fields.
     paths: Mutex<HashMap<(String, String), Arc<FieldPath>>>,
 }
 
@@ -89,9 +90,8 @@ fn read_keys(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Ke
     Ok(keys)
 }
 
-/// The keys that a capture file contains. A recording has more of them between its packets, so a
-/// capture that begins with keys is read to its end. Its problems are reported when it is read
-/// again.
+/// The keys that a capture file contains. Recordings have further keys between their packets, so a
+/// capture that begins with keys is read to its end. Problems are reported when it is read again.
 pub(crate) fn keys_inside(path: &Path) -> Result<Keys, Fault> {
     let mut text = String::new();
     if let Ok(file) = fs::File::open(path)
@@ -148,7 +148,7 @@ fn read_definitions(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> PyRe
                 Class::Definitions,
                 format!("{}: contains no definitions", path.display()),
             );
-            let hint = "`data` takes definitions of messages, type lists and folders of them";
+            let hint = "`data` takes message definitions, type lists, and folders of these";
             return Err(fault
                 .at_path(&path.to_string_lossy())
                 .hinting(Some(hint.into()))

@@ -1,13 +1,13 @@
 //! The native part of the Python package `worldwire`.
 //!
-//! `python/worldwire` has the rest: the functions that users call, exceptions and type stubs.
-//! Captures are read on threads of their own. They copy every selected message, decoded, into a
-//! compact form that owns its data (`stored`). Python objects for its fields are only made when they
-//! are read.
+//! `python/worldwire` has the rest: exceptions, type stubs, and the functions that users call.
+//! Captures are read on separate threads, which decode every selected message into a compact form
+//! that owns its data (`stored`). Python objects for fields are created only when the fields are
+//! read.
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | `capture`, `reading`, `source` | captures: the iterator, the threads that read, what they read from |
+//! | `capture`, `reading`, `source` | captures: the iterator, the reading threads, and their sources |
 //! | `message`, `record`, `stored`, `names` | messages, fields, and the values behind them |
 //! | `table` | columns of values, for NumPy and Arrow |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |

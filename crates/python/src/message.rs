@@ -28,7 +28,7 @@ pub(crate) struct StoredMessage {
     ends: Option<[SocketAddr; 2]>,
     /// Its bytes in the sender's stream.
     position: Range<u64>,
-    /// Its bytes, and those of it without the frame, in the data of `fields`.
+    /// Its bytes with and without the frame, in the data of `fields`.
     bytes: Range<usize>,
     body: Range<usize>,
     fields: Arc<Stored>,
@@ -40,7 +40,7 @@ pub(crate) struct StoredMessage {
     encoder: Option<Arc<dyn LineEncoder>>,
 }
 
-/// The name of a message: names that are only numbers may not be kept.
+/// The name of a message. Names that are only numbers are not kept for the whole process.
 enum MessageName {
     Kept(&'static Name),
     Own(Box<str>),
@@ -52,7 +52,7 @@ impl StoredMessage {
         let (all, body) = (item.bytes(), item.body());
         let mut data = all.to_vec();
         let inside = all.as_ptr_range();
-        // Nearly always the bytes contain the body.
+        // The bytes nearly always contain the body.
         let start = match inside.contains(&body.as_ptr()) || body.is_empty() {
             true => (body.as_ptr() as usize).saturating_sub(all.as_ptr() as usize).min(all.len()),
             false => usize::MAX,
@@ -94,7 +94,7 @@ impl StoredMessage {
         }
     }
 
-    /// Roughly the memory that it takes; never 0.
+    /// Its approximate size in memory; never 0.
     pub(crate) fn size(&self) -> usize {
         size_of::<Self>() + self.line.len() + self.fields.size()
     }
@@ -307,14 +307,14 @@ impl Message {
     }
 
     /// The first byte of a field in `body`, and the one after its last. For a field inside a
-    /// deflated part: those of the whole part.
+    /// compressed part, the range is that of the whole part.
     fn range(&self, path: &str) -> PyResult<(u32, u32)> {
         let bytes = self.stored.fields.bytes(self.node(path)?);
         Ok((bytes.start, bytes.end))
     }
 
-    /// The message with other values in some fields, as bytes. Unchanged, it is `body`, or `bytes`
-    /// for KI's control messages, which are encoded with their frame.
+    /// The bytes of the message with new values for some fields. Without changes, the result is
+    /// `body`, or `bytes` for KI control messages, which are encoded with their frames.
     #[pyo3(signature = (changes = None))]
     fn encode<'py>(
         &self,

@@ -11,7 +11,7 @@ use worldwire_core::{Error, nearest};
 
 use crate::stored::{Stored, name_object, object, plain_object};
 
-/// Named values, decoded already, that become Python objects when they are read.
+/// Decoded, named values. Each becomes a Python object when it is read.
 ///
 /// `record["name"]`, `record.name`, `record["ages[3].filename"]`.
 #[pyclass(frozen, mapping, module = "worldwire")]

@@ -1,4 +1,4 @@
-//! What a capture is read from: a file, bytes, or a Python object that reads.
+//! The source of a capture: a file, bytes, or a Python object with a method that reads.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -35,7 +35,7 @@ impl Source {
 
     /// A binary Python file, such as the standard output of a process.
     pub(crate) fn object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // `read1` returns what has arrived, where `read` waits for all of it.
+        // `read1` returns what has arrived; `read` would wait for everything.
         let read = object.getattr("read1").or_else(|_| object.getattr("read"))?.unbind();
         Ok(Self { input: Box::new(Object { read, rest: Vec::new(), at: 0 }), is_live: true })
     }
@@ -61,7 +61,7 @@ impl Read for Growing {
 /// A Python object with a method that returns bytes.
 struct Object {
     read: Py<PyAny>,
-    /// Bytes that it returned and that are not read yet, from `at`.
+    /// Bytes that it has returned; those from `at` are unread.
     rest: Vec<u8>,
     at: usize,
 }
@@ -75,7 +75,7 @@ impl Read for Object {
             self.rest = Python::try_attach(|py| -> PyResult<Vec<u8>> {
                 let bytes = self.read.bind(py).call1((BLOCK,))?;
                 if bytes.is_none() {
-                    // A file that does not block has nothing at the moment.
+                    // A non-blocking file has no data at the moment.
                     return Err(pyo3::exceptions::PyBlockingIOError::new_err("no data"));
                 }
                 match bytes.cast::<PyBytes>() {

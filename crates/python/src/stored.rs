@@ -17,9 +17,9 @@ use crate::record::Record;
 #[derive(Default)]
 pub(crate) struct Stored {
     nodes: Vec<Node>,
-    /// The decoded bytes, followed by the text and bytes that are not in there as such.
+    /// The decoded bytes, followed by text and bytes that do not occur in them.
     data: Vec<u8>,
-    /// Set if `data` had to stay within [`MAX_DATA`].
+    /// Set if data was left out because of [`MAX_DATA`].
     error: Option<Error>,
 }
 
@@ -65,9 +65,9 @@ enum Held {
 pub(crate) const TOP: u32 = 0;
 
 impl Stored {
-    /// Copies nodes of a tree. They become the children of the top node, unless it is given; then
-    /// they are its children. `body` are the bytes that the tree was decoded from, and `data`
-    /// contains them from `start`.
+    /// Copies a tree. Its roots become children of the top node or, if `top` is given, that node
+    /// becomes the top node. `body` is what the tree was decoded from, and `data` contains it from
+    /// `start`.
     pub(crate) fn of(
         tree: &Tree<'_>,
         top: Option<NodeRef<'_, '_>>,
@@ -102,7 +102,7 @@ impl Stored {
         self.error.as_ref()
     }
 
-    /// Roughly the memory that it takes.
+    /// Its approximate size in memory.
     pub(crate) fn size(&self) -> usize {
         self.nodes.len() * size_of::<Node>() + self.data.len()
     }
@@ -222,7 +222,7 @@ impl Stored {
         self.append(text.as_bytes()).map_or(Held::Null, |(start, end)| Held::Text(start, end))
     }
 
-    /// Appends to the data, and returns where.
+    /// Appends to the data, and returns the position.
     fn append(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
         let (start, end) = (self.data.len(), self.data.len().saturating_add(bytes.len()));
         if end > MAX_DATA {
@@ -239,7 +239,7 @@ impl Stored {
 struct Copying<'c, 't, 'n> {
     stored: &'c mut Stored,
     tree: &'t Tree<'n>,
-    /// Where the bytes of the first layer begin in the data, if they are there.
+    /// Where the first layer's bytes begin in the data, if it contains them.
     start: Option<usize>,
 }
 
@@ -321,7 +321,8 @@ impl<'t, 'n> Copying<'_, 't, 'n> {
         Name::of(word).map_or_else(|| self.stored.text(word), Held::Word)
     }
 
-    /// The bytes of a node. For one inside a deflated or encrypted part: those of that part.
+    /// The bytes of a node. Inside a compressed or encrypted part, these are the bytes of the whole
+    /// part.
     fn place(&self, node: NodeRef<'_, '_>) -> (u32, u32) {
         let (bytes, mut layer) = (node.bytes(), node.layer());
         let mut place = (bytes.start, bytes.end);

@@ -30,7 +30,7 @@ impl Harvest for Columns {
     fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Vec<Row>) {
         let subject = Subject::of(item, name, tree);
         let row: Row = self.0.iter().map(|column| column.cell(&subject)).collect();
-        // As in the tables that the program writes, messages without any of the fields are left out.
+        // As in the program's tables, messages with none of the fields are left out.
         let mut fields = self.0.iter().zip(&row).filter(|(column, _)| column.is_field()).peekable();
         if fields.peek().is_none() || fields.any(|(_, cell)| cell.is_some()) {
             batch.push(row);
@@ -43,7 +43,7 @@ impl Harvest for Columns {
     }
 }
 
-/// Columns of values, one row for each message. Everything that reads Arrow's C streams takes it.
+/// Columns of values, one row for each message, for anything that reads Arrow's C streams.
 #[pyclass(frozen, module = "worldwire")]
 pub(crate) struct Table {
     batch: RecordBatch,
@@ -61,8 +61,8 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// A NumPy array for each column, by name. Whole numbers and booleans are a masked array if a
-    /// message lacks the field. Otherwise its value is NaN, NaT or None.
+    /// A NumPy array for each column, by name. If a message lacks the field, whole numbers and
+    /// booleans become a masked array. In other columns, its value is NaN, NaT or None.
     pub(crate) fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arrays = PyDict::new(py);
         for (field, array) in self.batch.schema_ref().fields().iter().zip(self.batch.columns()) {
@@ -115,10 +115,10 @@ struct Kinds {
     null_only: bool,
     bools: bool,
     whole: bool,
-    /// Above or below what a signed number of 64 bits holds.
+    /// Some exceed the range of a signed 64-bit number.
     large: bool,
     negative: bool,
-    /// Whole numbers that a double does not hold exactly.
+    /// Whole numbers that a double cannot represent exactly.
     inexact: bool,
     real: bool,
     moments: bool,
@@ -166,7 +166,7 @@ impl Kinds {
                 DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
             }
             (false, false, false, true, false) => DataType::Binary,
-            // Different kinds have only their text in common.
+            // Values of different kinds have only their text in common.
             _ => DataType::Utf8,
         }
     }

@@ -14,13 +14,13 @@ use crate::record::Record;
 /// mapping with texts as keys, or a record.
 ///
 /// # Errors
-/// For other types, for whole numbers of more than 64 bits, and for values that are nested too
-/// deeply or too many; with the path to the value.
+/// Other types, whole numbers of more than 64 bits, values nested too deeply, and too many values.
+/// The error has the path to the value.
 pub(crate) fn json_of(value: &Bound<'_, PyAny>) -> Result<Json, Error> {
     Values { count: 0 }.json(value, 0)
 }
 
-/// Counts values. A list that contains itself, even indirectly, never ends otherwise.
+/// Counts values, because a list that contains itself, even indirectly, has no end.
 struct Values {
     count: u64,
 }
@@ -68,7 +68,7 @@ impl Values {
         if value.is_instance_of::<PyDict>() || value.cast::<PyMapping>().is_ok() {
             return self.object(value, depth);
         }
-        // The whole numbers of NumPy and others.
+        // Whole numbers of NumPy and other libraries.
         if let Ok(index) = value.call_method0("__index__") {
             return whole(&index);
         }

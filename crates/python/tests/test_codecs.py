@@ -47,7 +47,7 @@ def test_errors_have_path_offset_hint_and_what_was_decoded() -> None:
     assert unknown.value.hint == "did you mean \"uru.auth\"?"
     with pytest.raises(worldwire.DecodeError, match=r"worldwire.codecs\(\)"):
         worldwire.decode("something else", b"")
-    with pytest.raises(ValueError, match="side is"):
+    with pytest.raises(ValueError, match="side must be"):
         worldwire.decode("uru.auth", b"", side="both")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         worldwire.decode("uru.auth", "text")  # type: ignore[arg-type]

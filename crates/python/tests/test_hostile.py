@@ -18,7 +18,7 @@ def test_files_that_are_no_captures_are_refused(samples: Path, tmp_path: Path) -
         list(worldwire.open(samples / "uru-keys.toml"))
     with pytest.raises(worldwire.CaptureError, match="empty"):
         list(worldwire.open(b""))
-    with pytest.raises(TypeError, match="a capture is"):
+    with pytest.raises(TypeError, match="a capture must be"):
         worldwire.open(3)  # type: ignore[arg-type]
     with pytest.raises(worldwire.KeysError, match="not a key file|no keys"):
         worldwire.open(samples / "uru-login.pcapng", keys=samples / "ki-types.json")

@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: a world of
+//! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: servers for
 //!   The Matrix Online;
 //! * [`WebServer`]: status pages of other programs;
 //! * [`store`]: databases; [`admin`] and [`operators`]: administration of servers from their

@@ -1,5 +1,5 @@
 'use strict';
-// `check`: what the mods in a folder use, what they lack, and what will not work.
+// `check`: what the mods in a folder use, what is missing, and what will not work.
 
 const fs = require('fs');
 const path = require('path');
@@ -18,34 +18,34 @@ const MAX_FILES = 1000;
 const CALLS = /\b(hook|hookOnce|tryHook|tryHookOnce|send|trySend|toClient|toServer)\s*\(\s*(['"`])([A-Z]\w+)\2\s*,\s*(\d+|(['"`])(?:\*|raw|event)\5)/g;
 
 /**
- * What does not work as in the original, by how it looks in the source.
+ * Features that differ from the original, with the source text that reveals them.
  * @type {{pattern: RegExp, text: string, applies?: (protocol: Protocol | null, world: any) => boolean}[]}
  */
 const LIMITS = [
   {
     pattern: /\bqueryData\b/,
-    text: 'asks for the client\'s data: needs "clientData" in worldwire-mods.json',
+    text: 'queries the client\'s data, which needs "clientData" in worldwire-mods.json',
     applies: (_, world) => world.clientData === undefined,
   },
   {
     pattern: /\b(?:parse|build)SystemMessage\b/,
-    text: 'uses system messages: needs a file sysmsg.PATCH.map with the data',
+    text: 'uses system messages, which need a file sysmsg.PATCH.map among the data',
     applies: (protocol) => protocol !== null && !protocol.hasSystemMessages,
   },
   {
     pattern: /\bgame\.data\.(?:items|continents|abnormalities)\b/,
-    text: 'uses tables of the client: they are empty unless worldwire-mods.json has them',
+    text: 'uses the client\'s tables, which are empty unless worldwire-mods.json contains them',
   },
   {
     pattern: /\b(?:inBattleground|inDungeon|inOpenWorld|inCivilUnrest)\b/,
-    text: 'asks for the kind of zone: undefined unless worldwire-mods.json has "continents"',
+    text: 'asks for the kind of zone, which is undefined unless worldwire-mods.json has "continents"',
     applies: (_, world) => world.continents === undefined,
   },
-  { pattern: /\b(?:flashWindow|configureCameraShake)\b/, text: 'acts on the client\'s window: such calls do nothing' },
-  { pattern: /\binstall\s*\(\s*installer\b/, text: 'changes files of the client: this is not done' },
-  { pattern: /require\((['"`])electron\1\)/, text: 'needs Electron: such windows do not open' },
-  { pattern: /require\((['"`])tera-mod-ui\1\)/, text: 'has a settings window: it does not open; use its chat commands' },
-  { pattern: /require\((['"`])(?:node:)?child_process\1\)/, text: 'starts other programs: they must exist on this computer' },
+  { pattern: /\b(?:flashWindow|configureCameraShake)\b/, text: 'controls the client\'s window: these calls do nothing' },
+  { pattern: /\binstall\s*\(\s*installer\b/, text: 'changes the client\'s files: this is not done' },
+  { pattern: /require\((['"`])electron\1\)/, text: 'needs Electron: its windows do not open' },
+  { pattern: /require\((['"`])tera-mod-ui\1\)/, text: 'has a settings window, which does not open; use its chat commands' },
+  { pattern: /require\((['"`])(?:node:)?child_process\1\)/, text: 'starts other programs, which must exist on this computer' },
 ];
 
 /**
@@ -57,7 +57,7 @@ function check({ json, data: folders, mods, revision }, world) {
   const folder = path.resolve(String(mods));
   const data = GameData.load(folders);
   for (const problem of data.problems) console.error(`worldwire-mods: ${problem}`);
-  // What the mods print while they start belongs to the check's details, not to its result.
+  // Whatever the mods print while they start goes to standard error, not into the result.
   global.console = new console.Console(process.stderr, process.stderr);
   console.error = () => {};
   console.log = () => {};
@@ -75,7 +75,7 @@ function check({ json, data: folders, mods, revision }, world) {
   const failed = reports.filter(({ runs }) => !runs).length;
   if (!json) {
     const count = `${reports.length} ${reports.length === 1 ? 'mod' : 'mods'}`;
-    const build = protocol ? `revision ${protocol.revision}, patch ${protocol.major}.${protocol.minor}` : 'messages were not checked: give --data';
+    const build = protocol ? `revision ${protocol.revision}, patch ${protocol.major}.${protocol.minor}` : 'messages were not checked, because there is no --data';
     print(`${count}, ${failed} cannot run (${build})`);
   }
   process.exit(failed > 0 ? 1 : 0);

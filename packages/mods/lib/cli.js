@@ -20,14 +20,14 @@ Options:
   --connect ADDRESS|stdin  the proxy: a Unix socket, HOST:PORT, or standard input and output
   --data FOLDER            definitions and opcode maps; can be repeated
   --mods FOLDER            the mods
-  --revision N             the client's revision [default: what the client says; for check, the newest map's]
+  --revision N             the client's revision [default: the one that the client sends; for check, the newest map's]
   --patch MAJOR.MINOR      the game's version, if revisions.json does not list the revision
   --json                   for check: write JSON
 
 Example:
   worldwire-mods --connect 127.0.0.1:7900 --data tera-data --mods mods`;
 
-/** The user's facts about the server and client, in the folder of mods. */
+/** The file with the user's facts about server and client, in the folder of mods. */
 const WORLD_FILE = 'worldwire-mods.json';
 
 /** @typedef {{check: boolean, json: boolean, connect?: string, mods?: string, revision?: number, patch?: string, data: string[]}} Options */
@@ -74,12 +74,12 @@ function parse(words) {
     else if (word === '--patch' && /^\d+(\.\d+)?$/.test(value)) options.patch = value;
     else throw new Error(`unknown option ${word} ${value}; see --help`);
   }
-  if (options.mods === undefined) throw new Error('give the folder of mods with --mods');
-  if (!options.check && options.connect === undefined) throw new Error('give the proxy with --connect');
+  if (options.mods === undefined) throw new Error('--mods is missing: name the folder of mods');
+  if (!options.check && options.connect === undefined) throw new Error('--connect is missing: name the proxy');
   return options;
 }
 
-/** Options count more than the file. @param {Options} options @returns {import('./protocol').World} */
+/** Options override the file. @param {Options} options @returns {import('./protocol').World} */
 function readWorld({ mods, revision, patch }) {
   const folder = String(mods);
   const file = path.join(folder, WORLD_FILE);
@@ -127,7 +127,7 @@ function run(options) {
   runner.start();
 }
 
-/** Standard output belongs to the protocol; what mods print goes to standard error. */
+/** Reserves standard output for the protocol. Whatever mods print goes to standard error. */
 function claimStandardStreams() {
   const { stdout } = process;
   Object.defineProperty(process, 'stdout', { get: () => process.stderr });

@@ -1,5 +1,5 @@
 'use strict';
-// In place of the running game client, which the original program asks for data.
+// A stand-in for the running game client, from which the original program reads data.
 
 const { EventEmitter } = require('events');
 const { readText } = require('./data');
@@ -45,7 +45,7 @@ class ClientView extends EventEmitter {
       platform: world.platform ?? 'pc', environment: world.environment ?? 'live',
     };
     for (const key of ['client', 'mod']) Object.defineProperty(this, key, { enumerable: false });
-    // The original emits it when it has read the client's data.
+    // The original emits this once it has read the client's data.
     setImmediate(() => this.emit('ready'));
   }
 

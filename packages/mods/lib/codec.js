@@ -1,11 +1,11 @@
 'use strict';
 // Compiles definitions to functions that read and write messages.
 //
-// Numbers are little-endian, and offsets count from the first byte of the message. A scope, which is
-// the message or an element of an array, begins with the metadata of its fields of variable length:
-// of text its offset, of bytes offset and count, of arrays count and offset. A definition with
-// explicit `ref` lines says itself where they are. An element begins with its own offset and the
-// offset of the next one.
+// Numbers are little-endian, and offsets count from the first byte of the message. A scope, which
+// is the message or an element of an array, begins with the metadata of its fields of variable
+// length: for text the offset, for bytes offset and count, for arrays count and offset. In a
+// definition with `ref` lines, these say where the metadata is. An element begins with its own
+// offset and the offset of the next one.
 
 const { Vec3, readSkill, skillWord, readLooks, writeLooks } = require('./types');
 const { DefinitionError, SIZES } = require('./definition');
@@ -23,7 +23,7 @@ const MAX_ELEMENTS = 65_535;
 const MAX_PARTS = 262_144;
 const HEADER_BYTES = 4;
 const RADIANS = Math.PI / 32768;
-/** Multiplying by it rounds as tera-toolbox does; dividing by `RADIANS` does not. */
+/** Multiplying by this rounds as tera-toolbox does; dividing by `RADIANS` does not. */
 const UNITS = 32768 / Math.PI;
 
 const scratch = Buffer.alloc(MAX_BYTES + 256);
@@ -35,7 +35,7 @@ const CONTEXT = {
   Vec3, readSkill, skillWord, readLooks, writeLooks, RADIANS, UNITS, EMPTY, MAX_PARTS, bytesAt, count, int64, tooMany,
 };
 
-/** A definition that messages can be read and written with. */
+/** A definition that can read and write messages. */
 class Codec {
   /** @param {Field[]} fields */
   constructor(fields) {
@@ -55,7 +55,7 @@ class Codec {
    * @param {new () => any} Event
    */
   read(bytes, header = HEADER_BYTES, Event = /** @type {any} */ (Object)) {
-    // A class of its own for each definition and base class keeps V8's property accesses fast.
+    // A separate class for each definition and base class keeps V8's property accesses fast.
     const read = this.readers.get(Event) ?? this.#addReader(Event);
     return read(bytes, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), header);
   }
@@ -113,7 +113,7 @@ function variables(fields, prefix = '') {
   });
 }
 
-/** What reading and writing have in common: the positions of metadata. */
+/** The common part of reading and writing: the positions of metadata. */
 class Generator {
   /** @param {boolean} isExplicit */
   constructor(isExplicit) {
@@ -150,7 +150,7 @@ class Generator {
   placed(scope, ref, prefix) {
     const path = scope.refs.has(ref.name) ? ref.name : prefix + ref.name;
     const field = scope.refs.get(path);
-    // Legacy definitions of such fields lack the field itself. Two bytes stand for it.
+    // Legacy definitions of these fields lack the field itself. Two bytes take its place.
     if (field === undefined) return null;
     scope.refs.delete(path);
     return field;
@@ -159,7 +159,7 @@ class Generator {
   /** @param {Scope} scope @param {Field} field */
   checkPlaced(scope, field) {
     if ([...scope.refs.values()].includes(field)) {
-      throw new DefinitionError(`${field.name} needs a line "ref ${field.name}" before it`);
+      throw new DefinitionError(`${field.name} must follow a line "ref ${field.name}"`);
     }
   }
 }
@@ -337,7 +337,7 @@ class Writer extends Generator {
       const slot = scope.slots.get(field) ?? '';
       const [list, link, element] = [this.fresh('a'), this.fresh('k'), this.fresh('e')];
       const from_ = `${from}[${JSON.stringify(field.name)}]`;
-      // The word that has to point to the next element: first the array's own offset.
+      // The word that must point to the next element; at the beginning, the array's own offset.
       before += `const ${list} = ${from_} ?? []; d.setUint16(${slot}, count(${list}), true); let ${link} = ${slot} + 2;\n`;
       lengths.push(`${list}.length`);
       const item = field.isValue ? `{ value: ${list}[${index}] }` : `${list}[${index}] ?? EMPTY`;

@@ -6,11 +6,11 @@ const { SettingsFile } = require('./settings');
 const { described } = require('./thrown');
 const { splitLine, withoutTags } = require('./words');
 
-/** The channel in C_CHAT of the eighth private channel, its index, and its ID. */
+/** The eighth private channel: its channel number in C_CHAT, its index, and its ID. */
 const CHANNEL = 18;
 const CHANNEL_INDEX = 7;
 const CHANNEL_ID = -2;
-/** How long after the player appears lines are held back: the client drops earlier ones. */
+/** How long lines are held back after the player appears, because the client drops earlier ones. */
 const QUIET_MS = 2000;
 /** The maximum number of lines held back. */
 const MAX_LINES = 1000;
@@ -124,10 +124,10 @@ class Command {
    */
   add(names, callback, context, owner = null) {
     const all = Array.isArray(names) ? names : [names];
-    if (!['function', 'object'].includes(typeof callback) || callback === null) throw new Error('command.add: the callback is not a function or object');
+    if (!['function', 'object'].includes(typeof callback) || callback === null) throw new Error('command.add: the callback must be a function or an object');
     for (const name of all) {
-      if (typeof name !== 'string' || name === '') throw new Error('command.add: a name must be a text that is not empty');
-      if (this.#commands.has(name.toLowerCase())) throw new Error(`command.add: the command ${name} exists already`);
+      if (typeof name !== 'string' || name === '') throw new Error('command.add: a name must be a non-empty string');
+      if (this.#commands.has(name.toLowerCase())) throw new Error(`command.add: the command ${name} already exists`);
     }
     for (const name of all) this.#commands.set(name.toLowerCase(), { callback, context, owner });
   }
@@ -196,7 +196,7 @@ class Command {
     }
   }
 
-  /** The commands of this part of the program itself. */
+  /** The program's own commands. */
   #addOwn() {
     const { manager } = this.connection;
     const say = (/** @type {string} */ text) => this.message(` ${text}`);
@@ -210,11 +210,11 @@ class Command {
       say(`${what} ${this.settings[key] === isOn ? 'on' : 'off'}.`);
     };
     const change = (/** @type {'load' | 'unload' | 'reload'} */ action) => (/** @type {string} */ name) => {
-      if (name === undefined) return say(`Write the name of a mod after ${action}.`);
+      if (name === undefined) return say(`Add the name of a mod: ${action} NAME.`);
       say(manager[action](name) ? `${action} ${name}: done.` : `${action} ${name}: failed.`);
     };
     this.add(['toolbox', 'proxy'], {
-      $default: () => say('Write one of silent, onlychannel, loginmessage, load, unload, reload.'),
+      $default: () => say('The subcommands are silent, onlychannel, loginmessage, load, unload and reload.'),
       silent: toggle('silent_mode', 'Silent mode'),
       onlychannel: toggle('public_enable', 'Commands only in the private channel', false),
       loginmessage: toggle('login_message', 'Login message'),

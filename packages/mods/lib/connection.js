@@ -1,5 +1,5 @@
 'use strict';
-// One connection to a game server: its messages, hooks, commands, and the state of its game.
+// One connection to a game server: its messages, hooks and commands, and the game's state.
 
 const { ClientStandIn } = require('./client');
 const { Command } = require('./command');

@@ -1,5 +1,5 @@
 'use strict';
-// The user's files: definitions, opcode maps, and the lists that go with them.
+// The user's files: definitions, opcode maps, and the lists that accompany them.
 
 const fs = require('fs');
 const path = require('path');
@@ -10,7 +10,7 @@ const MAX_FILES = 100_000;
 const MAX_DEPTH = 6;
 const MAX_FILE_BYTES = 64 << 20;
 
-/** A definition in one version, which is compiled when it is first used. */
+/** One version of a definition, compiled on first use. */
 class Definition {
   /** @type {Codec | null} */
   #codec = null;

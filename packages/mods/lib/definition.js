@@ -10,14 +10,14 @@
  * @property {boolean} [interleaved] whether an array's elements are mixed with its neighbours'
  */
 
-/** Sizes of the types that have one. */
+/** The sizes of types with a fixed size. */
 const SIZES = {
   bool: 1, byte: 1, int16: 2, uint16: 2, angle: 2, int32: 4, uint32: 4, float: 4, skillid32: 4,
   int64: 8, uint64: 8, double: 8, skillid: 8, customize: 8, vec3: 12, vec3fa: 12,
 };
 const MAX_DEPTH = 16;
 
-/** A mistake in a definition, with its line. */
+/** An error in a definition, with its line. */
 class DefinitionError extends Error {}
 
 /**
@@ -67,8 +67,9 @@ function fieldOf(written, name, fail) {
 }
 
 /**
- * Reads a definition in the form of a list: `[name, type]`, where the type of arrays and objects is
- * a list of their fields. Its property `type` says which of them it is, by default an array.
+ * Reads a definition given as a list of `[name, type]`, where the type of an array or object is a
+ * list of its fields. The list's property `type` says which of the two it is; the default is an
+ * array.
  * @param {any[]} list
  * @returns {Field[]}
  */
@@ -76,7 +77,7 @@ function listedDefinition(list, depth = 0) {
   if (depth > MAX_DEPTH) throw new DefinitionError(`more than ${MAX_DEPTH} levels`);
   return list.flatMap((entry) => {
     const [name, type] = Array.isArray(entry) ? entry : [];
-    if (typeof name !== 'string') throw new DefinitionError('an entry is not [name, type]');
+    if (typeof name !== 'string') throw new DefinitionError('an entry must have the form [name, type]');
     if (Array.isArray(type)) {
       const kind = /** @type {any} */ (type).type === 'object' ? 'object' : 'array';
       return [{ name, type: kind, fields: listedDefinition(type, depth + 1) }];

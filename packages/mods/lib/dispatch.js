@@ -1,5 +1,5 @@
 'use strict';
-// Takes messages through the hooks of one connection, and injects others.
+// Passes messages through the hooks of one connection, and injects new ones.
 
 const { Codec } = require('./codec');
 const { ResolveError } = require('./protocol');
@@ -64,7 +64,7 @@ class Dispatch {
     this.changed = changed;
     this.mark = mark;
     this.isClosed = false;
-    /** How many messages are being handled, one inside the other. */
+    /** How many messages are being handled, nested inside each other. */
     this.depth = 0;
   }
 
@@ -78,18 +78,18 @@ class Dispatch {
     const [name, version, third, fourth] = rest;
     const hasOptions = rest.length > 3;
     const callback = hasOptions ? fourth : third;
-    if (typeof name !== 'string') throw new TypeError(`hook: the message is ${String(name)}; give its name`);
-    if (typeof callback !== 'function') throw new TypeError(`hook ${name}: the callback is not a function`);
+    if (typeof name !== 'string') throw new TypeError(`hook: the message must be a name, not ${String(name)}`);
+    if (typeof callback !== 'function') throw new TypeError(`hook ${name}: the callback must be a function`);
     if (hasOptions && (typeof third !== 'object' || third === null)) {
-      throw new TypeError(`hook ${name}: the options are not an object`);
+      throw new TypeError(`hook ${name}: the options must be an object`);
     }
     const { order = 0, filter = {} } = hasOptions ? third : {};
-    if (typeof order !== 'number' || Number.isNaN(order)) throw new TypeError(`hook ${name}: the order is not a number`);
+    if (typeof order !== 'number' || Number.isNaN(order)) throw new TypeError(`hook ${name}: the order must be a number`);
     const isTyped = typeof version === 'number' || version === '*' || version instanceof Codec;
     if (!isTyped && version !== 'raw' && version !== 'event') {
-      throw new TypeError(`hook ${name}: the version is ${JSON.stringify(version)}; give a number, '*', 'raw' or 'event'`);
+      throw new TypeError(`hook ${name}: the version must be a number, '*', 'raw' or 'event', not ${JSON.stringify(version)}`);
     }
-    if (name === '*' && isTyped) throw new TypeError("hook *: all messages can only be hooked with the version 'raw' or 'event'");
+    if (name === '*' && isTyped) throw new TypeError("hook *: to hook all messages, the version must be 'raw' or 'event'");
     const message = isTyped ? this.protocol.resolve(name, version) : null;
     if (message !== null && !message.isWriteable) {
       this.report(owner, `version ${message.version} of ${name} is deprecated at patch ${this.protocol.major}: its changes are not written`);
@@ -150,7 +150,7 @@ class Dispatch {
   }
 
   /**
-   * Takes a message through its hooks.
+   * Passes a message through its hooks.
    * @param {number} code @param {Buffer} data @param {boolean} incoming whether it goes to the client
    * @param {boolean} [fake] @param {boolean} [modified] @param {boolean} [silenced]
    * @returns {Outcome}
@@ -178,7 +178,7 @@ class Dispatch {
 
   /** @param {Hook[]} hooks @param {number} code @param {Outcome} state @param {boolean} incoming @param {boolean} fake */
   #run(hooks, code, state, incoming, fake) {
-    // The length is read again each time: a hook can add others of its own order.
+    // The length is read again each time, because a hook can add others with the same order.
     for (let index = 0; index < hooks.length; index++) {
       const hook = hooks[index];
       const { filter } = hook;
@@ -219,7 +219,7 @@ class Dispatch {
       } else if (result === true) {
         if (!isWriteable) throw new ResolveError(`version ${hook.version} is deprecated and cannot be written`);
         const written = codec.encode(code, event, header);
-        // Counter and checksum stay: the proxy renews them.
+        // Counter and checksum are kept, because the proxy recomputes them.
         if (header > 4) state.data.copy(written, 4, 4, header);
         state.data = written;
         state.modified = true;
@@ -242,7 +242,7 @@ class Dispatch {
    */
   inject(toClient, name, version, fields) {
     if (typeof version !== 'number' && version !== '*' && !(version instanceof Codec)) {
-      throw new TypeError(`send ${name}: the version is ${JSON.stringify(version)}; give a number or '*'`);
+      throw new TypeError(`send ${name}: the version must be a number or '*', not ${JSON.stringify(version)}`);
     }
     return this.injectRaw(toClient, this.encode(name, version, fields));
   }
@@ -260,7 +260,7 @@ class Dispatch {
 
   /** @param {boolean} toClient @param {Buffer} data the whole message, with its header */
   injectRaw(toClient, data) {
-    if (!Buffer.isBuffer(data) || data.length < 4) throw new TypeError('send: the message is not a Buffer with a header');
+    if (!Buffer.isBuffer(data) || data.length < 4) throw new TypeError('send: the message must be a Buffer with a header');
     if (this.isClosed) return false;
     const code = data.readUInt16LE(2);
     const outcome = this.handle(code, data, toClient, true);

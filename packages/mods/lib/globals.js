@@ -1,10 +1,10 @@
 'use strict';
-// What mods expect of the program that they run in.
+// The environment that mods expect from the program in which they run.
 
 const { addLongMembers } = require('./legacy');
 const { described } = require('./thrown');
 
-/** Sets global objects, and keeps errors of mods from ending the program. */
+/** Sets global objects, and prevents errors in mods from ending the program. */
 function setGlobals() {
   addLongMembers();
   Object.assign(globalThis, {

@@ -1,5 +1,5 @@
 'use strict';
-// Finds mods in a folder, and reads what they say about themselves.
+// Finds the mods in a folder, and reads their descriptions.
 
 const fs = require('fs');
 const path = require('path');
@@ -102,8 +102,7 @@ function parse(file) {
 }
 
 /**
- * Removes mods whose dependencies are missing or whose conflicts are present, until all others can
- * run.
+ * Removes mods with missing dependencies or with conflicts, until all remaining mods can run.
  * @param {Map<string, ModInfo>} found
  */
 function exclude(found) {

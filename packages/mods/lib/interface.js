@@ -1,5 +1,5 @@
 'use strict';
-// What mods get: the objects that their constructors are called with.
+// The objects that mods' constructors are called with.
 
 const { Timers } = require('./timers');
 const { legacyView } = require('./legacy');
@@ -9,7 +9,7 @@ const { legacyView } = require('./legacy');
 /** @typedef {import('./connection').Connection} Connection */
 /** @typedef {import('./client').ClientStandIn} ClientStandIn */
 
-/** What all interfaces of a mod have in common; that of a GlobalMod has no more. */
+/** The common part of all interfaces of a mod. A GlobalMod's interface is only this. */
 class ModInterface {
   /** @param {LoadedMod} mod @param {Manager} manager */
   constructor(mod, manager) {
@@ -74,7 +74,7 @@ class NetworkInterface extends ModInterface {
     this.game = connection.game;
     this.command = connection.command?.viewFor(this);
     this.require = requirer(this, connection);
-    /** Whether its hooks, timers and commands are gone. */
+    /** Whether its hooks, timers and commands have been removed. */
     this.isGone = false;
     Object.defineProperty(this, 'isGone', { enumerable: false });
     const left = () => this.#timers.clearAll();
@@ -107,9 +107,9 @@ class NetworkInterface extends ModInterface {
 
   /** @param {string} name @param {any} version @param {any} [fields] */
   send(name, version, fields) {
-    if (typeof name !== 'string') throw new TypeError('send: the message is not a name; use toClient or toServer for a Buffer');
+    if (typeof name !== 'string') throw new TypeError('send: the message must be a name; use toClient or toServer for a Buffer');
     const initial = name.replace(/^TTB_/, '')[0];
-    if (!['S', 'I', 'C'].includes(initial)) throw new Error(`send: ${name} begins with neither S, I nor C; use toClient or toServer`);
+    if (!['S', 'I', 'C'].includes(initial)) throw new Error(`send: ${name} does not begin with S, I or C; use toClient or toServer`);
     return this.#inject(initial !== 'C', [name, version, fields]);
   }
 

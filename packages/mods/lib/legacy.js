@@ -1,5 +1,6 @@
 'use strict';
-// What mods of older forms get: those that export a function, and those for the proxy of 2020.
+// Interfaces for older kinds of mods: those that export a function, and those for the proxy of
+// 2020.
 
 const { Codec } = require('./codec');
 const { parseDefinition } = require('./definition');
@@ -8,8 +9,8 @@ const { parseDefinition } = require('./definition');
 const REGIONS = { gf: 'eu', eme: 'na', nx: 'kr', pm: 'jp', m5: 'tw' };
 
 /**
- * The interface of a mod that exports a function. Reading passes through; properties that the mod sets
- * are lost, as in the original.
+ * The interface of a mod that exports a function. Reads are passed through. Properties that the mod
+ * sets are lost, as in the original.
  * @param {any} mod
  * @returns {any}
  */
@@ -54,7 +55,7 @@ function addInit(settings) {
   return settings;
 }
 
-/** Lets 64-bit integers be used as the objects that they were before 2018: `id.equals(other)`, `id.low`. */
+/** Gives 64-bit integers the members that they had as objects before 2018: `id.equals(other)`, `id.low`. */
 function addLongMembers() {
   const half = (/** @type {bigint} */ shift) => ({
     /** @this {bigint} */

@@ -1,5 +1,5 @@
 'use strict';
-// Loads, unloads and reloads mods, and makes their instances for each connection.
+// Loads, unloads and reloads mods, and creates their instances for each connection.
 
 const { CORE_MODS, findMods } = require('./info');
 const { addInit } = require('./legacy');
@@ -16,7 +16,7 @@ class LoadedMod {
   /** @param {ModInfo} info */
   constructor(info) {
     this.info = info;
-    /** What mods see of it as `info`. */
+    /** The part that mods see as `info`. */
     this.facts = { ...info.raw, ...info };
     const exported = modules.load(info.entry);
     const forms = ['NetworkMod', 'ClientMod', 'GlobalMod', 'RequireInterface'];
@@ -78,7 +78,7 @@ class Manager {
     modules.addRoot(this.folder);
     const { mods, refused } = findMods(this.folder);
     this.refused.push(...refused);
-    for (const { name, why } of refused) console.error(`the mod ${name} does not run: ${why}`);
+    for (const { name, why } of refused) console.error(`the mod ${name} cannot run: ${why}`);
     for (const info of mods) this.#install(info);
     for (const { name } of mods) this.load(name);
   }
@@ -204,18 +204,18 @@ class Manager {
     const { client } = connection;
     if (ClientMod && !mod.clients.has(client)) {
       const own = new ClientInterface(mod, this, client);
-      this.#guard(mod, 'its part for the client does not start', () => {
+      this.#guard(mod, 'its part for the client failed to start', () => {
         const instance = new ClientMod(own);
         mod.clients.set(client, { instance, mod: own });
-        if (typeof (instance.install ?? ClientMod.install) === 'function') own.warn('it changes files of the client, which is not supported');
+        if (typeof (instance.install ?? ClientMod.install) === 'function') own.warn('it changes the client\'s files, which is not supported');
       });
     }
     if (!NetworkMod || mod.networks.has(connection)) return;
     const own = new NetworkInterface(mod, this, connection);
-    // Also while it starts, so that a circle of mods that need each other ends.
+    // It is added before it starts, so a cycle of mods that need each other ends.
     const entry = { instance: /** @type {any} */ (null), mod: own };
     mod.networks.set(connection, entry);
-    const hasStarted = this.#guard(mod, 'it does not start', () => { entry.instance = new NetworkMod(own.view(mod.isOldForm)); });
+    const hasStarted = this.#guard(mod, 'it failed to start', () => { entry.instance = new NetworkMod(own.view(mod.isOldForm)); });
     if (hasStarted) return;
     own.release();
     mod.networks.delete(connection);
@@ -247,7 +247,7 @@ class Manager {
   }
 
   /**
-   * What `mod.require.NAME` returns.
+   * The result of `mod.require.NAME`.
    * @param {string} name @param {NetworkInterface} from @param {Connection} connection
    */
   requireFor(name, from, connection) {
@@ -271,7 +271,7 @@ class Manager {
     return isClass ? new RequireInterface(...rest) : RequireInterface(...rest);
   }
 
-  /** Unloads everything, when the program ends. */
+  /** Unloads everything before the program exits. */
   close() {
     for (const { info } of this.loaded.reverse()) this.unload(info.name);
   }

@@ -1,12 +1,12 @@
 'use strict';
-// How mods are loaded: in strict mode, with stand-ins for the packages of the original program.
+// Loads mods in strict mode, with stand-ins for the original program's packages.
 
 const fs = require('fs');
 const Module = require('module');
 const path = require('path');
 
 const STANDINS = path.join(__dirname, 'standins');
-/** Packages that mods may require although their folders do not contain them. */
+/** Packages that mods can require even if their folders do not contain them. */
 const PACKAGES = {
   'tera-vec3': 'tera-vec3.js',
   vec3: 'tera-vec3.js',
@@ -27,7 +27,7 @@ let isInstalled = false;
 
 /** Loads modules below this folder as mods. @param {string} folder */
 function addRoot(folder) {
-  // Modules are known by their real paths, also below a symbolic link.
+  // Modules are identified by their real paths, even below a symbolic link.
   roots.push(fs.realpathSync(folder) + path.sep);
   if (isInstalled) return;
   isInstalled = true;
@@ -35,7 +35,7 @@ function addRoot(folder) {
   const isOfMod = (/** @type {string | undefined} */ file) => file !== undefined && roots.some((root) => file.startsWith(root));
   const compile = loader.prototype._compile;
   loader.prototype._compile = function compileMod(/** @type {string} */ content, /** @type {string} */ file, /** @type {any[]} */ ...rest) {
-    // On the first line, so that line numbers stay. A line with #! must be the first.
+    // It goes on the first line, to preserve line numbers. A line with #! must remain first.
     const source = isOfMod(file) ? `'use strict';${content.replace(/^#!.*/, '')}` : content;
     return compile.call(this, source, file, ...rest);
   };

@@ -11,7 +11,7 @@ const LAST_PATCH = { major: 115, minor: 2 };
 const INTEGRITY_HEADER_BYTES = 12;
 
 /**
- * Facts about a connection that are not in its messages, from `worldwire-mods.json`.
+ * Facts about a connection that its messages do not contain, from `worldwire-mods.json`.
  * @typedef {object} World
  * @property {number} [major]
  * @property {number} [minor]
@@ -98,7 +98,7 @@ class Protocol {
     const isOld = typeof version === 'number' && version !== 0 && latest !== undefined && latest > version;
     const asked = version === '*' ? 'any version' : `version ${version}`;
     return new ResolveError(latest === undefined
-      ? `${name} has no definition at all; it asks for ${asked}`
+      ? `${name} has no definition in any version; the mod asks for ${asked}`
       : `version ${version} of ${name} is ${isOld ? 'outdated' : 'unknown'}; ${this.#present(name)}`);
   }
 
@@ -142,7 +142,7 @@ class Protocol {
   }
 
   /**
-   * Reads `@id` followed by keys and values, with vertical tabs between them.
+   * Reads `@id` followed by keys and values, separated by vertical tabs.
    * @param {string} text
    */
   parseSystemMessage(text) {
@@ -170,7 +170,7 @@ class Protocol {
   #noSystemMessage(id) {
     return new Error(this.hasSystemMessages
       ? `the system message ${id} is not in the map`
-      : `system message ${id}: there is no map of system messages; put sysmsg.${this.major}.map with the data`);
+      : `system message ${id}: there is no map of system messages; add sysmsg.${this.major}.map to the data`);
   }
 }
 

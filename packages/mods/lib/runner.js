@@ -1,13 +1,13 @@
 'use strict';
-// Connects mods with a proxy: conversations, subscriptions, and the answers to messages.
+// Connects mods to a proxy: conversations, subscriptions, and answers to messages.
 
 const { Connection } = require('./connection');
 const { Protocol } = require('./protocol');
 const { DO, FrameReader, FrameWriter, MAX_ADDED } = require('./wire');
 
-/** The client's first message, which says its revision. It has this opcode in every build. */
+/** The client's first message, which contains its revision. It has this opcode in every build. */
 const CHECK_VERSION = { name: 'C_CHECK_VERSION', code: 19900 };
-/** Conversations that the proxy announces this soon after its welcome began before. */
+/** Conversations that the proxy announces within this time after its welcome had already begun. */
 const EARLIER_MS = 500;
 /** The longest names that are sent to the proxy. */
 const MAX_NAME = 200;
@@ -111,8 +111,8 @@ class Runner {
     const session = { number, connection: null, isProbing: false };
     this.#sessions.set(number, session);
     if (this.world.map !== undefined) return this.#begin(session, Number(this.world.map));
-    // The conversation began before these mods did, so its first message is gone. The next one says
-    // the revision, too.
+    // The conversation began before these mods started, so its first message has passed. The next
+    // one also contains the revision.
     if (Date.now() - this.#welcomed < EARLIER_MS) this.#probe(session, true);
     this.#flush();
   }
@@ -176,7 +176,7 @@ class Runner {
     const session = this.#sessions.get(conversation);
     const code = bytes.length >= 4 ? bytes.readUInt16LE(2) : -1;
     if (session?.connection === null && code === CHECK_VERSION.code) {
-      // Mods may take longer to start than the proxy waits for an answer.
+      // Mods can take longer to start than the proxy waits for an answer.
       this.#frames.answer(conversation, number, DO.hold, [], null);
       this.#push();
       this.#begin(session, revisionIn(bytes));
@@ -204,7 +204,8 @@ class Runner {
       return this.#flush();
     }
     const { added } = this.#current;
-    // What is added at any other time is sent at once, so before the message being handled, too.
+    // Messages added at any other time are sent at once, and so also before the message being
+    // handled.
     if (added.length >= MAX_ADDED) this.#frames.add(session.number, added.splice(0));
     added.push(addition);
   }
@@ -232,7 +233,7 @@ class Runner {
     if (ids.length > 0) this.#frames.json({ type: 'unsubscribe', ids });
     if (subscriptions.length === 0) return;
     this.#frames.json({ type: 'subscribe', subscriptions });
-    // Messages that the proxy has passed over so far may come before ones that it has sent already.
+    // Messages that the proxy has not shown so far may precede ones that it has already sent.
     for (const { number } of this.#sessions.values()) this.#syncs.add(`${number}.sync${this.#nextSync++}`);
     this.#unsent = true;
   }
@@ -255,7 +256,7 @@ class Runner {
     this.#syncs.delete(id);
     if (this.#syncs.size > 0) return;
     const messages = this.#waiting.splice(0);
-    // A side's messages in the order in which they were sent. Added ones have no position.
+    // Keeps a side's messages in the order in which they were sent. Added ones have no position.
     for (const fromServer of [false, true]) {
       const isOwn = (/** @type {Shown} */ one) => one.fromServer === fromServer && !one.fake;
       const sorted = messages.filter(isOwn).sort((a, b) => a.conversation - b.conversation || a.start - b.start);

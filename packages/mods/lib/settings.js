@@ -7,7 +7,7 @@ const path = require('path');
 /** @typedef {import('./info').ModInfo} ModInfo */
 
 class SettingsFile {
-  /** Whether no file is changed, for checks. */
+  /** Whether files are left unchanged, for checks. */
   static isReadOnly = false;
 
   /**
@@ -35,7 +35,7 @@ class SettingsFile {
     });
   }
 
-  /** Reads the settings, and brings them to the current version. */
+  /** Reads the settings, and migrates them to the current version. */
   load() {
     let text;
     try {

@@ -1,8 +1,8 @@
 'use strict';
-// Texts about whatever a mod throws, which need not be an error.
+// Describes whatever a mod throws, which need not be an error.
 
 /**
- * What was thrown, with its stack if it has one. Never throws itself.
+ * Describes what was thrown, with its stack if it has one. Never throws.
  * @param {any} thrown
  * @returns {string}
  */
@@ -11,7 +11,7 @@ function described(thrown) {
 }
 
 /**
- * What was thrown, in few words. Never throws itself.
+ * Describes briefly what was thrown. Never throws.
  * @param {any} thrown
  * @returns {string}
  */

@@ -1,5 +1,5 @@
 'use strict';
-// The classes of structured values in events: points, skills and looks.
+// The classes of structured values in events: points, skills and appearance.
 
 /** A point or direction. Methods return new vectors and leave the original alone. */
 class Vec3 {
@@ -60,7 +60,7 @@ class Vec3 {
 }
 
 /**
- * Three numbers, given one by one or as an object. A single number counts for all three.
+ * Three numbers, given one by one or as an object. A single number is used for all three.
  * @param {any} x @param {number} [y] @param {number} [z]
  */
 function parts(x, y, z) {
@@ -68,7 +68,7 @@ function parts(x, y, z) {
   return { x, y: y ?? x, z: z ?? x };
 }
 
-/** A skill, with the parts of its number on the wire. */
+/** A skill, with the parts of its wire number. */
 class SkillID {
   /**
    * @param {number | {id?: number, type?: number, npc?: boolean, huntingZoneId?: number, reserved?: number}} [id]
@@ -110,8 +110,8 @@ class SkillID {
   }
 }
 
-// Below the sign and type of a skill are an ID of this many bits; skills of NPCs split it into a
-// hunting zone and an ID of 16 bits.
+// Below the sign and type, a skill has an ID of this many bits. NPC skills split it into a hunting
+// zone and a 16-bit ID.
 const FORMS = {
   skillid: { id: 28n, type: 28n, npc: 32n, reserved: 33n, reservedBits: 31n },
   skillid32: { id: 26n, type: 26n, npc: 30n, reserved: 31n, reservedBits: 1n },
@@ -140,7 +140,7 @@ function skillWord(value, form) {
     | (BigInt.asUintN(Number(reservedBits), BigInt(reserved)) << reservedAt);
 }
 
-/** The parts of a character's look, one byte each, in the order in which they are sent. */
+/** The parts of a character's appearance, one byte each, in the order in which they are sent. */
 const LOOKS = ['unk', 'skinColor', 'faceStyle', 'faceDecal', 'hairStyle', 'hairColor', 'voice', 'tattoos'];
 
 /** @param {DataView} view @param {number} at @returns {Record<string, number>} */

@@ -1,15 +1,15 @@
 'use strict';
-// Ends the program if a mod does not return: the proxy then starts it again. A second thread watches,
-// because the first one is busy.
+// Ends the program if a mod blocks; the proxy then restarts it. A second thread watches, because
+// the first one is busy.
 
 const { Worker, isMainThread, workerData, parentPort } = require('worker_threads');
 const fs = require('fs');
 
 const BEAT_MS = 250;
-/** After this many steps without a sign of life, the program ends: 3 seconds. */
+/** The program ends after this many steps without a sign of life: 3 seconds. */
 const MAX_STEPS = 12;
 
-/** Starts to watch. Returns the function that notes which mod is running. */
+/** Starts watching. Returns the function that records which mod is running. */
 function watch() {
   const state = new Int32Array(new SharedArrayBuffer(8));
   const worker = new Worker(__filename, { workerData: state });

@@ -36,11 +36,11 @@ class FrameReader {
   push(chunk, onMessage, onJson) {
     const bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk;
     let at = 0;
-    // A proxy that refuses the hello says so in a line.
-    if (bytes[0] === 0x7b) throw new Error(`the proxy refuses the connection: ${bytes.toString('utf8', 0, 1000).trim()}`);
+    // A proxy that refuses the hello answers with a line.
+    if (bytes[0] === 0x7b) throw new Error(`the proxy refused the connection: ${bytes.toString('utf8', 0, 1000).trim()}`);
     while (at + 5 <= bytes.length) {
       const length = bytes.readUInt32LE(at);
-      if (length < 1 || length > MAX_FRAME_BYTES) throw new Error(`a frame has ${length} bytes`);
+      if (length < 1 || length > MAX_FRAME_BYTES) throw new Error(`a frame cannot have ${length} bytes`);
       if (at + 4 + length > bytes.length) break;
       const kind = bytes[at + 4];
       const end = at + 4 + length;

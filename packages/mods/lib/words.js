@@ -40,7 +40,7 @@ function quoted(line, start) {
   let word = '';
   for (let at = start + 1; at < line.length; at++) {
     if (line[at] === quote) {
-      // What follows without a space belongs to the word.
+      // Text that follows without a space belongs to the word.
       const [rest, end] = plain(line, at + 1);
       return [word + rest, end];
     }

@@ -1,6 +1,6 @@
 //! The files of the npm package `worldwire-mods`, which runs TERA toolbox mods under Node.js.
 //!
-//! They are part of the program, so that `worldwire proxy tera --mods` needs nothing but Node.js.
+//! They are built into the program, so `worldwire proxy tera --mods` needs nothing but Node.js.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -67,8 +67,8 @@ const FILES: &[(&str, &str)] = &files![
     "lib/words.js",
 ];
 
-/// Writes the package to a directory, which is created if missing. Files that are up to date are left
-/// alone. Returns the path of the file to run with `node`.
+/// Writes the package to a directory, which is created if missing. Files that are up to date are
+/// not touched. Returns the path of the file to run with `node`.
 ///
 /// # Errors
 /// Those of the file system.

@@ -65,7 +65,7 @@ test('other mods can handle unknown commands', (t) => {
 test('names are checked, and commands can be removed and run', (t) => {
   const it = playing("command.add('a', () => { seen.push('a'); });", t);
   const { mod, seen } = it.instance('mod');
-  assert.throws(() => mod.command.add('A', () => {}), /exists already/);
+  assert.throws(() => mod.command.add('A', () => {}), /already exists/);
   assert.throws(() => mod.command.add('', () => {}));
   assert.throws(() => mod.command.add(5, () => {}));
   assert.throws(() => mod.command.add('b', 5));

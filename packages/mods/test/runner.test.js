@@ -173,9 +173,9 @@ test('frames can arrive in any pieces, and faulty ones end the connection', () =
   const bytes = Buffer.concat([opened(1), json({ type: 'synced', id: '1.sync1' }), shown(1, 'server', proxy.message('S_CHAT', [7])), shown(2, 'server', proxy.message('S_CHAT', [8]))]);
   for (const byte of bytes) proxy.runner.receive(Buffer.from([byte]));
   assert.deepStrictEqual(proxy.mod.seen, [7, 8]);
-  assert.throws(() => proxy.receive(Buffer.alloc(5)), /a frame has 0 bytes/);
+  assert.throws(() => proxy.receive(Buffer.alloc(5)), /a frame cannot have 0 bytes/);
   const refused = new FakeProxy('');
-  assert.throws(() => refused.runner.receive(Buffer.from('{"type":"error","text":"no"}\n')), /refuses the connection/);
+  assert.throws(() => refused.runner.receive(Buffer.from('{"type":"error","text":"no"}\n')), /refused the connection/);
 });
 
 const PROGRAM = path.join(__dirname, '../bin/worldwire-mods.js');
@@ -202,7 +202,7 @@ test('the program talks on its standard streams, and says what is wrong', async 
   assert.strictEqual(code, 0);
   assert.strictEqual(JSON.parse(output).type, 'hello', 'nothing else is on standard output');
   assert.match(errors, /printed\nwritten/);
-  assert.match((await run(['--mods', mods])).errors, /give the proxy with --connect/);
+  assert.match((await run(['--mods', mods])).errors, /--connect is missing/);
   assert.strictEqual((await run(['--connect', 'stdin'])).code, 2);
   assert.match((await run(['--connect', 'stdin', '--mods', path.join(mods, 'none')])).errors, /ENOENT/);
   assert.match((await run(['--help'])).output, /Usage:/);
@@ -221,9 +221,9 @@ test('the check names what a mod uses and lacks', async () => {
   const data = testData();
   const text = await run(['check', '--mods', mods, '--data', data]);
   assert.strictEqual(text.code, 1);
-  assert.match(text.output, /good\.js: runs\n {2}hooks S_CHAT\.4\n {2}asks for the client's data/);
+  assert.match(text.output, /good\.js: runs\n {2}hooks S_CHAT\.4\n {2}queries the client's data/);
   assert.match(text.output, /late\.js: runs\n {2}sends S_CHAT\.9\n {2}missing: version 9 of S_CHAT is unknown; the data has versions 3, 4/);
-  assert.match(text.output, /old\.js: cannot run\n {2}it does not start: version 1 of S_CHAT is outdated; the data has versions 3, 4/);
+  assert.match(text.output, /old\.js: cannot run\n {2}it failed to start: version 1 of S_CHAT is outdated; the data has versions 3, 4/);
   assert.match(text.output, /5 mods, 3 cannot run \(revision 7, patch 115\.2\)\n$/);
   assert(fs.existsSync(path.join(mods, 'kept/module_settings.json')), 'a check changes nothing');
   const lines = (await run(['check', '--json', '--mods', mods])).output.trim().split('\n').map((line) => JSON.parse(line));

@@ -22,7 +22,7 @@ const TURNS: u64 = 12;
 /// The actions of a standing and of a walking character.
 const ACTIONS: [u8; 2] = [0, 2];
 
-/// The maximum number of happenings that are kept until someone asks for them.
+/// The maximum number of events that are kept until the caller takes them.
 const MAX_HAPPENINGS: usize = 256;
 
 /// Something that a client hears or sees once.
@@ -135,8 +135,8 @@ impl ClientView {
         core::mem::take(&mut self.happenings).into_iter()
     }
 
-    /// Handles an RPC message from the server. Those that are not about something to hear are
-    /// ignored.
+    /// Handles an RPC message from the server. Only messages that a player would hear have an
+    /// effect.
     pub fn hear(&mut self, message: &ServerRpc<'_>) {
         if let ServerRpc::ChatMessage(chat) = message {
             let text = |text: &Option<worldwire_mxo::types::Str<'_>>| {

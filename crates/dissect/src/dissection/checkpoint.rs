@@ -21,7 +21,7 @@ impl Checkpoint {
         self.conversations.count()
     }
 
-    /// How many conversations reassembly follows here. Each takes some hundred bytes.
+    /// How many conversations reassembly follows here. Each takes a few hundred bytes.
     #[must_use]
     pub fn open_conversations(&self) -> usize {
         self.conversations.open()

@@ -19,7 +19,7 @@ pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, Usage>;
 /// that something else may match, and is never reported.
 pub(super) type Outcome<T> = ModalResult<T, Problem>;
 
-/// How much of the bounds is used up.
+/// How much of the limits has been used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     pub(super) depth: usize,

@@ -210,6 +210,11 @@ impl Message for LoginItem<'_> {
             }
             false => LoginMessage::decode(reader, channel, side).map(drop),
         });
+        // A message that does not match its layout is shown as bytes, with the error.
+        let outcome = outcome.and_then(|()| match is_sealed {
+            true => Ok(()),
+            false => LoginMessage::decode_strictly(body, channel, side).map(drop),
+        });
         let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
         tree.set_base(self.received.range.start + self.head());
         tree

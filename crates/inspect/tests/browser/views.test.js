@@ -234,7 +234,7 @@ test("the timeline zooms by dragging and by keys", async (t) => {
   await until(page, (whole) => document.getElementById("period")?.textContent === whole, whole);
 });
 
-test("times are absolute, relative or since the row before", async (t) => {
+test("times are absolute, relative or since the previous row", async (t) => {
   const { page } = await open(t, login);
   await complete(page);
   await loaded(page);

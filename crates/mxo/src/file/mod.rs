@@ -2,7 +2,7 @@
 //!
 //! | file | contents | |
 //! | --- | --- | --- |
-//! | `pubkey.dat` | the server's public key, signed, in the client's folder | [`PublicKeyFile`] |
+//! | `pubkey.dat` | the server's signed public key, in the client's folder | [`PublicKeyFile`] |
 //! | a private key | PKCS#8 as DER or PEM, PKCS#1 as PEM, or `RSAKeyValue` XML | [`parse_private_key`] |
 
 #[cfg(feature = "login")]

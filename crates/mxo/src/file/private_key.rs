@@ -11,12 +11,13 @@ use crate::crypt::{EXPONENT, KeyUse, PrivateKey, RsaError};
 /// The maximum size of a file with a private key. A signing key takes less than 2 KiB.
 pub const MAX_PRIVATE_KEY_BYTES: usize = 16 * 1024;
 
-/// Why a file with a private key cannot be used. The file, or whoever chose it, is at fault.
+/// Why a file with a private key cannot be used. The file, or the operator who chose it, is at
+/// fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrivateKeyError {
     /// The file is longer than [`MAX_PRIVATE_KEY_BYTES`].
-    #[error("{0} bytes are too many for a private key; the limit is {MAX_PRIVATE_KEY_BYTES}")]
+    #[error("a private key cannot have {0} bytes; the limit is {MAX_PRIVATE_KEY_BYTES}")]
     TooLong(usize),
     /// The file is none of the known forms.
     #[error("not a private key; supply PKCS#8 as DER or PEM, PKCS#1 as PEM, or RSAKeyValue XML")]

@@ -29,8 +29,8 @@ pub struct AuthClientConfig {
     pub client_version: u32,
     /// The server's key from `pubkey.dat`; without it, the client asks for the key.
     pub public_key: Option<PublicKeyFile>,
-    /// The signing key that must have signed the server's key. `None` accepts any key, and with it
-    /// any server.
+    /// The signing key that must have signed the server's key. `None` accepts any key, and
+    /// therefore any server.
     pub signing_key: Option<PublicKey>,
 }
 
@@ -44,7 +44,7 @@ impl AuthClientConfig {
     /// The version of the last client, 7.5668.
     pub const CLIENT_VERSION: u32 = 467_417;
 
-    /// Logs in with the key from `pubkey.dat`, and trusts any server that has it.
+    /// Logs in with the key from `pubkey.dat`, and trusts any server that has this key.
     #[must_use]
     pub fn new(name: &str, password: &str, public_key: Option<PublicKeyFile>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl AuthClientConfig {
     }
 }
 
-/// The result of a successful login: everything that the margin server asks for.
+/// The result of a successful login: everything that the margin server requires.
 #[derive(Clone, Debug)]
 pub struct LoginTicket {
     /// The certificate, which expires after ten minutes.
@@ -232,7 +232,7 @@ impl AuthClient {
     }
 }
 
-/// The MD5 of nothing.
+/// The MD5 of no bytes.
 pub(super) const EMPTY_MD5: [u8; 16] = [
     0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e,
 ];

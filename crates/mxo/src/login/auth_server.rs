@@ -6,9 +6,9 @@
 //! | name | `AuthRequest` | `AuthChallenge` |
 //! | password | `AuthChallengeResponse` | `AuthReply`, after an [`AuthQuery`] |
 //!
-//! A name without an account also gets a challenge, so that attackers cannot find out which accounts
-//! exist. For the same reason, the owner of the accounts must check the password of a missing account
-//! against some hash, and answer with the same status. It should also limit the attempts per address.
+//! An unknown name also gets a challenge, to hide from attackers which accounts exist. For the same
+//! reason, the owner of the accounts must check a missing account's password against some hash, and
+//! answer with the same status. It should also limit the attempts per address.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ use crate::types::{Bytes16, List16, Str};
 pub struct AuthServerConfig {
     /// The server key.
     pub key: PrivateKey,
-    /// The same key's public half, signed, as clients have it in `pubkey.dat`.
+    /// The same key's signed public half, as in the clients' `pubkey.dat`.
     pub public_key: PublicKeyFile,
-    /// Sends the key even to clients that have it. By default, it is sent to clients that ask with
+    /// Sends the key even to clients that have it. By default, it is sent only to clients that name
     /// another key ID.
     pub always_sends_key: bool,
     /// For how long a certificate is valid, in seconds. Default 600.
@@ -50,8 +50,8 @@ impl AuthServerConfig {
     }
 }
 
-/// A question to the owner of accounts: whether this password is right.
-/// [`AuthServer::answer`] takes the answer.
+/// A question to the owner of accounts: whether this password is correct. Pass the answer to
+/// [`AuthServer::answer`].
 pub struct AuthQuery {
     /// The account's name, as the client spells it.
     pub name: String,
@@ -67,7 +67,7 @@ impl core::fmt::Debug for AuthQuery {
     }
 }
 
-/// An account whose password was right.
+/// An account whose password was correct.
 #[derive(Clone, Debug)]
 pub struct AuthAccount {
     /// Its number.
@@ -91,8 +91,8 @@ pub enum AuthAction {
     Send(Box<AuthServerMessage<'static>>),
     /// Check a password, and [`answer`](AuthServer::answer).
     Query(AuthQuery),
-    /// Close the connection, once everything is sent; `None` after a successful login, when the
-    /// client may also stay connected.
+    /// Close the connection once everything is sent. `None` after a successful login, when the
+    /// client can also stay connected.
     Close(Option<LoginRefusal>),
 }
 

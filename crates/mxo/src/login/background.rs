@@ -53,7 +53,7 @@ record! {
 
 /// A character's background. It extends to the end of the reader.
 ///
-/// One server omits the appearance for a new character. It is read if everything after it then
+/// One server omits the appearance for a new character. It is read only if everything after it then
 /// matches the layout exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {

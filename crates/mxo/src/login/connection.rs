@@ -5,13 +5,14 @@
 //! matches its layout; anything else closes the connection with a fault.
 //! [`AuthServer`](super::AuthServer) and the other machines of this module act on the messages.
 //!
-//! An observer is given the keys of sessions. It finds the one that opens the first encrypted message.
-//! Without it, encrypted messages are reported as they are: [`LoginReceived::is_sealed`].
+//! An observer has a list of session keys, and finds the one that opens the first encrypted
+//! message. Without a matching key, it reports encrypted messages as they are:
+//! [`LoginReceived::is_sealed`].
 //!
 //! * Before [`LoginSender::set_key`], all messages are plain. After it, all messages in both
 //!   directions are encrypted, whatever their opcode.
-//! * A server limits the time to the first message, and then the time between messages. A server
-//!   whose client is in the game turns that off with [`LoginSender::set_idle_time`].
+//! * A server limits the time until the first message, and then the time between messages. While
+//!   a client is in the game, the server turns the limit off with [`LoginSender::set_idle_time`].
 
 use core::convert::Infallible;
 use core::ops::Range;
@@ -41,12 +42,12 @@ pub struct LoginConfig {
     pub bounds: Bounds,
     /// The maximum size of a message from the peer. Default 4,096 for servers, 32,767 for clients.
     pub max_message_bytes: usize,
-    /// How long the other side may take until its first message arrives. Default 10 s.
+    /// The time limit for the other side's first message. Default 10 s.
     pub first_time: Duration,
-    /// How long the other side may take between messages. Default 60 s on the margin channel, and 5
+    /// The time limit between the other side's messages. Default 60 s on the margin channel, and 5
     /// minutes on the auth channel, where clients wait while the player chooses.
     pub idle_time: Duration,
-    /// How long the other side may take to complete a message. Default 10 s.
+    /// The time limit for completing a message. Default 10 s.
     pub message_time: Duration,
 }
 
@@ -84,7 +85,7 @@ pub struct LoginReceived<'c> {
     pub channel: Channel,
     /// Whether it was encrypted.
     pub encrypted: bool,
-    /// Whether it still is, because an observer has no key for it.
+    /// Whether it is still encrypted, because an observer has no key for it.
     pub is_sealed: bool,
     /// Opcode and data, decrypted.
     pub bytes: &'c [u8],
@@ -151,15 +152,15 @@ impl LoginConnection {
         Self::new(Some(Side::Server), config, seed, now)
     }
 
-    /// Acts as a client, with a seed like [`server`](Self::server)'s.
+    /// Acts as a client. The seed is like that of [`server`](Self::server).
     #[must_use]
     pub fn client(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
         Self::new(Some(Side::Client), config, seed, now)
     }
 
-    /// Watches both sides of a connection, on the channel that its first message belongs to. On the
-    /// margin channel, the messages after the certificate can be decrypted if their session is one of
-    /// these.
+    /// Observes both sides of a connection, on the channel that its first message belongs to. On
+    /// the margin channel, messages after the certificate can be decrypted only if `sessions`
+    /// contains their session.
     #[must_use]
     pub fn observer(sessions: Arc<[KnownSession]>) -> Self {
         // It has neither a clock nor anything to send.
@@ -169,7 +170,7 @@ impl LoginConnection {
         observer
     }
 
-    /// The session whose key opened messages, for an observer.
+    /// For an observer, the session whose key opened messages.
     #[must_use]
     pub fn opened_with(&self) -> Option<&KnownSession> {
         let role = &self.sender.half.role;
@@ -216,8 +217,8 @@ impl LoginSender {
         self.key = Some(key);
     }
 
-    /// Limits the time between messages, or turns the limit off: while a character is in the game,
-    /// nothing is sent on the margin channel.
+    /// Limits the time between messages, or turns the limit off, as is needed while a character is
+    /// in the game: nothing is then sent on the margin channel.
     pub fn set_idle_time(&mut self, time: Option<Duration>) {
         self.idle_time = time;
         self.note_message();
@@ -344,7 +345,7 @@ impl ReadStream for LoginStream {
     }
 }
 
-/// A decrypted message that waits to be reported.
+/// A decrypted message waiting to be reported.
 #[derive(Debug)]
 pub struct UnreadMessage {
     side: Side,
@@ -485,8 +486,9 @@ impl LoginConnection {
     }
 }
 
-/// Whether a margin message is one of the two that are never encrypted: a certificate or a challenge,
-/// whose blob is at offset 3. A random initialisation vector begins like this once in 8 million times.
+/// Whether a margin message is one of the two that are never encrypted: a certificate or a
+/// challenge, whose blob is at offset 3. One random initialisation vector in 8 million begins like
+/// this.
 const fn is_plain(body: &[u8]) -> bool {
     matches!(body, [1 | 2, 3, 0, ..])
 }

@@ -194,7 +194,7 @@ load_data! {
     Background: Background,
     /// The old list of friends.
     OldFriends: Rest<OldFriend<'a>>,
-    /// What the character has.
+    /// The character's inventory.
     Inventory: Rest<InventoryItem>,
     /// The abilities that are loaded.
     LoadedAbilities: Rest<Ability>,
@@ -237,7 +237,7 @@ pub struct LoadCharacterReply<'a> {
     pub number: u8,
     /// 1 in the last part.
     pub is_last: u8,
-    /// What the data is.
+    /// The kind of data.
     pub kind: LoadKind,
     /// The data.
     pub data: Option<LoadData<'a>>,

@@ -9,7 +9,7 @@
 //! | characters | claim a name, create, delete, load | replies, after a query for each |
 //! | game | the hello on the game channel | `EstablishUDPSession`: call [`established`](MarginServer::established) |
 //!
-//! Any other message at a step closes the connection, and so does a message while a query is open.
+//! Any other message closes the connection, as does any message while a query is open.
 //! The game channel uses the session's key and ID.
 
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ pub fn is_handle(name: &str) -> bool {
         && name.bytes().all(is_part)
 }
 
-/// A question to the owner of accounts and characters. [`MarginServer::answer`] takes the answer.
+/// A question to the owner of accounts and characters. Pass the answer to [`MarginServer::answer`].
 #[derive(Clone, Debug)]
 pub enum MarginQuery {
     /// Whether an account exists and may enter: [`MarginAnswer::Account`].
@@ -162,7 +162,7 @@ enum Step {
     Files(SessionKey),
     /// The session is open.
     Open,
-    /// The session is open, and the owner of characters is asked.
+    /// The session is open, and a query to the owner of characters is pending.
     Asked(Asked),
     /// The connection is to be closed.
     Closed,
@@ -301,8 +301,8 @@ impl MarginServer {
         self.user_id
     }
 
-    /// The name that is reserved for a character that was not created. Give it back when the
-    /// connection has ended.
+    /// A name that is reserved but whose character was not created. Release it when the connection
+    /// has ended.
     pub fn take_claim(&mut self) -> Option<String> {
         self.claim.take().map(|(_, handle)| handle)
     }

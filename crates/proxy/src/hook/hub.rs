@@ -109,7 +109,8 @@ impl Hub {
         self.state().sources.get(source).cloned().unwrap_or_default()
     }
 
-    /// The name of the hook from a source, for the log. Until the hook has said one, it is the source's.
+    /// The name of the hook from a source, for the log. Until the hook has stated one, it is the
+    /// source's.
     pub(crate) fn label(&self, source: usize) -> String {
         let state = self.state();
         let hook = state.hooks.iter().find(|hook| hook.source == source);

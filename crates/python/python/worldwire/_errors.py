@@ -31,7 +31,7 @@ class Error(Exception):
 
 
 class CaptureError(Error):
-    """A capture cannot be read further. All messages before the fault were returned."""
+    """A capture cannot be read any further. All messages before the damage have been returned."""
 
 
 class DecodeError(Error):
@@ -41,7 +41,7 @@ class DecodeError(Error):
 
 
 class DefinitionsError(Error):
-    """Definitions given as `data` have an error, or a path has no definitions."""
+    """Definitions given as `data` contain an error, or a path contains no definitions."""
 
 
 class EncodeError(Error):
@@ -61,4 +61,4 @@ class LimitError(Error):
 
 
 class WorldwireWarning(UserWarning):
-    """Something odd that was accepted, such as a name in a filter that no definition has."""
+    """Unusual input that was accepted, such as a name in a filter that is in no definition."""

@@ -12,11 +12,11 @@ __version__: str
 
 @final
 class Record(Mapping[str, Any]):
-    """Named values, decoded already, that become Python objects when they are read.
+    """Decoded, named values. Each becomes a Python object when you read it.
 
     `record["name"]`, `record.name`, `record["ages[3].filename"]`. A value is None, a bool, int,
-    float, str or bytes, a list, or another record. Enumerations are the name of the value, or its
-    number if it has none; flags are a list of names.
+    float, str or bytes, a list, or another record. An enumeration is the name of its value, or a
+    number if the value has no name. Flags are a list of names.
     """
 
     def __getitem__(self, name: str, /) -> Any: ...
@@ -60,7 +60,7 @@ class Message:
         """When the message was complete, in seconds since 1970-01-01 00:00 UTC."""
     @property
     def time_ns(self) -> int:
-        """The same in nanoseconds, which is exact."""
+        """The same in nanoseconds, exact."""
     @property
     def elapsed(self) -> float:
         """The seconds since the first packet of the capture."""
@@ -102,18 +102,17 @@ class Message:
     def range(self, path: str) -> Tuple[int, int]:
         """The first byte of a field in `body`, and the one after its last.
 
-        For a field inside a deflated part, those of the whole part.
+        For a field inside a compressed part, the range is that of the whole part.
         """
     def encode(self, changes: Optional[Mapping[str, Any]] = None) -> builtins.bytes:
-        """The message with other values in some fields, as bytes without the frame.
+        """The bytes of the message without the frame, with new values for some fields.
 
-        The keys of `changes` are paths of fields, as in filters. Without changes, the result is
-        `body`.
+        The keys of `changes` are field paths, as in filters. Without changes, the result is `body`.
         """
 
 @final
 class Capture(Iterator[Message]):
-    """The messages of a capture, in its order. Iterate over it, once."""
+    """The messages of a capture, in capture order. You can iterate over it once."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Message: ...
@@ -131,13 +130,13 @@ class Capture(Iterator[Message]):
         Reads the capture to its end. The columns are those of `worldwire dissect --fields`.
         """
     def to_numpy(self, columns: Sequence[str]) -> Dict[str, Any]:
-        """The same as NumPy arrays by name."""
+        """The same values as NumPy arrays, by name."""
     def close(self) -> None:
-        """Stop reading. Iterating then ends."""
+        """Stop reading, which ends the iteration."""
 
 @final
 class Table:
-    """Columns of values, one row for each message. Everything that reads Arrow's C streams takes it."""
+    """Columns of values, one row for each message, for anything that reads Arrow's C streams."""
 
     @property
     def column_names(self) -> List[str]:
@@ -146,8 +145,8 @@ class Table:
     def to_numpy(self) -> Dict[str, Any]:
         """A NumPy array for each column, by name.
 
-        Whole numbers and booleans are a masked array if a message lacks the field. Otherwise its
-        value is NaN, NaT or None.
+        If a message lacks the field, whole numbers and booleans become a masked array. In other
+        columns, its value is NaN, NaT or None.
         """
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
@@ -162,7 +161,7 @@ class Context:
         """Encode a single message or file: the inverse of `decode`."""
 
 def codecs() -> List[Tuple[str, str]]:
-    """The names of all codecs, each with a line about it."""
+    """The names of all codecs, each with a one-line description."""
 
 def open(
     source: Union[Path, bytes, bytearray, Readable],
@@ -177,16 +176,16 @@ def open(
 ) -> Capture:
     """Open a capture. Iterate over the result to read its messages.
 
-    source: the path of a pcap or pcapng file, plain or gzipped; the bytes of one; or an object with
-        a method `read` that returns bytes, such as the standard output of tcpdump.
-    keys: key files. Without them, keys inside the capture file are used.
+    source: the path of a pcap or pcapng file, plain or gzipped; the bytes of such a file; or an
+        object whose `read` method returns bytes, such as tcpdump's standard output.
+    keys: key files. Without them, keys stored in the capture are used.
     data: definitions: files and folders with KI message XML and type lists, TERA definitions and
         maps, SDL files, MxO tables.
     filter: only messages that match, in the filter language of `worldwire dissect --filter`.
     family: read every conversation as this family.
     stream: only messages of this conversation, counted from 0.
-    notes: also return notes: opened conversations, gaps, and problems such as missing keys.
-    follow: wait for more at the end of a file that is still being written.
+    notes: also return notes: new conversations, gaps, and problems such as missing keys.
+    follow: at the end of a file that is still being written, wait for more.
     """
 
 @final
@@ -197,11 +196,11 @@ class TypeList:
     def __len__(self) -> int: ...
     def __contains__(self, name: str, /) -> bool: ...
     def properties(self, name: str) -> List[str]:
-        """The names of the properties of a class, in the order of its objects."""
+        """The names of a class's properties, in the order in which objects contain them."""
     def decode(self, data: Union[bytes, bytearray], *, lenient: bool = False) -> GameObject:
-        """Decode an object as client files and archives contain it.
+        """Decode an object in the form in which client files and archives store it.
 
-        With `lenient`, values that do not fit the type list are kept as bytes.
+        With `lenient`, values that do not match the type list are kept as bytes.
         """
 
 @final
@@ -212,8 +211,8 @@ class GameObject:
     def __setitem__(self, path: str, value: Any, /) -> None: ...
     def __delitem__(self, path: str, /) -> None: ...
     def to_dict(self) -> Any:
-        """All values as plain dictionaries and lists. `$class` is the class of an object."""
+        """All values as plain dictionaries and lists. `$class` is an object's class."""
     def json(self) -> str:
         """The JSON that `worldwire ki op decode` writes."""
     def encode(self) -> bytes:
-        """Its bytes, with the flags and compression that it was decoded with."""
+        """The object's bytes, with the flags and compression that it was decoded with."""

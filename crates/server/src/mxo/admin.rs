@@ -1,4 +1,4 @@
-//! Administering a server with logins, whether it is running or not; see [`crate::admin`].
+//! Administration of a server with logins, whether or not it is running; see [`crate::admin`].
 
 use std::fmt;
 use std::path::Path;

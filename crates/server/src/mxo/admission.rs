@@ -1,8 +1,8 @@
-//! Admission of clients, and those that have sent a hello but not yet acknowledged anything.
+//! Admits clients, and limits those that have sent a hello but not yet acknowledged anything.
 //!
-//! A hello can be sent with a forged address, which would then receive the whole world. So the
-//! connection answers a hello with an empty section, and the server admits the client once it
-//! acknowledges that. Until then the client takes no slot.
+//! A hello can be sent with a forged address, which would then receive the whole world. The
+//! connection therefore answers a hello with an empty section, and the server admits the client
+//! once it acknowledges that section. Until then, the client takes no slot.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use worldwire_net::{Capacity, Permit, Permits, Refused, Waiting, WaitingList};
 
 /// The maximum number of clients that wait. Beyond that, the oldest is dropped.
 pub(super) const MAX_WAITING: usize = 1_024;
-/// How long an admitted client may take to acknowledge something after its address sent another
-/// hello.
+/// The time within which an admitted client must acknowledge something after its address sent
+/// another hello.
 pub(super) const ALIVE_TIME: Duration = Duration::from_secs(3);
 
 /// The clients of a world.

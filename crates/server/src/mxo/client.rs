@@ -22,17 +22,17 @@ use super::realm::{GameSession, Notice, Place, Realm};
 use super::resident::{self, Resident, Wish};
 use super::world::World;
 
-/// The number of protocol violations after which a connection is closed. Undecodable datagrams do
-/// not count, because anybody can send them with a forged address.
+/// The number of protocol violations after which a connection is closed. Undecodable datagrams are
+/// not counted, because anybody can send them with a forged address.
 const MAX_BROKEN_RULES: u32 = 16;
 
-/// How long the connection of a client that has left is kept, to acknowledge that.
+/// How long a connection is kept after its client has left, to acknowledge that.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The shortest interval between a client's sequence resets.
 const BETWEEN_RESETS: Duration = Duration::from_secs(10);
 
-/// The interval at which the time of the simulation is sent.
+/// The interval at which the simulation time is sent.
 const BETWEEN_TIMES: Duration = Duration::from_secs(4);
 
 /// One client's connection.
@@ -153,7 +153,7 @@ impl Client {
         Flow::Break(())
     }
 
-    /// Handles the fate of packets.
+    /// Handles acknowledgements and losses of packets.
     fn news(&mut self, news: &News, sender: &mut Sender) -> Flow {
         if let Some(client) = self.client {
             self.shared.world().news(client, news);
@@ -203,7 +203,7 @@ impl Client {
         Some(Place { district, position, yaw })
     }
 
-    /// Removes a client that says that it has left, and stores where it was.
+    /// Removes a client that has announced that it left, and stores where it was.
     async fn depart(&mut self) {
         self.left.get_or_insert_with(Instant::now);
         let place = self.leave(&"the client left");
@@ -213,7 +213,7 @@ impl Client {
         }
     }
 
-    /// Stores where a player's character has left the world.
+    /// Stores where a player's character left the world.
     async fn store(&self, place: Option<Place>) {
         if let (Some(Resident { session, realm, .. }), Some(place)) = (&self.resident, place) {
             realm.save_place(session.character, place).await;
@@ -297,7 +297,7 @@ impl Client {
         }
     }
 
-    /// Lets a player go whose time has come, or whose session has ended.
+    /// Releases a player whose waiting time is over, or whose session has ended.
     async fn check_session(&mut self, sender: &mut Sender) -> Flow {
         let now = self.shared.clock.now();
         let Some(resident) = &mut self.resident else { return Flow::Continue(()) };
@@ -317,7 +317,7 @@ impl Client {
         Flow::Continue(())
     }
 
-    /// The time of the simulation, if it is to be sent.
+    /// The simulation time, if it is due to be sent.
     fn sim_time(&mut self) -> Option<Float> {
         self.resident.as_ref()?;
         let is_due = self.timed.is_none_or(|timed| timed.elapsed() >= BETWEEN_TIMES);
@@ -376,7 +376,7 @@ impl Application<Connection> for Client {
                 _ => {}
             },
             Event::News(news) => return self.news(&news, sender),
-            // A datagram that cannot be decrypted may come from anybody.
+            // A datagram that cannot be decrypted could be from anybody.
             Event::Fault { error, .. } => return self.refuse(&error, false),
             _ => {}
         }

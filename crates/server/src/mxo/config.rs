@@ -31,7 +31,7 @@ pub struct MxoConfig {
     pub margin_listen: SocketAddr,
     /// The address for the game, over UDP. Clients use the host of the margin server.
     pub game_listen: SocketAddr,
-    /// The addresses of proxies that name their clients with the PROXY protocol.
+    /// The addresses of proxies that use the PROXY protocol.
     pub trusted_proxies: Vec<IpAddr>,
     /// The address of the status page; empty for none.
     pub status: String,
@@ -83,7 +83,7 @@ pub struct Limits {
     pub players: usize,
     /// Those from one address.
     pub players_per_address: usize,
-    /// Margin sessions of one account at the same time.
+    /// Simultaneous margin sessions of one account.
     pub sessions_per_account: usize,
     /// Characters of one account.
     pub characters_per_account: usize,
@@ -99,9 +99,9 @@ pub struct LoginSettings {
     pub delay_after_failures: bool,
     /// How long a certificate is valid.
     pub certificate_seconds: u32,
-    /// How long a client without a character in the world may be silent on the margin channel.
+    /// How long a client without a character in the world can be silent on the margin channel.
     pub idle_seconds: u32,
-    /// How long a character that is loaded a second time must have been silent to be replaced.
+    /// How long a loaded character must have been silent before another client can replace it.
     pub replace_after_seconds: u32,
     /// How long a character takes to leave the world.
     pub jack_out_seconds: u32,
@@ -122,9 +122,9 @@ pub struct WorldSettings {
     pub sky: String,
     /// The time between ticks.
     pub tick_milliseconds: u32,
-    /// Within how many units clients see objects and hear chat; 100 units are a metre.
+    /// The distance within which clients see objects and hear chat, in units; 100 units are a metre.
     pub reach: u32,
-    /// How many bytes of objects a client is sent per tick, at most.
+    /// The maximum number of bytes of objects sent to a client per tick.
     pub tick_bytes: usize,
 }
 
@@ -228,7 +228,7 @@ impl MxoConfig {
         Capacity { total: players, per_address: players_per_address }
     }
 
-    /// How long a silent character must have been silent to be replaced.
+    /// How long a character must have been silent to be replaced.
     #[must_use]
     pub fn replace_after(&self) -> Duration {
         Duration::from_secs(self.login.replace_after_seconds.into())
@@ -325,33 +325,33 @@ const TEMPLATE: &str = r#"# Configuration of this server. Changes take effect at
 auth_listen =
 margin_listen =
 game_listen =
-# The IP addresses of proxies in front of this server, such as ["10.0.0.2"]. They must begin every TCP
+# The IP addresses of proxies that clients connect through, such as ["10.0.0.2"]. They must begin every TCP
 # connection with a header of the PROXY protocol, version 1 or 2. No header is accepted from other addresses.
 trusted_proxies =
 # The address of the status page (/status, /metrics and /health). It has no password. Empty for none.
 status =
-# The world's name, 1 to 19 letters. Clients find the margin server under this name in small letters, followed by
-# MarginServerDNSSuffix of their useropts.cfg.
+# The world's name, 1 to 19 letters. Clients look up the margin server under this name in lower case, followed by
+# the MarginServerDNSSuffix in their useropts.cfg.
 name =
 # The world's number. Characters belong to the world in which they were created.
 world_id =
 # Whether players can log in. If false, logins are refused with the status Inactive.
 open =
-# Shown to everyone who loads a character. Empty for none.
+# The message that is shown to everyone who loads a character. Empty for none.
 message_of_the_day =
 # The database for accounts and characters: postgres://USER:PASSWORD@HOST/DATABASE, or empty for
 # SQLite in this folder.
 database =
 
 [keys]
-# The private keys: PKCS#8 as DER or PEM, PKCS#1 as PEM, or RSAKeyValue XML. The first start generates those that
-# are missing. The signing key (2048 bits) is the one that the client program trusts; it signs the server key (1024
-# bits). The signed public key is in pubkey.dat, which belongs into the client's folder.
+# The private keys: PKCS#8 as DER or PEM, PKCS#1 as PEM, or RSAKeyValue XML. The first start generates missing
+# keys. The client program must trust the signing key (2048 bits), which signs the server key (1024 bits). The signed
+# public key is in pubkey.dat, which belongs in the client's folder.
 signing =
 server =
-# The key's ID. Clients ask for the key if they have none with this ID.
+# The key's ID. Clients that do not have a key with this ID ask for it.
 id =
-# Whether clients that have a key with this ID are sent the key as well.
+# Whether to send the key even to clients that have one with this ID.
 always_send =
 
 [limits]
@@ -361,22 +361,22 @@ connections_per_address =
 # The maximum number of characters in the world, in total and from one address.
 players =
 players_per_address =
-# The maximum number of sessions of one account at the same time. Further logins are refused with AccountInUse.
+# The maximum number of simultaneous sessions of one account. Further logins are refused with AccountInUse.
 sessions_per_account =
-# The maximum number of characters of one account.
+# The maximum number of characters in one account.
 characters_per_account =
 # The largest message from a client, in bytes.
 message_bytes =
 
 [login]
-# Whether to delay answers, by at most 4 s, after several failed logins from the same address or to
-# the same account.
+# Whether to delay answers, by at most 4 s, after several failed logins from one address or for one account.
 delay_after_failures =
-# How long a client may take from its login to the margin server.
+# The time limit from a client's login until it connects to the margin server.
 certificate_seconds =
-# How long a client that has no character in the world may be silent.
+# How long a client that has no character in the world can be silent.
 idle_seconds =
-# If a character in the world is loaded again, the new client replaces one that has been silent for this long.
+# If a character in the world is loaded again, the new client replaces the old one if the old one has been silent for
+# this long.
 replace_after_seconds =
 # How long a character takes to leave the world. Moving cancels it.
 jack_out_seconds =
@@ -392,9 +392,9 @@ path =
 sky =
 # The time between ticks.
 tick_milliseconds =
-# Within how many units clients see objects and hear chat; 100 units are a metre.
+# The distance within which clients see objects and hear chat, in units. 100 units are a metre.
 reach =
-# How many bytes of objects a client is sent per tick.
+# The maximum number of bytes of objects sent to a client per tick.
 tick_bytes =
 "#;
 

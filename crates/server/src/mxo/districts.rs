@@ -1,6 +1,6 @@
 //! The districts of the original game, and the files that clients load for them.
 
-/// Where the files of districts are.
+/// The directory of the districts' files.
 const FOLDER: &str = "resource/worlds/final_world";
 
 /// The client's file of a district, if it is known.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The number of recent ticks that are remembered: those of more than a minute.
+/// The number of recent ticks that are kept, which cover more than a minute.
 const TICKS: usize = 2_048;
 
 /// A world's counters. Clones share them.

@@ -1,5 +1,5 @@
-//! The keys of a server: files in its directory, which the first start generates unless the operator
-//! supplies them.
+//! The server's keys: files in its directory. The first start generates those that the operator
+//! does not supply.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -50,7 +50,7 @@ pub enum KeysError {
         /// What is wrong with it.
         error: worldwire_core::Error,
     },
-    /// There is a public key for another server key, and no signing key to make a new one.
+    /// The public key belongs to another server key, and there is no signing key to sign a new one.
     #[error(
         "{}: belongs to another server key; to sign this server's key, supply the signing key as \
          {}, or remove pubkey.dat to have both generated", file.display(), signing.display()
@@ -74,7 +74,7 @@ pub enum KeysError {
 pub struct ServerKeys {
     /// Decrypts login requests and signs certificates.
     pub server: PrivateKey,
-    /// Its public half, signed, as clients need it.
+    /// Its signed public half, which clients need.
     pub public_key: PublicKeyFile,
     /// Whether a key was generated, so that clients need the new `pubkey.dat`.
     pub are_new: bool,
@@ -174,7 +174,7 @@ fn read_private(purpose: KeyUse, file: &Path) -> Result<Option<PrivateKey>, Keys
     key.map(Some).map_err(|error| KeysError::Private { file: file.to_owned(), error })
 }
 
-/// Reads at most as much of a file as a private key can have, and one byte more.
+/// Reads at most one byte more of a file than a private key can have.
 fn read(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_PRIVATE_KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;

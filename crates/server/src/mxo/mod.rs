@@ -1,5 +1,6 @@
-//! A small open world of The Matrix Online over UDP: objects from a scene, and clients that see
-//! them and walk among them.
+//! Servers for The Matrix Online: [`MxoServer`] has logins, accounts and characters; [`OpenWorld`]
+//! is only a small world over UDP, with objects from a scene, and clients that see them and walk
+//! among them.
 //!
 //! ```no_run
 //! use worldwire_net::Stop;
@@ -16,14 +17,14 @@
 //! # }
 //! ```
 //!
-//! * [`OpenWorld`]: the server;
+//! * [`MxoServer`], [`OpenWorld`]: the servers;
 //! * [`World`]: objects, their behaviour, and clients, without I/O; [`Scene`]: the file with the
 //!   objects.
 //!
 //! One task advances the world at every tick and then wakes the connections, which send their
 //! clients' updates. The lock around the world is never held across an await.
 //!
-//! There is no login. The server has one session ID and key, and admits every client that knows
+//! An open world has no login. It has one session ID and key, and admits every client that knows
 //! them. A client's hello names its character, by any number. Its address can be forged, so the
 //! server admits the client only once it has acknowledged a packet.
 
@@ -74,7 +75,7 @@ use client::Client;
 use crate::page::Serving;
 use crate::start::{StartError, listen_status};
 
-/// A publicly known key, for worlds on one machine: the protocol requires encryption.
+/// A publicly known key for worlds on one machine, because the protocol requires encryption.
 pub const OPEN_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 /// The session ID that goes with [`OPEN_KEY`].
 pub const OPEN_SESSION: u32 = 1;
@@ -105,9 +106,9 @@ pub struct WorldConfig {
     /// The replicator's radii, and each client's budget per tick.
     pub replicator: replicator::Config,
     /// How many clients are admitted. Default 256, and 64 from one address. Clients that have only
-    /// sent a hello do not count.
+    /// sent a hello are not counted.
     pub capacity: Capacity,
-    /// How long a client may be silent. Default 30 s.
+    /// How long a client can be silent. Default 30 s.
     pub idle_time: Duration,
 }
 
@@ -142,7 +143,7 @@ pub enum OpenError {
     Random(getrandom::Error),
 }
 
-/// A world that is ready to be served.
+/// A world, ready to serve.
 #[derive(Debug)]
 pub struct OpenWorld {
     listener: Listener,
@@ -189,7 +190,7 @@ impl OpenWorld {
     /// Creates a scene's world and binds its ports. On an error, nothing is left open.
     pub async fn open(config: WorldConfig, scene: &Scene) -> Result<Self, OpenError> {
         let world = World::new(&config.objects, scene, config.replicator.clone())?;
-        // Every connection needs random numbers, so fail early.
+        // Every connection needs random numbers, so this fails early.
         getrandom::fill(&mut [0; 16]).map_err(OpenError::Random)?;
         let clock = Clock::start();
         // Admission limits the clients; the listener's limits include those that wait.
@@ -249,7 +250,7 @@ async fn run(
     tick: Duration,
 ) -> core::convert::Infallible {
     let mut interval = interval(tick);
-    // After a delay, ticks that were missed are not made up for.
+    // Ticks that were missed because of a delay are skipped.
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;

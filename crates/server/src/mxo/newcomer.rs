@@ -9,7 +9,7 @@ use super::realm::Entrant;
 
 /// The appearance of every character: a man in plain clothes.
 ///
-/// Unverified: how the items that players choose translate to its bits; no table is known.
+/// Unverified: how its bits encode the items that players choose. No table is known.
 const RSI: [u8; 15] =
     [0x00, 0x0c, 0x71, 0x48, 0x18, 0x0c, 0xe2, 0x00, 0x23, 0x00, 0xb0, 0x00, 0x40, 0x00, 0x00];
 /// The health and inner strength of every character.
@@ -21,9 +21,9 @@ const INNER_STRENGTH: u32 = 100;
 pub(super) struct Newcomer {
     /// Its name in the game.
     pub(super) handle: String,
-    /// Where it appears, and its direction; `None` for the start of the scene.
+    /// Where it appears, and its direction; `None` for the scene's start.
     pub(super) place: Option<(Point, u8)>,
-    /// Whether it stays where it is if it is in the world already.
+    /// Whether it stays where it is if it is already in the world.
     pub(super) stays: bool,
     /// By name. Classes without one of them ignore it.
     values: Vec<(&'static str, Value<'static>)>,

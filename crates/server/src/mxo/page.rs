@@ -3,8 +3,8 @@
 //! | path | meaning |
 //! | --- | --- |
 //! | `/status` | JSON: clients, objects, ticks, traffic |
-//! | `/views/CHARACTER` | JSON: `settled`, and in `views` what the client should see |
-//! | `/hold`, `/go` | stops the behaviour of objects, for a minute at most, and resumes it |
+//! | `/views/CHARACTER` | JSON: `settled`, and `views`, which the client should see |
+//! | `/hold`, `/go` | stops the behaviour of objects for at most a minute; resumes it |
 
 use std::sync::Arc;
 

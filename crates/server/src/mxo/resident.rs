@@ -23,11 +23,12 @@ use super::realm::{GameSession, Notice, Realm};
 
 /// The message of the client for a player who is leaving. Unverified.
 const LEAVING: u32 = 23;
-/// How long a client may take to confirm that it has left.
+/// The time limit for a client to confirm that it has left.
 const CONFIRMATION: Duration = Duration::from_secs(30);
 /// The longest chat message, in characters.
 const MAX_CHAT: usize = 512;
-/// How many chat messages and emotes a player can send at once, and how often one more.
+/// How many chat messages and emotes a player can send at once, and the interval at which one more
+/// becomes available.
 const BURST: u32 = 10;
 const REFILL: Duration = Duration::from_millis(500);
 /// The prefix of names in whispers, before world and handle: `SOE+MXO+World+Handle`.
@@ -38,14 +39,14 @@ const CHAT_SEPARATOR: char = '+';
 pub(super) struct Resident {
     pub(super) session: Arc<GameSession>,
     pub(super) realm: Realm,
-    /// When it may be told that it has left, and when that must be confirmed.
+    /// When to tell the client that it has left, and when it must have confirmed that.
     leaves_at: Option<Duration>,
     confirms_by: Option<Duration>,
     allowance: Allowance,
     is_greeted: bool,
 }
 
-/// What the client wants of the world.
+/// A client's request to the world.
 #[derive(Debug, PartialEq)]
 pub(super) enum Wish {
     /// Its character, now that it has loaded the world.
@@ -64,15 +65,15 @@ pub(super) enum Wish {
     Animate(u8),
     /// A mood.
     Mood(u8),
-    /// To leave the world, in a while.
+    /// To leave the world after a delay.
     Leave,
-    /// To be forgotten: it has left.
+    /// To be removed, because it has left.
     Left,
     /// To change the description of its character.
     Describe(String),
-    /// To be sent this.
+    /// To receive this answer.
     Reply(Box<ServerRpc<'static>>),
-    /// A line of text that explains what the server does not do.
+    /// To be told in a line of text what the server does not support.
     Explain(&'static str),
 }
 
@@ -90,7 +91,7 @@ impl Resident {
         }
     }
 
-    /// Sends what a client needs to load the world. `sim_time` is the time of the simulation.
+    /// Sends what a client needs to load the world. `sim_time` is the simulation time.
     pub(super) fn begin(&self, sim_time: f32, sender: &mut Sender) -> Result<(), Error> {
         let config = self.realm.config();
         let sim_time = Float(sim_time);
@@ -158,7 +159,7 @@ impl Resident {
         })
     }
 
-    /// The client has moved, which ends its attempt to leave.
+    /// The client has moved, which cancels its attempt to leave.
     pub(super) const fn moved(&mut self) {
         self.leaves_at = None;
     }
@@ -183,7 +184,7 @@ impl Resident {
             _ if !self.allowance.take(now) => None,
             ChatScope::Area => Some(Wish::Say(cut(&text))),
             ChatScope::Crew | ChatScope::Faction | ChatScope::Team => {
-                Some(Wish::Explain("This server has no crews, factions and teams."))
+                Some(Wish::Explain("This server has no crews, factions or teams."))
             }
             _ => None,
         }
@@ -221,14 +222,14 @@ pub(super) fn send(
     sender.send(&message).map_err(SendError::into_error)
 }
 
-/// As much of a chat message as others receive, without control characters.
+/// The part of a chat message that others receive, without control characters.
 fn cut(line: &str) -> String {
     let is_shown =
         |one: &char| !one.is_control() && text::encode(one.encode_utf8(&mut [0; 4])).is_some();
     line.chars().filter(is_shown).take(MAX_CHAT).collect()
 }
 
-/// How much a player may still send: a bucket that fills up again.
+/// A player's allowance for messages: a token bucket.
 #[derive(Debug)]
 struct Allowance {
     left: u32,

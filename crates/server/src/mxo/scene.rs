@@ -8,8 +8,8 @@
 //! cycle = { property = "CurrentState", values = [0x834, 0x838], every = 5.0 }
 //! ```
 //!
-//! Values are written as `worldwire decode` shows them. Only objects whose updates include movement
-//! can walk: characters and NPCs.
+//! Values are written as `worldwire decode` prints them. Only objects whose updates include
+//! movement, that is, characters and NPCs, can walk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::folder::reason;
 pub const MAX_OBJECTS: usize = 60_000;
 /// The maximum number of points in a path, and of values in a cycle.
 const MAX_STEPS: usize = 1_024;
-/// The highest coordinate: up to here, an `f32` can distinguish centimetres.
+/// The highest coordinate. Up to this, an `f32` can distinguish centimetres.
 const FURTHEST: f64 = 1e6;
 /// The built-in scene.
 const BUILT_IN: &str = include_str!("scene.toml");
@@ -108,7 +108,7 @@ pub enum ObjectError {
     #[error("path: coordinates must be at most {FURTHEST}")]
     PathTooFar,
     /// A speed or pause out of range.
-    #[error("speed must be above 0, and pause at least 0")]
+    #[error("speed must be greater than 0, and pause must be at least 0")]
     Speed,
     /// A path for an object that cannot walk.
     #[error("path: objects of class {0} cannot walk")]
@@ -380,7 +380,7 @@ mod tests {
             ),
             ("speed = 3.0", "object 1: path and speed must be given together"),
             ("speed = 3.0\npath = []", "object 1: path: must have 1 to 1024 points, not 0"),
-            ("speed = nan\npath = [[0.0, 0.0, 0.0]]", "object 1: speed must be above 0"),
+            ("speed = nan\npath = [[0.0, 0.0, 0.0]]", "object 1: speed must be greater than 0"),
             ("values = { Currentstate = 1 }", "object 1: values: wanted a property of the class"),
             ("values = { CurrentState = -1 }", "object 1: values: CurrentState"),
             (

@@ -39,7 +39,7 @@ use crate::store::lock::FolderLock;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The directory, configuration, key, database or ports.
+    /// The directory, configuration, key, database or ports are unusable.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The RSA keys.
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Start {
     }
 }
 
-/// A server with logins that is ready to be served.
+/// A server with logins, ready to serve.
 #[derive(Debug)]
 pub struct MxoServer {
     config: MxoConfig,
@@ -127,7 +127,7 @@ impl MxoServer {
         let status = config.status_address().map_err(in_config::<MxoConfig>(folder))?;
         let status = listen_status(status).await?;
         if absent.config {
-            // Only after the ports are known to be free.
+            // This waits until the ports are known to be free.
             save(folder, &config).await?;
         }
         let (path, settings) = (folder.to_owned(), config.keys.clone());
@@ -308,7 +308,7 @@ impl PlayerAcceptor {
     fn connection(&self, session: &GameSession, seed: &[u8; 16], now: Duration) -> Connection {
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut config = ChannelConfig::new(since_1970.saturating_sub(self.shared.clock.now()));
-        // The address is that of the margin connection, so it is not forged.
+        // The address is the margin connection's, so it is not forged.
         config.trusts_hellos = true;
         Connection::server(config, Session::new(session.id, session.key.clone(), seed), now)
     }
@@ -319,7 +319,7 @@ impl Accept for PlayerAcceptor {
     type Application = Client;
 
     fn accept(&self, peer: Peer, _: Duration) -> (Connection, Client) {
-        // Without a hello there is no session. An observer sends nothing.
+        // Without a hello, there is no session. An observer sends nothing.
         let mut connection = Connection::observer(Arc::default());
         worldwire_core::connection::Connection::close(&mut connection);
         (connection, Client::new(Arc::clone(&self.shared), peer, self.ticked.clone()))

@@ -1,4 +1,4 @@
-//! What players do with each other: chat, emotes, and the scripts of their characters.
+//! Interaction between players: chat, emotes, and the scripts of their characters.
 
 use worldwire_core::{Error, Result, Side, Writer};
 use worldwire_mxo::frame::RpcMessage;
@@ -9,7 +9,7 @@ use worldwire_mxo::types::Str;
 
 use super::world::World;
 
-/// The maximum number of messages that wait for a client. Beyond that, new ones are lost.
+/// The maximum number of messages that wait for a client. Beyond that, new ones are dropped.
 const MAX_MESSAGES: usize = 64;
 /// The maximum number of additional sections that wait for a client.
 const MAX_SECTIONS: usize = 64;
@@ -33,7 +33,8 @@ impl World {
         Ok(near.len())
     }
 
-    /// Says something to the player with a name. Returns false if nobody in the world has it.
+    /// Says something to the player with this name. Returns false if nobody in the world has the
+    /// name.
     pub(super) fn whisper(&mut self, client: ClientId, handle: &str, text: &str) -> Result<bool> {
         let message = self.words_of(client, ChatScope::Whisper, text)?;
         let is_meant = |handle_of: &str| handle_of.eq_ignore_ascii_case(handle);
@@ -43,8 +44,8 @@ impl World {
         Ok(true)
     }
 
-    /// Plays an emote, by its number in scripts, for everyone who sees a client's character, the
-    /// client included. Returns how many do.
+    /// Plays an emote, by its number in scripts, for everyone who sees a client's character,
+    /// including the client. Returns how many see it.
     pub(super) fn emote(&mut self, client: ClientId, number: u8) -> Result<usize> {
         let audience = self.viewers(client)?;
         self.play(client, Script::emote(number), &audience)
@@ -94,7 +95,7 @@ impl World {
             script_counter: Some(player.script_counter),
             script: Some(script),
             position,
-            // Unverified: that it is the server's clock in milliseconds.
+            // Unverified: whether this is the server's clock in milliseconds.
             time: position.map(|_| u32::try_from(self.now.as_millis()).unwrap_or(u32::MAX)),
             ..Movement::default()
         };

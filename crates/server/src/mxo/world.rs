@@ -19,17 +19,17 @@ use super::scene::{Scene, SceneObject, set_position};
 
 /// The goobj of players' characters.
 pub(super) const CHARACTER: u16 = 12;
-/// A hold ends by itself after this time.
+/// A hold ends automatically after this time.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 /// A small open world for many clients.
 ///
-/// Times count from the server's start and never go back.
+/// Times count from the server's start and never decrease.
 #[derive(Debug)]
 pub struct World {
     pub(super) replicator: Replicator,
     start: Point,
-    /// Within which distance clients see objects and hear chat.
+    /// The distance within which clients see objects and hear chat.
     pub(super) reach: f64,
     actors: Vec<Actor>,
     /// The objects that were spawned, for [`truth`](Self::truth).
@@ -68,7 +68,7 @@ pub(super) struct Player {
     heard: Option<SequenceNumber>,
     /// The number of its last script.
     pub(super) script_counter: u8,
-    /// What others say to it, until its connection sends it.
+    /// Chat from others that its connection has yet to send.
     pub(super) messages: VecDeque<RpcMessage<'static>>,
     /// Sections in addition to those of the replicator.
     pub(super) sections: VecDeque<Vec<u8>>,
@@ -207,7 +207,7 @@ impl World {
         Ok(before != after)
     }
 
-    /// Handles the fate of packets.
+    /// Handles acknowledgements and losses of packets.
     pub fn news(&mut self, client: ClientId, news: &News) {
         // Fails only for a client that has left.
         let _ = match news {
@@ -238,8 +238,9 @@ impl World {
         self.replicator.tick(self.now);
     }
 
-    /// Sends a client's updates, within its budget, and what others do and say. The first section is
-    /// sent with `sim_time`. Returns the size of the sections in bytes. Fails if the client has left.
+    /// Sends a client's updates within its budget, and others' chat and scripts. The first section
+    /// is sent with `sim_time`. Returns the size of the sections in bytes. Fails if the client has
+    /// left.
     pub fn send_updates(
         &mut self,
         client: ClientId,
@@ -259,7 +260,7 @@ impl World {
         }
         if let Some(player) = self.players.get_mut(&client) {
             for section in player.sections.drain(..) {
-                // Lost if it cannot be sent: the moment is over.
+                // If it cannot be sent now, it is dropped, because its moment has passed.
                 let _ = sender.send_objects(&section, None);
             }
             while let Some(message) = player.messages.front() {
@@ -348,7 +349,7 @@ impl World {
         self.players.iter().map(|(client, player)| (*client, player.uid))
     }
 
-    /// How much a client was sent so far. Fails if the client has left.
+    /// How much has been sent to a client so far. Fails if the client has left.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         self.replicator.traffic(client)
     }

@@ -23,7 +23,7 @@ pub enum RealmError {
     Foreign(String),
 }
 
-/// The number of an account, as large as the protocol's. 0 is not a number.
+/// An account number, of the protocol's size. 0 is not a valid number.
 pub(crate) trait UserNumber: Copy + Ord + Into<u64> + TryFrom<u64> {}
 
 impl UserNumber for u32 {}
@@ -34,11 +34,11 @@ impl UserNumber for u64 {}
 pub(crate) struct AccountEntry {
     /// In its owner's spelling.
     pub(crate) name: String,
-    /// [`BANNED`], and what each kind of server adds.
+    /// [`BANNED`], and flags of each kind of server.
     pub(crate) flags: u32,
     /// The time of its creation, in Unix seconds.
     pub(crate) created: u32,
-    /// What checks its password, sealed.
+    /// The sealed data for checking its password.
     pub(crate) secret: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl AccountEntry {
         }
     }
 
-    /// What checks its password, if it was sealed with this key.
+    /// The data for checking its password, if it was sealed with this key.
     pub(crate) fn unsealed(
         &self,
         user: impl UserNumber,
@@ -131,7 +131,7 @@ impl<N: UserNumber> Accounts<N> {
         self.entries.insert(user, AccountEntry { name, flags, created, secret });
     }
 
-    /// Applies that an account was deleted. Returns its number.
+    /// Applies the deletion of an account. Returns its number.
     pub(crate) fn remove(&mut self, id: [u8; 16]) -> Option<N> {
         let user = user_of(id)?;
         let entry = self.entries.remove(&user)?;
@@ -155,7 +155,7 @@ impl<N: UserNumber> Accounts<N> {
         setting: &str,
         entry: impl FnOnce(N) -> AccountEntry,
     ) -> Result<(N, Vec<Change>), NotStored> {
-        let exhausted = |_| NotStored("all numbers of accounts are in use".to_owned());
+        let exhausted = |_| NotStored("all account numbers are in use".to_owned());
         let user = N::try_from(self.next).map_err(exhausted)?;
         let next = number_setting(setting, self.next.saturating_add(1));
         Ok((user, vec![entry(user).put(user), next]))

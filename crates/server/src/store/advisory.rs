@@ -1,7 +1,7 @@
 //! The advisory lock on a PostgreSQL database: which process uses it.
 //!
-//! The lock lasts as long as one connection. It only lets a second process fail early, with the
-//! name of the first; the epoch in every commit is what protects the data.
+//! The lock lasts as long as one connection. It only makes a second process fail early, with the
+//! name of the first. What protects the data is the epoch in every commit.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tracing::{error, info, warn};
 
 use super::StoreError;
 
-/// How long to wait for the lock: PostgreSQL may take a moment to notice that a killed process is
-/// gone.
+/// How long to wait for the lock, because PostgreSQL may take a moment to notice that a process was
+/// killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How often the connection is checked, and reopened if it broke.
 const CHECK_EVERY: Duration = Duration::from_secs(15);
 
 /// The key of the lock: `wwdb` in the upper half, the number of this schema's `shard` table in the
-/// lower. Shards in different schemas of one database do not get in each other's way.
+/// lower. Shards in different schemas of one database do not conflict.
 const TRY_LOCK: &str =
     "SELECT pg_try_advisory_lock((2004313186::bigint << 32) | 'shard'::regclass::oid::bigint)";
 const HOLDER: &str = "SELECT a.pid, a.application_name, host(a.client_addr) \
@@ -55,7 +55,7 @@ impl AdvisoryLock {
         Ok(())
     }
 
-    /// Gives the lock back. Another process can have it when this returns.
+    /// Releases the lock. Another process can take it once this returns.
     pub(super) async fn release(&self) {
         if let Some(connection) = self.0.lock().await.take() {
             // A connection that broke has already released it.
@@ -67,7 +67,7 @@ impl AdvisoryLock {
 /// A connection that holds the lock.
 async fn locked(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     let mut connection = options.connect().await?;
-    // Older servers lack the last of the settings; the lock works without all of them.
+    // Older servers lack the last of these settings. The lock works without any of them.
     let _ = sqlx::raw_sql(KEEP_SESSION).execute(&mut connection).await;
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -85,7 +85,7 @@ async fn locked(options: &PgConnectOptions) -> Result<PgConnection, StoreError> 
 
 type Holder = (Option<i32>, Option<String>, Option<String>);
 
-/// The holder for people: its name, address and session.
+/// A description of the holder: its name, address and session.
 fn named(holder: Option<Holder>) -> String {
     let Some((session, name, address)) = holder else { return "another process".to_owned() };
     let name = name.filter(|name| !name.is_empty());

@@ -1,10 +1,10 @@
-//! Data in memory that is the same as in the database: each change is committed first, and becomes
-//! visible afterwards.
+//! Data in memory that matches the database: each change is committed first, and becomes visible
+//! afterwards.
 //!
-//! After a failure, the database counts as failing until a commit succeeds. If it is not known
-//! whether the batch took effect, all changes are refused at once until the database says so: a
-//! change never waits for more than one other change that fails. A task asks the database, and
-//! commits an empty batch now and then, so that the end of an outage is noticed without any changes.
+//! After a failure, the database is regarded as failing until a commit succeeds. If it is unknown
+//! whether the batch took effect, all changes are refused at once until the database answers that,
+//! so a change never waits for more than one failing change. A task asks the database and
+//! occasionally commits an empty batch, to notice the end of an outage even without changes.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use super::probe::Probe;
 use super::{Change, Changes, Ledger, Position, StoreError};
 use crate::ending::until_overtaken;
 
-/// How long a commit may take, and how long a change waits for its turn.
+/// The time limit for a commit, and for a change to wait for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a change whose commit failed waits for the database to say whether it took effect.
+/// How long a change whose commit failed waits to learn from the database whether it took effect.
 const MOMENT: Duration = Duration::from_secs(2);
-/// The delay before the database is asked again: the first and the longest.
+/// The shortest and the longest delay before the database is asked again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 
 /// Data in memory whose changes are rows of a database.
@@ -95,8 +95,8 @@ impl<D: Indexed> Committed<D> {
         self.0.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a change. `plan` decides what it is when its turn comes; it is committed, and then
-    /// applied in memory.
+    /// Makes a change. When its turn comes, `plan` decides what to change. The change is committed,
+    /// and then applied in memory.
     ///
     /// Every change is refused while it is uncertain whether an earlier one took effect, and after
     /// another process has taken over the database.
@@ -149,7 +149,7 @@ impl<D: Indexed> Committed<D> {
         self.0.overtaken.borrow().clone()
     }
 
-    /// Waits until another process takes over the database; forever, if none does.
+    /// Waits until another process takes over the database, or forever if none does.
     pub(crate) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<D> {
         until_overtaken(self.0.overtaken.subscribe())
     }
@@ -198,7 +198,7 @@ impl<D: Indexed> Committed<D> {
             if writer.uncertain.is_none() {
                 return Err(error.into());
             }
-            // Often the database works, and only its answer was lost.
+            // The database often works, and only its answer was lost.
             let took_effect = match timeout(MOMENT, writer.ledger.position()).await {
                 Ok(Ok(answer)) => writer.settle(answer)?.is_some(),
                 _ => false,
@@ -253,8 +253,8 @@ async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
     }
 }
 
-/// Waits until the database says whether an uncertain batch took effect. The writer is free
-/// meanwhile, so that changes are refused without waiting. Returns `None` after the server's end.
+/// Waits until the database says whether an uncertain batch took effect. The writer is not locked
+/// meanwhile, so changes are refused without waiting. Returns `None` after the server's end.
 async fn resolve<D: Indexed>(inner: &Weak<Inner<D>>) -> Option<Committed<D>> {
     let [mut delay, most] = BACK_OFF;
     loop {

@@ -1,10 +1,11 @@
-//! The lock on a SQLite database, whichever path leads to it.
+//! The lock on a SQLite database, regardless of the path that leads to it.
 //!
-//! The lock on a server's directory is not enough, because the database of one directory can also
-//! be in another: as a symbolic or hard link, or as a mounted file. On 64-bit Linux, the database
-//! itself is locked, on bytes far behind its end, which SQLite does not use. The system releases
-//! the lock when the process ends, however it ends. On other systems, and on file systems without
-//! such locks, a file beside the database is locked, which only symbolic links lead to.
+//! The lock on a server's directory is not enough, because the same database can also appear in
+//! another directory: through a symbolic or hard link, or as a mounted file. On 64-bit Linux, the
+//! database itself is locked, on bytes far beyond its end that SQLite does not use. The system
+//! releases the lock when the process ends, however it ends. On other systems, and on file systems
+//! without such locks, a file beside the database is locked instead, which detects only symbolic
+//! links.
 //!
 //! The lock belongs to its own open file, and so outlives the database's connections. It must be
 //! dropped after them: closing any descriptor of a file releases SQLite's locks on it.
@@ -109,7 +110,7 @@ mod range {
 
     /// Where the range begins. A database has at most 2^48 bytes.
     const START: i64 = 1 << 62;
-    /// How often to look for the process that holds the lock, if it lets go meanwhile.
+    /// How often to look for the process that holds the lock, in case it releases it meanwhile.
     const TRIES: u32 = 10;
 
     /// Locks the range. Its length is the process's ID, so that others can name the process.
@@ -150,13 +151,13 @@ mod range {
         })
     }
 
-    /// The process with an ID, for people. It may be on another machine that shares the file, or in
-    /// another container, where IDs mean other processes.
+    /// Describes the process with an ID. The process may be on another machine that shares the
+    /// file, or in another container, where IDs refer to other processes.
     fn named(id: i64) -> String {
         let program = |id: &str| fs::read_to_string(format!("/proc/{id}/comm")).ok();
         match program(&id.to_string()).is_some_and(|name| Some(name) == program("self")) {
             true => process_on_this_host(id),
-            false => format!("process {id} of another machine or container"),
+            false => format!("process {id} on another machine or in another container"),
         }
     }
 }

@@ -130,7 +130,8 @@ impl LockFile {
     /// child process that is just being started still has a copy of it.
     pub(super) fn release(&self) {
         if cfg!(unix) {
-            // While it is still locked: later, it may be another process's.
+            // The file is removed while it is still locked, because later it may be another
+            // process's.
             let _ = fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
@@ -201,7 +202,8 @@ mod tests {
         assert!(new.join("shard.toml").exists());
     }
 
-    /// Whoever opens the file before its holder removes it must not take that for the lock.
+    /// A process that opens the file just before its holder removes it must not mistake that file
+    /// for the lock.
     #[cfg(unix)]
     #[test]
     fn a_removed_file_is_not_the_lock() {

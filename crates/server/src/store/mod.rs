@@ -169,8 +169,8 @@ pub enum StoreError {
         /// Which process, as the database knows it.
         holder: String,
     },
-    /// The file of a SQLite database has hard links. SQLite keeps the latest changes in a file
-    /// beside the name by which it was opened, so they would be missing under another name.
+    /// A SQLite database's file has hard links. SQLite keeps the latest changes in a file beside
+    /// the name under which the database was opened, so they would be missing under another name.
     #[error(
         "{}: the database has {names} names (hard links), and the latest changes are kept beside \
         only one of them; remove all other names", file.display()

@@ -1,12 +1,12 @@
-//! When to test a database that refused changes. The only test that proves anything is a commit by
-//! its writer, even an empty one: only a commit checks that no other process has taken over.
+//! When to test a database that refused changes. The only conclusive test is a commit by its
+//! writer, even an empty one: only a commit checks that no other process has taken over.
 
 use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// The delay before the next test: the first and the longest. It doubles with each failed commit.
+/// The shortest and the longest delay before the next test. It doubles with each failed commit.
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// When to test the database next. Nothing is scheduled while it works.
@@ -31,7 +31,7 @@ impl Probe {
         self.0.is_some_and(|(due, _)| due <= Instant::now())
     }
 
-    /// Waits until the scheduled test is due; forever if none is scheduled.
+    /// Waits until the scheduled test is due, or forever if none is scheduled.
     pub(crate) async fn due(&self) {
         match self.0 {
             Some((due, _)) => sleep_until(due).await,

@@ -1,4 +1,4 @@
-//! The server's key, with which secrets are sealed.
+//! The server's key, which seals secrets.
 //!
 //! Some clients send passwords in a form that cannot be salted or stretched, so the server needs
 //! the digests themselves. They are stored encrypted (AES-256-GCM). The key is in a separate file,
@@ -23,7 +23,7 @@ pub const KEY_FILE: &str = "server.key";
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// The key with which a server seals secrets.
+/// The key that seals a server's secrets.
 pub struct ServerKey(Aes256Gcm);
 
 impl fmt::Debug for ServerKey {
@@ -57,7 +57,7 @@ pub enum KeyError {
     },
 }
 
-/// A secret that was sealed with another key or for another holder, or was changed.
+/// A secret that was sealed with another key, for another holder, or has been altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a secret was sealed with another server key")]
 pub struct Unsealable;
@@ -96,7 +96,7 @@ impl ServerKey {
     }
 
     /// Encrypts a secret. `nonce` must be random and never be reused. `holder` identifies the
-    /// owner, so that a secret cannot be moved to another account in the database.
+    /// owner, which prevents moving a secret to another account in the database.
     #[must_use]
     pub fn seal(&self, holder: &[u8], secret: &[u8], nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
         let mut sealed = nonce.to_vec();

@@ -30,7 +30,7 @@ pub enum KeysError {
     /// A key is missing.
     #[error("has no {0} key; a shard needs gatekeeper, auth, game and droid keys")]
     Missing(&'static str),
-    /// Only the public half of a key is there.
+    /// The file has only the public half of a key.
     #[error(
         "has only the public {0} key, as a client's server.ini does; a shard needs its secret, too"
     )]

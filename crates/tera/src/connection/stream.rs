@@ -62,7 +62,8 @@ impl Stream {
         Self { incoming, cipher: None, phase, budget, exchange_bytes, habits }
     }
 
-    /// Makes it an observer's, which learns from messages how to find the next one after a gap.
+    /// Turns this into an observer's direction, which learns from messages how to find the next one
+    /// after a gap.
     pub(super) fn watched(self) -> Self {
         Self { habits: Some(Habits::default()), ..self }
     }
@@ -91,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// Decrypts everything after the keys, which are known now.
+    /// Decrypts everything after the keys, now that they are known.
     pub(super) fn begin(&mut self, mut cipher: Pike) {
         let missing = self.incoming.offset().saturating_sub(self.exchange_bytes);
         let is_late = matches!(self.phase, Phase::Waiting) && missing > 0;

@@ -123,7 +123,7 @@ impl Packet {
     /// If the message belongs to a game, whose type only the game manager knows.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
         if self.carrier == Carrier::GameMgrMsg {
-            return Err(Error::invalid("not a net message but one of the game manager"));
+            return Err(Error::invalid("a game manager message, not a net message"));
         }
         let mut reader = worldwire_core::Reader::new(&self.bytes);
         let message = NetMessage::decode(&mut reader, "").map_err(Error::closed)?;

@@ -97,7 +97,7 @@ impl Talk {
         Ok(Self { ends, wire })
     }
 
-    /// Carries everything that is queued to the other end, until nothing is.
+    /// Carries queued bytes to the other end, until nothing is queued.
     fn exchange(
         &mut self,
         tape: &mut Tape,

@@ -60,16 +60,16 @@ With --account, the client runs steps, separated by +:
   whisper HANDLE TEXT       say something to one player
   emote NAME                play an emote, such as Wave, Bow or Laugh
   wait SECONDS              print what others say and do
-  leave                     jack out: the server lets the character go after some seconds
+  leave                     jack out; the server removes the character after a few seconds
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it. With --count, {} in the account and in steps is replaced by the client's number, from 1.
 
 Without --account, the client enters an open world. It gets views of everything near its character, and
-walks about. If its connection ends, it prints the reason and reconnects. After --seconds, it stops.
-With --compare, it asks the server's status page what it should see: once the world has settled,
-everything must be equal, even on a bad network. --loss, --delay, --reorder and --duplicate simulate
-one, in both directions.
+walks about until --seconds have passed. If its connection ends, it prints the reason and reconnects.
+With --compare, it asks the server's status page what it should see: once the world has settled, both
+must match, even on a bad network. --loss, --delay, --reorder and --duplicate simulate a bad network,
+in both directions.
 
 Examples:
   worldwire client mxo mxo --account neo login + create Neo + enter + say Whoa. + wait 5 + leave
@@ -126,7 +126,7 @@ pub(crate) struct ClientUru {
     /// Generate load with this many clients, and print response times
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) count: Option<u32>,
-    /// How long to keep up the load once all clients are connected
+    /// How long to generate load once all clients are connected
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "count")]
     pub(crate) seconds: u64,
     /// Connect to this address instead of the configured one
@@ -163,8 +163,8 @@ pub(crate) struct ClientMxo {
     /// Read the password from the first line of a file; - is standard input
     #[arg(long, value_name = "FILE", requires = "account")]
     pub(crate) password_file: Option<PathBuf>,
-    /// The server's public key [default: pubkey.dat in the server's directory, or ask the server and
-    /// trust it]
+    /// The server's public key [default: pubkey.dat in the server's directory, otherwise whatever key
+    /// the server sends]
     #[arg(long, value_name = "FILE", requires = "account")]
     pub(crate) pubkey: Option<PathBuf>,
     /// Address of the margin server [default: port 10000 on the auth server's host]

@@ -21,7 +21,7 @@ pub(crate) struct ConformanceArguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
-    /// List vectors that pass, too
+    /// Also list vectors that pass
     #[arg(long)]
     pub(crate) all: bool,
     /// Write one JSON object per vector

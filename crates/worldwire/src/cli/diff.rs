@@ -8,7 +8,7 @@ use super::Knowledge;
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// First input; CAPTURE:17 is message 17 of a capture, as `dissect --message 17` counts
+    /// First input; CAPTURE:17 is message 17 of a capture, as counted by `dissect --message 17`
     pub(crate) before: PathBuf,
     /// Second input, of the same kind
     pub(crate) after: PathBuf,
@@ -17,10 +17,10 @@ pub(crate) struct DiffArguments {
     /// Compare only matching messages, such as 'auth.*'; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Compare the matching message with this number, from 1, of both captures
+    /// Compare the matching message with this number, from 1, in both captures
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
-    /// Ignore these fields: the ends of their paths, with * for any part of a name:
+    /// Ignore fields whose paths end like this, with * for any part of a name:
     /// transId,auth.AcctLoginRequest.challenge,m_*Time
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',')]
     pub(crate) ignore: Vec<String>,

@@ -13,11 +13,11 @@ pub(crate) struct Inspect {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) knowledge: Knowledge,
-    /// Address and port of the page; port 0 is a free port. The page is not encrypted, so other
-    /// machines should reach it only through a tunnel
+    /// Address and port to listen on; port 0 selects a free port. The page is not encrypted, so use
+    /// a tunnel to reach it from other machines
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Open the page in the default browser; only from a terminal
+    /// Open the page in the default browser; needs a terminal
     #[arg(long)]
     pub(crate) open: bool,
 }

@@ -107,10 +107,10 @@ pub(crate) enum Command {
 
 `worldwire filter` explains filters.")]
     Dissect(Dissect),
-    /// Show a capture as a page in the browser
+    /// Show a capture in the browser
     #[command(after_help = "\
-Prints the address of the page, which admits only clients with the token in it. Ctrl-C ends the page.
-Bookmarks and notes are saved beside the capture, in FILE.worldwire-notes.json.
+Prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
+stops the program. Bookmarks and notes are saved beside the capture, in FILE.worldwire-notes.json.
 
 Examples:
   worldwire inspect game.pcapng --keys keys.toml
@@ -154,18 +154,18 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire diff Root.old.wad Root.wad --types types.json
   worldwire diff tera-data-2020/protocol tera-data-2022/definitions
 
-Of captures, the names, senders and fields of messages are compared, not times and addresses. \
-Conversations are paired by their contents, then by family, first message and server. Exit codes: 0 the \
-same, 1 differences or unreadable parts, 2 failure to run.")]
+In captures, the names, senders and fields of messages are compared, but not times and addresses. \
+Conversations are paired by their contents, then by family, first message and server. Exit codes: 0 no \
+difference, 1 differences or unreadable parts, 2 failure to run.")]
     Diff(DiffArguments),
-    /// Replace names, texts, secrets and addresses in a capture, so that it can be shared
+    /// Replace names, texts, secrets and addresses in a capture before you share it
     #[command(after_help = "Examples:
   worldwire sanitize samples/uru-login.pcapng --keys samples/uru-keys.toml -o shared.pcapng
   worldwire sanitize game.pcapng --keys keys.toml --data definitions/ -o shared.pcapng --seed 7
 
-The new capture has new keys inside and can be read without --keys. Messages that cannot be decoded \
-completely are omitted and reported, with exit code 1. Numbers and times stay, except for the numbers of \
-accounts, characters and computers.")]
+The new capture contains new keys, so it can be read without --keys. Messages that cannot be decoded \
+completely are omitted and reported, and the exit code is then 1. Numbers and times are kept, except for \
+the numbers of accounts, characters and computers.")]
     Sanitize(SanitizeArguments),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]
@@ -193,13 +193,13 @@ accounts, characters and computers.")]
   worldwire codecs uru.auth
   worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
-    /// Put the conformance vectors to a program, as questions on its standard input
+    /// Test your own decoder against the conformance vectors
     #[command(after_help = "Examples:
   worldwire conformance --vectors vectors/uru ./my-codec
   worldwire conformance --vectors vectors/ki/frames.json python3 docs/examples/conformance.py worldwire
 
-docs/conformance.md describes questions and answers, which are lines of JSON. The exit code is 1 if a \
-vector fails.")]
+Your program reads questions from standard input and writes answers to standard output, as lines of JSON: \
+see docs/conformance.md. The exit code is 1 if a vector fails.")]
     Conformance(ConformanceArguments),
     /// Generate typed Rust from message definitions
     #[command(subcommand, arg_required_else_help = true)]
@@ -215,9 +215,9 @@ vector fails.")]
     Proxy(ProxyArguments),
     /// Play one side of a recorded conversation to a live peer
     #[command(after_help = "\
-Own messages are sent in order, each after the peer has sent what was recorded before it. Keys, session
-and transaction IDs and logins are adapted as the protocol defines; --rules changes other values. The
-replay stops where the live side differs, with exit code 1, and explains how.
+The recorded side's messages are sent in order, each once the peer has sent everything that was recorded
+before it. Keys, logins, session IDs and transaction IDs are adapted as the protocol defines; --rules
+changes other values. If the live side differs, the replay stops with exit code 1 and explains how.
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it.
@@ -233,7 +233,7 @@ Examples:
     /// Check TERA toolbox mods
     #[command(arg_required_else_help = true)]
     Mods(Mods),
-    /// Work with The Matrix Online: views, tables of game objects
+    /// Work with The Matrix Online: accounts, characters, views, tables of game objects
     #[command(arg_required_else_help = true)]
     Mxo(Mxo),
     /// Work with TERA: definitions, opcode maps

@@ -14,10 +14,10 @@ pub(crate) struct Mods {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModsCommand {
-    /// List what mods use and lack, and which features will not work
+    /// List what mods use, what is missing, and which features will not work
     #[command(after_help = "\
-The mods are started without a connection, under Node.js, which must be installed. The exit code is 1 if one of
-them cannot run.
+Starts the mods under Node.js, which must be installed, without a connection. The exit code is 1 if a mod
+cannot run.
 
 Examples:
   worldwire mods check mods --data tera-data

@@ -128,7 +128,7 @@ pub(crate) enum MxoCharacter {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MxoKeys {
-    /// Write a server's pubkey.dat, for the folder of a client
+    /// Write a server's pubkey.dat, which clients need
     #[command(after_help = "Examples:
   worldwire mxo keys pubkey -o pubkey.dat
   worldwire mxo keys pubkey --server /srv/mxo -o \"/games/MxO/pubkey.dat\" --force")]

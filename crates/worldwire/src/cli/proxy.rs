@@ -17,7 +17,7 @@ pub(crate) struct ProxyArguments {
 pub(crate) enum ProxyCommand {
     /// Relay Uru clients to a shard
     #[command(after_help = "\
-The proxy reads the shard's server.ini, and writes another one for the client. The first start generates the
+The proxy reads the shard's server.ini and writes another one for the client. The first start generates the
 proxy's own keys and stores them in --folder. Operators, who have the shard's private keys, can use --keys
 instead; then only the hosts in the client's server.ini change.
 
@@ -110,8 +110,8 @@ Examples:
     },
     /// Reload the --rules file, and print its errors and warnings
     #[command(after_help = "\
-The proxy also reloads the file whenever it changes. If there are errors, the old rules stay in force, and the exit code
-is 1.
+The proxy also reloads the file whenever it changes. If there are errors, the old rules stay in force and
+the exit code is 1.
 
 Example:
   worldwire proxy ctl reload")]
@@ -170,7 +170,7 @@ pub(crate) struct ProxyCommon {
     /// append to an existing capture
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Serve the proxy's figures on this address, without a password: /status in JSON, /metrics for
+    /// Serve the proxy's statistics on this address, without a password: /status in JSON, /metrics for
     /// Prometheus
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
@@ -200,7 +200,7 @@ pub(crate) struct ProxyUru {
     /// Write the server.ini for the client to this file
     #[arg(long, value_name = "FILE", requires = "server_ini")]
     pub(crate) client_ini: Option<PathBuf>,
-    /// Whether clients encrypt their connections to the proxy [default: if the shard's are encrypted]
+    /// Whether clients encrypt their connections to the proxy [default: on if the shard's are encrypted]
     #[arg(long, value_name = "ON|OFF", requires = "client_ini", value_enum)]
     pub(crate) client_encryption: Option<Switch>,
     /// Overwrite the file that --client-ini names

@@ -18,8 +18,8 @@ pub(crate) struct SanitizeArguments {
     /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
-    /// Derive all replacements and keys from this number, so that they repeat; anyone who guesses
-    /// it can test guesses of what was replaced [default: random]
+    /// Derive all replacements and keys from this number, for repeatable results; anyone who
+    /// guesses it can check guesses at what was replaced [default: random]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 }

@@ -40,14 +40,14 @@ Examples:
     /// Run a server for The Matrix Online (logins, characters, world)
     #[command(after_help = "\
 The first start creates the folder with its keys, database and mxo.toml, writes the options to mxo.toml,
-and takes some seconds to generate the keys. On later starts, options apply to that run only. A client
+and takes a few seconds to generate the keys. On later starts, options apply to that run only. A client
 needs the folder's pubkey.dat, and must trust the key that signed it: see docs/mxo-world.md. Ctrl-C or
 SIGTERM stops the server.
 
 --open-world runs only a world, over UDP, without a folder and without logins. On loopback, its default
 key is well known. To serve other machines, set --key; `random` generates one.
 
-A scene has the objects of the world: doors that open and close, people who walk.
+A scene defines the world's objects: doors that open and close, people who walk.
 
 Examples:
   worldwire serve mxo

@@ -26,9 +26,9 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
         print(&format!("{url}\n"))?;
         if !common.quiet {
             if !arguments.listen.ip().is_loopback() {
-                say("worldwire: the page is not encrypted; whoever reads the network can read it");
+                say("worldwire: the page is not encrypted: anyone on the network can read it");
             }
-            say("worldwire: Ctrl-C ends the page");
+            say("worldwire: Ctrl-C stops the server");
         }
         if arguments.open && std::io::stdout().is_terminal() {
             open(&url, common);

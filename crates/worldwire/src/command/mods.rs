@@ -1,4 +1,4 @@
-//! `worldwire mods`, and the mods of `worldwire proxy tera`: both run under Node.js.
+//! `worldwire mods`, and the mods of `worldwire proxy tera`. Both run under Node.js.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn check(arguments: &ModsCheck) -> Result<(), Failure> {
     match status.code() {
         Some(0) => Ok(()),
         Some(1) => Err(Failure::Input),
-        _ => Err(Failure::Run(format!("the mods could not be checked: node ended with {status}"))),
+        _ => Err(Failure::Run(format!("the mods could not be checked: node exited with {status}"))),
     }
 }
 
@@ -52,13 +52,13 @@ pub(crate) fn hook(folder: &Path, data: &Data, place: &Path) -> Result<String, F
         }
         push_quoted(text, &mut command);
     }
-    // Without a shell between, the end of the process is that of the mods.
+    // `exec` replaces the shell, so the process ends when the mods end.
     Ok(if cfg!(windows) { command } else { format!("exec {command}") })
 }
 
-/// The file to run with `node`. Checks that `node` is there.
+/// The file to run with `node`. Checks that `node` is installed.
 fn entry(place: &Path) -> Result<PathBuf, Failure> {
-    let wanted = format!("mods need Node.js {OLDEST_NODE} or later as `node`");
+    let wanted = format!("mods need Node.js {OLDEST_NODE} or later, installed as `node`");
     let output = Command::new("node").arg("--version").stdin(Stdio::null()).output();
     let output = output.map_err(|error| Failure::Run(format!("{wanted}: {}", reason(&error))))?;
     let version = String::from_utf8_lossy(&output.stdout);
@@ -72,7 +72,7 @@ fn entry(place: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The options that the hook and the check share.
+/// The options that the hook and `mods check` share.
 fn options(folder: &Path, data: &Data) -> Result<Vec<OsString>, Failure> {
     let metadata = std::fs::metadata(folder).map_err(|error| Failure::io(folder, &error))?;
     if !metadata.is_dir() {
@@ -91,7 +91,7 @@ fn options(folder: &Path, data: &Data) -> Result<Vec<OsString>, Failure> {
     Ok(options)
 }
 
-/// Appends a word as a shell understands it.
+/// Appends a word, quoted for the shell.
 fn push_quoted(word: &str, command: &mut String) {
     let quote = if cfg!(windows) { '"' } else { '\'' };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:\\".contains(&byte);

@@ -1,4 +1,4 @@
-//! Capture files that are read as one: packets in the order of their times.
+//! Several capture files read as one, with the packets in order of time.
 
 use std::io::Read;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) struct Merged {
     /// The packet that was returned last.
     current: Held,
     count: u64,
-    /// The error that ended a capture, after which the others are read on.
+    /// The error that ended a capture. The others are still read to their ends.
     fault: Option<CaptureError>,
 }
 

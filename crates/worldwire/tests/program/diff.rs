@@ -158,7 +158,7 @@ fn inputs_that_cannot_be_compared_are_refused() {
         (&["uru-keys.toml", "uru-keys.toml"], "cannot be compared"),
         (&["-", "uru-login.pcapng"], "standard input cannot be compared"),
         (&["ki-login.pcapng:1", "ki-login.pcapng"], "write ki-login.pcapng:NUMBER"),
-        (&["ki-zone.wad", "ki-zone.wad", "--filter", "ki"], "--filter applies to captures"),
+        (&["ki-zone.wad", "ki-zone.wad", "--filter", "ki"], "--filter applies only to captures"),
     ] {
         let (_, err, code) = run(&[&["diff"], arguments].concat());
         assert_eq!(code, 2, "{err}");

@@ -77,7 +77,7 @@ fn damaged_files_are_reported_and_others_processed() {
     let (code, _, err) = run(&[&"nav", &"draw", &folder.path()]);
     assert!(code == 1 && err.contains("contains 3 files of this kind"), "{err}");
     let (code, _, err) = run(&[&"bcd", &"check", &folder.path()]);
-    assert!(code == 1 && err.contains("no BCD file in it"), "{err}");
+    assert!(code == 1 && err.contains("contains no BCD file"), "{err}");
 }
 
 #[test]

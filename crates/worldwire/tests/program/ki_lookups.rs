@@ -83,7 +83,7 @@ fn messages_are_read_from_files_directories_and_archives_alike() {
         assert_eq!(table(path, 0).0, csv, "{path}");
     }
     let (_, err) = table("p", 1);
-    assert!(err.contains("p: no file of DML tables in it"), "{err}");
+    assert!(err.contains("p: contains no file of DML tables"), "{err}");
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn a_waiting_client_prints_at_once_and_notices_its_end() {
     let output = client.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("wait: the server has ended the session"), "{err}");
+    assert!(err.contains("wait: the server ended the session"), "{err}");
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn a_client_without_the_servers_tables_says_so() {
     assert!(code == Some(0) && out.contains("Lamp Post (60001)"), "{out} {err}");
     let (code, _, err) = visit(&serving, &["--seconds", "1"]);
     assert!(code == Some(1) && err.contains("could not be read; the first: "), "{err}");
-    assert!(err.contains("60001") && err.contains("does --data name"), "{err}");
+    assert!(err.contains("60001") && err.contains("--data must name"), "{err}");
 }
 
 #[test]

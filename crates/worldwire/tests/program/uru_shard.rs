@@ -395,7 +395,7 @@ fn public_keys_are_not_converted_for_servers() {
     std::fs::write(&file, all.replacen(&format!("{first}\n"), "", 1)).unwrap();
     let (code, out, err) = convert(&file, "toml");
     assert!(code == 0 && secrets(&out) == count - 1, "{out}");
-    assert!(err.contains(": the secret is missing, only the public key is there\n"), "{err}");
+    assert!(err.contains(": there is only a public key; the secret is missing\n"), "{err}");
 }
 
 /// Like the passwords of clients.

@@ -1,5 +1,5 @@
 'use strict';
-// Further parts of the state of the player's character: what it carries, trades and has learned.
+// More of the state of the player's character: what it carries, trades and has learned.
 
 const { EventEmitter } = require('events');
 
@@ -9,7 +9,7 @@ const { EventEmitter } = require('events');
 const CONTAINERS = { inventory: 0, equipment: 14 };
 const WEAPON_SLOT = 1;
 
-/** `mod.game.contract`: a window of two parties, such as a trade. */
+/** `mod.game.contract`: a window shared by two players, such as a trade. */
 class Contract extends EventEmitter {
   /** @param {GameState} game */
   constructor(game) {

@@ -1,5 +1,5 @@
 'use strict';
-// The state of the game, from the messages of a connection: what mods get as `mod.game`.
+// The game's state, from a connection's messages. Mods get it as `mod.game`.
 
 const { EventEmitter } = require('events');
 const { GameTables } = require('./tables');
@@ -9,7 +9,7 @@ const { Party } = require('./party');
 
 /** Before the hooks of all mods, the state is brought up to date; then its events are emitted. */
 const ORDER = { update: -10_000, emit: -9_999 };
-/** Hooks see all messages, also injected and silenced ones. */
+/** These hooks see all messages, even injected and silenced ones. */
 const FILTER = { fake: null, incoming: null, modified: null, silenced: null };
 
 const STATES = Object.freeze({ NONE: 0, LOBBY: 1, LOADING: 2, INGAME: 3 });
@@ -68,13 +68,14 @@ class GameState extends EventEmitter {
   /** Starts parts of the state: party, inventory, contract, glyphs, talents, me.abnormalities. @param {string | string[]} names */
   initialize(names) {
     for (const name of [names].flat()) {
-      if (!Object.hasOwn(PARTS, name)) throw new Error(`game.initialize: there is no "${name}"; known are ${Object.keys(PARTS).join(', ')}`);
+      if (!Object.hasOwn(PARTS, name)) throw new Error(`game.initialize: there is no "${name}"; the parts are ${Object.keys(PARTS).join(', ')}`);
       PARTS[name](this);
     }
   }
 
   /**
-   * Adds a hook of the state. Data without the message leave out what depends on it.
+   * Adds a hook that updates the state. If the data lack the message, whatever depends on it is
+   * left out.
    * @param {string} name @param {any} version @param {(event: any) => void} callback
    */
   observe(name, version, callback, order = ORDER.update) {

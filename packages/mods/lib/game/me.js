@@ -19,7 +19,7 @@ class Me extends EventEmitter {
     this.#addHooks();
   }
 
-  /** Forgets everything: after the player has left the game. */
+  /** Forgets everything, once the player has left the game. */
   reset() {
     /** @type {bigint | null} */
     this.gameId = null;
@@ -142,7 +142,7 @@ class Me extends EventEmitter {
   #setTemplate(templateId) {
     this.templateId = templateId;
     const look = this.game.data.users.get(templateId);
-    // The name, level and so on then stay unknown, as in the original.
+    // Name, level and other facts then remain unknown, as in the original.
     if (look === undefined) throw new Error(`the template ${templateId} is unknown; add it to "users" in worldwire-mods.json`);
     Object.assign(this, { class: look.class, race: look.race, gender: look.gender });
     this.emit('change_template', templateId);
@@ -155,7 +155,7 @@ class Me extends EventEmitter {
     if (wasAlive !== null && wasAlive !== alive) this.emit(alive ? 'resurrect' : 'die');
   }
 
-  /** Starts to follow the player's abnormalities. */
+  /** Starts tracking the player's abnormalities. */
   initializeAbnormalities() {
     if (this.abnormalityMap !== undefined) return;
     const active = this.abnormalityMap = new Map();

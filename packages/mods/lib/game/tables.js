@@ -1,5 +1,5 @@
 'use strict';
-// Tables that the original program reads out of the game client.
+// Tables that the original program reads from the game client.
 
 const CLASSES = ['warrior', 'lancer', 'slayer', 'berserker', 'sorcerer', 'archer', 'priest', 'elementalist', 'soulless', 'engineer', 'fighter', 'assassin', 'glaiver'];
 const RACES = ['human', 'highelf', 'aman', 'castanic', 'popori', 'baraka'];
@@ -15,11 +15,11 @@ class GameTables {
     this.abnormalities = table(world.abnormalities);
   }
 
-  /** Starts to load tables; here they are there from the start. */
+  /** Loads tables. Here, they are available from the start. */
   initialize() {}
 }
 
-/** Class, race and gender by the template of a character. */
+/** Class, race and gender, from a character's template. */
 class Users {
   /** @param {Map<number, any>} known */
   constructor(known) { this.known = known; }

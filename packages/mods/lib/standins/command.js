@@ -1,3 +1,3 @@
 'use strict';
-// For mods of before 2018: require('command')(dispatch) returns the mod's commands.
+// For mods from before 2018: require('command')(dispatch) returns the mod's commands.
 module.exports = (/** @type {any} */ mod) => mod.command;

@@ -12,7 +12,8 @@ use crate::object::visitor::Slot;
 /// Keys that are not properties.
 const SPECIAL: [&str; 8] =
     ["$class", "$block", "$type", "$template", "$bits", "$hex", "$name", Slot::REST];
-/// How much deeper JSON is nested than objects: by a tuple of rows in the innermost one.
+/// How much deeper JSON can be nested than the objects in it, because the innermost one can contain
+/// a tuple of rows.
 const MORE_DEPTH: u32 = 4;
 
 /// JSON values whose objects keep their order.

@@ -22,11 +22,11 @@ pub(in crate::mxo) struct AuthClient {
     logins: Arc<Logins>,
     address: SocketAddr,
     server: AuthServer,
-    /// An answer that is held back until a moment.
+    /// An answer that is held back, and when to send it.
     paused: Option<(Duration, Box<Result<AuthAccount, LoginStatus>>)>,
 }
 
-/// The answer that was held back is due.
+/// The time for the answer that was held back.
 #[derive(Debug)]
 pub(in crate::mxo) struct Due;
 
@@ -62,7 +62,7 @@ impl AuthClient {
                     self.logins.figures.refused(self.address, "auth", refusal);
                     return Flow::Break(());
                 }
-                // The client may stay, and closes the connection itself.
+                // The client can stay connected. It closes the connection itself.
                 AuthAction::Close(None) => self.logins.figures.logged_in(),
             }
         }

@@ -70,7 +70,8 @@ impl Logins {
         }
     }
 
-    /// How long a client may be silent on the margin channel while it has no character in the world.
+    /// How long a client can be silent on the margin channel while it has no character in the
+    /// world.
     fn idle_time(&self) -> Duration {
         self.margin_settings.idle_time
     }

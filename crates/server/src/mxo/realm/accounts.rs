@@ -23,9 +23,9 @@ const INACTIVE: u32 = 2;
 const NEXT_USER: &str = "mxo.next-user";
 pub(super) const NEXT_CHARACTER: &str = "mxo.next-character";
 
-/// The longest name, in bytes: that of certificates.
+/// The longest name, in bytes; certificates have no room for more.
 const MAX_NAME: usize = 32;
-/// The longest password, in bytes: that of the client's answer, generously.
+/// The longest password, in bytes; more than clients can send.
 const MAX_PASSWORD: usize = 256;
 
 /// Why a request about an account or a character was refused.
@@ -50,7 +50,7 @@ pub enum AccountError {
     /// A client cannot send the password.
     #[error("a password must have 1 to {MAX_PASSWORD} bytes, and only characters of Windows-1252")]
     InvalidPassword,
-    /// The account was replaced meanwhile, or its credentials in the database are damaged.
+    /// The account was replaced in the meantime, or its credentials in the database are damaged.
     #[error("the credentials of account {0:?} cannot be read")]
     Unreadable(String),
     /// The database did not store the change, for this reason.
@@ -201,7 +201,7 @@ impl Realm {
         let hash = self.hash(password).await?;
         let (nonce, realm, owned) = (nonce()?, self.clone(), name.to_owned());
         self.edit(name, move |found, entry| {
-            // The name may belong to another account by now.
+            // By now, the name may belong to another account.
             let Some(old) = entry.credentials(user, &realm.0.key).filter(|_| found == user) else {
                 return Err(AccountError::Unreadable(owned));
             };
@@ -228,7 +228,7 @@ impl Realm {
     /// Disconnects an account's clients, and deletes it and its characters. On an error, the
     /// account still exists.
     pub async fn delete_account(&self, name: &str) -> Result<(), AccountError> {
-        // Clients that connect meanwhile find their account deleted.
+        // Clients that connect in the meantime find their account deleted.
         self.kick(name)?;
         let owned = name.to_owned();
         let gone = self.0.state.change(move |state| {

@@ -55,8 +55,8 @@ pub(super) struct CharacterRecord {
     pub(super) experience: u32,
     /// Money.
     pub(super) information: u32,
-    /// What the player chose: skin tone, body, an unknown value, hair, hair color, tattoo, head, facial
-    /// detail.
+    /// The player's choices: skin tone, body, an unknown value, hair, hair color, tattoo, head,
+    /// facial detail.
     looks: [u32; 8],
     profession: u32,
     /// Clothes by inventory slot, from hat to shoes.
@@ -156,7 +156,7 @@ impl CharacterRecord {
     }
 }
 
-/// As many characters as fit into this many bytes of Windows-1252, which has one for each.
+/// The characters that fit into this many bytes of Windows-1252, which takes one byte for each.
 fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
@@ -164,7 +164,7 @@ fn cut(text: &str, most: usize) -> String {
 impl State {
     pub(super) fn put_character(&mut self, row: CharacterRow) {
         let Some(user) = user_of(row.account) else { return };
-        // A character that cannot be read is kept in the database but has nothing.
+        // An unreadable character is kept in the database, and loaded with default values.
         let record = serde_json::from_slice(&row.data).unwrap_or_else(|error| {
             tracing::warn!(character = row.id, %error, "a character cannot be read");
             CharacterRecord::default()
@@ -215,7 +215,7 @@ impl State {
     }
 }
 
-/// The refusal of a character that does not exist, or is another account's.
+/// The refusal for a character that does not exist or belongs to another account.
 const UNKNOWN: Refused = Refused(LoginStatus::InvalidName);
 
 fn row(id: u32, entry: &CharacterEntry) -> CharacterRow {
@@ -230,8 +230,8 @@ fn row(id: u32, entry: &CharacterEntry) -> CharacterRow {
 }
 
 impl Realm {
-    /// Reserves a name for a connection, and returns the ID of the character to be. An earlier name of
-    /// the connection is given back.
+    /// Reserves a name for a connection, and returns the future character's ID. A name that the
+    /// connection reserved earlier is released.
     pub(super) fn claim(&self, who: Number, user: u32, handle: &str) -> Result<u64, LoginStatus> {
         let most = self.0.config.limits.characters_per_account;
         let mut state = self.state();
@@ -344,9 +344,9 @@ impl Realm {
             .await
     }
 
-    /// Stores where a character has left the world.
+    /// Stores where a character left the world.
     pub(crate) async fn save_place(&self, id: u32, place: Place) {
-        // A failure is logged, and the character returns to its earlier place.
+        // A failure is logged. The character then returns to its previous place.
         let _ = self.edit_character(id, move |record| record.place = Some(place)).await;
     }
 

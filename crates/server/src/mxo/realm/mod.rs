@@ -2,7 +2,7 @@
 //! sessions of clients.
 //!
 //! Everything is read from memory. Each change is committed to the [`Ledger`] before it is made in
-//! memory and before any client can see it.
+//! memory, so before any client can see it.
 
 mod accounts;
 mod characters;
@@ -65,7 +65,7 @@ struct State {
     failures: Failures,
     margins: HashMap<Number, MarginEntry>,
     next_connection: Number,
-    /// Names that connections have reserved, with the IDs of the characters to be.
+    /// Names that connections have reserved, with the IDs of the future characters.
     claims: HashMap<String, (Number, u32)>,
     /// Characters that clients have loaded.
     loaded: HashMap<u32, Arc<GameSession>>,
@@ -138,7 +138,7 @@ impl Realm {
         self.0.state.overtaken()
     }
 
-    /// Waits until another process takes over the database; forever, if none does.
+    /// Waits until another process takes over the database, or forever if none does.
     pub(super) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.state.until_overtaken()
     }
@@ -209,7 +209,7 @@ impl Realm {
         Verdict { answer, pause }
     }
 
-    /// Why an account whose password is right cannot log in.
+    /// Why an account whose password is correct cannot log in.
     fn refusal(&self, user: u32, entry: &AccountEntry) -> Option<LoginStatus> {
         let config = &self.0.config;
         if entry.is_banned() {

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// The memory in KiB, and the number of passes over it, of new hashes.
 const COST: Cost = Cost { kibibytes: 19 * 1024, passes: 2 };
-/// The most memory, in KiB, that a stored hash can ask for.
+/// The maximum memory, in KiB, that a stored hash can require.
 const MAX_KIBIBYTES: u32 = 1 << 20;
 /// The version of the stored form.
 const FORM: u8 = 1;
@@ -47,8 +47,8 @@ impl core::fmt::Debug for PasswordHash {
 }
 
 impl PasswordHash {
-    /// A hash that no password has, with the cost of new ones. For accounts that do not exist, so
-    /// that their passwords take as long to check.
+    /// A hash that matches no password, with the cost of new hashes. It is checked for accounts
+    /// that do not exist, which must take as long.
     pub(super) const NONE: Self = Self { cost: COST, salt: [0; 16], hash: [0; 32] };
 
     fn new(password: &str, salt: [u8; 16]) -> Option<Self> {
@@ -64,7 +64,7 @@ impl PasswordHash {
     }
 }
 
-/// Hashes passwords on threads for blocking work, a few at a time.
+/// Hashes passwords on blocking threads, a few at a time.
 #[derive(Debug)]
 pub(super) struct Hasher(Semaphore);
 
@@ -138,7 +138,7 @@ impl Credentials {
     }
 }
 
-/// `None` for a cost out of range, and if there is not enough memory.
+/// `None` if the cost is out of range or there is not enough memory.
 fn hash(password: &str, salt: &[u8; 16], cost: Cost) -> Option<[u8; 32]> {
     let Cost { kibibytes, passes } = cost;
     if kibibytes > MAX_KIBIBYTES {

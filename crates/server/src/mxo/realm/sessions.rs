@@ -16,7 +16,7 @@ use super::characters::{Place, Refused};
 use super::{Number, Realm};
 use crate::store::accounts::folded;
 
-/// How many notices a margin connection can be behind.
+/// The maximum number of notices that wait for a margin connection.
 const NOTICES: usize = 8;
 
 /// A notice to a margin connection.
@@ -35,7 +35,7 @@ pub(crate) enum Notice {
 /// Why the server closes a margin connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCause {
-    /// An operator did it, or the account is banned, inactive or gone.
+    /// An operator kicked the account, or it is banned, inactive or deleted.
     Operator,
     /// Another client has loaded its character, after it had been silent.
     Replaced,
@@ -72,7 +72,7 @@ pub(crate) struct GameSession {
     margin: Number,
     address: IpAddr,
     notices: Handle<Notice>,
-    /// When its client was last heard, in milliseconds on the server's clock.
+    /// When its client last sent something, in milliseconds on the server's clock.
     heard: AtomicU64,
     is_over: AtomicBool,
     /// How many connections on the game channel it has.
@@ -85,7 +85,8 @@ impl GameSession {
         self.channels.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection on the game channel has ended. The margin connection learns of the last.
+    /// A connection on the game channel has ended. When the last one ends, the margin connection is
+    /// notified.
     pub(crate) fn close_channel(&self) {
         if self.channels.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.tell(Notice::Lost);

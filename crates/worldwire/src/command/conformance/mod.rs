@@ -40,18 +40,20 @@ pub(crate) fn run(arguments: &ConformanceArguments, common: &Common) -> Result<(
         say(text);
         if unasked > 0 {
             say(format_args!(
-                "{} not asked: they need more than decoding and encoding",
+                "{} not asked: more than decoding and encoding is needed",
                 counted(unasked, "vector")
             ));
         }
     }
     if passed + failed + skipped == 0 {
-        return Err(Failure::Run("no vectors to ask about; give files with --vectors".to_owned()));
+        return Err(Failure::Run(
+            "no vectors for a decoder; name other files with --vectors".to_owned(),
+        ));
     }
     if failed == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The JSON files in some paths, in order.
+/// The JSON files at these paths, in order.
 fn vector_files(paths: &[PathBuf], common: &Common) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -140,7 +142,7 @@ impl Test<'_> {
         }
     }
 
-    /// Asks the program to decode and, if that is right, to encode its own answer.
+    /// Asks the program to decode and, if it answers correctly, to encode its own answer.
     fn ask(&mut self, title: &str, question: &Question<'_>) -> Result<Verdict, String> {
         let Question { format, from, hex, wanted } = question;
         let from = from.map(Side::name);
@@ -166,13 +168,13 @@ impl Test<'_> {
             (Wanted::Message { name, fields, encodes, .. }, None) => (name, fields, encodes),
         };
         let Some(message) = answer.get("message") else {
-            return Err("its answer has neither \"message\" nor \"error\" nor \"skip\"".to_owned());
+            return Err("its answer has no \"message\", \"error\" or \"skip\"".to_owned());
         };
         let found = message.get("name").and_then(Json::as_str);
         if let (Some(wanted), Some(found)) = (name, found)
             && *wanted != found
         {
-            return Ok(Verdict::Failed(format!("wanted a {wanted}, found a {found}")));
+            return Ok(Verdict::Failed(format!("wanted {wanted}, found {found}")));
         }
         if let Some(wanted) = fields
             && let Err(why) = agrees(message.get("fields").unwrap_or(message), wanted, "")
@@ -196,7 +198,7 @@ impl Test<'_> {
             (Some(found), _) => Verdict::Failed(format!("encoded to {found}, wanted {hex}")),
             (None, Some(error)) => Verdict::Failed(format!("not encoded: {error}")),
             (None, None) => {
-                return Err("its answer has neither \"hex\" nor \"error\" nor \"skip\"".to_owned());
+                return Err("its answer has no \"hex\", \"error\" or \"skip\"".to_owned());
             }
         })
     }

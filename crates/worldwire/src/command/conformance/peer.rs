@@ -12,7 +12,7 @@ use crate::output::{Failure, reason};
 /// The maximum number of bytes of an answer.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// A running program that answers questions, one line each. Ended on drop.
+/// A running program that answers questions, one line each. It is killed on drop.
 pub(super) struct Peer {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -23,7 +23,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn start(program: &[String], timeout: Duration) -> Result<Self, Failure> {
         let Some((name, arguments)) = program.split_first() else {
-            return Err(Failure::Run("name a program".to_owned()));
+            return Err(Failure::Run("no program is given".to_owned()));
         };
         let mut command = Command::new(name);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -31,7 +31,7 @@ impl Peer {
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = sync_channel(1);
-        // Without an output, the channel ends at once.
+        // Without standard output, the channel closes at once.
         if let Some(stdout) = stdout {
             std::thread::spawn(move || {
                 let mut stdout = BufReader::new(stdout);
@@ -59,27 +59,27 @@ impl Peer {
     /// Asks a question, and waits for its answer: an object with the same `id`.
     ///
     /// # Errors
-    /// Why the program cannot be asked any more.
+    /// Why the program cannot answer further questions.
     pub(super) fn ask(&mut self, id: u64, question: &str) -> Result<Json, String> {
-        let stdin = self.stdin.as_mut().ok_or("it has no input")?;
+        let stdin = self.stdin.as_mut().ok_or("its standard input is closed")?;
         let written = stdin.write_all(question.as_bytes()).and_then(|()| stdin.write_all(b"\n"));
         written
             .and_then(|()| stdin.flush())
-            .map_err(|error| format!("its input: {}", reason(&error)))?;
+            .map_err(|error| format!("cannot write to its standard input: {}", reason(&error)))?;
         let line = match self.lines.recv_timeout(self.timeout) {
             Ok(line) => line?,
             Err(RecvTimeoutError::Timeout) => {
                 return Err(format!("no answer within {} s", self.timeout.as_secs()));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err("it ended without an answer".to_owned());
+                return Err("it exited without an answer".to_owned());
             }
         };
         let answer =
-            parse(line.trim()).map_err(|error| format!("its answer is no JSON: {error}"))?;
+            parse(line.trim()).map_err(|error| format!("its answer is not JSON: {error}"))?;
         match answer.get("id").and_then(Json::as_u64) {
             Some(of) if of == id => Ok(answer),
-            _ => Err(format!("its answer has no \"id\": {id}")),
+            _ => Err(format!("its answer does not have the question's \"id\": {id}")),
         }
     }
 }

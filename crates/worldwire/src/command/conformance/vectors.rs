@@ -1,4 +1,4 @@
-//! The vectors that can be put to a program, as questions.
+//! Questions for the program under test, from the vectors.
 
 use worldwire_core::Side;
 use worldwire_core::json::Json;
@@ -15,7 +15,7 @@ pub(super) struct Question<'v> {
     pub(super) wanted: Wanted<'v>,
 }
 
-/// The right answer.
+/// The correct answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum Wanted<'v> {
     /// The bytes cannot be decoded.
@@ -26,7 +26,8 @@ pub(super) enum Wanted<'v> {
         fields: Option<&'v Json>,
         /// Whether encoding it again yields the same bytes.
         encodes: bool,
-        /// Whether an error is right, too: a strict decoder refuses the bytes, a lenient one keeps them.
+        /// Whether an error is correct, too: a strict decoder refuses the bytes, a lenient one
+        /// keeps them.
         may_fail: bool,
     },
 }
@@ -47,8 +48,8 @@ const FORMATS: &[(&str, &str, &str)] = &[
     ("uru/vault_nodes", "cases", "uru.vault-node"),
 ];
 
-/// The question about a case of a list in a file such as `uru/messages`. `None` if there is none:
-/// the vector needs more than a decoder and an encoder.
+/// The question for a case of a list in a file such as `uru/messages`; `None` if the vector needs
+/// more than a decoder and an encoder.
 pub(super) fn question<'v>(file: &str, list: &str, case: &'v Json) -> Option<Question<'v>> {
     let text = |key: &str| case.get(key).and_then(Json::as_str);
     let hex = text("hex").filter(|hex| parse_hex(hex).is_some())?;
@@ -81,10 +82,10 @@ pub(super) fn question<'v>(file: &str, list: &str, case: &'v Json) -> Option<Que
     Some(Question { format: (*format).to_owned(), from, hex, wanted })
 }
 
-/// Checks fields against those of a vector, which may omit some. Bytes may be given as hexadecimal
-/// text, booleans as 0 and 1, and numbers as text. Texts and bytes may be in an object that says more
-/// about them. Names are accepted for the numbers of
-/// enumerations and flags, which encoding will check.
+/// Checks fields against those of a vector, which may omit some. Bytes can be given as hexadecimal
+/// text, booleans as 0 and 1, and numbers as text. Text and bytes can be inside an object that says
+/// more about them. Names of enumeration values and flags are accepted in place of numbers, because
+/// encoding will check them.
 ///
 /// # Errors
 /// The path of the first field that differs, and how.
@@ -96,7 +97,7 @@ pub(super) fn agrees(found: &Json, wanted: &Json, path: &str) -> Result<(), Stri
                 let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
                 match found.get(name) {
                     Some(found) => agrees(found, wanted, &path)?,
-                    None => return Err(format!("{path}: is missing")),
+                    None => return Err(format!("{path}: missing")),
                 }
             }
             Ok(())
@@ -179,6 +180,6 @@ mod tests {
         let other = json!({ "a": true, "b": { "$hex": "00FE" } });
         let why = agrees(&other, &wanted, "").expect_err("they differ");
         assert!(why.starts_with("b: wanted \"00ff\""), "{why}");
-        assert_eq!(agrees(&json!({}), &json!({ "a": 1 }), ""), Err("a: is missing".to_owned()));
+        assert_eq!(agrees(&json!({}), &json!({ "a": 1 }), ""), Err("a: missing".to_owned()));
     }
 }

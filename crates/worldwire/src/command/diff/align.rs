@@ -11,8 +11,8 @@ use imara_diff::{Algorithm, Diff, InternedInput, Interner};
 pub(super) type Pair = (Option<usize>, Option<usize>);
 
 /// Aligns two sequences by a key, without changing their order. Elements with equal keys form
-/// pairs, as many as a histogram diff finds; its time grows with the length of the sequences even
-/// if they have nothing in common.
+/// pairs, as found by a histogram diff, whose time is linear in the length of the sequences even if
+/// they have nothing in common.
 pub(super) fn align<T, K: Hash + Eq>(
     before: &[T],
     after: &[T],
@@ -45,8 +45,8 @@ pub(super) fn align<T, K: Hash + Eq>(
     pairs
 }
 
-/// Aligns what an alignment left without a counterpart by a second key. Pairs of the first
-/// alignment stay.
+/// Aligns, by a second key, the elements that an alignment left without a counterpart. Existing
+/// pairs are kept.
 pub(super) fn refine<T, K: Hash + Eq>(
     pairs: Vec<Pair>,
     before: &[T],
@@ -82,9 +82,9 @@ pub(super) fn refine<T, K: Hash + Eq>(
     out
 }
 
-/// Pairs elements whose order does not matter, by several keys: first all that agree in the first
-/// key, then the others that agree in the second, and so on. Of several with the same key, the
-/// first belongs to the first.
+/// Pairs elements regardless of their order, by several keys: first all that agree in the first
+/// key, then those of the others that agree in the second, and so on. Elements with the same key
+/// are paired in order.
 pub(super) fn pair_up<T, K: Hash + Eq>(
     before: &[T],
     after: &[T],

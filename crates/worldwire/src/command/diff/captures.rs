@@ -1,7 +1,7 @@
 //! Two captures, or two messages of captures.
 //!
-//! Captures are read twice. The first time only a hash of each message is kept, for the alignment;
-//! the second time the contents of the messages that differ.
+//! Captures are read twice. The first reading keeps only a hash of each message, for the alignment.
+//! The second keeps the contents of the messages that differ.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -27,8 +27,8 @@ use crate::command::selection::{Selection, Shown};
 use crate::definitions;
 use crate::output::{Failure, counted, print, printable, say, shown};
 
-/// The maximum number of bytes kept of the messages of one capture that differ. Further ones are
-/// listed without their fields.
+/// The maximum number of bytes kept of one capture's differing messages. Further ones are listed
+/// without their fields.
 const MAX_KEPT: usize = 128 << 20;
 
 /// Compares two captures. Returns whether they are the same.
@@ -138,7 +138,7 @@ pub(super) fn compare_messages(
         };
         let _ = writeln!(out, "{}  {title}", style.changed(&numbers(Some(first), Some(second))));
         let is_other = old.name != new.name || old.from != new.from;
-        // The first of them is in the heading.
+        // The heading contains the first of them.
         for changes in changes.iter().skip(usize::from(is_other)) {
             changes.push_text("    ", style, &mut out);
         }
@@ -245,7 +245,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// A hash of the family and of something else.
+    /// A hash of the family and another value.
     fn hash(&self, more: impl Fn(&mut DefaultHasher)) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.family.hash(&mut hasher);
@@ -277,7 +277,7 @@ pub(super) struct Contents {
     pub(super) found: HashMap<u64, Content>,
     /// How many messages there are.
     pub(super) count: u64,
-    /// Whether contents were dropped to bound the memory.
+    /// Whether contents were dropped to limit memory.
     pub(super) is_full: bool,
 }
 
@@ -398,8 +398,8 @@ impl Pass<'_> {
         Ok(read)
     }
 
-    /// What is compared of a message: an object with its fields and, if they do not hold all of it,
-    /// its bytes.
+    /// The part of a message that is compared: an object with its fields and, if they do not cover
+    /// all of it, its bytes.
     fn comparable(&self, shown: &Shown<'_, '_>) -> String {
         let (item, tree, style) = (shown.item, shown.tree, JsonStyle::default());
         let mut text = String::from("{\"fields\":");

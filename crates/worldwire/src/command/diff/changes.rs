@@ -45,7 +45,7 @@ impl<'c> Changes<'c> {
         [pairs().filter_map(|pair| pair.0).collect(), pairs().filter_map(|pair| pair.1).collect()]
     }
 
-    /// Adds what differs between two conversations whose messages are aligned.
+    /// Adds the differences between two conversations whose messages are aligned.
     pub(super) fn add(&mut self, pair: Pair, aligned: &[Pair]) {
         let (old, new) = (self.old.of(pair.0), self.new.of(pair.1));
         let message = |conversation: Option<&Conversation>, at: Option<usize>| {
@@ -137,7 +137,9 @@ impl<'c> Changes<'c> {
                         changes.push_text("    ", style, out);
                     }
                 }
-                (Some(_), Some(_), ..) => out.push_str("    too much differs to list the fields\n"),
+                (Some(_), Some(_), ..) => {
+                    out.push_str("    too many differences to list the fields\n")
+                }
                 _ => {}
             }
         }
@@ -237,7 +239,7 @@ pub(super) fn line(
     line
 }
 
-/// The differences between two messages: of their fields, and of everything else.
+/// The differences between two messages: those of their fields, and all others.
 pub(super) fn changes_between(old: &str, new: &str) -> Vec<FieldChanges> {
     let (Ok(mut old), Ok(mut new)) = (parse(old), parse(new)) else { return Vec::new() };
     let fields = |json: &mut Json| json.as_object_mut().and_then(|it| it.remove("fields"));

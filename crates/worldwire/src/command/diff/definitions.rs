@@ -79,7 +79,7 @@ fn messages(path: &Path, common: &Common) -> Result<(BTreeMap<String, Json>, boo
     let mut messages = BTreeMap::new();
     for message in protocols.iter().flat_map(|protocol| protocol.messages()) {
         let mut described = described(&protocols, message);
-        // Types and names in one text each, so that a field that was added moves no others.
+        // One text per field, with type and name, so that an added field does not shift the others.
         if let Some(fields) = described["fields"].as_array_mut() {
             for field in fields {
                 let part = |key: &str| field[key].as_str().unwrap_or_default().to_owned();

@@ -11,7 +11,7 @@ use super::ignored::Ignored;
 use super::style::Style;
 use crate::output::printable;
 
-/// The maximum number of differences that are listed of one message or object.
+/// The maximum number of differences listed for one message or object.
 const MAX_CHANGES: usize = 1000;
 /// The maximum number of columns of a value in text.
 const MAX_COLUMNS: usize = 100;
@@ -108,7 +108,7 @@ impl FieldChanges {
         }
     }
 
-    /// Compares lists. Elements that differ are paired with those in the same place between equal
+    /// Compares lists. Differing elements are paired if they are at the same place between equal
     /// ones.
     fn lists(&mut self, path: &mut String, olds: &[Json], news: &[Json]) {
         let text = |json: &Json| serde_json::to_string(json).unwrap_or_default();
@@ -151,7 +151,7 @@ impl FieldChanges {
     }
 }
 
-/// Removes the fields to ignore. `path` is that of the value: the name of its message.
+/// Removes the fields to ignore. `path` is the path of the value: the name of its message.
 pub(super) fn remove(json: &mut Json, path: &mut String, ignored: &Ignored) {
     let end = path.len();
     match json {

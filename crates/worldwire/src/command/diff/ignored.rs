@@ -13,7 +13,7 @@ pub(super) struct Ignored(Vec<Pattern>);
 #[derive(Debug)]
 struct Pattern {
     text: String,
-    /// Of the last name first.
+    /// The last name first.
     names: Vec<GlobMatcher>,
     /// Whether a field matched.
     is_used: AtomicBool,
@@ -28,7 +28,7 @@ impl Ignored {
                 if name.is_empty() {
                     return Err(refuse("needs the end of a field's path, such as node.ModifyTime"));
                 }
-                // Names are wire names, in which only the star has a meaning.
+                // These are wire names, so only the star is special.
                 let literal: String = name
                     .chars()
                     .flat_map(|c| match c {

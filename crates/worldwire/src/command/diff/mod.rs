@@ -76,7 +76,8 @@ fn of_messages(arguments: &DiffArguments) -> Result<Option<[(PathBuf, u64); 2]>,
         }
         ([Ok(_), Err(path)] | [Err(path), Ok(_)], None) => {
             let path = shown(path);
-            let problem = format!("{path}: the other input is a message; write {path}:NUMBER");
+            let problem =
+                format!("{path}: the other input is a message; write {path}:NUMBER to name one");
             Err(Failure::Run(problem))
         }
     }
@@ -107,9 +108,10 @@ fn check_options(arguments: &DiffArguments, kind: Kind) -> Result<(), Failure> {
         ),
     ];
     match needs.iter().find(|(_, is_given, is_used, _)| *is_given && !is_used) {
-        Some((option, _, _, of)) => {
-            Err(Failure::Run(format!("{option} applies to {of}, and these are {}", kind.plural())))
-        }
+        Some((option, _, _, of)) => Err(Failure::Run(format!(
+            "{option} applies only to {of}, but these are {}",
+            kind.plural()
+        ))),
         None => Ok(()),
     }
 }
@@ -131,7 +133,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Recognises an input by its content; TERA's files, which are plain text, by their names.
+    /// Recognises an input by its content. TERA's files are plain text, so they are recognised by
+    /// name.
     fn of(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             let problem = "-: inputs are read twice, so standard input cannot be compared";

@@ -31,7 +31,7 @@ pub(super) fn compare_archives(
     };
     if types.is_empty() {
         if !ignore.is_empty() {
-            let problem = "--ignore applies to the fields of objects; supply --types";
+            let problem = "--ignore applies to the fields of objects, which need --types";
             return Err(Failure::Run(problem.to_owned()));
         }
         let form = Form { json: *json, colour, objects: None };
@@ -71,7 +71,7 @@ pub(super) fn compare_archives(
     same(outcome)
 }
 
-/// Archives with problems, which were reported, do not count as the same.
+/// Archives with problems, which have been reported, are not treated as equal.
 fn same(outcome: Result<(), Failure>) -> Result<bool, Failure> {
     outcome.map(|()| true)
 }

@@ -23,7 +23,7 @@ impl Style {
         self.paint("\x1b[33m", text)
     }
 
-    /// A value that became another.
+    /// A changed value.
     pub(super) fn change(self, old: &str, new: &str) -> String {
         format!("{} -> {}", self.removed(old), self.added(new))
     }

@@ -39,7 +39,7 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
         }
         KiAccount::Ban { name, lift, server } => {
             let request = Request::Ban { name: name.clone(), banned: !lift };
-            (name, request, server, if *lift { "may log in again" } else { "banned" })
+            (name, request, server, if *lift { "ban lifted" } else { "banned" })
         }
         KiAccount::Delete { name, confirmation, server } => {
             let accounts = ask(&server.server, Request::Accounts)?;

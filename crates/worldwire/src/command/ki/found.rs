@@ -80,7 +80,7 @@ pub(crate) fn each(
         let outcome = one_path(path, kind, common, &mut act)?;
         has_failed |= outcome.has_failed;
         if outcome.count == 0 && !outcome.has_failed {
-            complain(&title(path), &format!("no {} in it", kind.what));
+            complain(&title(path), &format!("contains no {}", kind.what));
             has_failed = true;
         }
     }

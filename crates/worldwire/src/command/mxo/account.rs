@@ -35,7 +35,7 @@ pub(crate) fn run(command: &MxoAccount, common: &Common) -> Result<(), Failure> 
         }
         MxoAccount::Ban { name, lift, server } => {
             let request = Request::Ban { name: name.clone(), banned: !lift };
-            (name, request, server, if *lift { "may log in again" } else { "banned" })
+            (name, request, server, if *lift { "ban lifted" } else { "banned" })
         }
         MxoAccount::Activate { name, undo, server } => {
             let request = Request::Deactivate { name: name.clone(), inactive: *undo };

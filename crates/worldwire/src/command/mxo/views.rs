@@ -113,7 +113,7 @@ fn part(item: &Item<'_>, scratch: &Scratch) -> Option<Part> {
     }
 }
 
-/// Checks that the capture contains what the user requested.
+/// Checks that the capture contains the requested conversation and packet.
 fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Failure> {
     let overviews = dissection.overviews();
     let is_ours = |family: Option<&'static dyn worldwire_dissect::Family>| {
@@ -132,7 +132,7 @@ fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Fai
     }
     let (packets, asked) = (dissection.packets(), arguments.packet.unwrap_or(1));
     if asked > packets {
-        let problem = format!("--packet: the capture has packets 1 to {packets}");
+        let problem = format!("--packet: the capture has only packets 1 to {packets}");
         return Err(Failure::Run(format!("{problem}, not {asked}")));
     }
     if let Some(stream) = arguments.stream.filter(|stream| !ours.contains(stream)) {

@@ -303,7 +303,7 @@ fn edited(folder: &Path, held: HeldArgument) -> Result<String, Failure> {
         ));
     };
     let scratch = tempfile::Builder::new().prefix("worldwire-").suffix(".json").tempfile();
-    let failed = |error: io::Error| Failure::Run(format!("a temporary file: {error}"));
+    let failed = |error: io::Error| Failure::Run(format!("cannot use a temporary file: {error}"));
     let scratch = scratch.map_err(failed)?;
     let text = serde_json::to_string_pretty(&fields).unwrap_or_default();
     fs::write(scratch.path(), text + "\n").map_err(failed)?;

@@ -157,7 +157,7 @@ async fn play(
                     Failure::Run(format!("cannot accept a client: {}", reason(&error)))
                 })?,
                 () = signal.stopping() => {
-                    say("worldwire: the replay was stopped before a client came");
+                    say("worldwire: the replay was stopped before a client connected");
                     outcome = Err(Failure::Input);
                     break;
                 }
@@ -187,7 +187,8 @@ async fn play(
             Outcome::Complete(summary) => {
                 lines.complete(stream, own, &summary)?;
                 if summary.sent == 0 && summary.received == 0 {
-                    let problem = "nothing was compared: all of its messages can come at any time";
+                    let problem =
+                        "nothing was compared: all of its messages can arrive at any time";
                     complain(&shown(&arguments.file), &format!("conversation {stream}: {problem}"));
                     outcome = Err(Failure::Input);
                     break;

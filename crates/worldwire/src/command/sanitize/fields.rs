@@ -8,9 +8,9 @@ use worldwire_core::{Form, NodeRef, Tree, Value};
 
 use super::pseudonyms::{Found, Pseudonyms};
 
-/// Texts that stay, except for the names of players in them: names of files, ages, zones and
-/// classes, and identifiers of products and games, which belong to the game. Names of fields, or of
-/// a field and the one around it.
+/// Fields whose texts belong to the game and are kept, except for players' names in them: names of
+/// files, ages, zones and classes, and IDs of products and games. An entry names a field, or a
+/// field and the one around it.
 const KEPT: &[&str] = &[
     "DataRevision",
     "ListFileName",
@@ -50,7 +50,7 @@ const NAMES: [&str; 6] = ["name", "account", "author", "user", "handle", "player
 /// The encrypted part of KI's logins, which the user's passwords may have opened.
 const SEALED: &[&str] = &["Rec1"];
 
-/// What to write of a field that another format describes.
+/// What to write for a field that another format describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     /// The values inside.
@@ -70,8 +70,8 @@ pub(super) fn replaced(tree: &Tree<'_>, opened: Opened, pseudonyms: &Pseudonyms)
     out
 }
 
-/// Whether two trees have the same fields, whatever their values. The format inside a field counts
-/// as one value, unless it has such fields itself.
+/// Whether two trees have the same fields, regardless of their values. A format inside a field is
+/// one value, unless it contains such fields itself.
 pub(super) fn have_same_fields(old: &Tree<'_>, new: &Tree<'_>) -> bool {
     fn alike(old: NodeRef<'_, '_>, new: NodeRef<'_, '_>) -> bool {
         if old.name() != new.name() {
@@ -120,10 +120,10 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes a node. The path has the name of the field around it, and its own.
+    /// Writes a node. The path consists of the name of the field around it and its own.
     fn node(&self, node: NodeRef<'_, '_>, path: [&str; 2], out: &mut String) {
         match node.value() {
-            // Neither the format inside, nor what says its length.
+            // Without the format inside. The length is computed when it is encoded.
             Value::Record if SEALED.contains(&path[1]) => match node.child(BYTES) {
                 Some(bytes) => self.node(bytes, path, out),
                 None => hex(&self.pseudonyms.blob(node.raw()), out),
@@ -256,7 +256,7 @@ fn is_guid(text: &str) -> bool {
     text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
 }
 
-/// Whether an address is a part of a text.
+/// Whether a text contains an address.
 fn has_address(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
     let mut parts = text.split(|c| !is_part(c));

@@ -1,8 +1,8 @@
 //! `worldwire sanitize`.
 //!
 //! The capture is read twice: first for names, addresses and the families of conversations, then
-//! for the messages. A message is written only if it was decoded completely and its fields, with
-//! replacements, were encoded again, so no bytes pass that nobody has read.
+//! for the messages. A message is written only if it was decoded completely and its fields could be
+//! encoded with their replacements, so no bytes are copied unread.
 
 mod fields;
 mod pseudonyms;
@@ -32,7 +32,7 @@ static LIMITS: Limits = Limits::DEFAULT;
 pub(crate) fn run(arguments: &SanitizeArguments, common: &Common) -> Result<(), Failure> {
     let SanitizeArguments { file, knowledge, output, force, seed } = arguments;
     if file == Path::new("-") || !file.is_file() {
-        let problem = "sanitize: reads the capture twice; save it to a file first".to_owned();
+        let problem = "sanitize reads the capture twice; save it to a file first".to_owned();
         let is_missing = file != Path::new("-") && !file.exists();
         return Err(match is_missing {
             true => Failure::Run(format!("{}: no such file", crate::output::shown(file))),
@@ -164,7 +164,7 @@ struct Omitted {
     /// Reports of parts that could not be read.
     problems: u64,
     gaps: u64,
-    /// Packets of no conversation.
+    /// Packets that belong to no conversation.
     packets: u64,
 }
 
@@ -181,7 +181,7 @@ impl Omitted {
         *self.messages.entry((name, why)).or_default() += 1;
     }
 
-    /// Whether everything of the conversations of known families was written.
+    /// Whether all conversations of known families were written completely.
     fn is_empty(&self) -> bool {
         self.conversations.is_empty() && self.messages.is_empty() && self.problems + self.gaps == 0
     }
@@ -207,7 +207,7 @@ impl Omitted {
             tell(&format!("{} that cannot be read", counted(self.problems, "part")));
         }
         if self.gaps > 0 {
-            tell(&format!("{}, which the new capture does not show", counted(self.gaps, "gap")));
+            tell(&format!("{}, closed in the new capture", counted(self.gaps, "gap")));
         }
         if self.unrecognised > 0 {
             let (count, bytes) = (self.unrecognised, counted(self.unrecognised_bytes, "byte"));
@@ -221,7 +221,7 @@ impl Omitted {
     }
 }
 
-/// What the first reading keeps of an item.
+/// The part of an item that the first reading keeps.
 enum Seen {
     First { stream: u64, name: String },
     Found(Found),
@@ -326,12 +326,12 @@ impl Sanitizer<'_> {
     }
 }
 
-/// Whether a piece is a step that only its family can write again.
+/// Whether a piece is a setup step, which only code for its family can write.
 fn is_step(name: &str) -> bool {
     ["setup.", "control.", "handshake."].iter().any(|kind| name.starts_with(kind))
 }
 
-/// The plain bytes of a message with replacements, or why they cannot be made.
+/// The unencrypted bytes of a message with replacements, or why it cannot be written.
 fn encoded(item: &Item<'_>, pseudonyms: &Pseudonyms) -> Result<Vec<u8>, String> {
     let Some(message) = item.message() else { return Err(String::new()) };
     let tree = message.tree(Tree::new(), &LIMITS);
@@ -339,15 +339,15 @@ fn encoded(item: &Item<'_>, pseudonyms: &Pseudonyms) -> Result<Vec<u8>, String> 
         return Err("cannot be decoded completely".to_owned());
     }
     let (bytes, body) = (message.bytes(), message.body());
-    // A frame of the family is around the body.
+    // The body is inside one of the family's frames.
     let at = (body.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize);
     let frame =
         at.and_then(|at| Some((bytes.get(..at)?, bytes.get(at.checked_add(body.len())?..)?)));
     let Some((before, after)) = frame.filter(|_| !body.is_empty()) else {
-        // A data frame of KI without a message.
+        // A KI data frame without a message.
         return match item.family == "ki" && body.is_empty() && bytes.len() <= EMPTY_FRAME {
             true => Ok(bytes.to_vec()),
-            false => Err("has no contents that can be encoded".to_owned()),
+            false => Err("has nothing that can be encoded".to_owned()),
         };
     };
     let mut why = "cannot be encoded with other values".to_owned();
@@ -374,10 +374,10 @@ fn encoded(item: &Item<'_>, pseudonyms: &Pseudonyms) -> Result<Vec<u8>, String> 
     Err(why)
 }
 
-/// The size of KI's data frames without a message.
+/// The size of a KI data frame without a message.
 const EMPTY_FRAME: usize = 9;
 
-/// Corrects the length in a frame around a message. Returns false if the bytes are only a part of a
+/// Corrects the length in the frame around a message. Returns false if the bytes are only part of a
 /// frame.
 fn fit_frame(family: &str, old: &[u8], new: &mut [u8]) -> bool {
     if family != "ki" {
@@ -404,7 +404,7 @@ fn fit_frame(family: &str, old: &[u8], new: &mut [u8]) -> bool {
     }
 }
 
-/// The new capture and what is known for it.
+/// The new capture, and what is known about its conversations.
 struct Writing<'w> {
     pseudonyms: &'w Pseudonyms,
     conversations: HashMap<u64, Conversation>,

@@ -11,7 +11,7 @@ const MAX_WORDS: usize = 1 << 16;
 const MAX_ADDRESSES: usize = 1 << 20;
 /// Shorter words are too common to be recognised as names.
 const LEAST_WORD: usize = 3;
-/// At least this many hexadecimal digits are replaced by hexadecimal digits.
+/// From this length, hexadecimal digits are replaced by hexadecimal digits.
 const LEAST_HEX: usize = 8;
 
 /// A mapping with a secret key, which is not stored.
@@ -59,13 +59,13 @@ impl Found {
 }
 
 impl Pseudonyms {
-    /// A mapping for everything that was found. Different names and addresses get different
+    /// Creates a mapping for everything that was found. Different names and addresses get different
     /// replacements.
     pub(super) fn new(key: [u8; 32], found: &Found) -> Self {
         let mut new = Self { key, words: HashMap::new(), addresses: HashMap::new() };
         let mut taken = HashSet::new();
         for word in &found.words {
-            // Short names have few replacements of their length.
+            // There are few replacements of the same length for short names.
             const ATTEMPTS: u32 = 64;
             let free = (0..ATTEMPTS)
                 .map(|attempt| new.scrambled(word, "word", &format!("{attempt}:{word}")))
@@ -114,7 +114,7 @@ impl Pseudonyms {
         array
     }
 
-    /// A replacement for bytes, as long as they are. Zeros stay.
+    /// A replacement for bytes, of the same length. Zeros are kept.
     pub(super) fn blob(&self, bytes: &[u8]) -> Vec<u8> {
         match bytes.iter().all(|byte| *byte == 0) {
             true => bytes.to_vec(),
@@ -130,14 +130,15 @@ impl Pseudonyms {
             match self.words.get(&word.to_lowercase()) {
                 _ if !is_word => out.push_str(word),
                 Some(name) => out.push_str(&in_case_of(word, name)),
-                // Equal words of different texts differ, so that common words do not stand out.
+                // Equal words in different texts get different replacements, so common words do not
+                // stand out.
                 None => out.push_str(&self.scrambled(word, "text", &format!("{index}:{text}"))),
             }
         }
         out
     }
 
-    /// A text of which only the names in it are replaced.
+    /// A text in which only names are replaced.
     pub(super) fn kept_text(&self, text: &str) -> String {
         let one = |(word, _): (&str, bool)| match self.words.get(&word.to_lowercase()) {
             Some(name) => in_case_of(word, name),
@@ -146,7 +147,7 @@ impl Pseudonyms {
         words(text).map(one).collect()
     }
 
-    /// A replacement for an address. Loopback and unspecified addresses stay.
+    /// A replacement for an address. Loopback and unspecified addresses are kept.
     pub(super) fn address(&self, address: IpAddr) -> Ipv4Addr {
         match (self.addresses.get(&address), address) {
             (_, IpAddr::V4(plain)) if is_kept(address) => plain,
@@ -156,7 +157,7 @@ impl Pseudonyms {
         }
     }
 
-    /// A replacement for an address with a port, which stays.
+    /// A replacement for an address with a port. The port is kept.
     pub(super) fn end(&self, end: SocketAddr) -> std::net::SocketAddrV4 {
         std::net::SocketAddrV4::new(self.address(end.ip()), end.port())
     }
@@ -166,7 +167,7 @@ impl Pseudonyms {
         if *id == [0; 16] { *id } else { self.array("guid", id) }
     }
 
-    /// A replacement for a number with as many bits. Small numbers stay.
+    /// A replacement for a number, with the same number of bits. Small numbers are kept.
     pub(super) fn number(&self, number: u64) -> u64 {
         const SMALL: u64 = 16;
         if number < SMALL {
@@ -182,7 +183,7 @@ impl Pseudonyms {
         u32::from_le_bytes(self.array("address", text.as_bytes())) & 0x00ff_ffff
     }
 
-    /// Replaces every character by one of its class.
+    /// Replaces every character with one of the same class.
     fn scrambled(&self, word: &str, kind: &str, value: &str) -> String {
         const VOWELS: &[u8] = b"aeiou";
         const CONSONANTS: &[u8] = b"bcdfghjklmnpqrstvwxyz";
@@ -207,7 +208,7 @@ impl Pseudonyms {
     }
 }
 
-/// A character that takes as many bytes in UTF-8 and in UTF-16.
+/// A character with the same length in UTF-8 and in UTF-16.
 fn of_class(c: char, random: usize) -> char {
     let (first, count) = match c.len_utf8() {
         1 => return c,
@@ -226,7 +227,7 @@ fn in_case_of(word: &str, name: &str) -> String {
         true => new.to_ascii_uppercase(),
         false => new,
     };
-    // Lower case can have another number of characters.
+    // Lower case can have a different number of characters.
     let is_plain = word.is_ascii() || word.to_lowercase().len() == name.len();
     match is_plain && word.chars().count() == name.chars().count() {
         true => word.chars().zip(name.chars()).map(one).collect(),
@@ -246,7 +247,7 @@ fn words(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Whether an address says nothing about anyone.
+/// Whether an address identifies nobody.
 fn is_kept(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified()
 }
@@ -292,7 +293,7 @@ mod tests {
         assert!(pseudonyms.text("hi merle, or ashthorn").contains(&format!(" {first}, ")));
         assert_eq!(pseudonyms.kept_text("merle's garden"), format!("{first}'s garden"));
         assert_ne!(first, last);
-        // Other words of different texts differ.
+        // Other words have different replacements in different texts.
         let [one, other] =
             ["hello there friend", "hello again friend"].map(|it| pseudonyms.text(it));
         assert_ne!(one.split(' ').next(), other.split(' ').next());

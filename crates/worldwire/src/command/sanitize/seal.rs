@@ -1,4 +1,4 @@
-//! Streams with new keys: what precedes encryption, and encryption itself, in each family.
+//! Encrypts streams with new keys: each family's key exchange, and its cipher.
 
 use worldwire_core::{Reader, Side};
 use worldwire_ki::crypt::keys::KeyFile as KiKeys;
@@ -18,7 +18,7 @@ pub(super) enum Sealer {
     Ki {
         /// The key, if it is encrypted once a session has been accepted.
         key: Option<StreamKey>,
-        /// By sender, from then on.
+        /// The ciphers by sender, from then on.
         sealers: Option<Box<[KiSealer; 2]>>,
         nonces: u64,
     },
@@ -42,7 +42,7 @@ pub(super) enum Sealer {
     },
 }
 
-/// What is known about a conversation before it is written.
+/// The facts about a conversation that are needed before it is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start<'s> {
     pub(super) stream: u64,
@@ -152,7 +152,7 @@ impl Sealer {
                 *count += 1;
                 Ok(key.to_vec())
             }
-            // It is the same on every server.
+            // This value is the same on every server.
             Self::Tera { .. } if name == "handshake.Hello" => Ok(bytes.to_vec()),
             Self::Tera { .. } => Err(UNKNOWN),
             Self::Uru { key, seed, ciphers, .. } => match (name, bytes) {
@@ -239,11 +239,11 @@ impl Sealer {
     }
 }
 
-/// A control message of KI: without the parts of the handshake that only the peers can read.
+/// A KI control message, without the parts of the handshake that only the peers can read.
 fn control(from: Side, name: &str, bytes: &[u8], pseudonyms: &Pseudonyms) -> Option<Vec<u8>> {
-    /// The signature in an offer, and what is sealed in an accept.
+    /// The size of the signature in an offer, and of the sealed part of an accept.
     const RSA_BYTES: usize = 256;
-    /// Frame head, session, time and the length of the block, in an offer.
+    /// The size of the frame header, session, time and block length in an offer.
     const OFFER: usize = 8 + 14 + 4;
     const ACCEPT: usize = 8 + 16 + 4;
     let mut bytes = bytes.to_vec();
@@ -256,7 +256,7 @@ fn control(from: Side, name: &str, bytes: &[u8], pseudonyms: &Pseudonyms) -> Opt
     let length = bytes.get(head - 4..head).and_then(|length| length.first_chunk().copied());
     let Some(length) = length.map(u32::from_le_bytes).and_then(|it| usize::try_from(it).ok())
     else {
-        // Old peers have no block.
+        // Old peers send no block.
         return (bytes.len() < head).then_some(bytes);
     };
     let block = bytes.get_mut(head..head.checked_add(length)?)?;

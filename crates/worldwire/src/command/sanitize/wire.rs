@@ -11,8 +11,7 @@ use worldwire_dissect::Time;
 
 use crate::output::{Failure, Output};
 
-/// A capture of conversations whose packets are generated: they have nothing of the original
-/// packets but their times and ports.
+/// A capture whose packets are generated. They share only times and ports with the original ones.
 pub(super) struct Wire {
     writer: CaptureWriter<Output>,
     interface: u32,
@@ -53,7 +52,7 @@ impl Wire {
         self.written.len()
     }
 
-    /// Writes bytes of a conversation between client and server, as many packets if needed.
+    /// Writes bytes of a conversation between client and server, in several packets if needed.
     pub(super) fn write(
         &mut self,
         stream: u64,

@@ -56,7 +56,7 @@ impl Rates {
         (Duration::from_nanos(self.interval), &self.counts)
     }
 
-    /// The same in few rows.
+    /// The same, reduced to a few rows.
     pub(super) fn rows(&self) -> (Duration, Vec<[u64; 2]>) {
         let count = self.counts.len();
         let factors = [1, 2, 5, 10];

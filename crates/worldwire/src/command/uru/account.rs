@@ -34,7 +34,7 @@ pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Re
             (name, Request::SetPassword { name: name.clone(), password }, "password changed")
         }
         UruAccount::Ban { name, lift } => {
-            let done = if *lift { "may log in again" } else { "banned" };
+            let done = if *lift { "ban lifted" } else { "banned" };
             (name, Request::Ban { name: name.clone(), banned: !lift }, done)
         }
         UruAccount::Role { name, role } => {

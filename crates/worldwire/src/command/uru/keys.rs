@@ -65,7 +65,7 @@ fn check_secrets(file: &Path, ring: &KeyRing) -> Result<(), Failure> {
         return Err(Failure::Run(format!("{title}: {problem}")));
     }
     for kind in public {
-        complain(&title, &format!("{kind}: the secret is missing, only the public key is there"));
+        complain(&title, &format!("{kind}: there is only a public key; the secret is missing"));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::{Setup, numbered};
 use crate::command::client::mxo::step::Step;
 use crate::output::printable;
 
-/// How often a waiting client looks for what has happened.
+/// How often a waiting client checks for events.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Why a step failed.
@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(super) enum Problem {
     Login(LoginError),
     Connect(ConnectError),
-    /// A problem with earlier steps or texts.
+    /// A problem with earlier steps or with texts.
     Said(String),
 }
 
@@ -172,10 +172,10 @@ impl Session {
     /// Whether the server still has the session and the character in its world.
     fn check(&self) -> Result<(), Problem> {
         if self.margin.as_ref().is_some_and(Margin::is_over) {
-            return Err(said("the server has ended the session"));
+            return Err(said("the server ended the session"));
         }
         if self.client.as_ref().is_some_and(Client::is_over) {
-            return Err(said("the connection to the world has ended"));
+            return Err(said("the connection to the world ended"));
         }
         Ok(())
     }

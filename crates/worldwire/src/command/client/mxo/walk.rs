@@ -138,7 +138,7 @@ fn tell_alike(problems: impl IntoIterator<Item = (u64, String)>) {
     for (problem, uid, count) in alike(problems) {
         match count {
             1 => complain(&format!("client {uid}"), &problem),
-            _ => complain(&format!("{count} clients, the first of them {uid}"), &problem),
+            _ => complain(&format!("{count} clients (the first is {uid})"), &problem),
         }
     }
 }
@@ -158,7 +158,7 @@ fn alike(problems: impl IntoIterator<Item = (u64, String)>) -> Vec<(String, u64,
     all
 }
 
-/// Lets all clients enter, many at a time. The results are in the order of their characters.
+/// Lets all clients enter, many at a time. Returns the results in the order of their characters.
 async fn join(
     arguments: &ClientMxo,
     host: &str,
@@ -187,8 +187,8 @@ async fn enter(server: (&str, u16), config: Settings, walks: bool) -> Result<Cli
     Ok(client)
 }
 
-/// Keeps a client in the world until a time, and says why it had to reconnect. Also returns how
-/// often it did; no client if it could not.
+/// Keeps a client in the world until a time, and reports why it had to reconnect. Returns how often
+/// it did, and no client if it could not.
 async fn stay(
     mut client: Client,
     host: String,
@@ -242,7 +242,7 @@ async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
 /// Operations that a client could not decode.
 fn unread((count, why): (u64, &Error)) -> String {
     let sections = if count == 1 { "1 section" } else { &format!("{count} sections") };
-    format!("{sections} could not be read; the first: {why}; does --data name the server's tables?")
+    format!("{sections} could not be read; the first: {why}; --data must name the server's tables")
 }
 
 /// The requested network impairments, if any.
@@ -260,7 +260,7 @@ fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
     is_bad.then_some(Conditions { delay, loss, duplication, reordering, seed })
 }
 
-/// Waits until nothing changes any more, and reports whether all clients see what they should.
+/// Waits until the world has settled, and reports whether all clients see what they should.
 async fn at_rest(
     arguments: &ClientMxo,
     address: SocketAddr,
