@@ -46,9 +46,15 @@ pub(crate) struct Inputs {
     pub(crate) events: Option<mpsc::Receiver<HookEvent>>,
 }
 
-/// The next event. `None` if there are no hooks.
-async fn next(events: &mut Option<mpsc::Receiver<HookEvent>>) -> Option<HookEvent> {
-    events.as_mut()?.recv().await
+/// The maximum number of events that are handled before their output is written.
+const EVENTS_AT_ONCE: usize = 256;
+
+/// Waits for events, and appends those that are there. Returns how many; `None` if there are no hooks.
+async fn next(
+    events: &mut Option<mpsc::Receiver<HookEvent>>,
+    arrived: &mut Vec<HookEvent>,
+) -> Option<usize> {
+    Some(events.as_mut()?.recv_many(arrived, EVENTS_AT_ONCE).await)
 }
 
 /// A conversation that the network drives.
@@ -61,7 +67,7 @@ pub(crate) struct Conversation {
     inputs: Inputs,
     /// Why the conversation woke up.
     command: Option<Command>,
-    event: Option<HookEvent>,
+    arrived: Vec<HookEvent>,
     listed: Listed,
     /// Its place among the clients that have not answered anything yet, over UDP.
     waiting: Option<Waiting>,
@@ -96,7 +102,7 @@ impl Conversation {
         if legs.is_some() {
             exchange.begin_marks();
         }
-        let (command, event, leaving) = (None, None, Default::default());
+        let (command, arrived, leaving) = (None, Vec::new(), Default::default());
         Self {
             exchange,
             number,
@@ -104,7 +110,7 @@ impl Conversation {
             stated,
             inputs,
             command,
-            event,
+            arrived,
             listed,
             waiting,
             legs,
@@ -175,9 +181,11 @@ impl Intermediary for Conversation {
         if let Some(command) = self.command.take() {
             command.carry_out(&mut self.exchange);
         }
-        match self.event.take() {
-            Some(event) => self.exchange.hook(now, event),
-            None => self.exchange.resume(now),
+        if self.arrived.is_empty() {
+            self.exchange.resume(now);
+        }
+        for event in self.arrived.drain(..) {
+            self.exchange.hook(now, event);
         }
         self.settle(now);
     }
@@ -219,7 +227,7 @@ impl Intermediary for Conversation {
         let waits = self.exchange.waits();
         tokio::select! {
             Some(command) = self.inputs.commands.recv() => self.command = Some(command),
-            Some(event) = next(&mut self.inputs.events) => self.event = Some(event),
+            Some(1..) = next(&mut self.inputs.events, &mut self.arrived) => {}
             Ok(()) = self.stated.changed(), if waits => {}
             () = dropped(&mut self.waiting) => {
                 tracing::info!(connection = self.number, "dropped for newer clients");

@@ -3,7 +3,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use worldwire_core::Side;
@@ -12,7 +12,7 @@ use worldwire_dissect::{Answer, Decider, Decision, Ends, HoldId, Item, NoteKind}
 use crate::coder::Coder;
 use crate::exchange::{Counts, Known};
 use crate::handler::{Addition, Effects, Finished, Handler, Hold, Next, Passing, Report};
-use crate::held::{Held, waiting_bytes};
+use crate::held::{Held, HeldMessages, waiting_bytes};
 use crate::hook::ConversationHooks;
 use crate::kept::Kept;
 use crate::problem_rate::ProblemRate;
@@ -33,7 +33,7 @@ pub(crate) struct Desk {
     pub(crate) added: VecDeque<(Side, Vec<u8>)>,
     /// The message that was just answered with a hold.
     pub(crate) holding: Option<Held>,
-    pub(crate) held: BTreeMap<HoldId, Held>,
+    pub(crate) held: HeldMessages,
     pub(crate) reports: VecDeque<Report>,
     /// What the proxy did with messages. `None` unless the conversation is recorded.
     pub(crate) marks: Option<Vec<Mark>>,
@@ -78,7 +78,7 @@ impl Desk {
             name: String::new(),
             added: VecDeque::new(),
             holding: None,
-            held: BTreeMap::new(),
+            held: HeldMessages::default(),
             reports: VecDeque::new(),
             marks: None,
             counts: Counts::default(),
@@ -102,26 +102,26 @@ impl Desk {
         decision: Decision<'static>,
     ) {
         let size = waiting_bytes(&added, &decision);
-        // Adding up is slow while many messages are held, so only what grows is checked.
-        let waiting = match size {
-            0 => 0,
-            _ => self.held.values().map(Held::waiting_bytes).sum::<usize>(),
-        };
-        let mut held = self.held.values_mut();
-        let Some(held) = held.find(|held| held.ticket == Some(ticket)) else { return };
-        held.ticket = None;
-        held.finished = Some(ticket);
-        if waiting.saturating_add(size) > MAX_WAITING_BYTES {
+        let is_full =
+            size > 0 && self.held.waiting_bytes().saturating_add(size) > MAX_WAITING_BYTES;
+        let Some(id) = self.held.with_ticket(ticket) else { return };
+        let decided = self.held.change(id, |held| {
+            held.ticket = None;
+            held.finished = Some(ticket);
+            if !is_full {
+                held.added.extend(added);
+                held.decision = decision.clone();
+            }
+            (held.from, held.name.clone())
+        });
+        let Some((from, name)) = decided else { return };
+        if is_full {
             let text = format!(
-                "{} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed and \
-                 added messages wait",
-                held.name
+                "{name} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed \
+                 and added messages wait"
             );
             return self.refuse(Some(ticket), Report::Problem(text));
         }
-        held.added.extend(added);
-        held.decision = decision.clone();
-        let (from, name) = (held.from, held.name.clone());
         self.note_decision(from, &name, &decision);
     }
 
@@ -150,18 +150,6 @@ impl Desk {
             hooks.refused(ticket, why);
         }
         self.report(report);
-    }
-
-    /// The first held message that can be released.
-    pub(crate) fn next_ready(&self, mut waiting: [bool; 2]) -> Option<HoldId> {
-        let mut held = self.held.iter();
-        let found = held.find(|(_, held)| {
-            let waits = &mut waiting[held.from.index()];
-            let is_ready = held.is_ready(self.now) && !(held.is_ordered() && *waits);
-            *waits |= !is_ready;
-            is_ready
-        });
-        found.map(|(id, _)| *id)
     }
 
     pub(crate) fn report(&mut self, report: Report) {
@@ -289,8 +277,8 @@ impl Desk {
             self.mark(item.from, false, "holds", &name);
         }
         // Additions must not overtake earlier messages.
-        let is_behind = added.iter().any(|(to, _)| *to == item.from.other())
-            && self.held.values().any(|held| held.from == item.from);
+        let is_behind =
+            added.iter().any(|(to, _)| *to == item.from.other()) && self.held.has_from(item.from);
         let answer = match hold.is_some() || ticket.is_some() || is_behind {
             false => decision.into(),
             true => {

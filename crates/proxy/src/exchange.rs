@@ -149,23 +149,24 @@ impl Exchange {
     /// # Errors
     /// [`SendError::NotHeld`], and those of [`RelaySession::release`]. The message then stays held.
     pub fn decide(&mut self, number: u64, decision: Decision<'_>) -> Result<(), SendError> {
-        let mut open = self.desk.held.iter_mut().filter(|(_, held)| held.is_open());
-        let found = open.find(|(_, held)| held.number == number);
+        let found = self.desk.held.open().find(|(_, held)| held.number == number);
         let (id, held) = found.ok_or(SendError::NotHeld)?;
-        let (id, from, name) = (*id, held.from, held.name.clone());
+        let (from, name) = (held.from, held.name.clone());
         let decided = decision.clone().into_owned();
         let waits = held.ticket.is_some() && decided == Decision::AsIs;
         if waits || !held.added.is_empty() {
             // It is forwarded now, or when its hooks have answered.
-            held.hold = None;
-            if decided != Decision::AsIs {
-                held.ticket = None;
-                held.decision = decided.clone();
-            }
+            self.desk.held.change(id, |held| {
+                held.hold = None;
+                if decided != Decision::AsIs {
+                    held.ticket = None;
+                    held.decision = decided.clone();
+                }
+            });
         } else {
             let own = (decided == Decision::AsIs).then(|| held.decision.clone());
             self.session.release(id, own.unwrap_or(decision))?;
-            self.desk.held.remove(&id);
+            self.desk.held.remove(id);
         }
         self.desk.note_decision(from, &name, &decided);
         Ok(())
@@ -174,8 +175,7 @@ impl Exchange {
     /// The messages held at breakpoints, oldest first.
     #[must_use]
     pub fn held(&self) -> Vec<HeldMessage> {
-        let open = self.desk.held.values().filter(|held| held.is_open());
-        let held = open.filter_map(|held| {
+        let held = self.desk.held.open().filter_map(|(_, held)| {
             let Held { number: id, from, since, .. } = *held;
             let (name, line) = (held.name.clone(), held.kept.as_ref()?.line());
             Some(HeldMessage { id, name, from, since, line })
@@ -190,8 +190,8 @@ impl Exchange {
     /// [`SendError::NotHeld`]; [`SendError::Encode`], if the fields do not fit. The message then
     /// stays held.
     pub fn edit(&mut self, number: u64, fields: Json) -> Result<(), SendError> {
-        let mut held = self.desk.held.values().filter(|held| held.is_open());
-        let held = held.find(|held| held.number == number).ok_or(SendError::NotHeld)?;
+        let found = self.desk.held.open().find(|(_, held)| held.number == number);
+        let (_, held) = found.ok_or(SendError::NotHeld)?;
         let mut kept = held.kept.clone().ok_or(SendError::NotHeld)?;
         kept.replace_fields(fields).map_err(SendError::Encode)?;
         self.decide(number, Decision::instead(kept.body))
@@ -248,8 +248,7 @@ impl Exchange {
         let Desk { handlers, hooks, held, now, .. } = &self.desk;
         let handlers = handlers.iter().filter_map(|handler| handler.poll_timeout());
         let hooks = hooks.as_ref().and_then(ConversationHooks::poll_timeout);
-        // What is due and still here waits for room or for a decision about an earlier message.
-        let held = held.values().filter_map(Held::due).filter(|at| at > now);
+        let held = held.next_due(*now);
         handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
@@ -367,8 +366,8 @@ impl Exchange {
         }
         // Sides whose next message waits for room in a queue.
         let mut full = [false; 2];
-        while let Some(id) = self.desk.next_ready(full) {
-            let Some(mut held) = self.desk.held.remove(&id) else { break };
+        while let Some(id) = self.desk.held.next_ready(self.desk.now, full) {
+            let Some(mut held) = self.desk.held.remove(id) else { break };
             if !held.added.is_empty() {
                 // Messages released earlier are sent before them.
                 self.session.resume(stamp, &mut self.desk);

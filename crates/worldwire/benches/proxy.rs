@@ -2,7 +2,7 @@
 //! the CPU time that it spends on each, and the memory of an idle connection. Its client and server are threads of this program, on the same
 //! cores, and speak TERA, encrypted on both sides of the proxy.
 //!
-//! `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`. Set
+//! With Node.js, it measures toolbox mods, too. `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`. Set
 //! `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every `S_CHAT`.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -40,6 +40,22 @@ const RULES: [(&str, &str, bool); 5] = [
     ("a rule that sets a number", "when S_CHAT { set channel = 7 }\n", true),
 ];
 
+/// What a mod does, its code, and whether it changes the messages.
+const MODS: [(&str, &str, bool); 4] = [
+    ("a mod for other messages", "mod.hook('C_CHAT', 1, () => true)", false),
+    ("a mod with an event hook", "mod.hook('S_CHAT', 'event', () => {})", false),
+    (
+        "a mod that reads each message",
+        "mod.hook('S_CHAT', 2, event => { void event.message; })",
+        false,
+    ),
+    (
+        "a mod that changes each message",
+        "mod.hook('S_CHAT', 2, event => { event.channel = 7; return true; })",
+        true,
+    ),
+];
+
 fn main() {
     let folder = tempfile::tempdir().expect("a directory");
     let messages = Arc::new(Messages::read());
@@ -65,6 +81,15 @@ fn main() {
         through("hook", &["--hook", &hook]);
         let changes = std::env::var_os("WORLDWIRE_BENCH_HOOK_CHANGES").is_some();
         pass("hook", HOOKED, &["--hook", &hook], changes);
+    }
+    if Command::new("node").arg("--version").output().is_ok() {
+        let mods = folder.path().join("mods");
+        std::fs::create_dir(&mods).expect("a directory");
+        for (name, hook, changes) in MODS {
+            let code = format!("module.exports = function (mod) {{ {hook}; }};");
+            std::fs::write(mods.join("one.js"), code).expect("a mod");
+            pass(name, HOOKED, &["--mods", "mods"], changes);
+        }
     }
     idle(&messages, folder.path());
 }
@@ -135,16 +160,35 @@ impl Proxy {
         line.split_whitespace().nth(1).expect("kB").parse::<u64>().expect("kB") * 1024
     }
 
-    /// The CPU time that all its threads have used, in user and kernel mode. Linux counts it in ticks of
-    /// 10 ms.
-    fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
-        let stat = stat.expect("a process");
-        let (_, fields) = stat.rsplit_once(')').expect("a name");
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        let ticks: u64 = ticks.map(|it| it.parse::<u64>().expect("ticks")).sum();
-        Duration::from_millis(ticks * 10)
+    /// The CPU time that the proxy has used, and its hooks, in user and kernel mode.
+    fn cpu(&self) -> [Duration; 2] {
+        let proxy = u64::from(self.child.id());
+        let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let all: Vec<_> = processes.filter_map(|it| usage(&it.path().join("stat"))).collect();
+        let mut known = vec![proxy];
+        while let Some((id, ..)) =
+            all.iter().find(|(id, parent, _)| known.contains(parent) && !known.contains(id))
+        {
+            known.push(*id);
+        }
+        let of = |wanted: &dyn Fn(u64) -> bool| {
+            let used = all.iter().filter(|(id, ..)| known.contains(id) && wanted(*id));
+            used.map(|(.., time)| *time).sum()
+        };
+        [of(&|id| id == proxy), of(&|id| id != proxy)]
     }
+}
+
+/// The number of a process, that of its parent, and the CPU time of all its threads. Linux counts it in
+/// ticks of 10 ms.
+fn usage(stat: &Path) -> Option<(u64, u64, Duration)> {
+    let stat = std::fs::read_to_string(stat).ok()?;
+    let (head, fields) = stat.rsplit_once(')')?;
+    let id = head.split_whitespace().next()?.parse().ok()?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let [parent, user, system] =
+        [1, 11, 12].map(|at| fields.get(at).and_then(|it| it.parse::<u64>().ok()));
+    Some((id, parent?, Duration::from_millis((user? + system?) * 10)))
 }
 
 impl Drop for Proxy {
@@ -280,7 +324,7 @@ fn flood(
 ) -> String {
     let (mut client, mut server, proxy) = connected(messages, proxy);
     client.expected.clone_from(&messages.chat);
-    let cpu = || proxy.as_ref().map_or(Duration::ZERO, Proxy::cpu);
+    let cpu = || proxy.as_ref().map_or_else(Default::default, Proxy::cpu);
     let (before, began) = (cpu(), Instant::now());
     let sender = {
         let messages = Arc::clone(messages);
@@ -299,12 +343,18 @@ fn flood(
         received += client.receive().expect("an open connection");
     }
     let rate = received as f64 / began.elapsed().as_secs_f64();
-    let used = cpu() - before;
+    let after = cpu();
     sender.join().expect("a server");
     assert_eq!(client.same, if changes { 0 } else { count });
     let Some(_proxy) = proxy else { return format!("{rate:.0} messages/s") };
-    let each = used.as_secs_f64() * 1e6 / count as f64;
-    format!("{rate:.0} messages/s, {each:.2} us of the proxy's CPU time for each")
+    let each = |index: usize| {
+        let used = after[index].saturating_sub(before[index]);
+        used.as_secs_f64() * 1e6 / count as f64
+    };
+    let (own, hooks) = (each(0), each(1));
+    format!(
+        "{rate:.0} messages/s, {own:.2} us of the proxy's CPU time for each, {hooks:.2} of its hooks'"
+    )
 }
 
 /// The memory of idle connections.

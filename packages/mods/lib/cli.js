@@ -7,6 +7,7 @@ const path = require('path');
 const { GameData, readText } = require('./data');
 const { setGlobals } = require('./globals');
 const { Manager } = require('./manager');
+const { report, reportTo } = require('./report');
 const { Runner } = require('./runner');
 const { watch } = require('./watchdog');
 
@@ -98,13 +99,14 @@ function run(options) {
   setGlobals();
   const folder = path.resolve(String(mods));
   const data = GameData.load(folders);
-  for (const problem of data.problems) console.error(`[worldwire-mods] warning: ${problem}`);
   const manager = new Manager(folder);
-  const mark = watch();
-  manager.mark = mark;
-  manager.loadAll();
+  manager.mark = watch();
   const [input, send] = connect === 'stdin' ? [process.stdin, output] : dial(String(connect));
   const runner = new Runner(manager, data, world, send);
+  // Otherwise, these mods have a terminal of their own.
+  if (connect === 'stdin') reportTo((level, text) => runner.log(level, text));
+  for (const problem of data.problems) report('warning', 'worldwire-mods', problem);
+  manager.loadAll();
   const end = () => {
     runner.close();
     manager.close();

@@ -3,6 +3,7 @@
 
 const path = require('path');
 const { SettingsFile } = require('./settings');
+const { report } = require('./report');
 const { described } = require('./thrown');
 const { splitLine, withoutTags } = require('./words');
 
@@ -43,7 +44,7 @@ class Command {
     try {
       this.settings = { ...DEFAULTS, ...this.file.load() };
     } catch (error) {
-      console.error(`[command] error: ${/** @type {Error} */ (error).message}`);
+      report('error', 'command', /** @type {Error} */ (error).message);
     }
     this.#addHooks();
     this.#addOwn();
@@ -82,7 +83,7 @@ class Command {
       });
     }
     if (missing.size > 0) {
-      console.error(`[command] warning: commands work only in part: the data lack ${[...missing].join(', ')}`);
+      report('warning', 'command', `commands work only in part: the data lack ${[...missing].join(', ')}`);
     }
   }
 
@@ -113,7 +114,7 @@ class Command {
       call(found.callback, found.context, rest);
     } catch (error) {
       this.message(' Error running callback for command');
-      console.error(`[${found.owner?.name ?? 'command'}] error: the command ${first} failed: ${described(error)}`);
+      report('error', found.owner?.name ?? 'command', `the command ${first} failed: ${described(error)}`);
     }
     return true;
   }
@@ -192,7 +193,7 @@ class Command {
     try {
       this.connection.dispatch.inject(true, name, version, fields);
     } catch (error) {
-      console.error(`[command] error: ${/** @type {Error} */ (error).message}`);
+      report('error', 'command', /** @type {Error} */ (error).message);
     }
   }
 
@@ -205,7 +206,7 @@ class Command {
       try {
         this.file.save(this.settings);
       } catch (error) {
-        console.error(`[command] error: ${/** @type {Error} */ (error).message}`);
+        report('error', 'command', /** @type {Error} */ (error).message);
       }
       say(`${what} ${this.settings[key] === isOn ? 'on' : 'off'}.`);
     };

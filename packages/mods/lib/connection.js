@@ -5,6 +5,7 @@ const { ClientStandIn } = require('./client');
 const { Command } = require('./command');
 const { Dispatch } = require('./dispatch');
 const { GameState } = require('./game');
+const { report } = require('./report');
 
 /** @typedef {import('./protocol').Protocol} Protocol */
 /** @typedef {import('./protocol').World} World */
@@ -24,7 +25,7 @@ class Connection {
     this.world = world;
     this.manager = manager;
     this.client = new ClientStandIn(world, protocol);
-    this.dispatch = new Dispatch(protocol, write, report, changed, manager.mark);
+    this.dispatch = new Dispatch(protocol, write, fail, changed, manager.mark);
     /** What mods get as `mod.connection`. */
     this.view = {
       metadata: {
@@ -111,8 +112,8 @@ class DispatchView {
 }
 
 /** @param {import('./dispatch').Owner | null} owner @param {string} text */
-function report(owner, text) {
-  console.error(`[${owner?.name ?? 'worldwire-mods'}] error: ${text}`);
+function fail(owner, text) {
+  report('error', owner?.name ?? 'worldwire-mods', text);
 }
 
 module.exports = { Connection };

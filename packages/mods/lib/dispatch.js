@@ -28,7 +28,7 @@ const { described } = require('./thrown');
 
 /** Hooks of the same order. The list is replaced, not changed, when one is removed. @typedef {{order: number, hooks: Hook[]}} Group */
 
-/** What became of a message. @typedef {{data: Buffer, modified: boolean, silenced: boolean}} Outcome */
+/** A message, whose bytes may be made only when they are needed. @typedef {{readonly bytes: Buffer}} Source */
 
 /** @typedef {(toClient: boolean, data: Buffer, name: string | undefined) => void} Write */
 
@@ -42,6 +42,21 @@ const FLAGGED = Array.from({ length: 16 }, (_, bits) => {
   Object.defineProperties(Event.prototype, getters);
   return { Event, buffer: Object.create(Buffer.prototype, getters) };
 });
+
+/** What became of a message. */
+class Outcome {
+  /** @param {Source} source @param {boolean} modified @param {boolean} silenced */
+  constructor(source, modified, silenced) {
+    this.source = source;
+    this.modified = modified;
+    this.silenced = silenced;
+    /** What a hook has put in its place. @type {Buffer | null} */
+    this.changed = null;
+  }
+
+  /** Its bytes now. */
+  get data() { return this.changed ?? this.source.bytes; }
+}
 
 class Dispatch {
   /** @type {Map<number, Group[]>} by opcode */
@@ -151,12 +166,12 @@ class Dispatch {
 
   /**
    * Passes a message through its hooks.
-   * @param {number} code @param {Buffer} data @param {boolean} incoming whether it goes to the client
+   * @param {number} code @param {Source} source @param {boolean} incoming whether it goes to the client
    * @param {boolean} [fake] @param {boolean} [modified] @param {boolean} [silenced]
    * @returns {Outcome}
    */
-  handle(code, data, incoming, fake = false, modified = false, silenced = false) {
-    const state = { data, modified, silenced };
+  handle(code, source, incoming, fake = false, modified = false, silenced = false) {
+    const state = new Outcome(source, modified, silenced);
     /** @type {number | null} */
     let at = null;
     this.depth++;
@@ -166,8 +181,14 @@ class Dispatch {
         const forAll = following(this.#all, at);
         const named = following(this.#named.get(code), at);
         if (forAll === undefined && named === undefined) return state;
-        at = Math.min(forAll?.order ?? Infinity, named?.order ?? Infinity);
-        if (forAll?.order === at) this.#run(forAll.hooks, code, state, incoming, fake);
+        if (forAll === undefined || (named !== undefined && named.order < forAll.order)) {
+          const group = /** @type {Group} */ (named);
+          at = group.order;
+          this.#run(group.hooks, code, state, incoming, fake);
+          continue;
+        }
+        at = forAll.order;
+        this.#run(forAll.hooks, code, state, incoming, fake);
         const group = this.#named.get(code)?.find(({ order }) => order === at);
         if (group !== undefined) this.#run(group.hooks, code, state, incoming, fake);
       }
@@ -207,7 +228,7 @@ class Dispatch {
       if (result === true || result === false) {
         state.silenced = !result;
       } else if (Buffer.isBuffer(result) && !state.data.equals(result)) {
-        state.data = Buffer.from(result);
+        state.changed = Buffer.from(result);
         state.modified = true;
       }
     } else {
@@ -221,7 +242,7 @@ class Dispatch {
         const written = codec.encode(code, event, header);
         // Counter and checksum are kept, because the proxy recomputes them.
         if (header > 4) state.data.copy(written, 4, 4, header);
-        state.data = written;
+        state.changed = written;
         state.modified = true;
         state.silenced = false;
       }
@@ -263,7 +284,7 @@ class Dispatch {
     if (!Buffer.isBuffer(data) || data.length < 4) throw new TypeError('send: the message must be a Buffer with a header');
     if (this.isClosed) return false;
     const code = data.readUInt16LE(2);
-    const outcome = this.handle(code, data, toClient, true);
+    const outcome = this.handle(code, { bytes: data }, toClient, true);
     if (!outcome.silenced) this.write(toClient, outcome.data, this.protocol.names.get(code));
     return !outcome.silenced;
   }
@@ -272,7 +293,11 @@ class Dispatch {
 /** The first group after an order. @param {Group[] | undefined} groups @param {number | null} order */
 function following(groups, order) {
   if (groups === undefined) return undefined;
-  return order === null ? groups[0] : groups.find((group) => group.order > order);
+  if (order === null) return groups[0];
+  for (let index = 0; index < groups.length; index++) {
+    if (groups[index].order > order) return groups[index];
+  }
+  return undefined;
 }
 
 module.exports = { Dispatch };

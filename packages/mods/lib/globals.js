@@ -2,6 +2,7 @@
 // The environment that mods expect from the program in which they run.
 
 const { addLongMembers } = require('./legacy');
+const { report } = require('./report');
 const { described } = require('./thrown');
 
 /** Sets global objects, and prevents errors in mods from ending the program. */
@@ -10,8 +11,8 @@ function setGlobals() {
   Object.assign(globalThis, {
     TeraProxy: { DevMode: false, GUIMode: false, IsAdmin: false, UILanguage: 'en', DiscordUrl: '', SupportUrl: '' },
   });
-  process.on('uncaughtException', (error) => console.error(`[worldwire-mods] error: ${described(error)}`));
-  process.on('unhandledRejection', (error) => console.error(`[worldwire-mods] error: unhandled rejection: ${described(error)}`));
+  process.on('uncaughtException', (error) => report('error', 'worldwire-mods', `${described(error)}`));
+  process.on('unhandledRejection', (error) => report('error', 'worldwire-mods', `unhandled rejection: ${described(error)}`));
 }
 
 module.exports = { setGlobals };

@@ -1,8 +1,11 @@
 'use strict';
 // The objects that mods' constructors are called with.
 
+const { format } = require('util');
 const { Timers } = require('./timers');
 const { legacyView } = require('./legacy');
+const { report } = require('./report');
+const { described } = require('./thrown');
 
 /** @typedef {import('./manager').LoadedMod} LoadedMod */
 /** @typedef {import('./manager').Manager} Manager */
@@ -30,11 +33,11 @@ class ModInterface {
   loadSettings() { this.loaded.readSettings(); }
 
   /** @param {any[]} rest */
-  log(...rest) { console.error(`[${this.info.rawName}]`, ...rest); }
+  log(...rest) { report('info', this.info.rawName, textOf(rest)); }
   /** @param {any[]} rest */
-  warn(...rest) { console.error(`[${this.info.rawName}] warning:`, ...rest); }
+  warn(...rest) { report('warning', this.info.rawName, textOf(rest)); }
   /** @param {any[]} rest */
-  error(...rest) { console.error(`[${this.info.rawName}] error:`, ...rest); }
+  error(...rest) { report('error', this.info.rawName, textOf(rest)); }
 }
 
 /** The interface of a ClientMod: one for each game client. */
@@ -162,6 +165,11 @@ function requirer(from, connection) {
     has: (_, name) => typeof name === 'string' && from.owner.isInstalled(name),
     set: (_, name) => { throw new TypeError(`mod.require.${String(name)} cannot be set`); },
   });
+}
+
+/** What a mod logs, as one text. @param {any[]} values */
+function textOf(values) {
+  return format(...values.map((value) => (value instanceof Error ? described(value) : value)));
 }
 
 /** @template T @param {() => T} f @param {any} otherwise */

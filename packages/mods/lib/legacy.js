@@ -40,16 +40,16 @@ function legacyView(mod) {
 }
 
 /**
- * `settings.$init` of the proxy of 2020: fills in defaults, and migrates settings of older versions.
+ * `settings.$init` of the proxy of 2020: reads the settings that were saved, migrates those of older
+ * versions, and fills in defaults.
  * @param {any} settings
+ * @param {(version: number, migrate: Function | undefined) => any} open returns the saved settings
  */
-function addInit(settings) {
+function addInit(settings, open) {
   if (typeof settings !== 'object' || settings === null || '$init' in settings) return settings;
-  let version = settings.$version;
-  const init = ({ version: wanted = 0, defaults = {}, migrate = undefined } = /** @type {any} */ ({})) => {
-    const result = version !== undefined && version !== wanted && migrate ? migrate(version, wanted, settings) ?? settings : settings;
-    Object.assign(settings, { ...defaults, ...result }, { $version: wanted });
-    version = wanted;
+  const init = ({ version = 0, defaults = {}, migrate = undefined } = /** @type {any} */ ({})) => {
+    Object.assign(settings, { ...defaults, ...open(version, migrate) });
+    Object.defineProperty(settings, '$version', { value: version, configurable: true });
   };
   Object.defineProperty(settings, '$init', { value: init, enumerable: false });
   return settings;

@@ -4,6 +4,7 @@
 const { CORE_MODS, findMods } = require('./info');
 const { addInit } = require('./legacy');
 const { ClientInterface, ModInterface, NetworkInterface } = require('./interface');
+const { report } = require('./report');
 const { SettingsFile } = require('./settings');
 const thrown = require('./thrown');
 const modules = require('./modules');
@@ -39,7 +40,13 @@ class LoadedMod {
   }
 
   readSettings() {
-    this.settings = addInit(this.file ? this.file.load() : {});
+    this.settings = addInit(this.file ? this.file.load() : {}, (version, migrate) => {
+      if (this.file !== null) return this.settings;
+      const file = SettingsFile.withInit(this.info, version, migrate);
+      const settings = file.load();
+      this.file = file;
+      return settings;
+    });
   }
 }
 
@@ -52,6 +59,8 @@ class Manager {
   #loading = new Set();
   /** @type {Set<Connection>} */
   #connections = new Set();
+  /** @type {Set<string>} names of mods that were found and cannot be installed */
+  #unreadable = new Set();
 
   /** @param {string} folder */
   constructor(folder) {
@@ -78,7 +87,8 @@ class Manager {
     modules.addRoot(this.folder);
     const { mods, refused } = findMods(this.folder);
     this.refused.push(...refused);
-    for (const { name, why } of refused) console.error(`the mod ${name} cannot run: ${why}`);
+    for (const { name } of refused) this.#unreadable.add(name);
+    for (const { name, why } of refused) report('error', name, `does not run: ${why}`);
     for (const info of mods) this.#install(info);
     for (const { name } of mods) this.load(name);
   }
@@ -134,8 +144,10 @@ class Manager {
 
   /** @param {ModInfo} info @param {string} what @param {any} error */
   #fail(info, what, error) {
-    this.refused.push({ name: info.rawName, why: `${what}: ${thrown.message(error)}` });
-    console.error(`[${info.rawName}] error: ${what}: ${thrown.described(error)}`);
+    const why = `${what}: ${thrown.message(error)}`;
+    // The same may happen again in every conversation.
+    if (!this.refused.some((known) => known.name === info.rawName && known.why === why)) this.refused.push({ name: info.rawName, why });
+    report('error', info.rawName, `${what}: ${thrown.described(error)}`);
   }
 
   /** Unloads a mod. @param {string} name */
@@ -174,6 +186,12 @@ class Manager {
     for (const [client, { instance }] of again.clients) restore(instance, states.clients.get(client));
     for (const [connection, { instance }] of again.networks) restore(instance, states.networks.get(connection));
     return true;
+  }
+
+  /** How many mods run in a connection, and how many are installed. @param {Connection} connection */
+  count(connection) {
+    const runs = (/** @type {LoadedMod} */ { exported, networks }) => !exported.NetworkMod || networks.has(connection);
+    return { running: this.loaded.filter(runs).length, installed: this.#installed.size + this.#unreadable.size };
   }
 
   /** Writes a mod's settings. @param {LoadedMod} mod */

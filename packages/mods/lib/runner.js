@@ -3,6 +3,7 @@
 
 const { Connection } = require('./connection');
 const { Protocol } = require('./protocol');
+const { report } = require('./report');
 const { DO, FrameReader, FrameWriter, MAX_ADDED } = require('./wire');
 
 /** The client's first message, which contains its revision. It has this opcode in every build. */
@@ -39,6 +40,7 @@ class Runner {
   #waiting = [];
   #nextSync = 1;
   #isFlushing = false;
+  #hasStarted = false;
   #welcomed = 0;
 
   /**
@@ -61,6 +63,14 @@ class Runner {
     this.#hooked.set(CHECK_VERSION.name, { code: CHECK_VERSION.code, count: 1 });
     const hello = { type: 'hello', version: 1, name: 'mods', json_safe: true, form: 'binary', catch_up: true, subscriptions };
     this.send(Buffer.from(`${JSON.stringify(hello)}\n`));
+    this.#hasStarted = true;
+    this.#flush();
+  }
+
+  /** Writes to the log of the proxy. @param {import('./report').Level} level @param {string} text */
+  log(level, text) {
+    this.#frames.json({ type: 'log', level, text });
+    this.#flush();
   }
 
   /** Handles bytes from the proxy. @param {Buffer} chunk */
@@ -99,7 +109,7 @@ class Runner {
         break;
       case 'error':
         if (this.#syncs.has(line.id)) this.#synced(line.id);
-        else console.error(`[worldwire-mods] error: ${line.text}`);
+        else report('error', 'worldwire-mods', `${line.text}`);
         break;
       default:
     }
@@ -129,16 +139,18 @@ class Runner {
     this.#probe(session, false);
     const protocol = new Protocol(this.data, revision, this.world);
     if (!protocol.hasMap) {
-      console.error(`[worldwire-mods] error: the client has revision ${revision}, and there is no protocol.${revision}.map among the data; mods find no messages`);
+      report('error', 'worldwire-mods', `the client has revision ${revision}, and there is no protocol.${revision}.map among the data; mods find no messages`);
     }
     if (!protocol.isPatchKnown) {
-      console.error(`[worldwire-mods] warning: the patch of revision ${revision} is unknown; taken for ${protocol.major}. Set "major" and "minor" in worldwire-mods.json, or add the revision to revisions.json`);
+      report('warning', 'worldwire-mods', `the patch of revision ${revision} is unknown; taken for ${protocol.major}. Set "major" and "minor" in worldwire-mods.json, or add the revision to revisions.json`);
     }
     session.connection = new Connection(protocol, this.world, this.manager, {
       write: (toClient, bytes, name) => this.#inject(session, toClient, bytes, name),
       changed: (name, code, isHooked) => this.#changed(name, code, isHooked),
     });
-    console.error(`[worldwire-mods] conversation ${session.number}: ${this.manager.loaded.length} mods, revision ${revision}, patch ${protocol.major}.${protocol.minor}`);
+    const { running, installed } = this.manager.count(session.connection);
+    const mods = running === installed ? `${running} mods run` : `${running} of ${installed} mods run`;
+    report('info', 'worldwire-mods', `conversation ${session.number}: ${mods}, revision ${revision}, patch ${protocol.major}.${protocol.minor}`);
     this.#flush();
   }
 
@@ -157,10 +169,11 @@ class Runner {
     if (session && session.connection === null && revision !== undefined) {
       this.#begin(session, revision);
     }
+    const content = Buffer.from(bytes, 'hex');
     this.#message({
       conversation, number: Number(id.split('.')[1]), fromServer: from === 'server', start: 0,
       modified: flags.includes('modified'), silenced: flags.includes('silenced'), fake: flags.includes('fake'),
-      bytes: Buffer.from(bytes, 'hex'),
+      code: content.length >= 4 ? content.readUInt16LE(2) : -1, bytes: content,
     });
   }
 
@@ -172,27 +185,25 @@ class Runner {
 
   /** @param {Shown} message */
   #handle(message) {
-    const { conversation, number, fromServer, modified, silenced, fake, bytes } = message;
+    const { conversation, number, fromServer, modified, silenced, fake, code } = message;
     const session = this.#sessions.get(conversation);
-    const code = bytes.length >= 4 ? bytes.readUInt16LE(2) : -1;
     if (session?.connection === null && code === CHECK_VERSION.code) {
       // Mods can take longer to start than the proxy waits for an answer.
       this.#frames.answer(conversation, number, DO.hold, [], null);
       this.#push();
-      this.#begin(session, revisionIn(bytes));
+      this.#begin(session, revisionIn(message.bytes));
     }
     if (!session?.connection || code < 0) return this.#frames.answer(conversation, number, DO.pass, [], null);
     this.#current = { session, added: [] };
-    const outcome = session.connection.dispatch.handle(code, bytes, fromServer, fake, modified, silenced);
+    const outcome = session.connection.dispatch.handle(code, message, fromServer, fake, modified, silenced);
     const { added } = this.#current;
     this.#current = null;
     if (this.#hasNewNames) this.#subscribe();
-    const isChanged = outcome.data !== bytes;
     let action = DO.pass;
     if (outcome.silenced) action = silenced ? DO.pass : DO.drop;
-    else if (isChanged) action = DO.replace;
+    else if (outcome.changed !== null) action = DO.replace;
     else if (silenced) action = DO.forward;
-    this.#frames.answer(conversation, number, action, added, action === DO.replace ? outcome.data : null);
+    this.#frames.answer(conversation, number, action, added, action === DO.replace ? outcome.changed : null);
     this.#sync();
   }
 
@@ -268,7 +279,7 @@ class Runner {
 
   /** Sends everything, unless more follows at once. */
   #flush() {
-    if (this.#isFlushing || this.#current !== null) return;
+    if (this.#isFlushing || this.#current !== null || !this.#hasStarted) return;
     if (this.#hasNewNames) this.#subscribe();
     this.#sync();
     this.#push();

@@ -35,6 +35,19 @@ class SettingsFile {
     });
   }
 
+  /**
+   * The settings file of a mod for the proxy of 2020, which says its version when it starts. Mods that are
+   * single files share a folder.
+   * @param {ModInfo} info @param {number} version @param {Function | undefined} migrate
+   */
+  static withInit({ path: folder, entry }, version, migrate) {
+    const name = entry === folder ? 'module_settings.json' : `${path.basename(entry, '.js')}.settings.json`;
+    return new SettingsFile(path.join(folder, name), version, (from, to, data) => {
+      if (from === null) return {};
+      return (from !== undefined && migrate ? migrate(from, to, data) : null) ?? data;
+    });
+  }
+
   /** Reads the settings, and migrates them to the current version. */
   load() {
     let text;

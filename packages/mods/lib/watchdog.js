@@ -15,15 +15,20 @@ function watch() {
   const worker = new Worker(__filename, { workerData: state });
   worker.unref();
   setInterval(() => Atomics.add(state, 0, 1), BEAT_MS).unref();
-  /** @type {string[]} */
-  const names = [];
+  /** @type {Map<string, number>} */
+  const names = new Map();
+  let last = '';
   return (/** @type {{name: string}} */ { name }) => {
-    let index = names.indexOf(name);
-    if (index < 0) {
-      index = names.push(name) - 1;
+    // Called for every hook of every message.
+    if (name === last) return;
+    last = name;
+    let number = names.get(name);
+    if (number === undefined) {
+      number = names.size + 1;
+      names.set(name, number);
       worker.postMessage(name);
     }
-    state[1] = index + 1;
+    state[1] = number;
   };
 }
 

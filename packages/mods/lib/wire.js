@@ -19,8 +19,40 @@ const BLOCK_BYTES = 64 << 10;
  * @property {boolean} silenced
  * @property {boolean} fake
  * @property {number} start its position in its side's stream
- * @property {Buffer} bytes
+ * @property {number} code its opcode; -1 if it is too short to have one
+ * @property {Buffer} bytes the whole message
  */
+
+/** A message in a frame. @implements {Shown} */
+class FramedMessage {
+  /** @type {Buffer | null} */
+  #bytes = null;
+  #frame;
+  #from;
+  #to;
+
+  /** @param {Buffer} frame @param {number} at where its content begins @param {number} end */
+  constructor(frame, at, end) {
+    const flags = frame[at + 17];
+    this.conversation = uint64(frame, at);
+    this.number = uint64(frame, at + 8);
+    this.fromServer = frame[at + 16] === 1;
+    this.modified = (flags & 1) !== 0;
+    this.silenced = (flags & 2) !== 0;
+    this.fake = (flags & 4) !== 0;
+    this.start = uint64(frame, at + 18);
+    this.#frame = frame;
+    this.#from = at + 36 + (frame[at + 34] | (frame[at + 35] << 8));
+    this.#to = end;
+    this.code = end - this.#from >= 4 ? frame[this.#from + 2] | (frame[this.#from + 3] << 8) : -1;
+  }
+
+  /** Made when a hook needs them, because that takes as long as reading the rest. */
+  get bytes() {
+    this.#bytes ??= this.#frame.subarray(this.#from, this.#to);
+    return this.#bytes;
+  }
+}
 
 /** @typedef {{toClient: boolean, name: string, bytes: Buffer}} Addition */
 
@@ -44,7 +76,7 @@ class FrameReader {
       if (at + 4 + length > bytes.length) break;
       const kind = bytes[at + 4];
       const end = at + 4 + length;
-      if (kind === KINDS.message) onMessage(readMessage(bytes, at + 5, end));
+      if (kind === KINDS.message) onMessage(new FramedMessage(bytes, at + 5, end));
       else if (kind === KINDS.json) onJson(JSON.parse(bytes.toString('utf8', at + 5, end)));
       at = end;
     }
@@ -52,25 +84,17 @@ class FrameReader {
   }
 }
 
-/** @param {Buffer} bytes @param {number} at @param {number} end @returns {Shown} */
-function readMessage(bytes, at, end) {
-  const flags = bytes[at + 17];
-  const name = bytes.readUInt16LE(at + 34);
-  return {
-    conversation: uint64(bytes, at),
-    number: uint64(bytes, at + 8),
-    fromServer: bytes[at + 16] === 1,
-    modified: (flags & 1) !== 0,
-    silenced: (flags & 2) !== 0,
-    fake: (flags & 4) !== 0,
-    start: uint64(bytes, at + 18),
-    bytes: bytes.subarray(at + 36 + name, end),
-  };
+/** @param {Buffer} bytes @param {number} at */
+function uint64(bytes, at) {
+  const low = uint32(bytes, at);
+  const high = uint32(bytes, at + 4);
+  // Small numbers stay integers, which are faster.
+  return high === 0 ? low : low + high * 2 ** 32;
 }
 
 /** @param {Buffer} bytes @param {number} at */
-function uint64(bytes, at) {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
+function uint32(bytes, at) {
+  return (bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24)) >>> 0;
 }
 
 /** Collects frames for the proxy until they are taken. */
@@ -123,7 +147,7 @@ class FrameWriter {
       this.#block = larger;
     }
     const at = this.#used;
-    this.#block.writeUInt32LE(length + 1, at);
+    this.#uint32(at, length + 1);
     this.#block[at + 4] = kind;
     this.#used = needed;
     return at + 5;
@@ -131,14 +155,24 @@ class FrameWriter {
 
   /** @param {number} at @param {number} value */
   #uint64(at, value) {
-    this.#block.writeUInt32LE(value >>> 0, at);
-    this.#block.writeUInt32LE(Math.floor(value / 2 ** 32), at + 4);
-    return at + 8;
+    this.#uint32(at, value);
+    return this.#uint32(at + 4, value < 2 ** 32 ? 0 : Math.floor(value / 2 ** 32));
+  }
+
+  /** @param {number} at @param {number} value */
+  #uint32(at, value) {
+    const block = this.#block;
+    block[at] = value;
+    block[at + 1] = value >>> 8;
+    block[at + 2] = value >>> 16;
+    block[at + 3] = value >>> 24;
+    return at + 4;
   }
 
   /** @param {number} at @param {Addition[]} added */
   #additions(at, added) {
-    at = this.#block.writeUInt16LE(added.length, at);
+    this.#block[at++] = added.length;
+    this.#block[at++] = added.length >>> 8;
     for (const { toClient, name, bytes } of added) {
       this.#block[at++] = toClient ? 0 : 1;
       at = this.#block.writeUInt16LE(name.length, at);

@@ -47,6 +47,7 @@ const FILES: &[(&str, &str)] = &files![
     "lib/manager.js",
     "lib/modules.js",
     "lib/protocol.js",
+    "lib/report.js",
     "lib/runner.js",
     "lib/settings.js",
     "lib/standins/binary-search.js",

@@ -72,10 +72,10 @@ function stopTime(t) {
 class TestConversation {
   /**
    * @param {Record<string, string>} mods files in the folder of mods
-   * @param {{world?: any, data?: string, revision?: number}} [options]
+   * @param {{world?: any, data?: string, revision?: number, folder?: string}} [options] `folder` is one that has mods already
    */
-  constructor(mods, { world = {}, data = testData(), revision = REVISION } = {}) {
-    this.folder = folderOf(mods);
+  constructor(mods, { world = {}, data = testData(), revision = REVISION, folder = folderOf(mods) } = {}) {
+    this.folder = folder;
     /** @type {[side: 'client' | 'server', data: Buffer][]} */
     this.sent = [];
     this.manager = new Manager(this.folder);
@@ -93,7 +93,7 @@ class TestConversation {
   /** Handles a message as the proxy does. @param {'client' | 'server'} from @param {Buffer} bytes */
   pass(from, bytes) {
     const incoming = from === 'server';
-    const outcome = this.connection.dispatch.handle(bytes.readUInt16LE(2), bytes, incoming);
+    const outcome = this.connection.dispatch.handle(bytes.readUInt16LE(2), { bytes }, incoming);
     if (!outcome.silenced) this.sent.push([incoming ? 'client' : 'server', outcome.data]);
     return outcome;
   }

@@ -6,6 +6,7 @@ const { test } = require('node:test');
 const { TestConversation, folderOf } = require('./conversation');
 const { findMods } = require('../lib/info');
 const { addLongMembers } = require('../lib/legacy');
+const { described } = require('../lib/thrown');
 
 const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = JSON.stringify;
@@ -248,4 +249,34 @@ test('mods for the proxy of 2020 find what they use', () => {
   it.say('C_CHAT', { message: 'x' });
   assert.deepStrictEqual(it.take().map(({ message }) => message), ['typed']);
   it.close();
+});
+
+test('settings of mods for the proxy of 2020 are saved', () => {
+  const mod = (/** @type {number} */ version) => `module.exports = function (mod) {
+    const migrate = (from, to, settings) => ({ ...settings, migrated: [from, to] });
+    mod.settings.$init({ version: ${version}, defaults: { on: true, more: 1 }, migrate });
+    this.got = { ...mod.settings };
+    mod.settings.on = false; }`;
+  const files = { 'x/mod.json': json({ name: 'x' }), 'x/index.js': mod(1), 'single.js': mod(1) };
+  const first = new TestConversation(files);
+  assert.deepStrictEqual(first.instance('x').got, { on: true, more: 1 });
+  first.close();
+  const saved = (/** @type {string} */ name) => JSON.parse(fs.readFileSync(path.join(first.folder, name), 'utf8'));
+  assert.deepStrictEqual(saved('x/module_settings.json'), { version: 1, data: { on: false, more: 1 } });
+  assert.deepStrictEqual(saved('single.settings.json').data, { on: false, more: 1 });
+  const same = new TestConversation({}, { folder: first.folder });
+  assert.deepStrictEqual([same.instance('x').got.on, same.instance('single.js').got.on], [false, false]);
+  same.close();
+  fs.writeFileSync(path.join(first.folder, 'x/index.js'), mod(2));
+  const later = new TestConversation({}, { folder: first.folder });
+  assert.deepStrictEqual(later.instance('x').got, { on: false, more: 1, migrated: [1, 2] });
+  later.close();
+});
+
+test('what a mod throws is described in a line, with the place in its code', () => {
+  const folder = folderOf({ 'a.js': 'exports.fail = () => { throw new TypeError("two\\nlines"); };' });
+  const { fail } = require(path.join(folder, 'a.js'));
+  const text = (() => { try { return fail(); } catch (error) { return described(error); } })();
+  assert.match(text, /^TypeError: two lines, at [^/]+\/a\.js:1:30, at test\/mods\.test\.js:\d+:\d+/);
+  assert.strictEqual(described('just a text'), 'just a text');
 });

@@ -6,6 +6,7 @@ const { spawn } = require('child_process');
 const { test } = require('node:test');
 const { GameData } = require('../lib/data');
 const { Manager } = require('../lib/manager');
+const { reportTo } = require('../lib/report');
 const { Runner } = require('../lib/runner');
 const { DO } = require('../lib/wire');
 const { REVISION, folderOf, testData } = require('./conversation');
@@ -176,6 +177,33 @@ test('frames can arrive in any pieces, and faulty ones end the connection', () =
   assert.throws(() => proxy.receive(Buffer.alloc(5)), /a frame cannot have 0 bytes/);
   const refused = new FakeProxy('');
   assert.throws(() => refused.runner.receive(Buffer.from('{"type":"error","text":"no"}\n')), /refused the connection/);
+});
+
+test('the log has levels, and counts the mods that run', () => {
+  const folder = folderOf({
+    'good.js': 'module.exports = function () {}',
+    'bad.js': "module.exports = function () { throw new Error('no'); }",
+    'worse/module.json': '{',
+  });
+  const manager = new Manager(folder);
+  /** @type {any[]} */
+  const sent = [];
+  const runner = new Runner(manager, GameData.load([testData()]), { map: REVISION, major: 92 }, (bytes) => sent.push(bytes));
+  reportTo((level, text) => runner.log(level, text));
+  try {
+    manager.loadAll();
+    assert.deepStrictEqual(sent, [], 'nothing is sent before the hello');
+    runner.start();
+    runner.receive(opened(1));
+  } finally {
+    reportTo((level, text) => console.error(level, text));
+  }
+  const lines = sent.slice(1).flatMap(parse).filter(({ type }) => type === 'log');
+  const [unreadable, failed, summary] = lines.filter(({ text }) => !text.startsWith('[command]'));
+  assert.deepStrictEqual([unreadable.level, failed.level, summary.level], ['error', 'error', 'info']);
+  assert.match(unreadable.text, /^\[worse\] does not run: /);
+  assert.match(failed.text, /^\[bad\.js\] it does not start: Error: no, at [^/]+\/bad\.js:1:\d+$/);
+  assert.match(summary.text, /^\[worldwire-mods\] conversation 1: 1 of 3 mods run, revision 7, patch /);
 });
 
 const PROGRAM = path.join(__dirname, '../bin/worldwire-mods.js');

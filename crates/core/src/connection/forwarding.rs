@@ -52,6 +52,8 @@ struct Queued<P> {
     piece: Option<P>,
     bytes: Vec<u8>,
     state: PieceState,
+    /// The number of pieces that had been held when it was queued, which finds a held one.
+    holds: u64,
 }
 
 /// An entry that leaves the relay now.
@@ -143,7 +145,7 @@ impl<P> Forwarding<P> {
     ) -> Result<(), SendError> {
         let is_it = |state: &PieceState| matches!(state, PieceState::Held(held) if *held == id);
         let reported = self.reported.iter_mut().map(|it| (Some(&it.piece), &mut it.state));
-        let queued = self.directions.iter_mut().flat_map(|direction| &mut direction.queue);
+        let queued = self.directions.iter_mut().flat_map(|direction| direction.queued_at(id));
         let queued = queued.map(|it| (it.piece.as_ref(), &mut it.state));
         let held = reported.chain(queued).find(|(_, state)| is_it(state));
         let Some((Some(piece), state)) = held else {
@@ -162,7 +164,7 @@ impl<P> Forwarding<P> {
         let direction = &mut self.directions[side.index()];
         let overtakes =
             is_urgent && direction.is_holding() && matches!(state, PieceState::Decided(_));
-        direction.push(Queued { piece: Some(piece), bytes, state }, overtakes);
+        direction.push(Queued { piece: Some(piece), bytes, state, holds: self.holds }, overtakes);
         Some(side)
     }
 
@@ -170,7 +172,8 @@ impl<P> Forwarding<P> {
     /// forwarded unread.
     pub fn pass(&mut self, side: Side, piece: Option<P>, bytes: Vec<u8>) {
         let state = PieceState::Decided(Decision::AsIs);
-        self.directions[side.index()].push(Queued { piece, bytes, state }, false);
+        let queued = Queued { piece, bytes, state, holds: self.holds };
+        self.directions[side.index()].push(queued, false);
     }
 
     /// Passes everything from a side that may leave now to `send`, as long as the queue to the
@@ -283,17 +286,20 @@ impl<P> Direction<P> {
     fn pop(&mut self) -> Option<Leaving<P>> {
         let overtakes = !self.urgent.is_empty();
         let queue = if overtakes { &mut self.urgent } else { &mut self.queue };
-        let Queued { piece, bytes, state } = queue.pop_front()?;
-        match state {
-            PieceState::Decided(decision) => {
-                self.bytes -= bytes.len();
-                Some(Leaving { piece, bytes, decision, overtakes })
-            }
-            PieceState::Held(_) => {
-                queue.push_front(Queued { piece, bytes, state });
-                None
-            }
+        if matches!(queue.front()?.state, PieceState::Held(_)) {
+            return None;
         }
+        let Queued { piece, bytes, state, .. } = queue.pop_front()?;
+        let PieceState::Decided(decision) = state else { return None };
+        self.bytes -= bytes.len();
+        Some(Leaving { piece, bytes, decision, overtakes })
+    }
+
+    /// The entries among which a held piece is, if it is in the queue. Searching all would be slow if
+    /// thousands are held.
+    fn queued_at(&mut self, id: HoldId) -> impl Iterator<Item = &mut Queued<P>> {
+        let from = self.queue.partition_point(|queued| queued.holds < id.0);
+        self.queue.range_mut(from..).take_while(move |queued| queued.holds == id.0)
     }
 
     fn is_holding(&self) -> bool {

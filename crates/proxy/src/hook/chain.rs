@@ -48,7 +48,12 @@ pub(crate) struct Chain {
     router: Router,
     /// The hooks that changed messages, by ticket.
     authors: VecDeque<(u64, Arc<Link>)>,
+    /// The list and the ticket of each message that hooks have not answered, by its number.
+    asked: HashMap<u64, (usize, u64)>,
 }
+
+/// The index of `loose` among all lists. Those before it are the queues.
+const LOOSE: usize = 2;
 
 /// Sends messages to hooks.
 #[derive(Debug)]
@@ -62,6 +67,10 @@ struct Router {
     next_number: u64,
     /// A lower bound on the deadlines.
     due: Option<Duration>,
+    /// Whether a hook with `catch_up` has been sent a message.
+    has_caught_up: bool,
+    /// The numbers of the messages sent to hooks since they were last noted.
+    sent: Vec<u64>,
     line: String,
     frame: Vec<u8>,
 }
@@ -86,11 +95,14 @@ impl Chain {
             moment: Moment::default(),
             next_number: 1,
             due: None,
+            has_caught_up: false,
+            sent: Vec::new(),
             line: String::new(),
             frame: Vec::new(),
         };
         let queues = [VecDeque::new(), VecDeque::new()];
-        Self { queues, loose: VecDeque::new(), router, authors: VecDeque::new() }
+        let (loose, authors) = (VecDeque::new(), VecDeque::new());
+        Self { queues, loose, router, authors, asked: HashMap::new() }
     }
 
     /// Switches to new subscriptions. Messages already in the chain continue from their positions.
@@ -118,15 +130,21 @@ impl Chain {
         if let Some(name) = &router.set.missing {
             return effects.end(format!("the hook {name} is required, and it is not running"));
         }
-        let queue = &mut self.queues[passing.item.from.index()];
+        let list = passing.item.from.index();
+        let queue = &mut self.queues[list];
         // A hook may subscribe to it when it answers an earlier one.
-        let lingers = queue.len() < MAX_LINGERING && queue.iter().any(Pending::is_catching_up);
-        if router.candidates(passing.name).is_empty() && !lingers {
+        let lingers = queue.len() < MAX_LINGERING
+            && router.has_caught_up
+            && (queue.back().is_some_and(|pending| pending.is_lingering && !pending.is_done)
+                || queue.iter().rev().any(Pending::is_catching_up));
+        let is_wanted = !router.candidates(passing.name).is_empty();
+        if !is_wanted && !lingers {
             return;
         }
         router.coder.learn_from(passing.message());
         router.remember(passing.item);
-        let last = queue.iter().rfind(|pending| !pending.is_done && !pending.is_lingering);
+        let is_before = |pending: &&Pending| !pending.is_done && !pending.is_lingering;
+        let last = is_wanted.then(|| queue.iter().rfind(is_before)).flatten();
         // No message is further along than the one before it.
         let reach = last.map_or(Reach::Anywhere, |it| Reach::UpTo(it.progress.place));
         let mut progress = Progress::default();
@@ -145,6 +163,7 @@ impl Chain {
         let message = Some(Kept::new(passing, &router.coder));
         let pending = Pending { ticket, message, progress, waiting, ..Pending::default() };
         queue.push_back(Pending { is_lingering, ..pending });
+        note_sent(&mut self.router, &mut self.asked, (list, ticket));
         effects.wait(ticket);
     }
 
@@ -158,7 +177,7 @@ impl Chain {
         effects: &mut Effects,
     ) {
         let id = MessageId { conversation: self.router.conversation, number }.to_string();
-        let Some((list, at)) = self.locate(link.number, number) else {
+        let Some((list, at)) = self.locate(link, number) else {
             const UNKNOWN: &str =
                 "no such message is waiting for an answer: it was answered already, or timed out";
             return tell(link, Some(&id), UNKNOWN);
@@ -169,6 +188,7 @@ impl Chain {
         let depth = root.find(link.number, number).map_or(0, |it| it.progress.depth) + 1;
         let added = self.router.additions(link, add, (depth, room), Some(&id));
         let root = &mut self.lists_mut()[list][at];
+        let was_catching_up = root.is_catching_up();
         let Some(pending) = root.find(link.number, number) else { return };
         if action == Action::Hold {
             if let Some(waiting) = &mut pending.waiting {
@@ -176,6 +196,7 @@ impl Chain {
             }
             // The message is still held, so the additions do not wait for it.
             self.add_loose(link, added);
+            self.run_list(LOOSE, now, effects);
         } else {
             pending.waiting = None;
             pending.before.extend(added);
@@ -183,8 +204,9 @@ impl Chain {
                 tell(link, Some(&id), &text);
             }
             self.remember_author(ticket, link);
+            self.asked.remove(&number);
+            self.run_after((list, at), was_catching_up, now, effects);
         }
-        self.run(now, effects);
     }
 
     /// Adds messages independently of an answer.
@@ -198,7 +220,7 @@ impl Chain {
         let room = MAX_ADDED_BYTES.saturating_sub(self.added_bytes(&add));
         let added = self.router.additions(link, add, (1, room), None);
         self.add_loose(link, added);
-        self.run(now, effects);
+        self.run_list(LOOSE, now, effects);
     }
 
     /// Continues without a hook that has ended.
@@ -206,11 +228,13 @@ impl Chain {
         if link.is_required {
             effects.end(format!("the hook {} is required, and it has ended", link.name));
         }
+        let mut given_up = Vec::new();
         self.each_waiting(&mut |waiting, _| {
-            if waiting.as_ref().is_some_and(|it| it.link.number == link.number) {
-                *waiting = None;
+            if let Some(gone) = waiting.take_if(|it| it.link.number == link.number) {
+                given_up.push(gone.number);
             }
         });
+        self.give_up(&given_up);
         self.run(now, effects);
     }
 
@@ -218,6 +242,7 @@ impl Chain {
     pub(crate) fn timeout(&mut self, now: Duration, effects: &mut Effects) {
         let conversation = self.router.conversation;
         let mut due: Option<Duration> = None;
+        let mut given_up = Vec::new();
         self.each_waiting(&mut |waiting, name| {
             let Some(Waiting { link, number, deadline: Some(deadline) }) = waiting else { return };
             if *deadline > now {
@@ -228,8 +253,10 @@ impl Chain {
             let id = MessageId { conversation, number: *number }.to_string();
             tell(link, Some(&id), "no answer in time; the message continued unchanged");
             miss(link, name, &why, now, effects);
+            given_up.push(*number);
             *waiting = None;
         });
+        self.give_up(&given_up);
         self.router.due = due;
         self.run(now, effects);
     }
@@ -248,33 +275,91 @@ impl Chain {
 
     /// Sends messages on to their next hooks, and finishes those that have passed all.
     fn run(&mut self, now: Duration, effects: &mut Effects) {
-        let Self { queues, loose, router, .. } = self;
-        for (queue, in_order) in
-            [(loose, false)].into_iter().chain(queues.each_mut().map(|it| (it, true)))
-        {
-            let mut reach = Reach::Anywhere;
-            let mut lingers = false;
-            for pending in queue.iter_mut().filter(|pending| !pending.is_done) {
-                if lingers && pending.is_lingering {
-                    continue;
-                }
-                if pending.advance(router, reach, now, effects) {
-                    if lingers {
-                        pending.is_lingering = true;
-                    } else {
-                        effects.finish(pending.finish());
-                    }
-                } else if in_order {
-                    reach = reach.behind(pending.progress.place);
-                    lingers |= pending.is_catching_up();
+        for list in [LOOSE, 0, 1] {
+            self.run_list(list, now, effects);
+        }
+    }
+
+    fn run_list(&mut self, list: usize, now: Duration, effects: &mut Effects) {
+        self.run_from((list, 0), None, now, effects);
+    }
+
+    /// The same after an answer, for the message at this position and those behind it that it may have
+    /// kept waiting. Looking at all of them after each answer would be slow if thousands wait.
+    fn run_after(
+        &mut self,
+        (list, at): (usize, usize),
+        was_catching_up: bool,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        match list {
+            LOOSE => self.run_list(list, now, effects),
+            _ => self.run_from((list, at), Some(was_catching_up), now, effects),
+        }
+    }
+
+    /// Runs the messages of a list from a position on. `answered` is given if only the message there was
+    /// answered: whether its hook was catching up.
+    fn run_from(
+        &mut self,
+        (list, from): (usize, usize),
+        answered: Option<bool>,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let Self { queues: [client, server], loose, router, asked, .. } = self;
+        let queue = match list {
+            0 => client,
+            1 => server,
+            _ => loose,
+        };
+        let mut reach = Reach::Anywhere;
+        let mut lingers = false;
+        for earlier in queue.range(..from).rev().filter(|it| !it.is_done && !it.is_lingering) {
+            reach = reach.behind(earlier.progress.place);
+            lingers |= earlier.is_catching_up();
+            // No message is further along than the one before it, unless it lingered.
+            if !router.has_caught_up {
+                break;
+            }
+        }
+        let answered_at = queue.get(from).and_then(|pending| pending.progress.place);
+        for pending in queue.range_mut(from..).filter(|pending| !pending.is_done) {
+            if lingers && pending.is_lingering {
+                continue;
+            }
+            let place = pending.progress.place;
+            if pending.advance(router, reach, now, effects) {
+                if lingers {
+                    pending.is_lingering = true;
                 } else {
-                    // Independent additions are sent one by one.
-                    break;
+                    effects.finish(pending.finish());
                 }
+                continue;
             }
-            while queue.front().is_some_and(|pending| pending.is_done) {
-                queue.pop_front();
+            note_sent(router, asked, (list, pending.ticket));
+            if list == LOOSE {
+                // Independent additions are sent one by one.
+                break;
             }
+            reach = reach.behind(pending.progress.place);
+            lingers |= pending.is_catching_up();
+            // Those behind it are kept waiting by this one, as before.
+            let is_same = pending.progress.place == place && place <= answered_at;
+            if is_same && answered.is_some_and(|was_catching_up| lingers || !was_catching_up) {
+                break;
+            }
+        }
+        while queue.front().is_some_and(|pending| pending.is_done) {
+            queue.pop_front();
+        }
+    }
+
+    /// Forgets messages that no longer wait for a hook.
+    fn give_up(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.asked.remove(number);
         }
     }
 
@@ -295,12 +380,11 @@ impl Chain {
     }
 
     /// The position of the message that a hook answers: the list, and the index in it.
-    fn locate(&mut self, hook: u64, number: u64) -> Option<(usize, usize)> {
-        let lists = self.lists_mut();
-        lists.into_iter().enumerate().find_map(|(list, queue)| {
-            let at = queue.iter_mut().position(|it| it.find(hook, number).is_some());
-            at.map(|at| (list, at))
-        })
+    fn locate(&self, link: &Link, number: u64) -> Option<(usize, usize)> {
+        let (list, ticket) = *self.asked.get(&number)?;
+        let queue = self.queues.get(list).unwrap_or(&self.loose);
+        let at = queue.binary_search_by_key(&ticket, |pending| pending.ticket).ok()?;
+        queue.get(at)?.asks(link.number, number).then_some((list, at))
     }
 
     fn lists_mut(&mut self) -> [&mut VecDeque<Pending>; 3] {
@@ -457,6 +541,8 @@ impl Router {
                 Ok(()) => {
                     let deadline = now.saturating_add(link.answer_time);
                     self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
+                    self.has_caught_up |= link.catch_up;
+                    self.sent.push(number);
                     let link = Arc::clone(link);
                     return Step::Sent(Waiting { link, number, deadline: Some(deadline) });
                 }
@@ -522,6 +608,11 @@ impl Router {
         self.next_number += 1;
         number
     }
+}
+
+/// Notes which message was sent to hooks since the last call.
+fn note_sent(router: &mut Router, asked: &mut HashMap<u64, (usize, u64)>, message: (usize, u64)) {
+    asked.extend(router.sent.drain(..).map(|number| (number, message)));
 }
 
 /// Sends a hook an error.

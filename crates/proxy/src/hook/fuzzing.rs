@@ -69,7 +69,7 @@ pub(crate) fn lines(data: &[u8]) {
             None => FromHook::parse(line, &mut parser),
         };
         match parsed {
-            Ok(FromHook::Hello(_) | FromHook::Log(_)) | Err(_) => {}
+            Ok(FromHook::Hello(_) | FromHook::Log(..)) | Err(_) => {}
             Ok(FromHook::Subscribe(wanted)) => drop(hub.subscribe(link, wanted)),
             Ok(FromHook::Unsubscribe(ids)) => drop(hub.unsubscribe(link, &ids)),
             Ok(FromHook::Query(query)) => drop(hub.look_up(&query)),

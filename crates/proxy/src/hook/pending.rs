@@ -100,13 +100,22 @@ impl Pending {
         self.waiting.as_ref().is_some_and(|waiting| waiting.link.catch_up)
     }
 
+    /// Whether a hook must answer a message with this number in it.
+    pub(crate) fn asks(&self, hook: u64, number: u64) -> bool {
+        self.is_waiting(hook, number) || self.before.iter().any(|it| it.asks(hook, number))
+    }
+
     /// The message with this number that a hook must answer.
     pub(crate) fn find(&mut self, hook: u64, number: u64) -> Option<&mut Self> {
-        let is_it = |it: &Waiting| it.number == number && it.link.number == hook;
-        if self.waiting.as_ref().is_some_and(is_it) {
+        if self.is_waiting(hook, number) {
             return Some(self);
         }
         self.before.iter_mut().find_map(|it| it.find(hook, number))
+    }
+
+    fn is_waiting(&self, hook: u64, number: u64) -> bool {
+        let is_it = |it: &Waiting| it.number == number && it.link.number == hook;
+        self.waiting.as_ref().is_some_and(is_it)
     }
 
     /// Calls `f` with everything in it that waits for a hook.

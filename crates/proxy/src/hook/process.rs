@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use worldwire_net::{Signal, reason};
 
 use super::hub::Hub;
+use super::protocol::LogLevel;
 use super::serve::{Ended, LineReader, LogBudget, serve};
 
 /// The longest delay before a restart.
@@ -70,7 +71,8 @@ async fn run_once(
         let mut lines = LineReader::new(errors);
         let mut budget = LogBudget::new();
         while let Ok(Some(line)) = lines.next().await {
-            budget.log(&labels.label(source), line.unwrap_or("(a line that is not text)"));
+            let line = line.unwrap_or("(a line that is not text)");
+            budget.log(LogLevel::Info, &labels.label(source), line);
         }
     });
     let ended = serve(hub, source, (output, input), signal).await;

@@ -34,7 +34,7 @@ pub(crate) enum FromHook {
     /// Adds messages to a conversation.
     Add(u64, Vec<Addition>),
     /// Writes to the log.
-    Log(String),
+    Log(LogLevel, String),
     /// Asks which messages and fields exist.
     Query(Query),
     /// Asks for a confirmation once a conversation has handled all earlier lines, with an id.
@@ -62,6 +62,15 @@ pub(crate) enum Form {
     Lines,
     /// As [frames](super::frames).
     Binary,
+}
+
+/// How important a line for the log is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogLevel {
+    #[default]
+    Info,
+    Warning,
+    Error,
 }
 
 /// A subscription as a hook requests it.
@@ -186,7 +195,11 @@ impl FromHook {
                     unsigned(conversation).map_err(|error| error.inside("conversation"))?;
                 Self::Add(conversation, additions("messages", members.take("messages")?)?)
             }
-            Some("log") => Self::Log(text(members.take("text")?).map_err(|it| it.inside("text"))?),
+            Some("log") => {
+                let level = members.take_optional("level").map(log_level).transpose()?;
+                let text = text(members.take("text")?).map_err(|it| it.inside("text"))?;
+                Self::Log(level.unwrap_or_default(), text)
+            }
             Some("query") => {
                 let id = members.take_optional("id").map(name).transpose();
                 let messages =
@@ -370,6 +383,15 @@ fn name(json: &Json) -> Result<String> {
         1..=MAX_NAME_BYTES => Ok(name),
         0 => Err(Error::value("a name", "an empty text")),
         bytes => Err(Error::limit("bytes of a name", MAX_NAME_BYTES as u64, bytes as u64)),
+    }
+}
+
+fn log_level(json: &Json) -> Result<LogLevel> {
+    match json.as_str() {
+        Some("info") => Ok(LogLevel::Info),
+        Some("warning") => Ok(LogLevel::Warning),
+        Some("error") => Ok(LogLevel::Error),
+        _ => Err(expected("\"info\", \"warning\" or \"error\"", json).inside("level")),
     }
 }
 

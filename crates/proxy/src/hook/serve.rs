@@ -13,7 +13,7 @@ use worldwire_net::Signal;
 use super::frames;
 use super::hub::{Event, Hub};
 use super::link::Link;
-use super::protocol::{Form, FromHook, LineError, MAX_LINE_BYTES, error};
+use super::protocol::{Form, FromHook, LineError, LogLevel, MAX_LINE_BYTES, error};
 use crate::log_text::push_safe;
 
 /// How long a hook may take to send its hello.
@@ -199,8 +199,8 @@ async fn carry_out(
             let event = Event::Sync(Arc::clone(link), id.clone());
             hub.pass(conversation, event).await.map_err(fault(Some(id)))
         }
-        FromHook::Log(text) => {
-            budget.log(&link.name, &text);
+        FromHook::Log(level, text) => {
+            budget.log(level, &link.name, &text);
             Ok(())
         }
         FromHook::Query(query) => {
@@ -228,7 +228,7 @@ impl LogBudget {
         Self { since: Instant::now(), lines: 0 }
     }
 
-    pub(crate) fn log(&mut self, name: &str, text: &str) {
+    pub(crate) fn log(&mut self, level: LogLevel, name: &str, text: &str) {
         if self.since.elapsed() >= Duration::from_secs(1) {
             if self.lines > MAX_LOG_LINES {
                 let lost = self.lines - MAX_LOG_LINES;
@@ -241,7 +241,11 @@ impl LogBudget {
             let text = text.get(..text.floor_char_boundary(MAX_LOG_BYTES)).unwrap_or_default();
             let mut safe = String::new();
             push_safe(&mut safe, text.trim_end());
-            tracing::info!("hook {name}: {safe}");
+            match level {
+                LogLevel::Info => tracing::info!("hook {name}: {safe}"),
+                LogLevel::Warning => tracing::warn!("hook {name}: {safe}"),
+                LogLevel::Error => tracing::error!("hook {name}: {safe}"),
+            }
         }
     }
 }
