@@ -67,8 +67,10 @@ pub(crate) struct Conversation {
     datagrams: bool,
     /// Whether its recognition was reported.
     is_reported: bool,
-    /// The stream position of each side, if captured bytes are reported.
-    wire: Option<[u64; 2]>,
+    /// The stream position of each side.
+    position: [u64; 2],
+    /// Whether captured bytes are reported.
+    is_wire_reported: bool,
 }
 
 #[derive(Debug)]
@@ -100,8 +102,33 @@ impl Conversation {
             ends.swap();
         }
         let (last, is_reported) = (None, false);
-        let wire = (context.wire == Some(stream)).then_some([0; 2]);
-        Self { stage, stream, last, swapped, ends, midstream, datagrams, is_reported, wire }
+        let is_wire_reported = context.wire == Some(stream);
+        Self {
+            stage,
+            stream,
+            last,
+            swapped,
+            ends,
+            midstream,
+            datagrams,
+            is_reported,
+            position: [0; 2],
+            is_wire_reported,
+        }
+    }
+
+    /// Copies a recognised conversation, so that the rest of it can be read again from here. Returns
+    /// the copy, and about how many bytes it takes. `None` if its session cannot be copied now.
+    pub(crate) fn fork(&self) -> Option<(Self, usize)> {
+        let Stage::Read(family, session) = &self.stage else { return None };
+        let (session, bytes) = session.fork()?;
+        let (stage, ends) = (Stage::Read(*family, session), self.ends.clone());
+        Some((Self { stage, ends, ..*self }, size_of::<Self>() + bytes))
+    }
+
+    /// Reports captured bytes from now on.
+    pub(crate) fn report_wire_bytes(&mut self) {
+        self.is_wire_reported = true;
     }
 
     /// The family, once recognised.
@@ -308,14 +335,16 @@ impl Conversation {
         wire: Wire<'_>,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        let Some(position) = &mut self.wire else { return };
-        let position = &mut position[from.index()];
+        let position = &mut self.position[from.index()];
         let length = match wire {
             Wire::Bytes(bytes) | Wire::Datagram(bytes) => bytes.len() as u64,
             Wire::Missing(length) => length,
         };
         let range = *position..position.saturating_add(length);
         *position = range.end;
+        if !self.is_wire_reported {
+            return;
+        }
         let family = match &self.stage {
             Stage::Read(family, _) => family.name(),
             Stage::Undecided { .. } | Stage::Unknown => "",

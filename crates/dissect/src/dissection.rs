@@ -22,7 +22,7 @@ use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
 use crate::knowledge::{Definitions, Facts, Keys};
 use crate::overview::{Overview, Summary};
 use crate::sink::Sink;
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, Fork};
 use merge::Merge;
 use task::Task;
 
@@ -218,6 +218,11 @@ impl Dissection {
             overviews: Vec::new(),
             taken: Summary::default(),
         }
+    }
+
+    /// Replaces the keys, for conversations that begin from now on.
+    pub fn set_keys(&mut self, keys: Keys) {
+        self.options.keys = keys;
     }
 
     /// Takes a packet. Returns true when a batch is full, and [`run`](Self::run) should be called.

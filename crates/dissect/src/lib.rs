@@ -30,7 +30,7 @@
 //! | --- | --- |
 //! | [`Codec`] | decodes a blob to a tree, and encodes JSON back to bytes |
 //! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes |
-//! | [`Checkpoint`] | reads later conversations without the beginning of the capture |
+//! | [`Checkpoint`], [`Fork`] | read later conversations, or the rest of open ones, without the beginning of the capture |
 //! | [`Family`], [`Families`] | the protocol of one family; the list of families |
 //! | [`Vocabulary`] | a family's names, for filters and help |
 //! | [`Session`], [`RelaySession`] | reads or relays one conversation, without a capture |
@@ -84,7 +84,7 @@ mod vocabulary;
 pub use codec::{Codec, CodecOptions, Remark, Shape, read, read_opening};
 pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
-pub use dissection::{Checkpoint, Dissection, Feed, Options, Scratch};
+pub use dissection::{Checkpoint, Dissection, Feed, Fork, Options, Scratch};
 pub use editor::FieldEditor;
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};

@@ -40,6 +40,13 @@ pub trait Session: fmt::Debug + Send {
         None
     }
 
+    /// Copies the session, so that the rest of the conversation can be read again from here. Returns
+    /// the copy, and about how many bytes it takes. `None` if it cannot be copied now, because it
+    /// [waits](Self::waits) or much of a message is missing, or at all.
+    fn fork(&self) -> Option<(Box<dyn Session>, usize)> {
+        None
+    }
+
     /// Learns all facts known so far, and passes on items that had to wait. The fact the session
     /// waits for need not be among them.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
@@ -227,6 +234,14 @@ pub trait Interpreter<C: Connection>: fmt::Debug + Send {
         None
     }
 
+    /// Copies the state of reading a conversation; see [`Session::fork`].
+    fn fork(&self) -> Option<(Self, usize)>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Passes facts to the connection. Events that result are emitted afterwards.
     fn learn(&mut self, connection: &mut C, facts: &Facts) {
         let _ = (connection, facts);
@@ -358,7 +373,11 @@ impl<C: Connection + fmt::Debug, I: fmt::Debug> fmt::Debug for Watched<C, I> {
     }
 }
 
-impl<C: Connection + fmt::Debug + Send, I: Interpreter<C>> Session for Watched<C, I> {
+impl<C, I> Session for Watched<C, I>
+where
+    C: Connection + fmt::Debug + Send + 'static,
+    I: Interpreter<C> + 'static,
+{
     fn input(&mut self, stamp: Stamp, from: Side, input: Input<'_>, out: &mut dyn FnMut(Item<'_>)) {
         self.connection.input(stamp.since, from, input);
         self.emit(stamp, out, |_| None);
@@ -374,6 +393,15 @@ impl<C: Connection + fmt::Debug + Send, I: Interpreter<C>> Session for Watched<C
 
     fn secrets(&self) -> Option<String> {
         self.interpreter.secrets(&self.connection)
+    }
+
+    fn fork(&self) -> Option<(Box<dyn Session>, usize)> {
+        if self.interpreter.waits(&self.connection) {
+            return None;
+        }
+        let (connection, bytes) = self.connection.fork()?;
+        let (interpreter, more) = self.interpreter.fork()?;
+        Some((Box::new(Self { connection, interpreter, inject: self.inject }), bytes + more))
     }
 
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {

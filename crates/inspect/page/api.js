@@ -4,10 +4,14 @@
 
 /** An error from the server, with its explanation. */
 export class Refused extends Error {
-  /** @param {string} message @param {number | undefined} column */
-  constructor(message, column) {
+  /** @param {string} message @param {number} [status] @param {any} [body] */
+  constructor(message, status, body) {
     super(message);
-    this.column = column;
+    this.status = status;
+    /** @type {number | undefined} */
+    this.column = body?.column;
+    /** The path of the field that is wrong. @type {string | undefined} */
+    this.field = body?.field ?? undefined;
   }
 }
 
@@ -17,18 +21,28 @@ export class Refused extends Error {
  * @returns {Promise<any>}
  */
 async function request(path, init) {
+  return (await exchange(path, init)).body;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [init]
+ * @returns {Promise<{body: any, tag: string | null}>}
+ */
+async function exchange(path, init) {
   /** @type {Response} */
   let response;
   try {
     response = await fetch(path, init);
   } catch {
-    throw new Refused("the server cannot be reached; is `worldwire inspect` still running?", undefined);
+    throw new Refused("the server cannot be reached; is the program still running?");
   }
-  if (response.status === 204) return null;
+  const tag = response.headers.get("etag");
+  if (response.status === 204) return { body: null, tag };
   const type = response.headers.get("content-type") ?? "";
   const body = type.startsWith("application/json") ? await response.json() : null;
-  if (!response.ok) throw new Refused(body?.error ?? response.statusText, body?.column);
-  return body;
+  if (!response.ok) throw new Refused(body?.error ?? response.statusText, response.status, body);
+  return { body, tag };
 }
 
 /** @param {Record<string, string | number | bigint | null | undefined>} values */
@@ -102,16 +116,45 @@ export const timeline = (wanted) => request(`/api/timeline${query(wanted)}`);
  */
 export const suggestions = (text, cursor) => request(`/api/suggestions${query({ text, cursor })}`);
 
-/** @returns {Promise<{version: number, notes: T.RowNote[]}>} */
-export const notes = () => request("/api/notes");
+/**
+ * The notes, and the state of their file.
+ * @returns {Promise<{notes: T.RowNote[], tag: string | null}>}
+ */
+export async function notes() {
+  const { body, tag } = await exchange("/api/notes");
+  return { notes: body.notes, tag };
+}
 
-/** @param {T.RowNote[]} list @returns {Promise<null>} */
-export const saveNotes = (list) =>
-  request("/api/notes", {
+/**
+ * Saves the notes, unless their file has changed. Returns its new state.
+ * @param {T.RowNote[]} list
+ * @param {string | null} known
+ */
+export async function saveNotes(list, known) {
+  const { tag } = await exchange("/api/notes", {
     method: "PUT",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...(known === null ? {} : { "if-match": known }) },
     body: JSON.stringify({ version: 1, notes: list }),
   });
+  return tag;
+}
+
+/** The state of the running program. @returns {Promise<T.LiveState>} */
+export const live = () => request("/api/live");
+
+/**
+ * Asks the running program to do something.
+ * @param {Record<string, unknown>} wanted
+ * @returns {Promise<Record<string, unknown>[]>}
+ */
+export const perform = async (wanted) => {
+  const answer = await request("/api/live", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(wanted),
+  });
+  return answer.answers;
+};
 
 /**
  * The address of an export.
@@ -122,7 +165,7 @@ export const exportPath = (format, selection) => `/api/export/${format}${query({
 
 /**
  * Reports events until the server stops, and reconnects when the connection is lost.
- * @param {(event: {type: string, capture?: T.CaptureStatus, selection?: T.SelectionStatus}) => void} heard
+ * @param {(event: T.PageEvent) => void} heard
  * @param {(isConnected: boolean) => void} connected
  */
 export function listen(heard, connected) {

@@ -1,6 +1,7 @@
 // Starts the page: the connection to the server, the status bar, and the keys that work everywhere.
 
 import * as api from "./api.js";
+import { resend } from "./breakpoints.js";
 import "./bytes.js";
 import { toggleMark, compare } from "./compare.js";
 import "./conversations.js";
@@ -12,6 +13,7 @@ import { counted, grouped } from "./format.js";
 import { grow } from "./messages.js";
 import { toggle } from "./notes.js";
 import * as search from "./search.js";
+import "./server.js";
 import { report, set, values, watch } from "./store.js";
 import * as timeline from "./timeline.js";
 
@@ -25,7 +27,11 @@ function status() {
   const capture = values.capture;
   if (!capture) return;
   document.title = `${capture.file} – worldwire`;
-  setText(byId("file"), capture.file);
+  setText(byId("file"), capture.live === "server" ? "server" : capture.file);
+  if (capture.live === "server") {
+    setText(byId("status"), isConnected ? "the server is running" : "not connected");
+    return;
+  }
   const { selection, stream } = values.shown;
   const shown = selection ? `${grouped(selection.rows)} of ` : "";
   const parts = [
@@ -36,18 +42,26 @@ function status() {
   if (capture.gaps) parts.push(counted(capture.gaps, "gap"));
   if (capture.problems) parts.push(counted(capture.problems, "problem"));
   const percent = (/** @type {number} */ bytes) => `${Math.floor((100 * bytes) / Math.max(1, capture.size))} %`;
-  if (!capture.complete) parts.push(`reading, ${percent(capture.bytes)}`);
-  if (selection && !selection.complete) parts.push(`filtering, ${percent(selection.bytes)}`);
+  const isAtEnd = capture.following && capture.bytes >= capture.size;
+  if (isAtEnd) parts.push("following the file");
+  else if (!capture.complete) parts.push(`reading, ${percent(capture.bytes)}`);
+  if (selection && !isFound(selection)) parts.push(`filtering, ${percent(selection.bytes)}`);
+  if (capture.changed) parts.push("another program changed the file; start again to show it");
   if (selection?.error) parts.push(selection.error);
   if (capture.error) parts.push(capture.error);
   if (!isConnected) parts.push("not connected");
   setText(byId("status"), parts.join(" · "));
-  cancelButton.hidden = !selection || selection.complete;
+  cancelButton.hidden = !selection || isFound(selection);
 }
 
-/** @param {{type: string, capture?: T.CaptureStatus, selection?: T.SelectionStatus}} event */
+/** Whether a selection has all rows so far. @param {T.SelectionStatus} selection */
+const isFound = (selection) =>
+  selection.complete || (selection.following && selection.bytes >= (values.capture?.size ?? 0));
+
+/** @param {T.PageEvent} event */
 function heard(event) {
   if (event.capture) set("capture", event.capture);
+  if (event.live) set("live", event.live);
   const found = event.selection;
   if (!found) return;
   search.update(found);
@@ -70,7 +84,7 @@ watch(["shown"], () => {
 });
 
 /** The previous region of the page, for Escape. @type {Record<string, string>} */
-const BACK = { bytes: "fields", fields: "messages", bits: "bytes", conversations: "messages" };
+const BACK = { bytes: "fields", fields: "messages", bits: "bytes", conversations: "messages", held: "messages" };
 
 document.addEventListener("keydown", (event) => {
   const target = event.target instanceof HTMLElement ? event.target : document.body;
@@ -81,7 +95,10 @@ document.addEventListener("keydown", (event) => {
     input.select();
     return;
   }
-  const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+  const isTyping =
+    target instanceof HTMLInputElement ||
+    target instanceof HTMLSelectElement ||
+    target instanceof HTMLTextAreaElement;
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   switch (event.key) {
     case "/":
@@ -105,6 +122,9 @@ document.addEventListener("keydown", (event) => {
       break;
     case "d":
       compare();
+      break;
+    case "e":
+      void resend();
       break;
     case "Escape":
       byId(BACK[target.id] ?? (target.closest("#bits") ? "bytes" : "messages")).focus();

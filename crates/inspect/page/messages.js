@@ -21,6 +21,12 @@ let requested = new Map();
 let generation = 0;
 
 const scroller = byId("messages");
+const followButton = byId("follow");
+const pauseButton = byId("pause");
+/** Whether the last row stays visible. */
+let isFollowing = false;
+/** How many rows stay shown while paused. @type {number | null} */
+let paused = null;
 const times = /** @type {HTMLSelectElement} */ (byId("times"));
 
 const header = element("div", { role: "rowgroup", class: "head" });
@@ -126,6 +132,7 @@ async function fetchBlock(block, own) {
 
 /** @param {number} position */
 async function moved(position) {
+  if (position < list.count - 1) follow(false);
   const own = generation;
   if (!rowAt(position)) await loadBlock(Math.floor(position / BLOCK));
   const row = rowAt(position);
@@ -176,6 +183,8 @@ export async function showTime(time) {
 
 // Other rows are shown.
 watch(["shown"], () => {
+  paused = null;
+  setAttribute(pauseButton, "aria-pressed", false);
   generation++;
   blocks = new Map();
   requested = new Map();
@@ -203,7 +212,12 @@ async function keep(row) {
 /** Shows rows that were found since the last call. */
 export function grow() {
   const { selection } = values.shown;
-  const count = selection ? selection.rows : (values.capture?.rows ?? 0);
+  const found = selection ? selection.rows : (values.capture?.rows ?? 0);
+  const count = paused ?? found;
+  const isLive = values.capture?.following ?? false;
+  followButton.hidden = !isLive;
+  pauseButton.hidden = !isLive;
+  setText(pauseButton, paused !== null && found > paused ? `Pause (${grouped(found - paused)} more)` : "Pause");
   // The last block may have been loaded before it was full.
   const last = Math.floor((count - 1) / BLOCK);
   for (const [block, rows] of blocks) {
@@ -212,7 +226,32 @@ export function grow() {
     }
   }
   list.resize(count);
+  if (isFollowing) list.scrollTo(list.lastTop);
 }
+
+/** @param {boolean} follows whether the last row stays visible */
+function follow(follows) {
+  isFollowing = follows;
+  setAttribute(followButton, "aria-pressed", follows);
+  if (follows) list.scrollTo(list.lastTop);
+}
+
+/** @param {number | null} count how many rows stay shown */
+function pause(count) {
+  paused = count;
+  setAttribute(pauseButton, "aria-pressed", count !== null);
+  if (count !== null) follow(false);
+  grow();
+}
+
+followButton.addEventListener("click", () => {
+  if (!isFollowing) pause(null);
+  follow(!isFollowing);
+});
+pauseButton.addEventListener("click", () => pause(paused === null ? list.count : null));
+scroller.addEventListener("wheel", (event) => {
+  if (event.deltaY < 0) follow(false);
+}, { passive: true });
 
 watch(["capture"], grow);
 watch(["notes", "marked"], () => list.draw());

@@ -9,9 +9,14 @@ const input = inputById("note");
 const button = byId("bookmark");
 const listing = byId("bookmarks");
 
+/** The state of the file when it was read or written last. @type {string | null} */
+let tag = null;
+
 async function load() {
   try {
-    set("notes", (await api.notes()).notes);
+    const found = await api.notes();
+    tag = found.tag;
+    set("notes", found.notes);
   } catch (error) {
     report(error);
   }
@@ -19,12 +24,27 @@ async function load() {
 
 const save = debounce(200, async () => {
   try {
-    await api.saveNotes(values.notes);
+    tag = await api.saveNotes(values.notes, tag);
     set("message", "notes saved beside the capture");
+  } catch (error) {
+    if (!(error instanceof api.Refused && error.status === 412)) return report(error);
+    await merge();
+  }
+});
+
+/** Another page changed the notes: adds its notes to the own ones. */
+async function merge() {
+  try {
+    const theirs = await api.notes();
+    tag = theirs.tag;
+    const own = new Set(values.notes.map((note) => note.row));
+    const others = theirs.notes.filter((note) => !own.has(note.row));
+    set("notes", [...values.notes, ...others].sort((a, b) => a.row - b.row));
+    save();
   } catch (error) {
     report(error);
   }
-});
+}
 
 const current = () => values.notes.find((note) => note.row === values.row?.row);
 
@@ -72,6 +92,14 @@ watch(["notes"], () => {
   });
   listing.replaceChildren(...items);
   byId("bookmark-section").hidden = items.length === 0;
+});
+
+let isKnown = false;
+watch(["capture"], () => {
+  // Rows that did not exist before can be found now.
+  const isRead = values.capture?.complete ?? false;
+  if (isRead && !isKnown && values.notes.length) void load();
+  isKnown = isRead;
 });
 
 void load();

@@ -18,6 +18,7 @@
  * @property {number | null} node The index of the chosen field.
  * @property {T.Detail | null} marked The message to compare with.
  * @property {T.RowNote[]} notes
+ * @property {T.LiveState | null} live What the running program reported.
  * @property {string} message The latest message to the user.
  */
 
@@ -30,6 +31,7 @@ export const values = {
   node: null,
   marked: null,
   notes: [],
+  live: null,
   message: "",
 };
 

@@ -1,12 +1,45 @@
 /**
  * Types of the API, for editors and `tsc`. There is no code in this file.
  *
+ * @typedef {object} PageEvent
+ * @property {string} type
+ * @property {CaptureStatus} [capture]
+ * @property {SelectionStatus} [selection]
+ * @property {LiveState} [live]
+ *
+ * @typedef {object} LiveState What a running program reports: a proxy the first three, a server the others.
+ * @property {Held[]} [held]
+ * @property {{connection: number, client: string, server: string}[]} [connections]
+ * @property {string[]} [filters]
+ * @property {string} [server]
+ * @property {ServerList[]} [lists]
+ * @property {Record<string, number> | null} [figures]
+ * @property {{member: string, column: string}} [kick]
+ * @property {string[]} [log]
+ *
+ * @typedef {object} ServerList
+ * @property {string} title
+ * @property {number} total
+ * @property {Record<string, unknown>[]} rows
+ * @property {string} [error]
+ *
+ * @typedef {object} Held
+ * @property {number} connection
+ * @property {number} id
+ * @property {string} from
+ * @property {string} name
+ * @property {number} seconds
+ * @property {string} line
+ *
  * @typedef {object} CaptureStatus
  * @property {number} api
  * @property {string} file
  * @property {number} size
  * @property {number} bytes
  * @property {boolean} complete
+ * @property {boolean} following
+ * @property {boolean} changed
+ * @property {string} [live]
  * @property {number} rows
  * @property {number} conversations
  * @property {number} problems
@@ -48,6 +81,7 @@
  * @property {number} rows
  * @property {number} bytes
  * @property {boolean} complete
+ * @property {boolean} following
  * @property {string[]} [remarks]
  * @property {string} [error]
  *

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{self, DefaultBodyLimit, Path, Query};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -18,8 +18,9 @@ use crate::error::Refusal;
 use crate::events;
 use crate::export;
 use crate::index::{Index, Row, RowKind};
+use crate::live;
 use crate::message::message;
-use crate::notes::{MAX_FILE, NoteList};
+use crate::notes::{MAX_FILE, NoteList, Tag};
 use crate::page;
 use crate::selection::{Chosen, Selection};
 use crate::state::State;
@@ -51,6 +52,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         )
         .route("/api/export/{format}", get(export::export))
         .route("/api/events", get(events::open))
+        .merge(live::router())
         .fallback(async || {
             Refusal::missing("no such page; the API is documented in docs/inspect.md")
         })
@@ -83,6 +85,13 @@ pub(crate) struct CaptureStatus {
     size: u64,
     bytes: u64,
     complete: bool,
+    /// Whether rows are added when the file grows.
+    following: bool,
+    /// Whether another program has changed the file since.
+    changed: bool,
+    /// The running program that is watched, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<&'static str>,
     rows: usize,
     conversations: usize,
     problems: u64,
@@ -106,6 +115,9 @@ pub(crate) fn status(state: &State) -> CaptureStatus {
         size: recording.length(),
         bytes: state.progress.bytes(),
         complete: index.is_complete,
+        following: recording.is_followed() && !index.is_complete,
+        changed: recording.is_changed(),
+        live: state.live.as_ref().map(|live| live.kind()),
         rows: index.len(),
         conversations: index.conversations.len(),
         problems: index.problems,
@@ -242,7 +254,7 @@ async fn position(
 }
 
 /// The refusal of a body that is too long, or not the expected JSON.
-fn unreadable(error: &JsonRejection) -> Refusal {
+pub(crate) fn unreadable(error: &JsonRejection) -> Refusal {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(error.status(), error.body_text()),
         _ => Refusal::bad(error.body_text()),
@@ -324,22 +336,34 @@ async fn suggest(extract::State(state): Shared, Query(typed): Query<Typed>) -> O
     let complete = move |state: &Arc<State>| {
         let index = state.index();
         let seen: Vec<&str> = index.names().iter().map(|name| name.name.as_str()).collect();
-        let definitions = &state.recording.options().definitions;
+        let definitions = state.recording.definitions();
         let cursor = typed.cursor.unwrap_or(usize::MAX);
         Ok(state.vocabulary.complete(definitions, &seen, &typed.text, cursor))
     };
     Ok(Json(state.busy(complete).await?).into_response())
 }
 
-async fn read_notes(extract::State(state): Shared) -> Outcome<Json<NoteList>> {
-    Ok(Json(state.busy(|state| state.notes.read()).await?))
+async fn read_notes(extract::State(state): Shared) -> Outcome<Response> {
+    let read = |state: &Arc<State>| {
+        let (mut list, tag) = state.notes.read()?;
+        let index = state.index();
+        let notes = list.notes.iter_mut().filter(|note| !note.name.is_empty());
+        index.locate(notes.map(|note| (&mut note.row, note.packet, &*note.name)));
+        Ok((list, tag))
+    };
+    let (list, Tag(tag)) = state.busy(read).await?;
+    Ok(([(ETAG, tag)], Json(list)).into_response())
 }
 
 async fn write_notes(
     extract::State(state): Shared,
+    headers: HeaderMap,
     list: Result<Json<NoteList>, JsonRejection>,
-) -> Outcome<StatusCode> {
+) -> Outcome<Response> {
     let Json(list) = list.map_err(|error| unreadable(&error))?;
-    state.busy(move |state| state.notes.write(&list)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    // A header that cannot be read matches nothing.
+    let known = headers.get(IF_MATCH).map(|tag| tag.to_str().unwrap_or_default().to_owned());
+    let write = move |state: &Arc<State>| state.notes.write(&list, known.as_deref());
+    let Tag(tag) = state.busy(write).await?;
+    Ok((StatusCode::NO_CONTENT, [(ETAG, tag)]).into_response())
 }

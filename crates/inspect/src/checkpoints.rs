@@ -1,11 +1,13 @@
-//! Checkpoints: places in the capture from which later conversations can be read without what
-//! precedes them.
+//! Checkpoints: places in the capture from which conversations can be read without what precedes
+//! them: those that begin later, and the rest of those whose state was copied there.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use worldwire_capture::Mark;
-use worldwire_dissect::{Checkpoint, Dissection};
+use worldwire_dissect::{Checkpoint, Dissection, Fork};
 
+use crate::index::Row;
 use crate::recording::Recording;
 use crate::state::State;
 
@@ -18,21 +20,71 @@ struct Kept {
     places: Vec<Place>,
     /// Their estimated memory.
     bytes: u64,
+    /// The copied states of each conversation, in order.
+    forks: HashMap<u64, Vec<Forked>>,
+    fork_bytes: u64,
+    /// How many copies there are.
+    fork_count: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     mark: Mark,
-    checkpoint: Checkpoint,
+    checkpoint: Arc<Checkpoint>,
+}
+
+/// The state of a conversation at a place.
+#[derive(Clone, Debug)]
+struct Forked {
+    /// Only one thread copies it at a time.
+    fork: Arc<Mutex<Fork>>,
+    bytes: u64,
+    place: usize,
+    /// How many rows of the conversation precede it.
+    ordinal: u32,
+    /// How many payload bytes it has transferred, and gaps it has: what shows that something happened.
+    events: u64,
+}
+
+impl Kept {
+    /// Drops every second copy of each conversation, to make room in a file that grows.
+    fn thin(&mut self) {
+        let Self { forks, fork_bytes, fork_count, .. } = self;
+        for forks in forks.values_mut() {
+            let mut number = 0_usize;
+            forks.retain(|forked| {
+                number += 1;
+                let stays = number.is_multiple_of(2);
+                if !stays {
+                    *fork_bytes = fork_bytes.saturating_sub(forked.bytes);
+                    *fork_count = fork_count.saturating_sub(1);
+                }
+                stays
+            });
+        }
+        forks.retain(|_, forks| !forks.is_empty());
+    }
+}
+
+/// Where to begin reading a conversation.
+pub(crate) struct Beginning {
+    pub(crate) dissection: Dissection,
+    /// `None` for the beginning of the capture.
+    pub(crate) mark: Option<Mark>,
+    /// How many rows of the conversation precede it.
+    pub(crate) ordinal: u32,
 }
 
 /// The distance between checkpoints, in bytes of the file, if memory allows.
 const DISTANCE: u64 = 2 << 20;
-/// The maximum estimated memory of all checkpoints.
-const MAX_BYTES: u64 = 64 << 20;
+/// The maximum estimated memory of all checkpoints, and of all copied states.
+const MAX_BYTES: u64 = 32 << 20;
+const MAX_FORK_BYTES: u64 = 64 << 20;
 /// The estimated memory of a checkpoint, and of each conversation in it.
 const PLACE: u64 = 4 << 10;
 const CONVERSATION: u64 = 512;
+/// The estimated memory of a copied state, before there is one.
+const FORK: u64 = 16 << 10;
 
 impl Checkpoints {
     /// Whether a checkpoint is due at this position of the file. Checkpoints are spread evenly,
@@ -40,33 +92,108 @@ impl Checkpoints {
     pub(crate) fn is_due(&self, at: u64, recording: &Recording) -> bool {
         let kept = self.lock();
         let last = kept.places.last().map_or(0, |place| place.mark.offset());
-        let share = u128::from(MAX_BYTES) * u128::from(at) / u128::from(recording.length().max(1));
-        at >= last.saturating_add(DISTANCE) && u128::from(kept.bytes) <= share
+        at >= last.saturating_add(DISTANCE) && kept.bytes <= share(MAX_BYTES, at, recording)
     }
 
-    pub(crate) fn add(&self, mark: Mark, checkpoint: Checkpoint) {
+    /// Adds a place, with the states of open conversations as far as memory allows: first of those
+    /// whose last copy is the oldest. `ordinal` returns how many rows a conversation has so far.
+    pub(crate) fn add(
+        &self,
+        mark: Mark,
+        checkpoint: Checkpoint,
+        dissection: &Dissection,
+        recording: &Recording,
+        ordinal: impl Fn(u64) -> u32,
+    ) {
         let mut kept = self.lock();
+        let (place, at) = (kept.places.len(), mark.offset());
         kept.bytes += PLACE + CONVERSATION * checkpoint.open_conversations() as u64;
-        kept.places.push(Place { mark, checkpoint });
+        kept.places.push(Place { mark, checkpoint: Arc::new(checkpoint) });
+        let mut waiting: Vec<(usize, u64)> = Vec::new();
+        let mut happened: HashMap<u64, u64> = HashMap::new();
+        for overview in dissection.overviews() {
+            let stream = overview.stream;
+            let events = overview.bytes.iter().sum::<u64>() + overview.gaps;
+            let last = kept.forks.get_mut(&stream).and_then(|forks| forks.last_mut());
+            match last {
+                // Nothing happened since, so the state is that of the new place, too.
+                Some(last) if last.events == events => last.place = place,
+                Some(last) => waiting.push((last.place, stream)),
+                None => waiting.push((0, stream)),
+            }
+            happened.insert(stream, events);
+        }
+        waiting.sort_unstable();
+        let typical = kept.fork_bytes.checked_div(kept.fork_count).unwrap_or(FORK).max(1);
+        if recording.is_followed() && kept.fork_bytes > MAX_FORK_BYTES / 2 {
+            kept.thin();
+        }
+        let budget = match recording.is_followed() {
+            true => MAX_FORK_BYTES,
+            false => share(MAX_FORK_BYTES, at, recording),
+        };
+        let room = budget.saturating_sub(kept.fork_bytes);
+        let count = usize::try_from(room / typical).unwrap_or(usize::MAX);
+        let wanted: HashSet<u64> = waiting.into_iter().take(count).map(|(_, it)| it).collect();
+        for fork in dissection.forks(|stream, _| wanted.contains(&stream)) {
+            let stream = fork.stream();
+            let bytes = fork.bytes() as u64;
+            kept.fork_bytes += bytes;
+            kept.fork_count += 1;
+            let (ordinal, events) = (ordinal(stream), happened.get(&stream).copied().unwrap_or(0));
+            let forked = Forked { fork: Arc::new(Mutex::new(fork)), bytes, place, ordinal, events };
+            kept.forks.entry(stream).or_default().push(forked);
+        }
     }
 
-    /// Reads a conversation with its captured bytes, from the last checkpoint before its beginning;
-    /// `None` is the beginning of the capture.
-    pub(crate) fn resume(&self, state: &State, stream: u64) -> (Dissection, Option<Mark>) {
-        let kept = self.lock();
+    /// Where to begin reading the conversation of a row, with its captured bytes: the last place
+    /// before the row where its state was copied, otherwise the last place before the conversation
+    /// began. `earlier` skips that many copies, because the message may begin before the last one.
+    pub(crate) fn before(&self, row: &Row, state: &State, earlier: usize) -> Beginning {
         let (recording, facts) = (&state.recording, state.facts());
+        let stream = u64::from(row.stream);
+        let options = recording.options_of(stream);
+        let kept = self.lock();
+        let forks = kept.forks.get(&stream).map_or(&[][..], Vec::as_slice);
+        let count = forks.partition_point(|forked| forked.ordinal <= row.ordinal);
+        let last = count.checked_sub(1 + earlier).and_then(|last| forks.get(last)).cloned();
+        if let Some(Forked { fork, place, ordinal, .. }) = last
+            && let Some(Place { mark, checkpoint }) = kept.places.get(place).cloned()
+        {
+            drop(kept);
+            let fork = fork.lock().unwrap_or_else(PoisonError::into_inner);
+            let resumed = checkpoint.resume_fork(&fork, options.clone(), facts.clone());
+            drop(fork);
+            if let Some(dissection) = resumed {
+                return Beginning { dissection, mark: Some(mark), ordinal };
+            }
+            return Self::start(state, stream, facts);
+        }
         let begins_after = |place: &Place| place.checkpoint.next_conversation() <= stream;
         let count = kept.places.partition_point(begins_after);
-        match count.checked_sub(1).and_then(|last| kept.places.get(last)) {
+        let place = count.checked_sub(1).and_then(|last| kept.places.get(last)).cloned();
+        drop(kept);
+        match place {
             Some(Place { mark, checkpoint }) => {
-                let dissection = checkpoint.resume(recording.options_of(stream), facts);
-                (dissection, Some(mark.clone()))
+                let dissection = checkpoint.resume(options, facts);
+                Beginning { dissection, mark: Some(mark), ordinal: 0 }
             }
-            None => (recording.dissection_of(stream, facts), None),
+            None => Self::start(state, stream, facts),
         }
+    }
+
+    fn start(state: &State, stream: u64, facts: worldwire_dissect::Facts) -> Beginning {
+        let dissection = state.recording.dissection_of(stream, facts);
+        Beginning { dissection, mark: None, ordinal: 0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The part of a budget that may be spent up to this position of the file.
+fn share(budget: u64, at: u64, recording: &Recording) -> u64 {
+    let share = u128::from(budget) * u128::from(at) / u128::from(recording.length().max(1));
+    u64::try_from(share).unwrap_or(u64::MAX).min(budget)
 }

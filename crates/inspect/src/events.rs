@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use serde_json::{Value, json};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::api::status;
 use crate::error::Refusal;
@@ -17,6 +18,8 @@ use crate::state::State;
 
 /// How often changes are reported.
 const TICK: Duration = Duration::from_millis(100);
+/// After how many of these a ping shows that the client is still there.
+const PING_TICKS: u64 = 200;
 /// How long a client may take to accept an event.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum length of a message from a client. None is expected.
@@ -42,6 +45,7 @@ async fn report(state: &State, socket: &mut WebSocket) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = None;
     let mut selections: HashMap<u64, SelectionStatus> = HashMap::new();
+    let (mut live, mut looked, mut tick) = (Value::Null, None::<Instant>, 0_u64);
     while !state.is_closed() {
         tokio::select! {
             _ = ticks.tick() => {}
@@ -56,6 +60,28 @@ async fn report(state: &State, socket: &mut WebSocket) {
             last = Some(now);
             if !send(socket, &event.to_string()).await {
                 return;
+            }
+        }
+        tick += 1;
+        if tick.is_multiple_of(PING_TICKS)
+            && !matches!(
+                timeout(PATIENCE, socket.send(Message::Ping(Bytes::new()))).await,
+                Ok(Ok(()))
+            )
+        {
+            return;
+        }
+        if let Some(running) = &state.live
+            && looked.is_none_or(|at| at.elapsed() >= running.interval())
+        {
+            looked = Some(Instant::now());
+            let now = running.state().await;
+            if live != now {
+                let event = json!({ "type": "live", "live": now });
+                live = now;
+                if !send(socket, &event.to_string()).await {
+                    return;
+                }
             }
         }
         let statuses = state.selections.statuses();

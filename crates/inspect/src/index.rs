@@ -255,6 +255,12 @@ impl Index {
         self.texts.read(start, chunk.text_start + u64::from(row.text_end))
     }
 
+    /// How many rows a conversation has so far, until the index is complete.
+    pub(crate) fn rows_of(&self, stream: u64) -> u32 {
+        let stream = usize::try_from(stream).unwrap_or(usize::MAX);
+        self.ordinals.get(stream).copied().unwrap_or(0)
+    }
+
     /// All names so far, by number.
     pub(crate) fn names(&self) -> &[RowName] {
         &self.names
@@ -268,6 +274,30 @@ impl Index {
     /// The family of a row.
     pub(crate) fn family(&self, row: &Row) -> &'static str {
         self.names.get(usize::from(row.name)).map_or("", |name| name.family)
+    }
+
+    /// Corrects the numbers of rows that have another packet or name than expected, if there is a row
+    /// that has them. Given are the number, the packet and the name.
+    pub(crate) fn locate<'n>(&self, rows: impl Iterator<Item = (&'n mut u32, u64, &'n str)>) {
+        let is_same = |row: &Row, packet: u64, name: &str| {
+            u64::from(row.packet) == packet && self.name(row) == name
+        };
+        let mut wrong: HashMap<(u64, &str), Vec<&mut u32>> = HashMap::new();
+        for (number, packet, name) in rows {
+            let row = self.row(*number as usize);
+            if !row.is_some_and(|row| is_same(row, packet, name)) {
+                wrong.entry((packet, name)).or_default().push(number);
+            }
+        }
+        if wrong.is_empty() {
+            return;
+        }
+        for (number, row) in (0..).zip(self.rows_from(0)) {
+            let key = (u64::from(row.packet), self.name(row));
+            for found in wrong.remove(&key).into_iter().flatten() {
+                *found = number;
+            }
+        }
     }
 
     /// The earliest and the latest time of a row.
@@ -322,6 +352,18 @@ mod tests {
             assert_eq!(index.rows_from(number).count(), 40_000 - number);
         }
         assert!(index.row(40_000).is_none());
+    }
+
+    #[test]
+    fn rows_are_found_again_by_packet_and_name() {
+        let mut index = Index::new().unwrap();
+        for number in 0..100 {
+            index.push(&new_row(number), &format!("auth.Name{}", number % 7), "").unwrap();
+        }
+        // Row 20 has packet 21 and the name with 6.
+        let mut rows = [(20, 21, "auth.Name6"), (3, 21, "auth.Name6"), (5, 999, "auth.Name0")];
+        index.locate(rows.iter_mut().map(|(row, packet, name)| (row, *packet, *name)));
+        assert_eq!(rows.map(|(row, ..)| row), [20, 20, 5]);
     }
 
     #[test]

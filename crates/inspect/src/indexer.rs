@@ -42,9 +42,15 @@ pub(crate) fn run(state: &Arc<State>) {
         ControlFlow::Continue(())
     };
     let is_due = |at| state.checkpoints.is_due(at, recording);
-    let rest = |mark, checkpoint| state.checkpoints.add(mark, checkpoint);
+    let rest = |mark, checkpoint, dissection: &Dissection| {
+        let index = state.index();
+        let ordinal = |stream| index.rows_of(stream);
+        state.checkpoints.add(mark, checkpoint, dissection, recording, ordinal);
+    };
     let (dissection, progress) = (recording.dissection(), &state.progress);
-    let fault = recording.read_resting(dissection, progress, show, take, is_due, rest);
+    let stops = || state.is_closed();
+    let fault =
+        recording.read_resting(dissection, progress, Some(&stops), show, take, is_due, rest);
     let fault = failed.or_else(|| fault.map(|error| error.to_string()));
     state.index_mut().complete(fault);
 }

@@ -14,6 +14,7 @@
 //! | `conversations`, `timeline` | summaries of rows |
 //! | `suggestions` | completes filters |
 //! | `export`, `notes` | output: exported files, and notes beside the capture |
+//! | `live` | watches and controls a running program, such as a proxy |
 //! | `guard` | admits only clients with the token, and only the page's own requests |
 //! | `page`, `api`, `events`, `server` | the page, the routes, the WebSocket, the listener |
 
@@ -27,6 +28,7 @@ mod export;
 mod guard;
 mod index;
 mod indexer;
+mod live;
 mod message;
 mod notes;
 mod page;
@@ -39,6 +41,7 @@ mod texts;
 mod timeline;
 
 pub use error::InspectError;
+pub use live::{Answering, Live, LiveRefusal};
 pub use server::{Inspector, Settings};
 
 /// The example in the README compiles.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use worldwire_core::Side;
 use worldwire_dissect::{Item, ItemBody, Scratch, Wire};
 
+use crate::checkpoints::Beginning;
 use crate::detail;
 use crate::error::Refusal;
 use crate::index::Row;
@@ -72,8 +73,42 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
 /// Reads the conversation again. `is_strict` states that the message is reported at the same packet
 /// as before.
 fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<String> {
+    /// How many copied states are tried: a message of average length can span two places.
+    const ATTEMPTS: usize = 3;
+    let mut found = None;
+    for earlier in 0..ATTEMPTS {
+        let beginning = state.checkpoints.before(row, state, earlier);
+        let is_fork = beginning.ordinal > 0;
+        let Some(Found { json, captured, is_captured }) =
+            read_from(beginning, state, row, number, is_strict)
+        else {
+            return found;
+        };
+        found = Some(detail::complete(&json, captured));
+        if is_captured || !is_fork {
+            break;
+        }
+    }
+    found
+}
+
+/// The wanted message.
+struct Found {
+    json: String,
+    captured: Option<Captured>,
+    /// Whether all its captured bytes are there. Those before the beginning of the reading are not.
+    is_captured: bool,
+}
+
+fn read_from(
+    beginning: Beginning,
+    state: &State,
+    row: &Row,
+    number: usize,
+    is_strict: bool,
+) -> Option<Found> {
     let recording = &state.recording;
-    let families = recording.options().definitions.families();
+    let families = recording.definitions().families();
     let show = |item: &Item<'_>, scratch: &mut Scratch, parts: &mut Vec<Part>| {
         parts.push(match part(item, row, is_strict) {
             Part::Candidate { range, .. } => {
@@ -82,20 +117,22 @@ fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<Stri
             other => other,
         });
     };
-    let (dissection, mark) = state.checkpoints.resume(state, row.stream.into());
+    let Beginning { dissection, mark, mut ordinal } = beginning;
     let packets = match &mark {
         Some(mark) => recording.packets_after(mark),
         None => recording.packets(&Arc::default()).ok()?,
     };
     let last = if is_strict && row.packet > 0 { row.packet.into() } else { u64::MAX };
-    let (mut ordinal, mut captured, mut found) = (0_u32, Window::default(), None);
+    let (mut captured, mut found) = (Window::default(), None);
     read_until(last, packets, dissection, show, |parts: &Vec<Part>| {
         for part in parts {
             let is_wanted = ordinal == row.ordinal;
             ordinal += u32::from(!matches!(part, Part::Captured { .. }));
             match part {
                 Part::Candidate { json, range } if is_wanted => {
-                    found = Some(detail::complete(json, captured.of(row.from(), range)));
+                    let is_captured = captured.begins_before(row.from(), range);
+                    let (json, captured) = (json.clone(), captured.of(row.from(), range));
+                    found = Some(Found { json, captured, is_captured });
                     return ControlFlow::Break(());
                 }
                 Part::Candidate { .. } | Part::Other => {}
@@ -150,6 +187,15 @@ impl Window {
         while *kept > MAX_WIRE && pieces.len() > 1 {
             *kept -= pieces.pop_front().map_or(0, |(piece, _)| piece.bytes.len());
         }
+    }
+
+    /// Whether the first captured byte of a message is there.
+    fn begins_before(&self, from: Side, range: &Range<u64>) -> bool {
+        let pieces = &self.pieces[from.index()];
+        let is_first = |(piece, _): &(Captured, bool)| {
+            piece.at <= range.start && range.start < piece.at + piece.bytes.len() as u64
+        };
+        range.is_empty() || pieces.back().is_some_and(|last| last.1) || pieces.iter().any(is_first)
     }
 
     /// The captured bytes of a message: in a stream, those in its range; otherwise the last

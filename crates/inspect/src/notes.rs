@@ -1,11 +1,14 @@
 //! Bookmarks and notes, saved beside the capture.
 
+use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, BuildHasherDefault};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Refusal;
@@ -31,14 +34,25 @@ pub(crate) struct NoteList {
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowNote {
-    row: u32,
-    /// The row's packet and name, for people who read the file.
+    pub(crate) row: u32,
+    /// The row's packet and name, which find it again if rows have other numbers, as with other keys.
     #[serde(default)]
-    packet: u64,
+    pub(crate) packet: u64,
     #[serde(default)]
-    name: String,
+    pub(crate) name: String,
     #[serde(default)]
     text: String,
+}
+
+/// The content of the file of notes, as an `ETag`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(pub(crate) String);
+
+impl Tag {
+    fn of(content: &[u8]) -> Self {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(content);
+        Self(format!("\"{hash:016x}\""))
+    }
 }
 
 const ENDING: &str = ".worldwire-notes.json";
@@ -56,13 +70,13 @@ impl Notes {
     }
 
     /// Reads the file; there are no notes if it does not exist.
-    pub(crate) fn read(&self) -> Result<NoteList, Refusal> {
+    pub(crate) fn read(&self) -> Result<(NoteList, Tag), Refusal> {
         match fs::symlink_metadata(&self.path) {
             Ok(about) if about.is_file() => {}
             // Opening a pipe would wait for its other end.
             Ok(_) => return Err(self.refused("is not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(NoteList { version: 1, notes: Vec::new() });
+                return Ok((NoteList { version: 1, notes: Vec::new() }, Tag::of(&[])));
             }
             Err(error) => return Err(self.failed(&error)),
         }
@@ -76,17 +90,21 @@ impl Notes {
         let list: NoteList =
             serde_json::from_slice(&bytes).map_err(|error| self.refused(&error.to_string()))?;
         match list.version {
-            1 => Ok(list),
+            1 => Ok((list, Tag::of(&bytes))),
             other => Err(self.refused(&format!("version {other} is not supported"))),
         }
     }
 
-    /// Replaces the file atomically.
-    pub(crate) fn write(&self, list: &NoteList) -> Result<(), Refusal> {
+    /// Replaces the file atomically, if it still has the content that `known` names.
+    pub(crate) fn write(&self, list: &NoteList, known: Option<&str>) -> Result<Tag, Refusal> {
         list.check()?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // An unreadable file must not be overwritten.
-        self.read()?;
+        let (_, Tag(now)) = self.read()?;
+        if known.is_some_and(|known| known != now) {
+            let text = "the notes were changed elsewhere; read them again";
+            return Err(Refusal::new(StatusCode::PRECONDITION_FAILED, text));
+        }
         let mut text = serde_json::to_vec_pretty(list).unwrap_or_default();
         text.push(b'\n');
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -96,7 +114,8 @@ impl Notes {
             file.as_file().sync_all()?;
             file.persist(&self.path).map(drop).map_err(|error| error.error)
         });
-        stored.map_err(|error| self.failed(&error))
+        stored.map_err(|error| self.failed(&error))?;
+        Ok(Tag::of(&text))
     }
 
     fn failed(&self, error: &io::Error) -> Refusal {
@@ -137,10 +156,14 @@ mod tests {
     fn notes_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let notes = Notes::beside(&folder.path().join("a.pcapng"));
-        assert!(notes.read().unwrap().notes.is_empty());
+        let (none, mut tag) = notes.read().unwrap();
+        assert!(none.notes.is_empty());
         for text in ["first", "second \u{202e}<b>"] {
-            notes.write(&list(text)).unwrap();
-            assert_eq!(notes.read().unwrap(), list(text));
+            let old = tag.clone();
+            tag = notes.write(&list(text), Some(&old.0)).unwrap();
+            assert_eq!(notes.read().unwrap(), (list(text), tag.clone()));
+            let refused = notes.write(&list("late"), Some(&old.0)).unwrap_err();
+            assert_eq!(refused.status, StatusCode::PRECONDITION_FAILED);
         }
         let names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
@@ -153,27 +176,27 @@ mod tests {
         let notes = Notes::beside(&folder.path().join("a.pcapng"));
         for content in ["my shopping list", r#"{"version":2,"notes":[]}"#] {
             fs::write(&notes.path, content).unwrap();
-            assert!(notes.read().is_err() && notes.write(&list("x")).is_err());
+            assert!(notes.read().is_err() && notes.write(&list("x"), None).is_err());
             assert_eq!(fs::read_to_string(&notes.path).unwrap(), content);
         }
         fs::remove_file(&notes.path).unwrap();
         fs::create_dir(&notes.path).unwrap();
-        assert!(notes.write(&list("x")).is_err() && notes.read().is_err());
+        assert!(notes.write(&list("x"), None).is_err() && notes.read().is_err());
         #[cfg(unix)]
         {
             fs::remove_dir(&notes.path).unwrap();
             let other = folder.path().join("other.json");
             fs::write(&other, r#"{"version":1,"notes":[]}"#).unwrap();
             std::os::unix::fs::symlink(&other, &notes.path).unwrap();
-            assert!(notes.write(&list("x")).is_err() && notes.read().is_err());
+            assert!(notes.write(&list("x"), None).is_err() && notes.read().is_err());
         }
     }
 
     #[test]
     fn notes_are_bounded() {
         let notes = Notes::beside(Path::new("/nonexistent/a.pcapng"));
-        let refused = notes.write(&list(&"x".repeat(MAX_TEXT + 1))).unwrap_err();
+        let refused = notes.write(&list(&"x".repeat(MAX_TEXT + 1)), None).unwrap_err();
         assert!(refused.text.contains("notes[0]"), "{}", refused.text);
-        assert!(notes.write(&NoteList { version: 2, notes: Vec::new() }).is_err());
+        assert!(notes.write(&NoteList { version: 2, notes: Vec::new() }, None).is_err());
     }
 }

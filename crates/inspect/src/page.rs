@@ -26,6 +26,7 @@ files! {
     "/page.css", CSS, "page.css";
     "/icon.svg", IMAGE, "icon.svg";
     "/api.js", SCRIPT, "api.js";
+    "/breakpoints.js", SCRIPT, "breakpoints.js";
     "/bytes.js", SCRIPT, "bytes.js";
     "/compare.js", SCRIPT, "compare.js";
     "/conversations.js", SCRIPT, "conversations.js";
@@ -34,7 +35,9 @@ files! {
     "/export.js", SCRIPT, "export.js";
     "/fields.js", SCRIPT, "fields.js";
     "/filter.js", SCRIPT, "filter.js";
+    "/form.js", SCRIPT, "form.js";
     "/format.js", SCRIPT, "format.js";
+    "/json.js", SCRIPT, "json.js";
     "/main.js", SCRIPT, "main.js";
     "/menu.js", SCRIPT, "menu.js";
     "/messages.js", SCRIPT, "messages.js";
@@ -42,6 +45,7 @@ files! {
     "/paths.js", SCRIPT, "paths.js";
     "/rows.js", SCRIPT, "rows.js";
     "/search.js", SCRIPT, "search.js";
+    "/server.js", SCRIPT, "server.js";
     "/store.js", SCRIPT, "store.js";
     "/timeline.js", SCRIPT, "timeline.js";
 }

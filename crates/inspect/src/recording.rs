@@ -1,28 +1,55 @@
-//! The capture file. All readings see the same bytes, even if the file grows in the meantime.
+//! The capture file. All readings see the same bytes, even if the file grows in the meantime. If it is
+//! followed, readings continue when it has grown.
 
-use std::fs::File;
+use std::collections::VecDeque;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
-use worldwire_capture::{CaptureError, CaptureReader, Mark, Packet, Record};
+use worldwire_capture::{CaptureError, CaptureReader, Mark, Packet, Record, SecretsKind};
 use worldwire_core::Limits;
 use worldwire_dissect::{
-    Checkpoint, Dissection, Facts, Item, Options, Scratch, Sink, catch_defect,
+    Checkpoint, Definitions, Dissection, Facts, Item, Options, Scratch, Sink, catch_defect,
 };
 
 use crate::error::InspectError;
+
+/// How often a file that is followed is looked at.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How long packets wait for keys that follow them.
+const KEYS_TIME: Duration = Duration::from_millis(400);
 
 /// A capture, and how to read it.
 #[derive(Debug)]
 pub(crate) struct Recording {
     path: PathBuf,
     file: Arc<File>,
-    /// The length of the file when it was opened. Anything after it is ignored.
+    /// The part that is read: the length when the file was opened, unless it is followed.
+    length: AtomicU64,
+    definitions: Definitions,
+    options: RwLock<Arc<Options>>,
+    /// The end of the file, if it is followed.
+    tail: Option<Mutex<Tail>>,
+    /// What the file was like when it was opened.
+    opened: FileVersion,
+}
+
+/// What shows that another program wrote to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileVersion {
     length: u64,
-    options: Options,
+    modified: Option<SystemTime>,
+}
+
+impl FileVersion {
+    fn of(about: &Metadata) -> Self {
+        Self { length: about.len(), modified: about.modified().ok() }
+    }
 }
 
 /// The progress of a reading, in bytes of the file.
@@ -36,8 +63,12 @@ impl Progress {
 }
 
 impl Recording {
-    /// Opens a capture in a regular file.
-    pub(crate) fn open(path: &Path, options: Options) -> Result<Self, InspectError> {
+    /// Opens a capture in a regular file. One that is followed may grow.
+    pub(crate) fn open(
+        path: &Path,
+        options: Options,
+        is_followed: bool,
+    ) -> Result<Self, InspectError> {
         let failed = |source| InspectError::File { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
@@ -45,9 +76,22 @@ impl Recording {
             let text = "not a regular file; save the packets to a file first";
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
-        let recording =
-            Self { path: path.to_owned(), file: Arc::new(file), length: about.len(), options };
-        let begun = recording.packets(&Arc::default());
+        let recording = Self {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            length: about.len().into(),
+            definitions: options.definitions.clone(),
+            options: RwLock::new(Arc::new(options)),
+            tail: is_followed.then(Mutex::default),
+            opened: FileVersion::of(&about),
+        };
+        let begun = recording.packets(&Arc::default()).and_then(|mut capture| {
+            match capture.next() {
+                Err(error @ CaptureError::Truncated { offset: 0, .. }) => Err(error),
+                // Later damage is reported together with everything before it.
+                _ => Ok(()),
+            }
+        });
         begun.map_err(|source| InspectError::NoCapture { path: path.to_owned(), source })?;
         Ok(recording)
     }
@@ -58,16 +102,53 @@ impl Recording {
 
     /// How many bytes of the file are read.
     pub(crate) fn length(&self) -> u64 {
-        self.length
+        self.length.load(Ordering::Acquire)
     }
 
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
+    /// Whether readings continue when the file grows.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.tail.is_some()
+    }
+
+    /// Whether another program has changed the file since, other than by appending to one that is
+    /// followed.
+    pub(crate) fn is_changed(&self) -> bool {
+        let Ok(about) = self.file.metadata() else { return true };
+        match self.is_followed() {
+            true => about.len() < self.length(),
+            false => FileVersion::of(&about) != self.opened,
+        }
+    }
+
+    pub(crate) fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// The options, with the keys known now.
+    pub(crate) fn options(&self) -> Arc<Options> {
+        Arc::clone(&self.options.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads all conversations.
     pub(crate) fn dissection(&self) -> Dissection {
-        Dissection::new(self.options.clone())
+        Dissection::new(Options::clone(&self.options()))
+    }
+
+    /// Looks for what was appended to a file that is followed, and learns the keys in there.
+    pub(crate) fn grow(&self) {
+        let Some(tail) = &self.tail else { return };
+        let Ok(about) = self.file.metadata() else { return };
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = tail.keys_until(self, about.len()) {
+            let mut options = self.options.write().unwrap_or_else(PoisonError::into_inner);
+            let mut changed = Options::clone(&options);
+            match changed.keys.add(&keys) {
+                Ok(()) => *options = Arc::new(changed),
+                Err(error) => tracing::debug!(%error, "keys in the capture"),
+            }
+        }
+        let visible = tail.visible(about.len(), Instant::now());
+        self.length.fetch_max(visible, Ordering::AcqRel);
     }
 
     /// Reads one conversation, with its captured bytes and everything known from the others.
@@ -78,7 +159,7 @@ impl Recording {
     /// The options that read one conversation with its captured bytes.
     pub(crate) fn options_of(&self, stream: u64) -> Options {
         let (only, wire) = (Some(stream), Some(stream));
-        Options { only, wire, ..self.options.clone() }
+        Options { only, wire, ..Options::clone(&self.options()) }
     }
 
     /// The packets from the beginning.
@@ -89,51 +170,72 @@ impl Recording {
         &self,
         progress: &Arc<Progress>,
     ) -> Result<CaptureReader<Part>, CaptureError> {
-        let (file, end) = (Arc::clone(&self.file), self.length);
-        let part = Part { file, at: 0, end, progress: Arc::clone(progress) };
-        CaptureReader::new(part, &Limits::DEFAULT)
+        CaptureReader::new(self.part(0, self.length(), progress), &Limits::DEFAULT)
     }
 
     /// The packets after a place.
     pub(crate) fn packets_after(&self, mark: &Mark) -> CaptureReader<Part> {
-        let (file, at, end) = (Arc::clone(&self.file), mark.offset(), self.length);
-        let part = Part { file, at, end, progress: Arc::default() };
-        CaptureReader::resume(part, mark, &Limits::DEFAULT)
+        self.resumed(mark, self.length(), &Arc::default())
+    }
+
+    fn resumed(&self, mark: &Mark, end: u64, progress: &Arc<Progress>) -> CaptureReader<Part> {
+        CaptureReader::resume(self.part(mark.offset(), end, progress), mark, &Limits::DEFAULT)
+    }
+
+    fn part(&self, at: u64, end: u64, progress: &Arc<Progress>) -> Part {
+        Part { file: Arc::clone(&self.file), at, end, progress: Arc::clone(progress) }
     }
 
     /// Reads the capture from the beginning, and passes the result of each batch to `take`, until
     /// `take` stops it. Returns the reason if the file could not be read to its end.
+    ///
+    /// `stops` is given if the reading should follow the file: it then waits for more at the end,
+    /// until `stops` returns true.
     pub(crate) fn read<S: Sink>(
         &self,
         dissection: Dissection,
         progress: &Arc<Progress>,
+        stops: Option<&dyn Fn() -> bool>,
         show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
         take: impl FnMut(&S, &mut Dissection) -> ControlFlow<()>,
     ) -> Option<CaptureError> {
-        self.read_resting(dissection, progress, show, take, |_| false, |_, _| ())
+        self.read_resting(dissection, progress, stops, show, take, |_| false, |_, _, _| ())
     }
 
     /// Like [`read`](Self::read). Whenever `is_due` returns true for a position in the file, calls
     /// `rest` with the state between two batches.
+    #[expect(clippy::too_many_arguments, reason = "closures that see each other's borrows")]
     pub(crate) fn read_resting<S: Sink>(
         &self,
         mut dissection: Dissection,
         progress: &Arc<Progress>,
+        stops: Option<&dyn Fn() -> bool>,
         show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
         mut take: impl FnMut(&S, &mut Dissection) -> ControlFlow<()>,
         is_due: impl Fn(u64) -> bool,
-        mut rest: impl FnMut(Mark, Checkpoint),
+        mut rest: impl FnMut(Mark, Checkpoint, &Dissection),
     ) -> Option<CaptureError> {
-        let mut capture = match self.packets(progress) {
+        let stops = stops.filter(|_| self.is_followed());
+        let mut end = self.length();
+        let begun = CaptureReader::new(self.part(0, end, progress), &Limits::DEFAULT);
+        let mut capture = match begun {
             Ok(capture) => capture,
             Err(error) => return Some(error),
         };
         // A gzipped file can only be read from the beginning.
         let mut can_rest = true;
+        // The last place between two records, before which nothing is read again.
+        let mut place: Option<Mark> = None;
         let mut out = S::default();
-        let mut filled = fill(&mut capture, u64::MAX, |packet| dissection.push(packet));
+        let mut filled = fill(&mut capture, 0, u64::MAX, |packet| dissection.push(packet));
         loop {
-            let is_last = matches!(filled, Filled::End(_));
+            // The last record can be incomplete so far.
+            let waits = stops.filter(|_| {
+                matches!(&filled, Filled::End(None | Some(CaptureError::Truncated { .. })))
+            });
+            let is_last = waits.is_none() && matches!(filled, Filled::End(_));
+            let is_waiting = waits.is_some();
+            let is_between = !matches!(filled, Filled::End(Some(_)));
             if is_last {
                 dissection.end();
             }
@@ -142,29 +244,122 @@ impl Recording {
             let next = dissection.run(&show, &mut out, |feed| match (is_last, rests) {
                 (true, _) => Filled::End(None),
                 (false, true) => Filled::More,
+                (false, false) if is_waiting => Filled::More,
                 // The next batch is collected while this one is read.
-                (false, false) => fill(&mut capture, u64::MAX, |packet| feed.push(packet)),
+                (false, false) => fill(&mut capture, 0, u64::MAX, |packet| feed.push(packet)),
             });
             if take(&out, &mut dissection).is_break() {
                 return None;
             }
-            if let Filled::End(fault) = filled {
+            if let (Filled::End(fault), None) = (filled, waits) {
                 return fault;
             }
-            if rests {
+            if rests && is_between {
                 match (capture.mark(), dissection.checkpoint()) {
-                    (Some(mark), Some(checkpoint)) => rest(mark, checkpoint),
+                    (Some(mark), Some(checkpoint)) => {
+                        place = Some(mark.clone());
+                        rest(mark, checkpoint, &dissection);
+                    }
                     (None, _) => can_rest = false,
                     (Some(_), None) => {}
                 }
             }
+            if let Some(stops) = waits {
+                if is_between {
+                    place = capture.mark().or(place);
+                }
+                while self.length() <= end {
+                    if stops() {
+                        return None;
+                    }
+                    thread::sleep(PATIENCE);
+                    self.grow();
+                }
+                end = self.length();
+                dissection.set_keys(self.options().keys.clone());
+                capture = match &place {
+                    Some(mark) => self.resumed(mark, end, progress),
+                    None => {
+                        CaptureReader::new(self.part(0, end, progress), &Limits::DEFAULT).ok()?
+                    }
+                };
+                let known = dissection.packets();
+                filled = fill(&mut capture, known, u64::MAX, |packet| dissection.push(packet));
+                continue;
+            }
             filled = match next {
                 Filled::More if !dissection.is_pending() => {
-                    fill(&mut capture, u64::MAX, |packet| dissection.push(packet))
+                    fill(&mut capture, 0, u64::MAX, |packet| dissection.push(packet))
                 }
                 next => next,
             };
         }
+    }
+}
+
+/// The end of a file that is followed.
+#[derive(Debug, Default)]
+struct Tail {
+    /// After the last record that was searched for keys.
+    searched: Option<Mark>,
+    /// Where the last block of keys begins.
+    last_keys: Option<u64>,
+    /// Earlier lengths of the file, and when they were seen.
+    seen: VecDeque<(Instant, u64)>,
+}
+
+impl Tail {
+    /// The keys between the packets that were appended up to this length.
+    fn keys_until(&mut self, recording: &Recording, end: u64) -> Option<String> {
+        if self.seen.back().is_some_and(|(_, known)| *known >= end) {
+            return None;
+        }
+        let unread = Arc::default();
+        let mut capture = match &self.searched {
+            Some(mark) => recording.resumed(mark, end, &unread),
+            None => CaptureReader::new(recording.part(0, end, &unread), &Limits::DEFAULT).ok()?,
+        };
+        let mut keys = String::new();
+        let ended = loop {
+            let capture = &mut capture;
+            match catch_defect(move || capture.next()) {
+                Ok(Ok(Some(Record::Secrets { kind: SecretsKind::WORLDWIRE, data, offset }))) => {
+                    if self.last_keys.is_none_or(|last| offset > last) {
+                        keys.push_str(&String::from_utf8_lossy(data));
+                        keys.push('\n');
+                        self.last_keys = Some(offset);
+                    }
+                }
+                Ok(Ok(Some(_))) => {}
+                Ok(Ok(None)) => break true,
+                Ok(Err(_)) | Err(_) => break false,
+            }
+        };
+        if ended {
+            self.searched = capture.mark();
+        }
+        (!keys.is_empty()).then_some(keys)
+    }
+
+    /// How much of the file readings may see. A proxy writes the keys of a conversation only once they
+    /// were agreed on, so in a capture with keys, its first packets wait for them.
+    fn visible(&mut self, length: u64, now: Instant) -> u64 {
+        if self.last_keys.is_none() {
+            self.seen = VecDeque::from([(now, length)]);
+            return length;
+        }
+        if self.seen.back().is_none_or(|(_, known)| *known < length) {
+            self.seen.push_back((now, length));
+        }
+        let is_old = |seen: &(Instant, u64)| now.duration_since(seen.0) >= KEYS_TIME;
+        let mut visible = 0;
+        while self.seen.len() > 1 && self.seen.get(1).is_some_and(is_old) {
+            self.seen.pop_front();
+        }
+        if let Some(first) = self.seen.front().filter(|first| is_old(*first)) {
+            visible = first.1;
+        }
+        visible
     }
 }
 
@@ -179,8 +374,8 @@ pub(crate) fn read_until<S: Sink>(
 ) {
     let mut out = S::default();
     loop {
-        let is_last =
-            matches!(fill(&mut capture, last, |packet| dissection.push(packet)), Filled::End(_));
+        let filled = fill(&mut capture, 0, last, |packet| dissection.push(packet));
+        let is_last = matches!(filled, Filled::End(_));
         if is_last {
             dissection.end();
         }
@@ -200,9 +395,11 @@ enum Filled {
     End(Option<CaptureError>),
 }
 
-/// Passes packets to `push` until it reports a full batch.
+/// Passes packets to `push` until it reports a full batch. Skips those up to and including the
+/// packet `known`, and ends after the packet `last`.
 fn fill(
     capture: &mut CaptureReader<Part>,
+    known: u64,
     last: u64,
     mut push: impl FnMut(&Packet<'_>) -> bool,
 ) -> Filled {
@@ -213,7 +410,7 @@ fn fill(
                 if packet.number > last {
                     return Filled::End(None);
                 }
-                if push(&packet) {
+                if packet.number > known && push(&packet) {
                     return Filled::More;
                 }
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use worldwire_core::Limits;
 use worldwire_dissect::filter::{Filter, Resolver, Subject};
-use worldwire_dissect::{Item, Scratch};
+use worldwire_dissect::{Dissection, Item, Scratch};
 
 use crate::error::Refusal;
 use crate::index::RowName;
@@ -27,6 +27,7 @@ pub(crate) struct Selection {
     progress: Arc<Progress>,
     is_complete: AtomicBool,
     is_cancelled: AtomicBool,
+    is_following: bool,
     fault: Mutex<Option<String>>,
 }
 
@@ -50,6 +51,8 @@ pub(crate) struct SelectionStatus {
     /// The progress of the search, in bytes of the file.
     bytes: u64,
     complete: bool,
+    /// Whether rows are added when the file grows.
+    following: bool,
     /// What may be wrong with the filter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
@@ -88,7 +91,7 @@ impl Chosen {
         search: &str,
     ) -> Result<Self, Refusal> {
         let (mut text, mut remarks) = (String::new(), Vec::new());
-        let resolver = Resolver::new(&state.recording.options().definitions);
+        let resolver = Resolver::new(state.recording.definitions());
         if !filter.trim().is_empty() {
             let own = parse(filter)?.resolve(&resolver);
             let mut remark = |remark: &str| remarks.push(remark.to_owned());
@@ -171,6 +174,7 @@ impl Selection {
             rows: self.rows().len(),
             bytes: self.progress.bytes(),
             complete: self.is_complete.load(Ordering::Acquire),
+            following: self.is_following,
             remarks: self.chosen.remarks.clone(),
             error: self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -228,7 +232,8 @@ impl Selection {
         let mut next: u32 = 0;
         let (recording, mut ambiguity) = (&state.recording, None);
         let dissection = recording.dissection();
-        recording.read(dissection, &self.progress, show, |found: &Vec<bool>, dissection| {
+        let stops = || self.is_cancelled.load(Ordering::Relaxed);
+        let take = |found: &Vec<bool>, dissection: &mut Dissection| {
             dissection.take_closed();
             let mut rows = self.rows();
             for is_wanted in found {
@@ -242,7 +247,8 @@ impl Selection {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
-        });
+        };
+        recording.read(dissection, &self.progress, Some(&stops), show, take);
         let is_cancelled = self.is_cancelled.load(Ordering::Relaxed);
         self.end(match ambiguity {
             Some(ambiguity) => Some(ambiguity.to_string()),
@@ -259,15 +265,20 @@ impl Selections {
         chosen: Chosen,
     ) -> Result<Arc<Selection>, Refusal> {
         let mut all = self.lock();
-        let collecting = all.iter().filter(|it| !it.status().complete).count();
+        // One that follows the file and has reached its end costs little.
+        let is_idle = |selection: &Selection| {
+            let status = selection.status();
+            status.complete || status.following && status.bytes >= state.recording.length()
+        };
+        let collecting = all.iter().filter(|it| !is_idle(it)).count();
         if collecting >= MAX_COLLECTING {
             let text = format!("{collecting} searches are running; cancel one or wait");
             return Err(Refusal::busy(text));
         }
         while all.len() >= MAX_SELECTIONS
-            && let Some(oldest) = all.iter().position(|it| it.status().complete)
+            && let Some(oldest) = all.iter().position(|it| is_idle(it))
         {
-            all.remove(oldest);
+            all.remove(oldest).iter().for_each(|selection| selection.cancel());
         }
         let selection = Arc::new(Selection {
             id: self.last.fetch_add(1, Ordering::Relaxed) + 1,
@@ -276,6 +287,7 @@ impl Selections {
             progress: Arc::default(),
             is_complete: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
+            is_following: state.recording.is_followed(),
             fault: Mutex::default(),
         });
         let (state, own) = (Arc::clone(state), Arc::clone(&selection));

@@ -12,33 +12,41 @@ use std::time::Duration;
 use axum::middleware::from_fn_with_state;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{Instant, Sleep, sleep};
 use worldwire_dissect::Options;
 use worldwire_net::{Capacity, Permit, Permits, Signal};
 
 use crate::error::InspectError;
 use crate::guard::{Guard, admit};
 use crate::index::Index;
+use crate::live::Live;
 use crate::recording::Recording;
 use crate::state::State;
 use crate::{api, indexer};
 
 /// How long open connections can delay the shutdown.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long a connection may be silent. WebSockets send pings in between.
+const IDLE_TIME: Duration = Duration::from_secs(120);
 /// The maximum number of connections. Nearly all are from this machine.
 const CAPACITY: Capacity = Capacity { total: 512, per_address: 512 };
 
 /// How to serve the page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The address to listen on. Default 127.0.0.1, with a port that the system chooses. On any
     /// other address, the token can be read on the network.
     pub listen: SocketAddr,
+    /// Show what is appended to the capture. Default false: the part that exists when the page is
+    /// opened is shown.
+    pub follow: bool,
+    /// A running program to watch and control.
+    pub live: Option<Arc<dyn Live>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), follow: false, live: None }
     }
 }
 
@@ -52,7 +60,8 @@ pub struct Inspector {
 
 impl Inspector {
     /// Opens a capture, and starts reading it in the background. Only the part of the file that
-    /// exists now is shown, even if the file grows. The page reports any damage.
+    /// exists now is shown, even if the file grows, unless the settings say otherwise. The page
+    /// reports any damage.
     ///
     /// # Errors
     /// The file cannot be opened or is not a capture in a regular file, the address is not
@@ -62,14 +71,14 @@ impl Inspector {
         options: Options,
         settings: Settings,
     ) -> Result<Self, InspectError> {
-        let address = settings.listen;
+        let Settings { listen: address, follow, live } = settings;
         let failed = |source| InspectError::Listen { address, source };
-        let recording = Recording::open(capture, options)?;
+        let recording = Recording::open(capture, options, follow)?;
         let system = |what| move |source| InspectError::System { what, source };
         let index = Index::new().map_err(system("no temporary file for the index"))?;
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let guard = Arc::new(Guard::new(listener.local_addr().map_err(failed)?)?);
-        let state = Arc::new(State::new(recording, index));
+        let state = Arc::new(State::new(recording, index, live));
         let own = Arc::clone(&state);
         let thread = thread::Builder::new().name("indexer".to_owned());
         let thread = thread.spawn(move || indexer::run(&own));
@@ -117,10 +126,22 @@ struct Limited {
     permits: Permits,
 }
 
-/// A connection with its permit.
+/// A connection with its permit. It ends when nothing was sent or received for a while.
 struct Client {
     stream: TcpStream,
+    idle: Pin<Box<Sleep>>,
     _permit: Permit,
+}
+
+impl Client {
+    fn new(stream: TcpStream, permit: Permit) -> Self {
+        Self { stream, idle: Box::pin(sleep(IDLE_TIME)), _permit: permit }
+    }
+
+    /// Begins to wait anew.
+    fn restart(&mut self) {
+        self.idle.as_mut().reset(Instant::now() + IDLE_TIME);
+    }
 }
 
 impl axum::serve::Listener for Limited {
@@ -134,7 +155,7 @@ impl axum::serve::Listener for Limited {
                     // Small answers must not wait for earlier ones to be acknowledged.
                     let _ = stream.set_nodelay(true);
                     if let Ok(permit) = self.permits.acquire(address.ip()) {
-                        return (Client { stream, _permit: permit }, address);
+                        return (Client::new(stream, permit), address);
                     }
                 }
                 Err(error) => {
@@ -156,7 +177,13 @@ impl AsyncRead for Client {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if read.is_ready() {
+            self.restart();
+        } else if self.idle.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
     }
 }
 
@@ -166,7 +193,13 @@ impl AsyncWrite for Client {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if written.is_ready() {
+            self.restart();
+        } else if self.idle.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -9,6 +9,7 @@ use worldwire_dissect::{Dissection, Facts};
 use crate::checkpoints::Checkpoints;
 use crate::error::Refusal;
 use crate::index::Index;
+use crate::live::Live;
 use crate::message::Recent;
 use crate::notes::Notes;
 use crate::recording::{Progress, Recording};
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) recent: Recent,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) notes: Notes,
+    /// The running program that is watched, if any.
+    pub(crate) live: Option<Arc<dyn Live>>,
     /// Permits for requests that keep a thread busy. Others wait.
     pub(crate) work: Arc<Semaphore>,
     /// Permits for WebSockets.
@@ -41,7 +44,7 @@ const MAX_BUSY: usize = 4;
 const MAX_SOCKETS: usize = 128;
 
 impl State {
-    pub(crate) fn new(recording: Recording, index: Index) -> Self {
+    pub(crate) fn new(recording: Recording, index: Index, live: Option<Arc<dyn Live>>) -> Self {
         let notes = Notes::beside(recording.path());
         Self {
             recording,
@@ -53,6 +56,7 @@ impl State {
             recent: Recent::default(),
             vocabulary: Vocabulary::default(),
             notes,
+            live,
             work: Arc::new(Semaphore::new(MAX_BUSY)),
             sockets: Arc::new(Semaphore::new(MAX_SOCKETS)),
             is_closed: AtomicBool::new(false),

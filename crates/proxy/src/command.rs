@@ -17,6 +17,14 @@ pub(crate) enum Command {
     Held { outcome: oneshot::Sender<Vec<HeldMessage>> },
     /// Decides what happens to a message held at a breakpoint, by its number.
     Decide { number: u64, choice: Choice, outcome: oneshot::Sender<Result<(), SendError>> },
+    /// Encodes a message without sending it, given the number of a held one, or its sender and name.
+    Encode {
+        held: Option<u64>,
+        from: Side,
+        name: String,
+        fields: Json,
+        outcome: oneshot::Sender<Result<Vec<u8>, SendError>>,
+    },
     /// Sends an additional message to a side.
     Add { to: Side, name: String, fields: Json, outcome: oneshot::Sender<Result<(), SendError>> },
     /// Ends the conversation.
@@ -34,6 +42,9 @@ impl Command {
                     Choice::Drop => exchange.decide(number, Decision::Drop),
                     Choice::Edit(fields) => exchange.edit(number, fields),
                 });
+            }
+            Self::Encode { held, from, name, fields, outcome } => {
+                let _ = outcome.send(exchange.encode(held, from, &name, fields));
             }
             Self::Add { to, name, fields, outcome } => {
                 let _ = outcome.send(exchange.add_named(to, &name, fields));

@@ -154,6 +154,29 @@ impl Control {
         added.map_err(ControlError::Send)
     }
 
+    /// Encodes a message without sending it: a held one with other fields, given its number, or an
+    /// additional one, given its sender, its name and its fields. Returns the message without its
+    /// frame.
+    ///
+    /// # Errors
+    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`], if the fields
+    /// do not fit.
+    pub async fn encode(
+        &self,
+        connection: u64,
+        held: Option<u64>,
+        from: Side,
+        name: String,
+        fields: Json,
+    ) -> Result<Vec<u8>, ControlError> {
+        let command = |outcome| Command::Encode { held, from, name, fields, outcome };
+        let encoded = self.ask(connection, command).await?;
+        encoded.map_err(|error| match (error, held) {
+            (SendError::NotHeld, Some(number)) => ControlError::NotHeld { connection, number },
+            (other, _) => ControlError::Send(other),
+        })
+    }
+
     /// Ends a conversation.
     ///
     /// # Errors

@@ -197,6 +197,28 @@ impl Exchange {
         self.decide(number, Decision::instead(kept.body))
     }
 
+    /// Encodes a message of a side as [`edit`](Self::edit), given the number of a held message, or
+    /// [`add_named`](Self::add_named) would, without sending it.
+    ///
+    /// # Errors
+    /// [`SendError::NotHeld`]; [`SendError::Encode`], if the fields do not fit.
+    pub fn encode(
+        &self,
+        held: Option<u64>,
+        from: Side,
+        name: &str,
+        fields: Json,
+    ) -> Result<Vec<u8>, SendError> {
+        let Some(number) = held else {
+            return self.desk.coder.encode(from, name, fields, None).map_err(SendError::Encode);
+        };
+        let mut open = self.desk.held.values().filter(|held| held.is_open());
+        let held = open.find(|held| held.number == number).ok_or(SendError::NotHeld)?;
+        let mut kept = held.kept.clone().ok_or(SendError::NotHeld)?;
+        kept.replace_fields(fields).map_err(SendError::Encode)?;
+        Ok(kept.body)
+    }
+
     /// Sends an additional message to a side, given by its name and fields, before any held ones.
     ///
     /// # Errors

@@ -168,6 +168,9 @@ impl<R, N> Event<R, N> {
     }
 }
 
+/// The maximum number of unread bytes in a [copy](Connection::fork) of an observer.
+pub const MAX_FORKED_BYTES: usize = 64 << 10;
+
 /// The event that a connection emits.
 pub type EventOf<'c, C> = Event<<C as Connection>::Received<'c>, <C as Connection>::News>;
 
@@ -260,6 +263,17 @@ pub trait Connection {
     /// Command: ends the connection; see [`Sender::close`].
     fn close(&mut self) {
         self.sender().close();
+    }
+
+    /// Copies an observer between two inputs, so that the rest of the conversation can be read again
+    /// from here. Returns the copy, and about how many bytes it takes. `None` in other roles, in
+    /// families that cannot be copied, while events are not polled, and while more than
+    /// [`MAX_FORKED_BYTES`] wait for the rest of their message.
+    fn fork(&self) -> Option<(Self, usize)>
+    where
+        Self: Sized,
+    {
+        None
     }
 
     /// Whether setup is complete, so that messages can be sent or, by an observer or relay, read.

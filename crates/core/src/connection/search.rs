@@ -33,7 +33,7 @@ pub enum Probe {
 /// * Messages follow each other until there is enough evidence for them. A chain that began at a
 ///   wrong position may have run into a right one, so reading resumes after the chain, not at its
 ///   start.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Search {
     /// The offset where reading stopped.
     from: u64,

@@ -96,6 +96,13 @@ impl<R: Role> SendHalf<R> {
         Self { role, lanes, timers, closing, forwarding: None }
     }
 
+    /// The half of a [copy](super::Connection::fork) of an observer, given a copy of its role, and
+    /// empty lanes.
+    #[must_use]
+    pub fn observing(&self, role: R, lanes: [R::Lane; 2]) -> Self {
+        Self { role, lanes, timers: self.timers, closing: self.closing, forwarding: None }
+    }
+
     /// Makes it the sending half of a relay, with these limits for each direction.
     #[must_use]
     pub fn forwarding(self, bounds: Bounds) -> Self {

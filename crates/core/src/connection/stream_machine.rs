@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{
-    CloseReason, Connection, Event, EventOf, HalfSender, Incoming, Input, Located, Outgoing, Piece,
-    Role, SendHalf, Timer,
+    CloseReason, Connection, Event, EventOf, HalfSender, Incoming, Input, Located,
+    MAX_FORKED_BYTES, Outgoing, Piece, Role, SendHalf, Timer,
 };
 use crate::{Error, Side};
 
@@ -86,6 +86,11 @@ pub trait StreamMachine: Sized {
 
     /// See [`Connection::is_established`].
     fn is_established(&self) -> bool;
+
+    /// Copies an observer without events; see [`Connection::fork`]. `None` otherwise.
+    fn copy(&self) -> Option<Self> {
+        None
+    }
 }
 
 /// One direction of a [`StreamMachine`].
@@ -351,6 +356,18 @@ impl<M: StreamMachine> Connection for M {
 
     fn sender(&mut self) -> &mut Self::Sender {
         self.parts_mut().sender
+    }
+
+    fn fork(&self) -> Option<(Self, usize)> {
+        /// Ciphers, and other parts outside of the structure.
+        const PARTS: usize = 8 << 10;
+        let (_, streams) = self.parts();
+        let waiting: usize = streams.iter().map(ReadStream::waiting_bytes).sum();
+        if waiting > MAX_FORKED_BYTES {
+            return None;
+        }
+        // Bytes that were read can still be in the buffer.
+        self.copy().map(|copy| (copy, size_of::<Self>() + 2 * waiting + PARTS))
     }
 
     fn is_established(&self) -> bool {

@@ -2,8 +2,11 @@
 
 use worldwire_capture::{Conversations, Timestamp};
 
-use super::{Batch, Dissection, Options};
+use super::{Batch, Dissection, OpenConversation, Options};
+use crate::conversation::Conversation;
+use crate::counts::Counts;
 use crate::knowledge::Facts;
+use crate::overview::Overview;
 
 /// The state of reassembly between two packets. Conversations that begin later can be read from
 /// here, without the packets before.
@@ -37,6 +40,45 @@ impl Checkpoint {
         (*start, *last) = (self.start, self.last);
         dissection
     }
+
+    /// Continues with the packets after the checkpoint. Reads only the conversation of this fork,
+    /// which was taken together with the checkpoint. `facts` are those of a reading that is further
+    /// on. `None` if the session can no longer be copied.
+    #[must_use]
+    pub fn resume_fork(&self, fork: &Fork, options: Options, facts: Facts) -> Option<Dissection> {
+        let stream = fork.overview.stream;
+        let (mut conversation, _) = fork.conversation.fork()?;
+        if options.wire == Some(stream) {
+            conversation.report_wire_bytes();
+        }
+        let (conversation, overview) = (Some(conversation), fork.overview.clone());
+        let mut dissection = self.resume(Options { only: Some(stream), ..options }, facts);
+        let open = OpenConversation { conversation, overview, learned: None, closing: None };
+        dissection.open.insert(stream, open);
+        Some(dissection)
+    }
+}
+
+/// The state of one conversation at a checkpoint, from which the rest of it can be read again.
+#[derive(Debug)]
+pub struct Fork {
+    conversation: Conversation,
+    overview: Overview,
+    bytes: usize,
+}
+
+impl Fork {
+    /// The number of the conversation.
+    #[must_use]
+    pub fn stream(&self) -> u64 {
+        self.overview.stream
+    }
+
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Dissection {
@@ -46,6 +88,29 @@ impl Dissection {
         let Batch { start, last, .. } = self.batch;
         let conversations = || self.conversations.clone();
         (!self.is_pending()).then(|| Checkpoint { conversations: conversations(), start, last })
+    }
+
+    /// The state of the open conversations for which `is_wanted` returns true, given the payload bytes
+    /// that each has transferred. Call it together with [`checkpoint`](Self::checkpoint).
+    /// Conversations that cannot be copied now are omitted: those that wait for a fact or for the
+    /// rest of a long message, and families that cannot be copied.
+    pub fn forks(&self, mut is_wanted: impl FnMut(u64, u64) -> bool) -> Vec<Fork> {
+        let fork = |open: &OpenConversation| {
+            let OpenConversation { conversation, overview, closing, .. } = open;
+            let (stream, bytes) = (overview.stream, overview.bytes.iter().sum::<u64>());
+            if closing.is_some() || !is_wanted(stream, bytes) {
+                return None;
+            }
+            let (conversation, bytes) = conversation.as_ref()?.fork()?;
+            // Counts are not needed to read on.
+            let overview = Overview {
+                messages: Counts::default(),
+                inside: Counts::default(),
+                ..overview.clone()
+            };
+            Some(Fork { conversation, overview, bytes })
+        };
+        self.open.values().filter_map(fork).collect()
     }
 }
 
@@ -67,12 +132,15 @@ mod tests {
         lines.push((item.stamp.stream, format!("{:?} {} {range:?}", item.stamp, scratch.name)));
     }
 
+    /// A place to resume from.
+    type Place = (Mark, Checkpoint);
+
     /// Reads packets, and takes a checkpoint after every `distance`.
     fn read(
         mut capture: CaptureReader<&[u8]>,
         mut dissection: Dissection,
         distance: u64,
-    ) -> (Vec<Line>, Vec<(Mark, Checkpoint)>, Facts) {
+    ) -> (Vec<Line>, Vec<Place>, Facts) {
         let (mut lines, mut checkpoints, mut count) = (Vec::new(), Vec::new(), 0_u64);
         while let Some(record) = capture.next().unwrap() {
             let Record::Packet(packet) = record else { continue };
@@ -80,7 +148,9 @@ mod tests {
             count += 1;
             if count.is_multiple_of(distance) {
                 dissection.run(&show, &mut lines, |_| ());
-                checkpoints.push((capture.mark().unwrap(), dissection.checkpoint().unwrap()));
+                let (mark, checkpoint) =
+                    (capture.mark().unwrap(), dissection.checkpoint().unwrap());
+                checkpoints.push((mark, checkpoint));
             }
         }
         dissection.end();

@@ -61,7 +61,7 @@ fn sides(side: Side, first: &[u8]) -> Verdict {
 }
 
 /// The state of reading one conversation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reading {
     keys: Arc<KeyFile>,
     protocols: Arc<Protocols>,
@@ -89,6 +89,11 @@ impl Reading {
 
 impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "ki";
+
+    fn fork(&self) -> Option<(Self, usize)> {
+        let noted = self.misfits.len() + self.unreadable.len();
+        Some((self.clone(), size_of::<Self>() + 2 * noted))
+    }
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
         let (keys, protocols, objects) = (&*self.keys, &*self.protocols, &*self.objects);

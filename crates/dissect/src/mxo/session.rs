@@ -84,7 +84,7 @@ fn by_port(opening: &Opening<'_>) -> Option<Verdict> {
 }
 
 /// The state of reading one conversation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reading {
     views: MxoViews,
     /// The last hello. A different one starts a new session.
@@ -100,6 +100,12 @@ impl Reading {
 
 impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "mxo";
+
+    fn fork(&self) -> Option<(Self, usize)> {
+        /// A view with its attributes.
+        const VIEW: usize = 512;
+        Some((self.clone(), size_of::<Self>() + VIEW * self.views.replica().len()))
+    }
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
         let (side, bytes) = (received.side, received.bytes);

@@ -90,7 +90,7 @@ fn greets(server: &[u8], client: &[u8]) -> Verdict {
 }
 
 /// The build that the client uses, and what was reported about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reading {
     definitions: Arc<TeraDefinitions>,
     packets: Arc<Packets>,
@@ -114,7 +114,7 @@ pub(super) struct Reading {
 const KEEP_ALIVES: [&str; 2] = ["C_PONG", "S_PING"];
 
 /// What a relay needs in order to sign the client's messages again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Signing {
     /// The opcode of the message with the seed.
     seed_opcode: Option<u16>,
@@ -181,6 +181,12 @@ impl Reading {
 
 impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "tera";
+
+    fn fork(&self) -> Option<(Self, usize)> {
+        /// The state of counters and checksums: one entry per opcode.
+        const SEALS: usize = 32 << 10;
+        Some((self.clone(), size_of::<Self>() + SEALS))
+    }
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
         if !self.build_reported

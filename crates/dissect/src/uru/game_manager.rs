@@ -26,6 +26,11 @@ const MAX_GAMES: usize = 4_096;
 pub(super) struct GameTypes(BTreeMap<u32, GameType>);
 
 impl GameTypes {
+    /// How many games are known.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Learns the type of a game that the client has joined.
     pub(super) fn learn_from(&mut self, received: &Received<'_>) {
         let Some(buffer) = buffer_of(received).filter(|_| received.side == Side::Server) else {

@@ -56,6 +56,11 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 
 impl Players {
+    /// How many names are known.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

@@ -157,6 +157,13 @@ fn kind(service: Service) -> ServerKind {
 impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "uru";
 
+    fn fork(&self) -> Option<(Self, usize)> {
+        // A name itself is shared.
+        const NAME: usize = 48;
+        let bytes = size_of::<Self>() + NAME * (self.players.len() + self.games.len());
+        Some((self.clone(), bytes))
+    }
+
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
         match received.unit {
             Unit::Connect => self.waits = received.name().1 == "CliToGame",

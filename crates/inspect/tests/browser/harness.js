@@ -1,7 +1,7 @@
 // Starts the program on a capture, and opens its page in Chromium.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -44,10 +44,41 @@ export async function serve(...args) {
   return { url, stop, pid: child.pid };
 }
 
+/** What to do after each test. @type {WeakMap<import("node:test").TestContext, (() => unknown)[]>} */
+const endings = new WeakMap();
+
+/**
+ * Does something after the test, before everything that was given earlier: a page closes before the
+ * program that serves it.
+ * @param {import("node:test").TestContext} t
+ * @param {() => unknown} act
+ */
+function atEnd(t, act) {
+  const known = endings.get(t);
+  if (known) {
+    known.push(act);
+    return;
+  }
+  const all = [act];
+  endings.set(t, all);
+  t.after(async () => {
+    /** @type {unknown} */
+    let failure;
+    for (const next of all.reverse()) {
+      try {
+        await next();
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    if (failure) throw failure;
+  });
+}
+
 /** A new directory that is removed after the test. @param {import("node:test").TestContext} t */
 export function folder(t) {
   const made = mkdtempSync(path.join(tmpdir(), "worldwire-"));
-  t.after(() => rmSync(made, { recursive: true, force: true }));
+  atEnd(t, () => rmSync(made, { recursive: true, force: true }));
   return made;
 }
 
@@ -90,12 +121,23 @@ export async function fromDisk(page) {
  */
 export async function open(t, args, options = {}) {
   const server = await serve(...args);
+  atEnd(t, server.stop);
+  return { server, ...(await visit(t, server.url, options)) };
+}
+
+/**
+ * Opens a page by its address. After the test, errors on the page fail it.
+ * @param {import("node:test").TestContext} t
+ * @param {string} url
+ * @param {import("playwright-core").BrowserContextOptions} [options]
+ */
+export async function visit(t, url, options = {}) {
   const context = await (await chrome()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
   /** @type {string[]} */
   const faults = [];
-  const own = new URL(server.url).host;
+  const own = new URL(url).host;
   page.on("console", (line) => {
     if (line.type() === "error" || line.type() === "warning") faults.push(line.text());
   });
@@ -104,15 +146,50 @@ export async function open(t, args, options = {}) {
     const { host, protocol } = new URL(request.url());
     if (host !== own && protocol !== "blob:") faults.push(`a request to ${request.url()}`);
   });
-  t.after(async () => {
+  atEnd(t, async () => {
     await context.close();
-    await server.stop();
     assert.deepEqual(faults, [], "errors on the page");
   });
   await fromDisk(page);
-  await page.goto(server.url);
-  await page.getByRole("grid", { name: "Messages", exact: true }).waitFor();
-  return { page, server, faults };
+  await page.goto(url);
+  // A locator survives that the first answer leads on to the page.
+  await page.locator("#status").filter({ hasNotText: "Reading…" }).waitFor();
+  return { page, faults };
+}
+
+/**
+ * Starts a server or a proxy, and stops it after the test.
+ * @param {import("node:test").TestContext} t
+ * @param {string} cwd
+ * @param {string[]} args
+ */
+export async function run(t, cwd, ...args) {
+  const child = spawn(program, args, { cwd, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, WORLDWIRE_PASSWORD: "hunter2" } });
+  const said = { out: "", log: "" };
+  child.stdout.on("data", (text) => (said.out += text));
+  child.stderr.on("data", (text) => (said.log += text));
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  const stop = async () => {
+    child.kill("SIGINT");
+    return ended;
+  };
+  atEnd(t, stop);
+  /** Waits for a text in the output. @param {"out" | "log"} where @param {RegExp} wanted */
+  const hear = async (where, wanted) => {
+    for (let left = 1500; !wanted.test(said[where]); left--) {
+      assert.ok(left > 0 && child.exitCode === null, `${args.join(" ")}: no ${wanted}: ${said.out}${said.log}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return /** @type {RegExpExecArray} */ (wanted.exec(said[where]));
+  };
+  return { said, stop, hear, ended };
+}
+
+/** Runs a command to its end. @param {string} cwd @param {string[]} args */
+export function command(cwd, ...args) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: "utf8" });
+  assert.equal(status, 0, `${args.join(" ")}: ${stderr}`);
+  return stdout;
 }
 
 /**

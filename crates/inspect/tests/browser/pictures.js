@@ -3,7 +3,8 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { chromium } from "playwright-core";
-import { fromDisk, root, samples, serve, until } from "./harness.js";
+import { fromDisk, root, run, samples, serve, until } from "./harness.js";
+import { behindProxy, withPage } from "./worlds.js";
 
 const folder = path.join(root, "docs/inspect");
 mkdirSync(folder, { recursive: true });
@@ -64,5 +65,36 @@ await picture("compare");
 await page.keyboard.press("Escape");
 await page.setViewportSize({ width: 390, height: 800 });
 await picture("phone");
-await browser.close();
 await server.stop();
+
+/** What runs until the pictures are taken. @type {(() => unknown)[]} */
+const ends = [];
+const t = /** @type {import("node:test").TestContext} */ (/** @type {unknown} */ ({ after: (/** @type {() => unknown} */ act) => ends.push(act) }));
+await page.setViewportSize({ width: 1280, height: 800 });
+
+const { url, play } = await behindProxy(t);
+await page.goto(url);
+const hold = page.getByRole("textbox", { name: "Hold" });
+await hold.fill('game.* and any contains "hello"');
+await hold.press("Enter");
+const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
+await ben.hear("out", /AllThere/);
+await play("ann", "login + create-player Ann female + set-player Ann + enter city + say hello + wait 600");
+await page.getByRole("heading", { name: /Held: / }).waitFor();
+await grid.focus();
+await page.keyboard.press("End");
+const text = page.locator("[data-path='buffer.message.stream.payload.text']");
+await text.fill("hello from the page");
+await text.scrollIntoViewIfNeeded();
+await page.waitForTimeout(800);
+await picture("breakpoints");
+
+const { home, url: shown } = await withPage(t);
+await page.goto(shown);
+const steps = "login + create-player Ann female + set-player Ann + enter city + say hello + wait 600";
+await run(t, home, "client", "uru", "server.ini", "--account", "ann", "--password-file", "pw", ...steps.split(" "));
+await page.getByRole("heading", { name: "Players (1)" }).waitFor();
+await page.waitForTimeout(6000);
+await picture("server");
+await browser.close();
+for (const end of ends.reverse()) await end();

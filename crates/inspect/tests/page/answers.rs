@@ -1,15 +1,13 @@
 //! What the API answers about captures.
 
-use std::fs::File;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use worldwire_capture::{CaptureWriter, LinkType, SyntheticTcp, Timestamp};
 use worldwire_core::Side;
-use worldwire_core::value::parse_hex;
 use worldwire_dissect::Options;
 
 use crate::client::{Page, sample, with_keys};
+use crate::ki::{KiCapture, message};
 
 /// The samples with the keys that decrypt them.
 fn samples() -> Vec<(&'static str, Options)> {
@@ -174,45 +172,18 @@ async fn suggestions_complete_the_word_at_the_cursor() {
 
 /// Writes many KI conversations, a few at a time.
 fn write_conversations(path: &Path) {
-    let mut writer = CaptureWriter::new(File::create(path).unwrap(), &[]).unwrap();
-    let interface = writer.interface(LinkType::ETHERNET).unwrap();
-    let mut nanos = 1_767_225_600_000_000_000;
-    let mut write = |packets: Vec<Vec<u8>>| {
-        for packet in packets {
-            nanos += 1000;
-            let length = packet.len().try_into().unwrap();
-            let time = Timestamp::from_nanos(nanos);
-            writer.packet(interface, time, &packet, length).unwrap();
-        }
-    };
-    let bytes = |digits: &str| parse_hex(digits).unwrap();
-    let offer = bytes("0df018000100000001000000000000b9556900000000010000000000");
-    let accept = bytes("0df01a000105000000000000000000b95569020000000100010000000000");
+    let mut capture = KiCapture::new(path);
     for group in 0..120 {
-        let mut talks: Vec<SyntheticTcp> = (0..5)
-            .map(|number| {
-                let client = format!("192.0.2.1:{}", 40_000 + 5 * group + number);
-                SyntheticTcp::new(client.parse().unwrap(), "192.0.2.2:12000".parse().unwrap())
-            })
-            .collect();
-        for talk in &mut talks {
-            write(talk.open());
-            write(talk.data(Side::Server, &offer));
-            write(talk.data(Side::Client, &accept));
-        }
+        let ports = (0..5).map(|number| 40_000 + 5 * group + number);
+        let mut talks: Vec<_> = ports.map(|port| capture.open(port)).collect();
         for number in 0..10_u16 {
             for (talk, more) in talks.iter_mut().zip(0..) {
-                let length = 900 + 16 * number + more;
-                let mut message = bytes("0df0000000000000c801");
-                message.extend_from_slice(&length.to_le_bytes());
-                message.resize(8 + usize::from(length) + 1, 7);
-                let rest = u16::try_from(message.len() - 4).unwrap().to_le_bytes();
-                message[2..4].copy_from_slice(&rest);
+                let message = message(900 + 16 * number + more, 0);
                 let from = if number.is_multiple_of(3) { Side::Client } else { Side::Server };
-                write(talk.data(from, &message));
+                capture.write(talk.data(from, &message));
             }
         }
-        talks.iter_mut().for_each(|talk| write(talk.close()));
+        talks.iter_mut().for_each(|talk| capture.write(talk.close()));
     }
 }
 

@@ -57,7 +57,11 @@ pub(crate) fn with_keys(name: &str) -> Options {
 
 impl Page {
     pub(crate) async fn open(capture: &Path, options: Options) -> Self {
-        let inspector = Inspector::open(capture, options, Settings::default()).await.unwrap();
+        Self::open_with(capture, options, Settings::default()).await
+    }
+
+    pub(crate) async fn open_with(capture: &Path, options: Options, settings: Settings) -> Self {
+        let inspector = Inspector::open(capture, options, settings).await.unwrap();
         let url = inspector.url();
         let (host, token) = url.split_once("/?token=").unwrap();
         let address = host.strip_prefix("http://").unwrap().parse().unwrap();

@@ -6,3 +6,5 @@ mod answers;
 mod attacks;
 mod client;
 mod exports;
+mod ki;
+mod live;

@@ -554,4 +554,18 @@ impl StreamMachine for Connection {
         let is_observer = matches!(self.sender.half.role, Role::Observer(_));
         self.sender.is_established() || (is_observer && self.has_read)
     }
+
+    fn copy(&self) -> Option<Self> {
+        let is_idle = self.events.is_empty() && self.reading.is_none() && self.early.0.is_empty();
+        let sender = self.sender.observing().filter(|_| is_idle)?;
+        Some(Self {
+            sender,
+            streams: self.streams.clone(),
+            events: VecDeque::new(),
+            reading: None,
+            early: (Vec::new(), 0),
+            has_read: self.has_read,
+            opened: self.opened.clone(),
+        })
+    }
 }

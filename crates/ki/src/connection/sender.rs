@@ -139,6 +139,14 @@ impl Sender {
         Self { half, session: Session::None, salt: None, since: now, level: 1, last: None }
     }
 
+    /// The sender of a copy of an observer.
+    pub(super) fn observing(&self) -> Option<Self> {
+        let Role::Observer(keys) = &self.half.role else { return None };
+        let ways = [(); 2].map(|()| Way::new(Bounds::default()));
+        let half = self.half.observing(Role::Observer(Arc::clone(keys)), ways);
+        Some(Self { half, last: self.last.clone(), ..*self })
+    }
+
     /// Makes the session stale (servers). The client's next message is ignored and answered with an
     /// offer of this new session. The client then sends its last message again.
     ///

@@ -10,7 +10,7 @@ use crate::crypt::stream::{Opener, StreamKey, chunk_bytes};
 use crate::frame::{FrameHead, MAGIC, control_in_frame, is_control, recognize, spans};
 
 /// The received bytes of one side.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stream {
     side: Side,
     /// The decrypted bytes.
@@ -32,7 +32,7 @@ pub struct Stream {
 }
 
 /// How the next bytes are read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ReadState {
     /// A frame begins here.
     Frame,
@@ -46,14 +46,14 @@ enum ReadState {
 const MAX_OFFSET: u64 = 1 << 62;
 
 /// Why nothing after the received bytes can be read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BreakOff {
     pub(super) error: Error,
     /// The bytes from there on, as on the wire; `None` if bytes are missing.
     pub(super) wire: Option<Vec<u8>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Encryption {
     /// No handshake was seen.
     Plain,

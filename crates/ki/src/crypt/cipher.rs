@@ -31,6 +31,25 @@ pub(super) struct Cipher {
     keystream: ctr::Ctr32BE<Aes128>,
 }
 
+impl Clone for Cipher {
+    fn clone(&self) -> Self {
+        let Self { aes, fresh, ghash, partial, first, keystream: original } = self;
+        let mut keystream = keystream(aes, *first);
+        keystream.seek(original.current_pos::<u64>());
+        let (aes, fresh, ghash) = (aes.clone(), fresh.clone(), ghash.clone());
+        Self { aes, fresh, ghash, partial: partial.clone(), first: *first, keystream }
+    }
+}
+
+/// The key stream of a message: after the first block, which encrypts its tag.
+fn keystream(aes: &Aes128, first: [u8; BLOCK_BYTES]) -> ctr::Ctr32BE<Aes128> {
+    let mut counter = first;
+    let [.., a, b, c, d] = counter;
+    let next = u32::from_be_bytes([a, b, c, d]).wrapping_add(1).to_be_bytes();
+    counter[BLOCK_BYTES - 4..].copy_from_slice(&next);
+    ctr::Ctr32BE::from_core(ctr::CtrCore::inner_iv_init(aes.clone(), &counter.into()))
+}
+
 impl Cipher {
     pub(super) fn new(key: &StreamKey) -> Self {
         let aes = Aes128::new(&key.key.into());
@@ -55,12 +74,7 @@ impl Cipher {
         let mut hash = self.fresh.clone();
         hash.update(&[(*nonce).into(), lengths(BLOCK_BYTES).into()]);
         self.first = hash.finalize().into();
-        let mut counter = self.first;
-        let [.., a, b, c, d] = counter;
-        let next = u32::from_be_bytes([a, b, c, d]).wrapping_add(1).to_be_bytes();
-        counter[BLOCK_BYTES - 4..].copy_from_slice(&next);
-        let core = ctr::CtrCore::inner_iv_init(self.aes.clone(), &counter.into());
-        self.keystream = ctr::Ctr32BE::from_core(core);
+        self.keystream = keystream(&self.aes, self.first);
         self.ghash = self.fresh.clone();
         self.partial.clear();
     }

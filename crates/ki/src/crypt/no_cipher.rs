@@ -7,6 +7,7 @@ use super::observer::StreamKey;
 
 pub(super) const BLOCK_BYTES: usize = 16;
 
+#[derive(Clone)]
 pub(super) struct Cipher(Infallible);
 
 pub(super) fn derived_nonce(key: &StreamKey, _: [u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {

@@ -34,6 +34,7 @@ pub(crate) const fn chunk_bytes(side: Side) -> usize {
 }
 
 /// Decrypts one direction of an encrypted connection.
+#[derive(Clone)]
 pub struct Opener {
     stream: Chunks,
     /// The received part of the tag and nonce.
@@ -263,6 +264,7 @@ impl Sealer {
 }
 
 /// One direction of a connection, as encrypted chunks.
+#[derive(Clone)]
 struct Chunks {
     cipher: Cipher,
     /// The number of text bytes in a chunk.

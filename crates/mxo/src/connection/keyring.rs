@@ -9,7 +9,7 @@ use crate::crypt::{KnownSession, SessionKey, Unopened};
 use crate::frame::Hello;
 
 /// The known keys, and the one in use.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Keyring {
     known: Arc<[KnownSession]>,
     /// The index of the key in use.

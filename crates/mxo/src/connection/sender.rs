@@ -157,6 +157,13 @@ impl Sender {
         Self { half: SendHalf::new(role, [(); 2].map(|()| Way::new(bounds)), now) }
     }
 
+    /// The sender of a copy of an observer.
+    pub(super) fn observing(&self) -> Option<Self> {
+        let Role::Observer(keys) = &self.half.role else { return None };
+        let ways = [(); 2].map(|()| Way::new(Bounds::default()));
+        Some(Self { half: self.half.observing(Role::Observer(keys.clone()), ways) })
+    }
+
     /// Sends an object section (clients and servers), from its ID 3 to its end marker `00 00`, as
     /// [`Replicator::poll`](crate::replicator::Replicator::poll) composes it. `sim_time` is sent
     /// with it. Returns the number of its packet, which carries nothing else. Delivery is not

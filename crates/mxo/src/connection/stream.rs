@@ -3,7 +3,7 @@
 use crate::frame::{Missing, PacketHead, RccFlags, ReceiveWindow};
 
 /// The stream of one side's datagrams.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     /// The bytes received so far, without repeated packets.
     pub(super) end: u64,

@@ -8,7 +8,7 @@ use crate::frame::{HEADER_BYTES, Header};
 
 /// The messages of a side so far. Opcodes change with every build, and nothing else marks the
 /// beginning of a message, so only earlier messages show what a later one looks like.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Habits {
     /// The shortest and the longest message of each opcode.
     lengths: BTreeMap<u16, (u16, u16)>,

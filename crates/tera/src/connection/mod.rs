@@ -297,6 +297,18 @@ impl StreamMachine for Connection {
     fn is_established(&self) -> bool {
         self.sender.is_established
     }
+
+    fn copy(&self) -> Option<Self> {
+        let sender = self.sender.observing().filter(|_| self.events.is_empty())?;
+        let (streams, keys) = (self.streams.clone(), self.keys.clone());
+        Some(Self {
+            sender,
+            streams,
+            keys,
+            known: Arc::clone(&self.known),
+            events: VecDeque::new(),
+        })
+    }
 }
 
 /// The key exchange, and faults.

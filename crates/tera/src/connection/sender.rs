@@ -66,6 +66,14 @@ impl Sender {
         Self { half, is_established: false }
     }
 
+    /// The sender of a copy of an observer.
+    pub(super) fn observing(&self) -> Option<Self> {
+        let Role::Observer(variant) = self.half.role else { return None };
+        let lanes = [(); 2].map(|()| Lane::new(Bounds::default()));
+        let half = self.half.observing(Role::Observer(variant), lanes);
+        Some(Self { half, is_established: self.is_established })
+    }
+
     /// Sets the seed of the checksums (`iv`), for clients and relays. From patch 93 on, the server
     /// sends it in `S_LOGIN_ACCOUNT_INFO`. Without a seed, as in patch 92, the checksum is 0.
     ///

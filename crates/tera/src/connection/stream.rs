@@ -16,7 +16,7 @@ pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// One direction: its bytes, its cipher, and what comes next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stream {
     pub(super) incoming: Incoming,
     cipher: Option<Box<Pike>>,
@@ -30,7 +30,7 @@ pub struct Stream {
 }
 
 /// What a direction expects next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// The server's first bytes.
     Hello,

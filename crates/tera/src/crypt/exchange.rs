@@ -40,7 +40,7 @@ pub struct Keys {
 }
 
 /// The keys received so far. Not shown by `Debug`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Exchange {
     /// By sender, in order.
     pub(crate) of: [Vec<Key>; 2],

@@ -23,7 +23,7 @@ use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service};
 
 /// A service that a connection may belong to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Candidate {
     service: Service,
     /// The seed and the key; `None` on a plain connection.

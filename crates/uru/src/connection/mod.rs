@@ -378,6 +378,12 @@ impl StreamMachine for Connection {
     fn is_established(&self) -> bool {
         self.sender.is_established
     }
+
+    fn copy(&self) -> Option<Self> {
+        let sender = self.sender.observing().filter(|_| self.events.is_empty())?;
+        let (streams, candidates) = (self.streams.clone(), self.candidates.clone());
+        Some(Self { sender, streams, candidates, events: VecDeque::new() })
+    }
 }
 
 /// Reading.

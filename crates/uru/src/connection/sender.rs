@@ -161,6 +161,16 @@ impl Sender {
         Self { half, service: None, is_established: false }
     }
 
+    /// The sender of a copy of an observer.
+    pub(super) fn observing(&self) -> Option<Self> {
+        let Role::Observer { keys, y, exchange, session } = &self.half.role else { return None };
+        let (keys, exchange) = (Arc::clone(keys), exchange.clone());
+        let (y, session) = (y.clone(), session.clone());
+        let role = Role::Observer { keys, y, exchange, session };
+        let half = self.half.observing(role, [(); 2].map(|()| Lane::new(Bounds::default())));
+        Some(Self { half, ..*self })
+    }
+
     /// Queues a setup packet. A connection has at most two, so messages sent early must not delay
     /// them.
     pub(super) fn transmit<'d>(&mut self, to: Side, packet: &impl Field<'d>) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::crypt::rc4::Rc4;
 use crate::frame::{Message, Service, cannot_begin};
 
 /// One direction: its bytes, its cipher and its phase.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stream {
     side: Side,
     pub(super) incoming: Incoming,
@@ -28,7 +28,7 @@ pub struct Stream {
 }
 
 /// What a direction expects next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// The connect packet.
     Connect,

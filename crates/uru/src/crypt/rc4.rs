@@ -28,6 +28,7 @@ use super::exchange::SessionKey;
 /// ```
 ///
 /// The state is cleared on drop and hidden by `Debug`.
+#[derive(Clone)]
 pub struct Rc4 {
     /// A permutation of all bytes.
     state: Zeroizing<[u8; 256]>,

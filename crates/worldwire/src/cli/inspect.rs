@@ -17,6 +17,9 @@ pub(crate) struct Inspect {
     /// a tunnel to reach it from other machines
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
+    /// Show packets as they are appended to the file
+    #[arg(long)]
+    pub(crate) follow: bool,
     /// Open the page in the default browser; needs a terminal
     #[arg(long)]
     pub(crate) open: bool,

@@ -122,6 +122,11 @@ pub(crate) struct ServeKi {
     /// Address to listen on [default: 127.0.0.1:12000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// Show connections, figures and the log as a page in the browser (see docs/inspect.md) [default
+    /// address: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:0")]
+    pub(crate) inspect: Option<SocketAddr>,
     /// Address for clients that use UDP [default: none]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) udp_listen: Option<SocketAddr>,

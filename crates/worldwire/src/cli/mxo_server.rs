@@ -149,6 +149,11 @@ pub(crate) struct ServeMxo {
     /// Run only a world, without logins: anyone with the session's ID and key is admitted
     #[arg(long)]
     pub(crate) open_world: bool,
+    /// Show connections, figures and the log as a page in the browser (see docs/inspect.md) [default
+    /// address: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:0", conflicts_with = "open_world")]
+    pub(crate) inspect: Option<SocketAddr>,
     /// The scene [default: a square with 500 objects]
     #[arg(long, value_name = "FILE")]
     pub(crate) scene: Option<PathBuf>,

@@ -174,6 +174,11 @@ pub(crate) struct ProxyCommon {
     /// Prometheus
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
+    /// Show the traffic as a page in the browser, which can hold, edit and add messages (see
+    /// docs/inspect.md) [default address: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:0")]
+    pub(crate) inspect: Option<SocketAddr>,
     /// The proxy's directory, for its keys and the socket of `worldwire proxy ctl`
     #[arg(long, value_name = "DIRECTORY", default_value = "proxy")]
     pub(crate) folder: PathBuf,

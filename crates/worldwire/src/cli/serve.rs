@@ -66,6 +66,11 @@ pub(crate) struct ServeUru {
     /// unencrypted connections are refused [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = uru::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
+    /// Show connections, figures and the log as a page in the browser (see docs/inspect.md) [default
+    /// address: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:0")]
+    pub(crate) inspect: Option<SocketAddr>,
     /// Address that clients are told to connect to: a name, or an IPv4 address [default: 127.0.0.1]
     #[arg(long, value_name = "HOST", value_parser = uru_host)]
     pub(crate) public_address: Option<String>,

@@ -15,7 +15,8 @@ use crate::output::{Failure, Interruption, complain, print, reason, say, shown};
 pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.knowledge.data, common)?;
     let options = capture::options(once(&*arguments.file), &arguments.knowledge, definitions)?;
-    let settings = Settings { listen: arguments.listen };
+    let settings =
+        Settings { listen: arguments.listen, follow: arguments.follow, ..Settings::default() };
     system::runtime()?.block_on(async {
         let inspector = Inspector::open(&arguments.file, options, settings).await;
         let inspector = inspector.map_err(|error| failed(&error))?;
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
     })
 }
 
-fn failed(error: &InspectError) -> Failure {
+pub(super) fn failed(error: &InspectError) -> Failure {
     match error {
         InspectError::File { path, source } => {
             Failure::Run(format!("{}: {}", shown(path), reason(source)))

@@ -139,7 +139,8 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
     parsed(&text_inside(path), || shown(path))
 }
 
-fn text_inside(path: &Path) -> String {
+/// The key file inside a capture, as text.
+pub(crate) fn text_inside(path: &Path) -> String {
     let mut text = String::new();
     if path.is_file()
         && let Ok(file) = File::open(path)

@@ -21,7 +21,7 @@ pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
 pub(crate) use talk::{
-    Log, complain, counted, indented, printable, say, shown, spent, terminal_width,
+    Log, complain, counted, indented, printable, recent_log, say, shown, spent, terminal_width,
     without_error_numbers,
 };
 pub(crate) use whole::{WholeFile, unfinished};

@@ -1,8 +1,10 @@
 //! Writes to standard error. A closed pipe or a full disk there never ends the program.
 
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::cli::Common;
@@ -19,6 +21,17 @@ pub(crate) fn complain(subject: &str, problem: &str) {
     say(format_args!("worldwire: {}: {}", printable(subject), printable(problem)));
 }
 
+/// The last lines of the log, for the page of a server.
+static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+/// How many lines are kept, and the maximum length of each.
+const MAX_RECENT: usize = 200;
+const MAX_LINE: usize = 1_000;
+
+/// The last lines of the log, oldest first.
+pub(crate) fn recent_log() -> Vec<String> {
+    RECENT.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
+
 /// The output of a log, each of whose lines is one write: without error numbers.
 #[derive(Debug)]
 pub(crate) struct Log<W>(pub(crate) W);
@@ -26,6 +39,12 @@ pub(crate) struct Log<W>(pub(crate) W);
 impl<W: Write> Write for Log<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let plain = without_error_numbers(&String::from_utf8_lossy(line));
+        let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() == MAX_RECENT {
+            recent.pop_front();
+        }
+        recent.push_back(plain.trim_end().chars().take(MAX_LINE).collect());
+        drop(recent);
         self.0.write_all(plain.as_bytes()).map(|()| line.len())
     }
 

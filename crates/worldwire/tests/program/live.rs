@@ -272,6 +272,34 @@ fn a_killed_program_leaves_no_capturing_program() {
     assert!(outcome.is_ok(), "the capturing program is still running");
 }
 
+/// The page shows packets while they are captured.
+#[cfg(unix)]
+#[test]
+fn captured_packets_are_shown_as_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let quiet = folder.path().join("quiet");
+    assert!(Command::new("mkfifo").arg(&quiet).status().unwrap().success());
+    let file = sample("uru-login.pcapng");
+    let script = format!("cat '{}'; exec cat '{}'", file.display(), quiet.display());
+    let path = crate::captures::fake("tcpdump", folder.path(), &script);
+    let writer = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
+    let mut command = worldwire(&["capture", "any", "--brief", "--inspect"]);
+    let mut running = Running(command.env("PATH", path).spawn().unwrap());
+    let mut log = BufReader::new(running.0.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("the page is http://") {
+        assert_ne!(log.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let page = crate::proxy_page::Page::of(&said);
+    while page.get("/api/capture")["rows"].as_u64() < Some(50) {}
+    let rows = page.get("/api/rows?count=1000");
+    let rows = rows["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["name"] == "auth.AcctLoginRequest"), "{rows:?}");
+    signal(&running, "-INT");
+    drop(writer);
+    assert!(running.0.wait().unwrap().success());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_second_signal_ends_the_program() {

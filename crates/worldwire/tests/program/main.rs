@@ -41,6 +41,8 @@ mod one_database;
 #[cfg(unix)]
 mod proxy;
 mod proxy_loss;
+#[cfg(unix)]
+mod proxy_page;
 mod replay;
 mod sanitize;
 #[cfg(unix)]

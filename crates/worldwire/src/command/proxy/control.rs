@@ -5,15 +5,17 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
-use std::{env, fs, io};
+use std::{env, fmt, fs, io};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use worldwire_core::Side;
+use worldwire_core::value::push_hex;
 use worldwire_net::Stop;
 use worldwire_proxy::{Choice, Control, ControlError, Counts};
 use worldwire_server::operators::{self, Operated};
 
+use super::paused::Paused;
 use super::rules::{Reloaded, Watched};
 use crate::cli::{CtlCommand, HeldArgument, ProxyCtl};
 use crate::command::decode::side;
@@ -25,6 +27,7 @@ use crate::output::{Failure, counted, print, printable, shown};
 pub(super) struct Operators {
     pub(super) control: Control,
     pub(super) rules: Option<Watched>,
+    pub(super) paused: Paused,
     pub(super) stop: Stop,
 }
 
@@ -34,13 +37,43 @@ pub(super) struct Operators {
 pub(super) enum Request {
     List,
     Held,
-    Send { connection: u64, id: u64 },
-    Drop { connection: u64, id: u64 },
-    Edit { connection: u64, id: u64, fields: String },
-    Inject { connection: u64, to: String, name: String, fields: String },
+    Send {
+        connection: u64,
+        id: u64,
+    },
+    Drop {
+        connection: u64,
+        id: u64,
+    },
+    Edit {
+        connection: u64,
+        id: u64,
+        fields: String,
+    },
+    Inject {
+        connection: u64,
+        to: String,
+        name: String,
+        fields: String,
+    },
+    /// Encodes a message without sending it: a held one with other fields, given its number, or an
+    /// additional one.
+    Encode {
+        connection: u64,
+        id: Option<u64>,
+        to: String,
+        name: String,
+        fields: String,
+    },
+    /// Replaces the filters of the messages to hold.
+    Pause {
+        filters: Vec<String>,
+    },
     Reload,
     Counts,
-    Close { connection: u64 },
+    Close {
+        connection: u64,
+    },
     Stop,
 }
 
@@ -53,6 +86,8 @@ pub(super) enum Refusal {
     Fields(String),
     #[error("to: needs client or server, not {0}")]
     Side(String),
+    #[error("{0}")]
+    Filter(String),
     #[error("the proxy has no rules; start it with --rules")]
     NoRules,
     #[error("cannot reload the rules: {0}; the old ones stay in force")]
@@ -73,9 +108,18 @@ impl Operated for Operators {
                 self.decide(connection, id, Choice::Edit(parsed(&fields)?)).await
             }
             Request::Inject { connection, to, name, fields } => {
-                let side = Side::BOTH.into_iter().find(|side| side.name() == to);
-                let side = side.ok_or(Refusal::Side(to))?;
-                self.control.add(connection, side, name, parsed(&fields)?).await?;
+                self.control.add(connection, side_of(to)?, name, parsed(&fields)?).await?;
+                Ok(Vec::new())
+            }
+            Request::Encode { connection, id, to, name, fields } => {
+                let (from, fields) = (side_of(to)?.other(), parsed(&fields)?);
+                let bytes = self.control.encode(connection, id, from, name, fields).await?;
+                let mut digits = String::new();
+                push_hex(&mut digits, &bytes);
+                Ok(vec![json!({ "bytes": digits })])
+            }
+            Request::Pause { filters } => {
+                self.paused.set(&filters).map_err(Refusal::Filter)?;
                 Ok(Vec::new())
             }
             Request::Reload => self.reload().await,
@@ -96,6 +140,12 @@ impl Operated for Operators {
     }
 }
 
+impl fmt::Debug for Operators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operators").field("control", &self.control).finish_non_exhaustive()
+    }
+}
+
 impl Operators {
     async fn reload(&self) -> Result<Vec<Json>, Refusal> {
         let rules = self.rules.clone().ok_or(Refusal::NoRules)?;
@@ -106,7 +156,7 @@ impl Operators {
         Ok(vec![json!({"in_force": in_force, "said": said})])
     }
 
-    async fn held(&self) -> Vec<Json> {
+    pub(super) async fn held(&self) -> Vec<Json> {
         let mut all = Vec::new();
         for open in self.control.conversations() {
             // It may have ended in the meantime.
@@ -158,6 +208,10 @@ pub(super) fn add_counts(to: &mut Json, counts: Counts) {
     ] {
         to[key] = count.into();
     }
+}
+
+fn side_of(name: String) -> Result<Side, Refusal> {
+    Side::BOTH.into_iter().find(|side| side.name() == name).ok_or(Refusal::Side(name))
 }
 
 fn parsed(fields: &str) -> Result<worldwire_core::json::Json, Refusal> {

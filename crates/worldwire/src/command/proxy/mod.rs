@@ -1,6 +1,7 @@
 //! `worldwire proxy`.
 
 mod control;
+mod inspect;
 mod paused;
 mod rules;
 mod shown;
@@ -62,7 +63,7 @@ struct Relaying<'a> {
     keys: worldwire_dissect::Keys,
     definitions: Arc<worldwire_dissect::Definitions>,
     shown: Option<Shown>,
-    paused: Option<Paused>,
+    paused: Paused,
     rules: Option<Watched>,
     /// TERA's list of servers.
     list: Option<ListToServe>,
@@ -127,14 +128,20 @@ impl<'a> Relaying<'a> {
         let Self { auth, hooks: commands, lock, arguments, common, .. } = self;
         let unknown = |error: worldwire_core::Error| Failure::Run(error.to_string());
         let family = Families::standard().named(family).map_err(unknown)?;
-        let recorder = match &arguments.record {
-            Some(file) => {
+        let recording = match (&arguments.record, arguments.inspect) {
+            (None, None) => None,
+            (named, _) => Some(inspect::Recording::new(named.as_deref())?),
+        };
+        let recorder = match &recording {
+            Some(recording) => {
+                let file = &recording.path;
                 let failed =
                     |error| Failure::Run(format!("{}: {error}", crate::output::shown(file)));
                 Some(Recorder::append(file).map_err(failed)?)
             }
             None => None,
         };
+        let known = (keys.clone(), Arc::clone(&definitions));
         // Handle Ctrl-C before starting hooks and printing anything: a script may treat the output as
         // the sign to continue.
         let stop = Stop::new();
@@ -150,8 +157,10 @@ impl<'a> Relaying<'a> {
         let following = rules.clone().map(|rules| tokio::spawn(rules.follow()));
         let file = rules.as_ref().map(|rules| Arc::clone(&rules.file));
         let counting = file.clone();
+        let has_breakpoints = !arguments.pause.is_empty() || arguments.inspect.is_some();
+        let handled = paused.clone();
         let handlers = move |_| {
-            let paused = paused.iter().map(Paused::handler);
+            let paused = has_breakpoints.then(|| handled.handler());
             let rules = file.iter().map(|file| file.handler());
             shown.iter().map(Shown::handler).chain(rules).chain(paused).collect()
         };
@@ -171,7 +180,17 @@ impl<'a> Relaying<'a> {
             Failure::Run(format!("cannot listen on {listen}: {}", reason(&error)))
         })?;
         let control = proxy.control();
-        let operators = Operators { control: control.clone(), rules, stop: stop.clone() };
+        let operators = Operators { control: control.clone(), rules, paused, stop: stop.clone() };
+        let page = match (&recording, arguments.inspect) {
+            (Some(recording), Some(at)) => {
+                let (keys, definitions) = &known;
+                let page = inspect::open(recording, at, (keys, definitions), operators.clone());
+                let page = page.await?;
+                say(format_args!("worldwire: the page is {}", page.url()));
+                Some(tokio::spawn(page.serve(stop.signal())))
+            }
+            _ => None,
+        };
         let operators = Listener::bind(&arguments.folder, operators).await;
         let operators = operators.map_err(|error| Failure::io(&arguments.folder, &error))?;
         let operators = tokio::spawn(operators.run());
@@ -227,6 +246,9 @@ impl<'a> Relaying<'a> {
         stop.stop();
         if let Some(hooks) = &mut running {
             hooks.ended().await;
+        }
+        if let Some(page) = page {
+            let _ = page.await;
         }
         drop(interruption);
         operators.abort();

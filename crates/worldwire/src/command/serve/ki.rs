@@ -6,9 +6,19 @@ use worldwire_net::Stop;
 use worldwire_server::ki::realm::Realm;
 use worldwire_server::ki::{KiConfig, LoginServer, Start};
 
+use super::inspect::{Page, Shown};
 use super::{rewritten, set};
 use crate::cli::{Common, ServeKi};
 use crate::output::{Failure, Interruption, complain, say, shown};
+
+/// What the page of a login server shows.
+const SHOWN: Shown = Shown {
+    kind: "ki",
+    lists: &[("Accounts", r#"{"request":"accounts"}"#), ("Totals", r#"{"request":"census"}"#)],
+    allowed: &["kick"],
+    kicked: "name",
+    account: "name",
+};
 
 pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
@@ -28,8 +38,18 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());
     let refreshing = tokio::spawn(refresh_on_signal(server.realm().clone()));
+    let page = match arguments.inspect {
+        Some(at) => {
+            let (folder, status) = (&arguments.folder, server.status_address());
+            Some(Page::open::<Realm>(at, folder, SHOWN, status, signal.clone()).await?)
+        }
+        None => None,
+    };
     introduce(&server, arguments, common);
     let served = server.serve(signal).await;
+    if let Some(page) = page {
+        page.ended().await;
+    }
     refreshing.abort();
     drop(interruption);
     served.map_err(|error| failed(&error))?;

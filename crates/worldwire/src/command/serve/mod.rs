@@ -1,5 +1,6 @@
 //! `worldwire serve`.
 
+mod inspect;
 mod ki;
 mod mxo;
 mod open_world;

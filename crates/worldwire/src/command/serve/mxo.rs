@@ -6,12 +6,23 @@ use std::sync::Arc;
 use worldwire_dissect::MxoObjects;
 use worldwire_net::Stop;
 use worldwire_server::mxo::keys::PUBLIC_KEY_FILE;
+use worldwire_server::mxo::realm::Realm;
 use worldwire_server::mxo::{CONFIG, MxoConfig, MxoServer, Start};
 
+use super::inspect::{Page, Shown};
 use super::{rewritten, set, start};
 use crate::cli::{Common, ServeMxo};
 use crate::definitions;
 use crate::output::{Failure, Interruption, complain, say, shown};
+
+/// What the page of a server with logins shows.
+const SHOWN: Shown = Shown {
+    kind: "mxo",
+    lists: &[("Accounts", r#"{"request":"accounts"}"#), ("Totals", r#"{"request":"census"}"#)],
+    allowed: &["kick"],
+    kicked: "name",
+    account: "name",
+};
 
 pub(super) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
     let runtime = start(arguments.verbose, common)?;
@@ -76,8 +87,18 @@ async fn serve(arguments: &ServeMxo, start: Start, common: &Common) -> Result<()
     let stop = Stop::new();
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());
+    let page = match arguments.inspect {
+        Some(at) => {
+            let (folder, status) = (&arguments.folder, server.status_address());
+            Some(Page::open::<Realm>(at, folder, SHOWN, status, signal.clone()).await?)
+        }
+        None => None,
+    };
     introduce(&server, arguments, common);
     let served = server.serve(signal).await;
+    if let Some(page) = page {
+        page.ended().await;
+    }
     drop(interruption);
     served.map_err(|error| failed(&error))?;
     if !common.quiet {

@@ -4,12 +4,27 @@ use std::io::{IsTerminal as _, stdout};
 use std::path::absolute;
 
 use worldwire_net::Stop;
+use worldwire_server::uru::admin::Control;
 use worldwire_server::uru::{Shard, ShardConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 
+use super::inspect::{Page, Shown};
 use super::{rewritten, set};
 use crate::cli::{Common, ServeUru};
 use crate::output::{Failure, Interruption, complain, print, say, shown};
+
+/// What the page of a shard shows.
+const SHOWN: Shown = Shown {
+    kind: "uru",
+    lists: &[
+        ("Players", r#"{"request":"online"}"#),
+        ("Ages", r#"{"request":"ages","all":false,"running":true}"#),
+        ("Games", r#"{"request":"games"}"#),
+    ],
+    allowed: &["kick", "message"],
+    kicked: "who",
+    account: "account",
+};
 
 pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
@@ -21,8 +36,18 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
     let stop = Stop::new();
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());
+    let page = match arguments.inspect {
+        Some(at) => {
+            let (folder, status) = (&arguments.folder, shard.status_address());
+            Some(Page::open::<Control>(at, folder, SHOWN, status, signal.clone()).await?)
+        }
+        None => None,
+    };
     introduce(&shard, arguments, common)?;
     let served = shard.serve(signal).await;
+    if let Some(page) = page {
+        page.ended().await;
+    }
     drop(interruption);
     served.map_err(|error| failed(&error))?;
     if !common.quiet {

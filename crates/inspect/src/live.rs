@@ -1,0 +1,84 @@
+//! A running program, such as a proxy, that the page watches and controls.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::api::unreadable;
+use crate::error::Refusal;
+use crate::state::State;
+
+/// An answer that takes time.
+pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A running program that the page watches and controls.
+///
+/// The program that serves the page implements it, usually by passing requests to the interface that
+/// its operators use on the command line.
+pub trait Live: fmt::Debug + Send + Sync {
+    /// What it is, as the API names it: `proxy`.
+    fn kind(&self) -> &'static str;
+
+    /// How often its state is looked at while a page is open.
+    fn interval(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
+    /// What the page shows of it. Pages hear about it whenever it changes.
+    fn state(&self) -> Answering<'_, Value>;
+
+    /// Carries out a request of a page's user: an object whose `request` names it.
+    fn perform(&self, request: Value) -> Answering<'_, Result<Vec<Value>, LiveRefusal>>;
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveRefusal {
+    /// The reason, in words for the user.
+    pub problem: String,
+    /// The path of the field that is wrong, if it is one: `items[3].slot`.
+    pub field: Option<String>,
+}
+
+/// The maximum length of a request in bytes: a message in hexadecimal digits.
+const MAX_REQUEST: usize = 4 << 20;
+
+/// The routes of the program that is watched.
+pub(crate) fn router() -> Router<Arc<State>> {
+    use axum::extract::DefaultBodyLimit;
+    use axum::routing::get;
+    let limit = DefaultBodyLimit::max(MAX_REQUEST);
+    Router::new().route("/api/live", get(state).post(perform).layer(limit))
+}
+
+async fn state(extract::State(state): extract::State<Arc<State>>) -> Result<Json<Value>, Refusal> {
+    Ok(Json(live(&state)?.state().await))
+}
+
+async fn perform(
+    extract::State(state): extract::State<Arc<State>>,
+    request: Result<Json<Value>, JsonRejection>,
+) -> Result<Response, Refusal> {
+    let Json(request) = request.map_err(|error| unreadable(&error))?;
+    let answers = live(&state)?.perform(request).await;
+    Ok(match answers {
+        Ok(answers) => Json(json!({ "answers": answers })).into_response(),
+        Err(LiveRefusal { problem, field }) => {
+            let body = json!({ "error": problem, "field": field });
+            (StatusCode::CONFLICT, Json(body)).into_response()
+        }
+    })
+}
+
+fn live(state: &State) -> Result<&Arc<dyn Live>, Refusal> {
+    let text = "no running program is watched, only a capture";
+    state.live.as_ref().ok_or_else(|| Refusal::missing(text))
+}

@@ -1,0 +1,182 @@
+// The page on running programs: a capture that grows, a proxy with clients and a shard, and a server.
+
+import assert from "node:assert/strict";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { after, test } from "node:test";
+import { accessible, close, cursor, decoded, folder, loaded, open, rows, run, samples, until, visit } from "./harness.js";
+import { behindProxy, withPage } from "./worlds.js";
+
+after(close);
+
+const keys = path.join(samples, "uru-keys.toml");
+
+/** How many rows the page lists. @param {import("playwright-core").Page} page */
+const count = (page) =>
+  page.evaluate(() => Number(document.getElementById("messages")?.getAttribute("aria-rowcount")) - 1);
+
+test("rows of a growing capture appear, are followed, and wait while paused", async (t) => {
+  const whole = readFileSync(path.join(samples, "uru-login.pcapng"));
+  const file = path.join(folder(t), "growing.pcapng");
+  const half = Math.floor(whole.length / 2);
+  writeFileSync(file, whole.subarray(0, half));
+  const { page } = await open(t, [file, "--keys", keys, "--follow"]);
+  await until(page, () => /following the file/.test(document.getElementById("status")?.textContent ?? ""));
+  const before = await count(page);
+  assert.ok(before > 5, String(before));
+  const follow = page.getByRole("button", { name: "Follow", exact: true });
+  const pause = page.getByRole("button", { name: "Pause" });
+  await follow.click();
+  assert.equal(await follow.getAttribute("aria-pressed"), "true");
+  await accessible(page, "following");
+  await pause.click();
+  assert.equal(await follow.getAttribute("aria-pressed"), "false", "pausing stops following");
+  appendFileSync(file, whole.subarray(half, half + 3000));
+  await until(page, () => /more/.test(document.getElementById("pause")?.textContent ?? ""));
+  assert.equal(await count(page), before, "paused");
+  await pause.click();
+  await until(page, (before) => Number(document.getElementById("messages")?.getAttribute("aria-rowcount")) - 1 > before, before);
+  await follow.click();
+  appendFileSync(file, whole.subarray(half + 3000));
+  await until(page, () => /JoinAgeReply/.test(document.getElementById("messages")?.textContent ?? ""));
+  await loaded(page);
+  const last = (await rows(page, "messages")).at(-1);
+  assert.equal(Number(last?.[0]), (await count(page)) - 1, "the last row is visible");
+  await page.getByRole("grid", { name: "Messages", exact: true }).focus();
+  await page.keyboard.press("Home");
+  await cursor(page, "messages");
+  assert.equal(await follow.getAttribute("aria-pressed"), "false", "moving away stops following");
+});
+
+test("a chat message is held, edited in a form and sent to a live shard; another is resent", async (t) => {
+  const { url, play } = await behindProxy(t);
+  const { page, faults } = await visit(t, url);
+  const region = page.getByRole("region", { name: "Breakpoints" });
+  await region.waitFor();
+  const hold = region.getByRole("textbox", { name: "Hold" });
+  await hold.fill("game.Nonsense (");
+  await hold.press("Enter");
+  await until(page, () => document.getElementById("hold-problem")?.textContent);
+  forgiveConflict(faults);
+  await hold.fill('game.PropagateBuffer and any contains "hello"');
+  await hold.press("Enter");
+  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+
+  const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
+  await ben.hear("out", /AllThere/);
+  const ann = await play("ann", "login + create-player Ann female + set-player Ann + enter city + say hello + wait 600");
+  const held = region.getByRole("listbox", { name: "Held messages" });
+  await held.getByRole("option").first().waitFor();
+  await page.getByRole("heading", { name: /Held: game\.PropagateBuffer/ }).waitFor();
+  const text = region.locator("[data-path='buffer.message.stream.payload.text']");
+  assert.equal(await text.inputValue(), "hello");
+  await until(page, () => /\d/.test(document.getElementById("edited-length")?.textContent ?? ""));
+  const bytes = region.getByRole("region", { name: "Edited bytes" });
+  const original = await bytes.innerText();
+  await text.fill("shorah from the page");
+  await until(page, (original) => document.getElementById("edited-bytes")?.innerText !== original, original);
+  assert.ok(await bytes.locator("b").count(), "changed bytes are marked");
+  await accessible(page, "a held message");
+
+  // A value that does not fit is explained at its field.
+  const command = region.locator("[data-path='buffer.message.stream.payload.playerId']");
+  await command.fill("not a number");
+  await until(page, () => document.querySelector("[data-path='buffer.message.stream.payload.playerId'][aria-invalid]"));
+  forgiveConflict(faults);
+  assert.equal(await region.getByRole("button", { name: "Send" }).isDisabled(), true);
+  await command.fill("7");
+  await until(page, () => !document.querySelector("#form [aria-invalid]"));
+  await region.getByRole("button", { name: "JSON" }).click();
+  const json = region.getByRole("textbox", { name: "Fields as JSON" });
+  assert.match(await json.inputValue(), /"text": "shorah from the page"/);
+  await region.getByRole("button", { name: "JSON" }).click();
+  await region.getByRole("button", { name: "Send" }).click();
+  await ben.hear("out", /Chat .*shorah from the page/);
+  await ann.hear("out", /say: ok/);
+
+  // Rows of both sides of the proxy, decrypted.
+  await until(page, () => /following the file/.test(document.getElementById("status")?.textContent ?? ""));
+  const box = page.getByRole("textbox", { name: "Filter" });
+  await box.fill('any contains "shorah from the page"');
+  await box.press("Enter");
+  await until(page, () => /shorah/.test(document.getElementById("messages")?.textContent ?? ""));
+  await loaded(page);
+  await page.getByRole("grid", { name: "Messages", exact: true }).focus();
+  await page.keyboard.press("Home");
+  await decoded(page, Number((await rows(page, "messages"))[0]?.[0]));
+
+  // The same message again, edited, as an additional one.
+  await page.keyboard.press("e");
+  await page.getByRole("heading", { name: "New message" }).waitFor();
+  await text.fill("sent again");
+  await until(page, () => /\d/.test(document.getElementById("edited-length")?.textContent ?? "") && !document.getElementById("send")?.hasAttribute("disabled"));
+  await region.getByRole("button", { name: "Send" }).click();
+  await ben.hear("out", /Chat .*sent again/);
+
+  // Keys: lists move with arrows, and a template fills in fields.
+  await region.getByRole("button", { name: "New message" }).click();
+  await region.getByRole("textbox", { name: "Message", exact: true }).fill("game.PropagateBuffer");
+  await region.getByRole("button", { name: "Template" }).click();
+  await region.locator("[data-path^='buffer']").first().waitFor();
+  faults.splice(0, faults.length, ...faults.filter((it) => !/409/.test(it)));
+  await page.getByRole("button", { name: /^Breakpoints/ }).click();
+  assert.equal(await region.isHidden(), true);
+});
+
+test("held messages are released and dropped with the keyboard", async (t) => {
+  const { url, play } = await behindProxy(t);
+  const { page } = await visit(t, url);
+  const region = page.getByRole("region", { name: "Breakpoints" });
+  const hold = region.getByRole("textbox", { name: "Hold" });
+  await hold.fill('game.PropagateBuffer and from == client and any contains "word"');
+  await hold.press("Enter");
+  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
+  await ben.hear("out", /AllThere/);
+  await play("ann", "login + create-player Ann female + set-player Ann + enter city + say word-1 + say word-2 + say word-3 + wait 600");
+  const held = region.getByRole("listbox", { name: "Held messages" });
+  await until(page, () => document.querySelectorAll("#held [role=option]").length === 3);
+  await held.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await held.getByRole("option").nth(1).getAttribute("aria-selected"), "true");
+  await region.getByRole("button", { name: "Drop" }).focus();
+  await page.keyboard.press("Enter");
+  await until(page, () => document.querySelectorAll("#held [role=option]").length === 2);
+  for (let left = 2; left > 0; left--) {
+    await page.getByRole("heading", { name: /Held: / }).waitFor();
+    await region.getByRole("button", { name: "Release" }).focus();
+    await page.keyboard.press("Enter");
+    await until(page, (left) => document.querySelectorAll("#held [role=option]").length === left, left - 1);
+  }
+  await ben.hear("out", /Chat .*word-1[\s\S]*Chat .*word-3/);
+  assert.ok(!/word-2/.test(ben.said.out), "the dropped message never arrived");
+});
+
+test("a server shows its players, figures and log, and kicks", async (t) => {
+  const { home, url } = await withPage(t);
+  const { page } = await visit(t, url);
+  const region = page.getByRole("region", { name: "Server", exact: true });
+  await region.waitFor();
+  await page.getByRole("heading", { name: "Players (0)" }).waitFor();
+  assert.equal(await page.getByRole("region", { name: "Timeline" }).isHidden(), true);
+  const steps = "login + create-player Ann female + set-player Ann + enter city + wait 600";
+  const ann = await run(t, home, "client", "uru", "server.ini", "--account", "ann", "--password-file", "pw", ...steps.split(" "));
+  await ann.hear("out", /AllThere/);
+  await page.getByRole("heading", { name: "Players (1)" }).waitFor();
+  await page.getByRole("cell", { name: "Ann (", exact: false }).first().waitFor();
+  await page.getByRole("heading", { name: "Ages (1)" }).waitFor();
+  await until(page, () => document.querySelectorAll("#figures li:not(.idle) path[d]").length > 3);
+  assert.ok(await page.getByRole("log", { name: "Server log" }).locator("div").count());
+  await accessible(page, "a server");
+  await page.getByRole("button", { name: "Kick ann" }).click();
+  await page.getByRole("heading", { name: "Players (0)" }).waitFor();
+  assert.match(await page.locator("#message").innerText(), /kicked ann/);
+});
+
+/** The refusals that a test provokes. @param {string[]} faults */
+function forgiveConflict(faults) {
+  const others = faults.filter((it) => !/409/.test(it));
+  assert.ok(others.length < faults.length, "a refused request");
+  faults.splice(0, faults.length, ...others);
+}
