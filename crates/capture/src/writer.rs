@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use worldwire_core::Side;
+
 use crate::error::CaptureError;
 use crate::link::LinkType;
 use crate::reader::SecretsKind;
@@ -57,10 +59,22 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// An I/O error.
     pub fn interface(&mut self, link: LinkType) -> Result<u32, CaptureError> {
+        self.named_interface(link, "")
+    }
+
+    /// Describes the next interface with a name, which Wireshark shows for each of its packets.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Unwritable`] for a name over 65,535 bytes, or an I/O error.
+    pub fn named_interface(&mut self, link: LinkType, name: &str) -> Result<u32, CaptureError> {
         self.begin(1);
         self.block.extend_from_slice(&link.0.to_le_bytes());
         // Two reserved bytes, and four for the maximum packet size: 0 is unlimited.
         self.block.extend_from_slice(&[0; 6]);
+        if !name.is_empty() {
+            self.option(2, name.as_bytes())?;
+        }
         // Nanoseconds: ten to the power of -9.
         self.option(9, &[9])?;
         self.option(0, &[])?;
@@ -100,6 +114,35 @@ impl<W: Write> CaptureWriter<W> {
         original_length: u32,
         comments: &[String],
     ) -> Result<(), CaptureError> {
+        self.annotated_packet(interface, time, data, original_length, comments, None)
+    }
+
+    /// Writes a packet with comments and its direction, seen from the client.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`packet_with_comments`](Self::packet_with_comments).
+    pub fn packet_from(
+        &mut self,
+        from: Side,
+        interface: u32,
+        time: Timestamp,
+        data: &[u8],
+        comments: &[String],
+    ) -> Result<(), CaptureError> {
+        let length = length(data)?;
+        self.annotated_packet(interface, time, data, length, comments, Some(from))
+    }
+
+    fn annotated_packet(
+        &mut self,
+        interface: u32,
+        time: Timestamp,
+        data: &[u8],
+        original_length: u32,
+        comments: &[String],
+        from: Option<Side>,
+    ) -> Result<(), CaptureError> {
         if interface >= self.interfaces {
             let what = "a packet on an interface that was not described";
             return Err(CaptureError::Unwritable { what, value: interface.into() });
@@ -116,7 +159,12 @@ impl<W: Write> CaptureWriter<W> {
         for comment in comments {
             self.option(1, comment.as_bytes())?;
         }
-        if !comments.is_empty() {
+        if let Some(from) = from {
+            // Flags: 1 is inbound, 2 is outbound.
+            let flags: u32 = if from == Side::Client { 2 } else { 1 };
+            self.option(2, &flags.to_le_bytes())?;
+        }
+        if !comments.is_empty() || from.is_some() {
             self.option(0, &[])?;
         }
         self.end()
@@ -174,7 +222,7 @@ impl<W: Write> CaptureWriter<W> {
 
     fn option(&mut self, code: u16, value: &[u8]) -> Result<(), CaptureError> {
         let count = u16::try_from(value.len()).map_err(|_| CaptureError::Unwritable {
-            what: "a comment over 65,535 bytes",
+            what: "a text over 65,535 bytes",
             value: i64::try_from(value.len()).unwrap_or(i64::MAX),
         })?;
         self.block.extend_from_slice(&code.to_le_bytes());

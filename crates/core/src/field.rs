@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use crate::json::{self, Given, Json};
-use crate::{Error, Form, Reader, Result, Sampler, Trace, Writer};
+use crate::{Error, Form, Reader, Result, Sampler, Shape, Trace, Writer};
 
 /// A type for fields of messages and elements of lists: decoding, encoding, JSON, and generated
 /// values.
@@ -19,6 +19,12 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
 
     /// The layout as the documentation shows it: `u32`, `str(64)`, `NodeRef[..512]`.
     fn layout() -> Cow<'static, str>;
+
+    /// The same as data, for code generators.
+    #[must_use]
+    fn shape() -> Shape {
+        Shape::Opaque
+    }
 
     /// Reads it, and reports it to the trace under this name.
     ///
@@ -50,6 +56,13 @@ macro_rules! integers {
 
             fn layout() -> Cow<'static, str> {
                 Cow::Borrowed(stringify!($type))
+            }
+
+            fn shape() -> Shape {
+                match $type::MIN {
+                    0 => Shape::Unsigned(size_of::<Self>()),
+                    _ => Shape::Signed(size_of::<Self>()),
+                }
             }
 
             #[inline]
@@ -103,6 +116,10 @@ impl<'d, const N: usize> Field<'d> for [u8; N] {
         Cow::Owned(format!("bytes({N})"))
     }
 
+    fn shape() -> Shape {
+        Shape::Fixed(Form::Bytes, N)
+    }
+
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
@@ -143,6 +160,10 @@ impl<'d, const N: usize> Field<'d> for [u32; N] {
 
     fn layout() -> Cow<'static, str> {
         Cow::Owned(format!("u32[{N}]"))
+    }
+
+    fn shape() -> Shape {
+        Shape::Array(N, Box::new(u32::shape()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
@@ -223,6 +244,10 @@ impl<'d, const MAX: usize> Field<'d> for Bytes32<'d, MAX> {
         Cow::Owned(format!("u32 count, u8[..{MAX}]"))
     }
 
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Bytes, count: 4, unit: 1, end: 0 }
+    }
+
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
@@ -278,6 +303,10 @@ impl<'d, E: Field<'d>, const MAX: usize> Field<'d> for List32<E, MAX> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Owned(format!("u32 count, {}[..{MAX}]", E::layout()))
+    }
+
+    fn shape() -> Shape {
+        Shape::List(4, Box::new(E::shape()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
@@ -352,6 +381,10 @@ impl<'d, E: Field<'d>> Field<'d> for Rest<E> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Owned(format!("{}[to the end]", E::layout()))
+    }
+
+    fn shape() -> Shape {
+        Shape::Rest(Box::new(E::shape()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {

@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use crate::json::{self, Given};
-use crate::{Field, Reader, Result, Sampler, Trace, Writer};
+use crate::{Field, Reader, Result, Sampler, Shape, Trace, Writer};
 
 macro_rules! floats {
     ($(
@@ -47,6 +47,10 @@ macro_rules! floats {
 
             fn layout() -> Cow<'static, str> {
                 Cow::Borrowed(stringify!($float))
+            }
+
+            fn shape() -> Shape {
+                Shape::Float(size_of::<$float>())
             }
 
             #[inline]

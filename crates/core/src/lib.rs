@@ -83,6 +83,7 @@ pub mod path;
 mod reader;
 mod sample;
 pub mod sha0;
+mod shape;
 mod side;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -105,6 +106,7 @@ pub use message::{decode_optional, encode_optional};
 pub use names::{Names, listed, nearest};
 pub use reader::Reader;
 pub use sample::Sampler;
+pub use shape::Shape;
 pub use side::Side;
 pub use trace::{NoTrace, Place, Trace};
 pub use tree::{Children, Layer, NodeRef, Parent, Tree, TreeBuilder};

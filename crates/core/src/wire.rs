@@ -63,6 +63,11 @@ macro_rules! wire_enum {
 
         $crate::__number! {
             $name($type): concat!(stringify!($type), " ", stringify!($name)),
+            $crate::Shape::Enum {
+                bytes: size_of::<$type>(),
+                is_signed: $type::MIN != 0,
+                names: Self::NAMES,
+            },
             |value| $crate::Value::Enum(i64::from(value), Self::NAMES),
             |json| $crate::json::named(json, Self::NAMES)
         }
@@ -124,6 +129,7 @@ macro_rules! wire_flags {
 
         $crate::__number! {
             $name($type): concat!(stringify!($type), " ", stringify!($name)),
+            $crate::Shape::Flags(size_of::<$type>(), Self::NAMES),
             |value| $crate::Value::Flags(u64::from(value), Self::NAMES),
             |json| $crate::json::flags(json, Self::NAMES)
         }
@@ -180,6 +186,7 @@ macro_rules! scalar {
 
         $crate::__number! {
             $name($type): concat!(stringify!($type), " ", stringify!($name)),
+            $crate::Shape::$shape(size_of::<$type>()),
             |value| $crate::Value::$shape(u64::from(value)),
             |json| $crate::json::unsigned(json)
         }
@@ -210,6 +217,10 @@ macro_rules! scalar {
 
             fn layout() -> ::std::borrow::Cow<'static, str> {
                 ::std::borrow::Cow::Owned(stringify!($name).to_lowercase())
+            }
+
+            fn shape() -> $crate::Shape {
+                $crate::Shape::Fixed($form, $size)
             }
 
             #[inline]
@@ -262,7 +273,7 @@ macro_rules! scalar {
 #[macro_export]
 macro_rules! __number {
     (
-        $name:ident($type:ident): $layout:expr,
+        $name:ident($type:ident): $layout:expr, $shape:expr,
         |$value:ident| $show:expr, |$json:ident| $read:expr
     ) => {
         impl<'d> $crate::Field<'d> for $name {
@@ -271,6 +282,10 @@ macro_rules! __number {
 
             fn layout() -> ::std::borrow::Cow<'static, str> {
                 ::std::borrow::Cow::Borrowed($layout)
+            }
+
+            fn shape() -> $crate::Shape {
+                $shape
             }
 
             #[inline]

@@ -97,7 +97,7 @@ impl Conversation {
         };
         let swapped = forced.is_some_and(|(_, swapped)| swapped);
         let [client, server] = ends;
-        let mut ends = Ends::new(client, server);
+        let mut ends = Ends::new(client, server).over(datagrams);
         if swapped {
             ends.swap();
         }

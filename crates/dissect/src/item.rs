@@ -218,6 +218,8 @@ pub struct Item<'i> {
 pub struct Ends {
     /// Client and server, by [`Side::index`].
     of: [SocketAddr; 2],
+    /// Whether it is UDP.
+    is_datagrams: bool,
     /// The addresses as members of a JSON line, by sender. Formatted on first use.
     members: [OnceLock<String>; 2],
 }
@@ -231,10 +233,21 @@ impl PartialEq for Ends {
 impl Eq for Ends {}
 
 impl Ends {
-    /// The addresses of a client and its server.
+    /// The addresses of a client and its server, over TCP.
     #[must_use]
     pub fn new(client: SocketAddr, server: SocketAddr) -> Self {
-        Self { of: [client, server], members: Default::default() }
+        Self { of: [client, server], is_datagrams: false, members: Default::default() }
+    }
+
+    /// The same, over UDP if so stated.
+    pub(crate) fn over(self, is_datagrams: bool) -> Self {
+        Self { is_datagrams, ..self }
+    }
+
+    /// Whether the conversation is UDP; otherwise it is TCP.
+    #[must_use]
+    pub fn is_datagrams(&self) -> bool {
+        self.is_datagrams
     }
 
     /// The address of a side.

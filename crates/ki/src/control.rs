@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Json};
-use worldwire_core::{Field, Reader, Record, Result, Side, Trace, Writer, record, wire_enum};
+use worldwire_core::{
+    Field, FieldInfo, Form, Reader, Record, Result, Shape, Side, Trace, Writer, record, wire_enum,
+};
 
 use crate::crypto_block::{self, CryptoBlock};
 
@@ -143,6 +145,9 @@ pub enum KeepAlive {
     },
 }
 
+/// The condition of a field that is present if more than a trailer is left of its frame.
+pub const MORE_FOLLOWS: &str = "more than a trailer follows";
+
 /// The size of a [`KeepAlive`] in bytes.
 const KEEP_ALIVE_BYTES: usize = 6;
 /// The size of a trailer in bytes.
@@ -158,6 +163,33 @@ impl<'d> Control<'d> {
             Self::KeepAlive(_) => Opcode::KeepAlive,
             Self::KeepAliveRsp(_) => Opcode::KeepAliveRsp,
             Self::Other { opcode, .. } => *opcode,
+        }
+    }
+
+    /// The fields of the message with this opcode, from this side.
+    #[must_use]
+    pub fn fields(opcode: Opcode, from: Side) -> Vec<FieldInfo> {
+        let number = |name| FieldInfo::of::<u16>(name, "");
+        let alive = |from| match from {
+            Side::Client => vec![number("sessionId"), number("millis"), number("minutes")],
+            Side::Server => vec![number("sessionId"), FieldInfo::of::<u32>("uptimeMillis", "")],
+        };
+        let block = Shape::Counted { form: Form::Bytes, count: 4, unit: 1, end: 0 };
+        let shape = Shape::Optional(MORE_FOLLOWS, Box::new(block));
+        let layout = "u32 count, bytes, or a handshake".into();
+        let crypto = FieldInfo { name: "crypto", layout, shape, doc: "" };
+        match opcode {
+            Opcode::SessionOffer => {
+                [vec![number("sessionId")], SessionTime::fields(), vec![crypto]].concat()
+            }
+            Opcode::SessionAccept => {
+                let before = [vec![number("reserved")], SessionTime::fields()].concat();
+                [before, vec![number("sessionId"), crypto]].concat()
+            }
+            Opcode::KeepAlive => alive(from),
+            // The answer has the form of the request.
+            Opcode::KeepAliveRsp => alive(from.other()),
+            _ => vec![FieldInfo::in_words("body", "bytes", "")],
         }
     }
 

@@ -108,11 +108,13 @@ macro_rules! offset_record {
                     $(::worldwire_core::FieldInfo {
                         name: $offset,
                         layout: stringify!($width).into(),
+                        shape: <$width as ::worldwire_core::Field<$d>>::shape(),
                         doc: concat!(" The offset of `", stringify!($target), "`."),
                     },)*
                     ::worldwire_core::FieldInfo {
                         name: $wire,
                         layout: $crate::offset::offset_field!(@layout [$d $type] $($mark)?),
+                        shape: $crate::offset::offset_field!(@shape [$d $type] $field $($mark)?),
                         doc: concat!($($fdoc),*),
                     },
                 )*]
@@ -171,6 +173,10 @@ macro_rules! offset_record {
 
             ::worldwire_core::__record_as_field!([$d] $name);
 
+            fn shape() -> ::worldwire_core::Shape {
+                ::worldwire_core::Shape::Record(<Self as ::worldwire_core::Record<$d>>::fields)
+            }
+
             fn sample(sampler: &mut ::worldwire_core::Sampler) -> Self {
                 Self {$(
                     $field: $crate::offset::offset_field!(@sample [$d $type] sampler $($mark)?),
@@ -199,6 +205,15 @@ macro_rules! offset_field {
     };
     (@layout [$d:lifetime $type:ty] $($at:ident)?) => {
         <$type as ::worldwire_core::Field<$d>>::layout()
+    };
+    (@shape [$d:lifetime $type:ty] $field:ident opt) => {
+        ::worldwire_core::Shape::Optional(
+            concat!("offset of ", stringify!($field)),
+            Box::new(<$type as ::worldwire_core::Field<$d>>::shape()),
+        )
+    };
+    (@shape [$d:lifetime $type:ty] $field:ident $($at:ident)?) => {
+        <$type as ::worldwire_core::Field<$d>>::shape()
     };
     (@least [$d:lifetime $type:ty] opt) => { 0 };
     (@least [$d:lifetime $type:ty] $($at:ident)?) => {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{
-    Error, Field, Reader, Record, Result, Sampler, Trace, Writer, record, wire_enum,
+    Error, Field, FieldInfo, Reader, Record, Result, Sampler, Trace, Writer, record, wire_enum,
 };
 
 use crate::frame::Service;
-use crate::types::{NetError, Uuid};
+use crate::types::{NetError, Tail, Uuid};
 
 wire_enum! {
     /// The service that a client requests, `u8`. Clients use 10, 11, 16 and 22. 20 and 21 are
@@ -218,6 +218,31 @@ impl ConnectPacket {
         }
     }
 
+    /// The fields of a packet of this type; `None` if the type is unknown.
+    #[must_use]
+    pub fn fields_of(connection: ConnectionType) -> Option<Vec<FieldInfo>> {
+        data_bytes(connection)?;
+        let mut fields = vec![
+            FieldInfo::of::<ConnectionType>("connType", ""),
+            FieldInfo::of::<u16>("headerBytes", ""),
+            FieldInfo::of::<u32>("buildId", ""),
+            FieldInfo::of::<BuildType>("buildType", ""),
+            FieldInfo::of::<u32>("branchId", ""),
+            FieldInfo::of::<Uuid>("productId", ""),
+        ];
+        if connection != ConnectionType::SimpleNet {
+            fields.push(FieldInfo::of::<u32>("dataBytes", ""));
+        }
+        fields.extend(match connection {
+            ConnectionType::CliToGame => GameData::fields(),
+            ConnectionType::CliToFile => FileData::fields(),
+            ConnectionType::CliToCsr => Vec::new(),
+            ConnectionType::SimpleNet => SimpleNetData::fields(),
+            _ => TokenData::fields(),
+        });
+        Some(fields)
+    }
+
     /// Decodes the fields into the current scope.
     ///
     /// # Errors
@@ -405,6 +430,17 @@ pub enum SetupPacket<'d> {
 }
 
 impl<'d> SetupPacket<'d> {
+    /// The fields of a packet of this type. The byte count includes all of them.
+    #[must_use]
+    pub fn fields_of(kind: SetupType) -> Vec<FieldInfo> {
+        let data = match kind {
+            SetupType::Connect => FieldInfo::of::<Tail<'_>>("y", ""),
+            SetupType::Encrypt => FieldInfo::of::<Tail<'_>>("seed", ""),
+            _ => FieldInfo::of::<NetError>("error", ""),
+        };
+        vec![FieldInfo::of::<SetupType>("type", ""), FieldInfo::of::<u8>("byteCount", ""), data]
+    }
+
     /// Decodes the fields into the current scope.
     ///
     /// # Errors

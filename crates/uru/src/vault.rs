@@ -7,7 +7,9 @@
 mod names;
 
 use worldwire_core::json::Given;
-use worldwire_core::{Bytes32, Error, Reader, Result, Trace, Value, record, wire_enum};
+use worldwire_core::{
+    Bytes32, Error, Field, Reader, Result, Shape, Trace, Value, record, wire_enum,
+};
 
 pub use names::{FIELD_NAMES, FieldName, field_names};
 
@@ -224,6 +226,10 @@ impl<'d> Inner<'d> for VaultNode<'d> {
     const ONE_FORM: bool = true;
     const SHAPE: Value<'static> = Value::Record;
 
+    fn inner_shape() -> Shape {
+        <Self as Field<'_>>::shape()
+    }
+
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Self::decode_named(reader)
     }
@@ -235,7 +241,7 @@ impl<'d> Inner<'d> for VaultNode<'d> {
 
 #[cfg(test)]
 mod tests {
-    use worldwire_core::{Field, Writer};
+    use worldwire_core::Writer;
 
     use super::*;
 

@@ -41,6 +41,7 @@ fn run() -> Result<(), Failure> {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
         Command::Capture(arguments) => command::live::run(arguments, &cli.common),
         Command::Export(arguments) => command::export::run(arguments, &cli.common),
+        Command::Extcap(arguments) => command::extcap::run(arguments, &cli.common),
         Command::Filter => command::filter::run(),
         Command::Inspect(arguments) => command::inspect::run(arguments, &cli.common),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),

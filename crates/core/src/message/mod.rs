@@ -8,7 +8,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use crate::json::{FieldsOf, Given};
-use crate::{Error, Field, Names, Reader, Result, Sampler, Side, Trace, Writer};
+use crate::{Error, Field, Names, Reader, Result, Sampler, Shape, Side, Trace, Writer};
 
 pub use classes::{ClassInfo, Classes, OtherClass};
 #[doc(hidden)]
@@ -131,6 +131,26 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// The layout: `u32`, `str(64)`.
     pub layout: Cow<'static, str>,
+    /// The layout as data.
+    pub shape: Shape,
     /// What it is for; may be empty where the name says it all.
     pub doc: &'static str,
+}
+
+impl FieldInfo {
+    /// A field of this type.
+    #[must_use]
+    pub fn of<'d, F: Field<'d>>(name: &'static str, doc: &'static str) -> Self {
+        Self { name, layout: F::layout(), shape: F::shape(), doc }
+    }
+
+    /// A field whose layout is described only in words.
+    #[must_use]
+    pub fn in_words(
+        name: &'static str,
+        layout: impl Into<Cow<'static, str>>,
+        doc: &'static str,
+    ) -> Self {
+        Self { name, layout: layout.into(), shape: Shape::Opaque, doc }
+    }
 }

@@ -123,6 +123,10 @@ macro_rules! __record {
 
             $crate::__record_as_field!([$d] $name);
 
+            fn shape() -> $crate::Shape {
+                $crate::Shape::Record(<Self as $crate::Record<$d>>::fields)
+            }
+
             fn sample(sampler: &mut $crate::Sampler) -> Self {
                 let _ = &sampler;
                 $(let $base = <$base_type as $crate::Field<$d>>::sample(sampler);)?
@@ -156,6 +160,7 @@ macro_rules! __record {
                 let rows: Vec<$crate::FieldInfo> = vec![$($crate::FieldInfo {
                     name: $wire,
                     layout: $crate::__optional!(@layout [$d $type] $($condition)?),
+                    shape: $crate::__optional!(@shape [$d $type] $($condition)?),
                     doc: concat!($($fdoc),*),
                 },)*];
                 $(
@@ -221,6 +226,13 @@ macro_rules! __optional {
             <$type as $crate::Field<$d>>::layout(),
             stringify!($condition),
         ))
+    };
+    (@shape [$d:lifetime $type:ty]) => { <$type as $crate::Field<$d>>::shape() };
+    (@shape [$d:lifetime $type:ty] $condition:expr) => {
+        $crate::Shape::Optional(
+            stringify!($condition),
+            Box::new(<$type as $crate::Field<$d>>::shape()),
+        )
     };
     (@sample $sampler:ident [$type:ty]) => { <$type as $crate::Field<'_>>::sample($sampler) };
     (@sample $sampler:ident [$type:ty] $condition:expr) => {
@@ -303,6 +315,10 @@ macro_rules! __masked {
                         <$type as $crate::Field<$d>>::layout(),
                         $bit,
                     )),
+                    shape: $crate::Shape::Optional(
+                        concat!("bit ", $bit),
+                        Box::new(<$type as $crate::Field<$d>>::shape()),
+                    ),
                     doc: concat!($($fdoc),*),
                 },)*]
             }
@@ -354,6 +370,18 @@ macro_rules! __masked {
             const LEAST: usize = size_of::<$mask>();
 
             $crate::__record_as_field!([$d] $name);
+
+            fn shape() -> $crate::Shape {
+                $crate::Shape::Masked(
+                    size_of::<$mask>(),
+                    || vec![$(($bit, $crate::FieldInfo {
+                        name: $wire,
+                        layout: <$type as $crate::Field<$d>>::layout(),
+                        shape: <$type as $crate::Field<$d>>::shape(),
+                        doc: concat!($($fdoc),*),
+                    }),)*],
+                )
+            }
 
             fn sample(sampler: &mut $crate::Sampler) -> Self {
                 let mask = sampler.bits() & sampler.bits();

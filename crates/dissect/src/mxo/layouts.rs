@@ -1,7 +1,5 @@
 //! The fields of formats without message tables, for documentation.
 
-use std::borrow::Cow;
-
 use worldwire_core::{FieldInfo, Record as _};
 use worldwire_mxo::login::{AuthProof, AuthSecret, MarginSecret};
 
@@ -138,6 +136,6 @@ pub(super) fn layout(codec: &str) -> Vec<FieldInfo> {
         "mxo.tcp-frame" => TCP_FRAME,
         _ => &[],
     };
-    let field = |&(name, layout, doc): &Row| FieldInfo { name, layout: Cow::Borrowed(layout), doc };
+    let field = |&(name, layout, doc): &Row| FieldInfo::in_words(name, layout, doc);
     rows.iter().map(field).collect()
 }

@@ -112,7 +112,7 @@ impl TeraDefinitions {
     /// The messages of the build that the user chose. Without a choice, the messages of the only
     /// build with a map, if there is only one.
     #[must_use]
-    pub(crate) fn shared(&self) -> &Arc<Packets> {
+    pub fn shared(&self) -> &Arc<Packets> {
         self.shared.get_or_init(|| {
             let mut maps = self.library.opcodes.keys();
             let only = maps.next().copied().filter(|_| maps.next().is_none());

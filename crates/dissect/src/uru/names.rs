@@ -365,11 +365,7 @@ pub(super) fn vault_node() -> Vec<FieldInfo> {
         };
         rows.into_iter().map(row).collect()
     });
-    let game = GAME.iter().map(|(name, layout, doc)| FieldInfo {
-        name,
-        layout: layout.as_str().into(),
-        doc,
-    });
+    let game = GAME.iter().map(|(name, layout, doc)| FieldInfo::in_words(name, &**layout, doc));
     VaultNode::fields().into_iter().chain(game).collect()
 }
 
@@ -385,7 +381,7 @@ fn uoid() -> Vec<FieldInfo> {
         ("cloneFiller", "u16, if it is a clone", "Always 0."),
         ("clonerId", "u32, if it is a clone", "The player whose client made the clone."),
     ];
-    rows.map(|(name, layout, doc)| FieldInfo { name, layout: layout.into(), doc }).to_vec()
+    rows.map(|(name, layout, doc)| FieldInfo::in_words(name, layout, doc)).to_vec()
 }
 
 /// The fields of structures inside messages.

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -190,6 +190,33 @@ export function command(cwd, ...args) {
   const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: "utf8" });
   assert.equal(status, 0, `${args.join(" ")}: ${stderr}`);
   return stdout;
+}
+
+/**
+ * Writes the report of `stats` on a capture, and opens the file.
+ * @param {import("node:test").TestContext} t
+ * @param {string[]} args
+ * @param {import("playwright-core").BrowserContextOptions} [options]
+ */
+export async function report(t, args, options = {}) {
+  const file = path.join(folder(t), "report.html");
+  const { status, stderr } = spawnSync(program, ["stats", ...args, "--report", file], { encoding: "utf8" });
+  assert.ok(status !== null && status < 2, stderr);
+  const context = await (await chrome()).newContext({ viewport: { width: 1100, height: 900 }, ...options });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("console", (line) => faults.push(line.text()));
+  page.on("pageerror", (error) => faults.push(String(error.stack)));
+  page.on("request", (request) => {
+    if (request.url() !== pathToFileURL(file).href) faults.push(`a request to ${request.url()}`);
+  });
+  await page.goto(pathToFileURL(file).href);
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(faults, [], "errors in the report");
+  });
+  return { page, size: statSync(file).size };
 }
 
 /**

@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given};
-use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer};
+use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Shape, Trace, Writer};
 
 /// The maximum number of bytes in a `STR` and of units in a `WSTR`: their count has two bytes.
 pub(crate) const MAX_COUNT: usize = 0xffff;
@@ -127,6 +127,10 @@ impl<'d, const WIDTH: usize> Field<'d> for Counted<'d, WIDTH> {
         Cow::Borrowed(if WIDTH == 2 { "u16 count, bytes" } else { "u32 count, UTF-8" })
     }
 
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Utf8, count: WIDTH, unit: 1, end: 0 }
+    }
+
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
@@ -181,6 +185,10 @@ impl<'d> Field<'d> for WStr<'d> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Borrowed("u16 count, UTF-16 units")
+    }
+
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Utf16, count: 2, unit: 2, end: 0 }
     }
 
     #[inline]

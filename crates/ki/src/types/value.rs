@@ -1,7 +1,7 @@
 //! Values whose types are known only at run time.
 
 use worldwire_core::json::Json;
-use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer};
+use worldwire_core::{Error, Field, Reader, Result, Sampler, Shape, Trace, Writer};
 
 use super::string::MAX_COUNT;
 use super::{Dbl, FieldType, Flt, Str, WStr};
@@ -34,6 +34,14 @@ macro_rules! values {
                     $(FieldType::$name => {
                         <$type as Field<'d>>::decode(reader, name).map(Self::$name)
                     })*
+                }
+            }
+
+            /// The layout of values of a type.
+            #[must_use]
+            pub fn shape(kind: FieldType) -> Shape {
+                match kind {
+                    $(FieldType::$name => <$type as Field<'d>>::shape(),)*
                 }
             }
 

@@ -24,7 +24,7 @@ pub use packet::{Packet, PacketHead, RccFlags};
 pub use plain::{ANSWERS, Hello, Plain};
 
 pub use rpc::{CLIENT_RPCS, LEAVE, MAX_RPC_BYTES, RpcList, RpcMessage, SERVER_RPCS};
-pub use section::{Measure, OBJECTS, RPC, Section, ToTheEnd};
+pub use section::{Measure, OBJECTS, RPC, SECTIONS, Section, ToTheEnd};
 pub use sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber, SequenceWord};
 pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
 pub use window::ReceiveWindow;

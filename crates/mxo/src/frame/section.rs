@@ -44,7 +44,8 @@ pub const OBJECTS: u8 = 3;
 /// The ID of RPC lists.
 pub const RPC: u8 = 4;
 
-static SECTIONS: Names = Names::fixed(&[(3, "Objects"), (4, "Rpc"), (5, "Unknown5")]);
+/// The names of section IDs.
+pub static SECTIONS: Names = Names::fixed(&[(3, "Objects"), (4, "Rpc"), (5, "Unknown5")]);
 
 /// Finds the end of object sections, which have no length.
 ///

@@ -266,7 +266,7 @@ impl<'d> Record<'d> for LoadCharacterReply<'d> {
     const NAME: &'static str = "LoadCharacterReply";
 
     fn fields() -> Vec<FieldInfo> {
-        let row = |name, layout: &'static str, doc| FieldInfo { name, layout: layout.into(), doc };
+        let row = |name, layout: &'static str, doc| FieldInfo::in_words(name, layout, doc);
         vec![
             row("status", "u32 LoginStatus", " Success, or why the character cannot be loaded."),
             row("characterId", "u32", " The low half of the ID."),

@@ -13,7 +13,8 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given};
 use worldwire_core::{
-    Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, encode_list, list_from_json,
+    Error, Field, Form, Reader, Result, Sampler, Shape, Trace, Value, Writer, encode_list,
+    list_from_json,
 };
 use zeroize::Zeroizing;
 
@@ -33,6 +34,10 @@ impl<'d> Field<'d> for Bytes16<'d> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Borrowed("u16 count, u8[]")
+    }
+
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Bytes, count: 2, unit: 1, end: 0 }
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
@@ -74,6 +79,10 @@ macro_rules! lists {
 
             fn layout() -> Cow<'static, str> {
                 Cow::Owned(format!(concat!(stringify!($count), " count, {}[]"), E::layout()))
+            }
+
+            fn shape() -> Shape {
+                Shape::List(size_of::<$count>(), Box::new(E::shape()))
             }
 
             fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
@@ -128,6 +137,10 @@ impl<'d, E: Field<'d, Owned = E> + Copy + Default + 'static, const N: usize> Fie
 
     fn layout() -> Cow<'static, str> {
         Cow::Owned(format!("{}[{N}]", E::layout()))
+    }
+
+    fn shape() -> Shape {
+        Shape::Array(N, Box::new(E::shape()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
@@ -215,6 +228,10 @@ impl<'d, F: Field<'d>> Field<'d> for Secret<F> {
 
     fn layout() -> Cow<'static, str> {
         F::layout()
+    }
+
+    fn shape() -> Shape {
+        F::shape()
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {

@@ -14,7 +14,9 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given, Json};
-use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Span, Trace, Value, Writer};
+use worldwire_core::{
+    Error, Field, Form, Reader, Result, Sampler, Shape, Span, Trace, Value, Writer,
+};
 
 use super::text;
 use super::value::windows_1252;
@@ -80,6 +82,10 @@ impl<'d> Field<'d> for Str<'d> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Borrowed("u16 length, text, 00")
+    }
+
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Latin1, count: 2, unit: 1, end: 1 }
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {

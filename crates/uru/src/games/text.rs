@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given};
-use worldwire_core::{Error, Form, Reader, Result, Sampler, Trace, Writer};
+use worldwire_core::{Error, Form, Reader, Result, Sampler, Shape, Trace, Writer};
 
 use crate::types::{Text, TextFormat, wide};
 
@@ -52,6 +52,10 @@ impl<const N: usize> TextFormat for GameUnits<N> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Owned(format!("wfix({N}), terminated"))
+    }
+
+    fn shape() -> Shape {
+        Shape::Opaque
     }
 
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{
-    Field, Names, Reader, Record, Rest, Result, Sampler, Trace, Value, Writer, record, wire_flags,
+    Field, Names, Reader, Record, Rest, Result, Sampler, Shape, Trace, Value, Writer, record,
+    wire_flags,
 };
 
 use crate::types::{BitVector, Inner, InnerFamily, TermStr, Uuid, WFix};
@@ -106,6 +107,10 @@ impl<'d, R: Record<'d>> Inner<'d> for Rest<R> {
     const UNIT: usize = 1;
     const ONE_FORM: bool = true;
     const SHAPE: Value<'static> = Value::List;
+
+    fn inner_shape() -> Shape {
+        <Self as Field<'_>>::shape()
+    }
 
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Self::decode_items(reader)

@@ -4,7 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given, Json};
-use worldwire_core::{Field, Reader, Result, Sampler, Trace, Value, Writer};
+use worldwire_core::{Field, Reader, Result, Sampler, Shape, Trace, Value, Writer};
 
 macro_rules! booleans {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ident, $wanted:literal;)*) => {$(
@@ -51,6 +51,10 @@ macro_rules! booleans {
 
             fn layout() -> Cow<'static, str> {
                 Cow::Borrowed(concat!(stringify!($type), " bool"))
+            }
+
+            fn shape() -> Shape {
+                Shape::Bool(size_of::<$type>())
             }
 
             #[inline]

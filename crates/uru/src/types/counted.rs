@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use worldwire_core::json::Given;
 use worldwire_core::{
-    Error, Field, Form, Reader, Result, Sampler, Trace, Writer, encode_list, list_from_json,
+    Error, Field, Form, Reader, Result, Sampler, Shape, Trace, Writer, encode_list, list_from_json,
 };
 
 /// Bytes with a `u16` count.
@@ -41,6 +41,10 @@ impl<'d> Field<'d> for Bytes16<'d> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Borrowed("u16 count, bytes")
+    }
+
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Bytes, count: 2, unit: 1, end: 0 }
     }
 
     #[inline]
@@ -199,6 +203,10 @@ impl<'d, C: Count + 'static, E: Field<'d>, const MIN: usize> Field<'d> for List<
         Cow::Owned(format!("{}, {}[]", C::LAYOUT, E::layout()))
     }
 
+    fn shape() -> Shape {
+        Shape::List(size_of::<C>(), Box::new(E::shape()))
+    }
+
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         reader.list(name, |reader| {
             let count = Self::take_count(reader, E::LEAST)?;
@@ -269,6 +277,10 @@ impl<'d> Field<'d> for Tail<'d> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Borrowed("bytes to the end")
+    }
+
+    fn shape() -> Shape {
+        Shape::Tail
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {

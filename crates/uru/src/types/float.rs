@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use worldwire_core::json::Given;
-use worldwire_core::{Error, Field, Float, Reader, Result, Sampler, Trace, Writer, list_from_json};
+use worldwire_core::{
+    Error, Field, Float, Reader, Result, Sampler, Shape, Trace, Writer, list_from_json,
+};
 
 /// Exactly `N` single-precision floats, without a count: points and vectors (x, y, z), colours
 /// (red, green, blue, alpha), matrices (row by row).
@@ -22,6 +24,10 @@ impl<'d, const N: usize> Field<'d> for Floats<N> {
 
     fn layout() -> Cow<'static, str> {
         Cow::Owned(format!("f32[{N}]"))
+    }
+
+    fn shape() -> Shape {
+        Shape::Array(N, Box::new(Float::shape()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {

@@ -98,7 +98,7 @@ impl<'d> Record<'d> for Location {
             ("page", "part of it".into(), "The page of that age."),
             ("flags", LocationFlags::layout(), "The kind of page."),
         ];
-        rows.map(|(name, layout, doc)| FieldInfo { name, layout, doc }).to_vec()
+        rows.map(|(name, layout, doc)| FieldInfo::in_words(name, layout, doc)).to_vec()
     }
 
     #[inline]

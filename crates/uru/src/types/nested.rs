@@ -5,7 +5,9 @@ use core::marker::PhantomData;
 use std::borrow::Cow;
 
 use worldwire_core::json::Given;
-use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, count32};
+use worldwire_core::{
+    Error, Field, Form, Reader, Result, Sampler, Shape, Trace, Value, Writer, count32,
+};
 
 use super::encoded;
 
@@ -23,6 +25,12 @@ pub trait Inner<'d>: Field<'d> {
 
     /// How the content is traced: [`Value::Record`] or [`Value::List`].
     const SHAPE: Value<'static>;
+
+    /// The layout of the content as data.
+    #[must_use]
+    fn inner_shape() -> Shape {
+        Shape::Opaque
+    }
 
     /// Decodes the whole buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
@@ -88,6 +96,10 @@ where
     fn layout() -> Cow<'static, str> {
         let unit = if <I::At<'d>>::UNIT == 1 { "u8" } else { "u16" };
         Cow::Owned(format!("u32 count, {unit}[..{MAX}] ({})", <I::At<'d>>::NAME))
+    }
+
+    fn shape() -> Shape {
+        Shape::Nested(4, <I::At<'d>>::UNIT, Box::new(<I::At<'d>>::inner_shape()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {

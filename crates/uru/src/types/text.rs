@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
-use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
+use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Shape, Trace, Value, Writer};
 
 use super::{encode_counted, take_counted};
 
@@ -53,6 +53,9 @@ pub trait TextFormat: Clone + PartialEq + 'static {
 
     /// The layout as the documentation shows it.
     fn layout() -> Cow<'static, str>;
+
+    /// The same as data.
+    fn shape() -> Shape;
 
     /// Reads the text and traces it.
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]>;
@@ -161,6 +164,10 @@ impl<'d, F: TextFormat> Field<'d> for Text<'d, F> {
         F::layout()
     }
 
+    fn shape() -> Shape {
+        F::shape()
+    }
+
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let stored = Cow::Borrowed(F::decode(reader, name)?);
@@ -229,6 +236,10 @@ impl<const N: usize> TextFormat for NetText<N> {
         Cow::Owned(format!("str({N})"))
     }
 
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Utf16, count: 2, unit: 2, end: 0 }
+    }
+
     #[inline]
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
         traced(reader, name, |reader| {
@@ -263,6 +274,10 @@ impl TextFormat for Terminated {
 
     fn layout() -> Cow<'static, str> {
         Cow::Borrowed("u32 byte count, zero-terminated UTF-16LE")
+    }
+
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Utf16, count: 4, unit: 1, end: 2 }
     }
 
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
@@ -306,6 +321,10 @@ impl TextFormat for ZeroEnded {
         Cow::Borrowed("UTF-16LE up to a zero unit")
     }
 
+    fn shape() -> Shape {
+        Shape::Terminated(Form::Utf16)
+    }
+
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
         traced(reader, name, |reader| {
             let Some(end) = zero_unit(reader.rest(), true) else {
@@ -339,6 +358,10 @@ impl TextFormat for Counted {
         Cow::Borrowed("u16 byte count, text")
     }
 
+    fn shape() -> Shape {
+        Shape::Counted { form: Form::Utf8, count: 2, unit: 1, end: 0 }
+    }
+
     #[inline]
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
         traced(reader, name, |reader| {
@@ -360,6 +383,10 @@ macro_rules! padded {
 
             fn layout() -> Cow<'static, str> {
                 Cow::Owned(format!(concat!($layout, "({})"), N))
+            }
+
+            fn shape() -> Shape {
+                Shape::Padded(if $wide { Form::Utf16 } else { Form::Utf8 }, N * unit($wide))
             }
 
             fn decode<'d, 'n, T: Trace<'n>>(

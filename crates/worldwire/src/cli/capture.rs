@@ -191,6 +191,52 @@ pub(crate) enum Export {
   worldwire export files samples/uru-login.pcapng --keys samples/uru-keys.toml -o downloads
   worldwire export files game.pcapng --filter 'filename contains \"sdl\"' -o downloads")]
     Files(ExportFiles),
+    /// Write the messages of a capture, decrypted, as a capture for Wireshark
+    #[command(after_help = "Examples:
+  worldwire export pcapng samples/uru-login.pcapng --keys samples/uru-keys.toml --decrypted -o plain.pcapng
+  worldwire export pcapng game.pcapng --filter 'auth.*' --decrypted -o - | wireshark -k -i -
+
+Each message becomes a packet with its original time and addresses; its name and values are the packet's \
+comment. What could not be decrypted is missing from the streams. docs/wireshark.md explains how to use \
+the file. `dissect -o NAME.pcapng` writes packets as they were captured instead.")]
+    Pcapng(ExportPcapng),
+    /// Write a Wireshark dissector in Lua for a family's messages
+    #[command(after_help = "Examples:
+  worldwire export wireshark uru -o uru.lua
+  worldwire export wireshark tera --data samples/tera -o tera.lua
+  tshark -X lua_script:uru.lua -r plain.pcapng -Y 'uru.message.name == \"auth.AcctLoginRequest\"' -V
+
+The dissector is generated from the definitions that worldwire itself decodes with. It reads captures from \
+`export pcapng`, and plain streams with \"Decode As\". Messages of which a part is shown as bytes are \
+listed. docs/wireshark.md explains the names of its fields.")]
+    Wireshark(ExportWireshark),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportWireshark {
+    /// ki, mxo, tera or uru
+    pub(crate) family: String,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportPcapng {
+    #[command(flatten)]
+    pub(crate) capture: Capture,
+    /// Write plain messages: anyone who has the file can read everything in them, passwords included
+    #[arg(long, required = true)]
+    pub(crate) decrypted: bool,
+    /// Write only matching messages; see `worldwire filter`
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Write only messages of this conversation
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
@@ -288,6 +334,13 @@ pub(crate) struct Stats {
     /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a report with plots to this HTML file instead of printing the summary
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["conversations", "each", "json", "top"])]
+    pub(crate) report: Option<PathBuf>,
+    /// Overwrite an existing report
+    #[arg(long, requires = "report")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! Prints help: prose is wrapped to the terminal, but lines that start with two spaces, such as
 //! commands, are not, so that they can be copied.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 
 use clap::error::ErrorKind;
@@ -14,11 +15,21 @@ const NO_BREAK: &str = "\u{a0}";
 
 /// Parses the command line. Exits after printing help, the version or a usage error.
 pub(crate) fn parse() -> Cli {
-    let matches = command().try_get_matches();
+    let matches = command().try_get_matches_from(arguments(std::env::args_os().collect()));
     let cli = matches.and_then(|mut matches| {
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
     });
     cli.unwrap_or_else(|error| end(&error))
+}
+
+/// The arguments. In Wireshark's extcap directory, the program is run without a command.
+fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let begins = |argument: &OsString, start| argument.to_string_lossy().starts_with::<&str>(start);
+    let has_command = arguments.get(1).is_none_or(|first| !begins(first, "--"));
+    if !has_command && arguments.iter().any(|argument| begins(argument, "--extcap-")) {
+        arguments.insert(1, "extcap".into());
+    }
+    arguments
 }
 
 /// The command line, with its help prepared for wrapping.

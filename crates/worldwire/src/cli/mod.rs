@@ -5,6 +5,7 @@ mod client;
 mod codec;
 mod conformance;
 mod diff;
+mod extcap;
 mod help;
 mod inspect;
 mod ki;
@@ -33,6 +34,7 @@ pub(crate) use client::*;
 pub(crate) use codec::*;
 pub(crate) use conformance::*;
 pub(crate) use diff::*;
+pub(crate) use extcap::*;
 pub(crate) use help::parse;
 pub(crate) use inspect::*;
 pub(crate) use ki::*;
@@ -132,9 +134,17 @@ Examples:
 This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
 privileges to run it. PACKETS is a filter in tcpdump's language.")]
     Capture(LiveCapture),
-    /// Extract downloaded files from a capture
+    /// Export messages to Wireshark, and downloaded files
     #[command(subcommand, arg_required_else_help = true)]
     Export(Export),
+    /// Deliver decrypted messages to Wireshark, which runs this command itself
+    #[command(after_help = "Examples:
+  worldwire extcap --extcap-interfaces
+  worldwire extcap --capture --extcap-interface worldwire-recording --file evening.pcapng --fifo pipe
+
+Put a link to this program into Wireshark's personal extcap directory, and its list of interfaces offers \
+live and recorded messages: see docs/wireshark.md.")]
+    Extcap(Extcap),
     /// Explain the filter language of `dissect`
     #[command(long_about = FILTERS)]
     Filter,
@@ -143,7 +153,8 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire stats game.pcapng --keys keys.toml --filter 'auth.*' --top 20
   worldwire stats game.pcapng --conversations --sort rate
-  worldwire stats game.pcapng --stream 3 --each")]
+  worldwire stats game.pcapng --stream 3 --each
+  worldwire stats game.pcapng --keys keys.toml --report report.html")]
     Stats(Stats),
     /// Compare two captures, messages, KI archives, type lists or sets of definitions
     #[command(after_help = "Examples:

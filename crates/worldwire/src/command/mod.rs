@@ -13,6 +13,7 @@ pub(crate) mod dissect;
 pub(crate) mod doctor;
 pub(crate) mod encode;
 pub(crate) mod export;
+pub(crate) mod extcap;
 pub(crate) mod filter;
 pub(crate) mod follow;
 pub(crate) mod inspect;

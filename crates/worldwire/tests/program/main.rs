@@ -65,3 +65,4 @@ mod uru_replay;
 mod uru_shard;
 mod wad;
 mod watch;
+mod wireshark;

@@ -186,7 +186,7 @@ const DATA: &str = "createData";
 const FILLER: &str = "filler";
 
 fn row(name: &'static str, layout: &'static str, doc: &'static str) -> FieldInfo {
-    FieldInfo { name, layout: layout.into(), doc }
+    FieldInfo::in_words(name, layout, doc)
 }
 
 fn data_row() -> FieldInfo {

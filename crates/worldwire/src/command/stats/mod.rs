@@ -1,9 +1,11 @@
 //! `worldwire stats`.
 
 mod conversations;
+mod details;
 mod histogram;
 mod rates;
 mod replies;
+mod report;
 mod summary;
 mod totals;
 
@@ -14,9 +16,10 @@ use worldwire_dissect::{Counts, Dissection, Item, Overview, Scratch};
 use super::capture::{self, Extras};
 use super::dissect::read_filter;
 use super::selection::Selection;
-use crate::cli::{Common, Stats};
+use crate::cli::{Common, Stats, Target};
 use crate::definitions;
-use crate::output::{Failure, print, say};
+use crate::output::{Failure, Output, print, say};
+use details::Details;
 use totals::{Counted, Totals};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
@@ -24,10 +27,25 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     let filter = arguments.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let selection = Selection { stream: arguments.stream, filter };
+    let is_report = arguments.report.is_some();
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Counted>| {
-        selection.pass(item, scratch, false, |shown| out.extend(Counted::of(shown)));
+        // Only the tree says what is wrong with a message.
+        let needs_fields = is_report && item.is_problem();
+        selection.pass(item, scratch, needs_fields, |shown| {
+            let counted = Counted::of(shown);
+            out.extend(counted.map(|it| if is_report { it.with_problem(shown) } else { it }));
+        });
     };
     let capture = &arguments.capture;
+    let report = match &arguments.report {
+        Some(path) => {
+            let target = Target { output: Some(path.clone()), force: arguments.force };
+            target.ends_in("a report", &["html", "htm"])?;
+            target.spares(capture.files())?;
+            Some(Output::open(&target)?)
+        }
+        None => None,
+    };
     let mut out = String::new();
     let (dissection, clean) = if arguments.conversations || arguments.each {
         let mut matching: BTreeMap<u64, Matching> = BTreeMap::new();
@@ -45,30 +63,56 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
         (dissection, clean)
     } else {
         let mut totals = Totals::new(&selection);
-        // The callbacks for items and for closed conversations both add to it.
-        let cell = std::cell::RefCell::new(&mut totals);
+        let mut details = is_report.then(Details::default);
+        // The callbacks for items and for closed conversations both add to them.
+        let cell = std::cell::RefCell::new((&mut totals, &mut details));
         let write = |items: &Vec<Counted>| {
             selection.check()?;
-            let mut totals = cell.borrow_mut();
-            items.iter().for_each(|item| totals.add(item));
+            let mut both = cell.borrow_mut();
+            let (totals, details) = &mut *both;
+            for item in items {
+                totals.add(item);
+                details.iter_mut().for_each(|details| details.add(item));
+            }
             Ok(())
         };
-        let mut closed = |overview: &Overview| cell.borrow_mut().add_conversation(overview);
+        let add = |totals: &mut Totals, details: &mut Option<Details>, overview: &Overview| {
+            if totals.add_conversation(overview) {
+                details.iter_mut().for_each(|details| details.add_conversation(overview));
+            }
+        };
+        let mut closed = |overview: &Overview| {
+            let mut both = cell.borrow_mut();
+            let (totals, details) = &mut *both;
+            add(totals, details, overview);
+        };
         let (extras, closed) = (Extras::default(), Some(&mut closed as _));
         let (dissection, clean) =
             capture::read_taking(capture, common, definitions, extras, show, write, closed)?;
         selection.check()?;
-        dissection.overviews().into_iter().for_each(|overview| totals.add_conversation(overview));
+        for overview in dissection.overviews() {
+            add(&mut totals, &mut details, overview);
+        }
         if let Some(stream) = arguments.stream.filter(|_| totals.conversations == 0) {
             return Err(capture::no_conversation(stream, dissection.summary().conversations));
         }
-        match arguments.json {
-            true => summary::json(&totals, &mut out),
-            false => summary::text(&totals, arguments.top, &mut out),
+        match (&mut details, arguments.json) {
+            (Some(details), _) => {
+                let files = capture.files().map(|file| file.display().to_string());
+                out = report::html(&totals, details, &files.collect::<Vec<_>>());
+            }
+            (None, true) => summary::json(&totals, &mut out),
+            (None, false) => summary::text(&totals, arguments.top, &mut out),
         }
         (dissection, clean)
     };
-    print(&out)?;
+    match report {
+        Some(mut output) => {
+            output.write(out.as_bytes())?;
+            output.finish()?;
+        }
+        None => print(&out)?,
+    }
     let summary = dissection.summary();
     if !common.quiet {
         say(summary);

@@ -219,7 +219,7 @@ fn amount(Amount { messages, bytes }: Amount) -> String {
 }
 
 /// A share with one digit after the point.
-fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     format!("{share:.1} %")
 }
@@ -235,7 +235,7 @@ fn decimals(interval: Duration) -> usize {
 }
 
 /// A duration with three digits.
-fn millis(duration: Duration) -> String {
+pub(super) fn millis(duration: Duration) -> String {
     let millis = duration.as_secs_f64() * 1e3;
     match millis {
         0.0..10.0 => format!("{millis:.2} ms"),

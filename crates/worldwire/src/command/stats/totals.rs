@@ -31,6 +31,8 @@ pub(super) struct Counted {
     pub(super) is_message: bool,
     pub(super) is_problem: bool,
     pub(super) lacks_definition: bool,
+    /// What the problem is, for reports.
+    pub(super) problem: Option<Box<str>>,
 }
 
 impl Counted {
@@ -54,8 +56,22 @@ impl Counted {
                 is_message: message.is_some(),
                 is_problem: item.is_problem(),
                 lacks_definition: item.lacks_definition(),
+                problem: None,
             }
         })
+    }
+
+    /// The same with the text of a problem.
+    pub(super) fn with_problem(self, shown: &Shown<'_, '_>) -> Self {
+        if !self.is_problem {
+            return self;
+        }
+        let problem = match (shown.item.note(), shown.tree.error()) {
+            (Some(note), _) => note.text.clone(),
+            (None, Some(error)) => format!("{}: {error}", self.name),
+            (None, None) => format!("{}: cannot be decoded completely", self.name),
+        };
+        Self { problem: Some(problem.into()), ..self }
     }
 
     /// A message for tests.
@@ -72,6 +88,7 @@ impl Counted {
             is_message: true,
             is_problem: false,
             lacks_definition: false,
+            problem: None,
         }
     }
 }
@@ -154,10 +171,10 @@ impl Totals {
         }
     }
 
-    /// Adds a conversation at its end.
-    pub(super) fn add_conversation(&mut self, overview: &Overview) {
+    /// Adds a conversation at its end. Returns false if it is not selected.
+    pub(super) fn add_conversation(&mut self, overview: &Overview) -> bool {
         if self.stream.is_some_and(|stream| stream != overview.stream) {
-            return;
+            return false;
         }
         self.conversations += 1;
         let bytes: u64 = overview.bytes.iter().sum();
@@ -171,6 +188,7 @@ impl Totals {
         self.gaps += overview.gaps;
         let (first, last) = self.span.unwrap_or((overview.first, overview.last));
         self.span = Some((first.min(overview.first), last.max(overview.last)));
+        true
     }
 
     /// Adds an item, in the order of the capture.

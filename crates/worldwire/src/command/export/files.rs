@@ -1,4 +1,4 @@
-//! `worldwire export`.
+//! `worldwire export files`.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,18 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, file};
 use worldwire_uru::types::{NetError, TransId};
 
-use super::capture;
-use super::dissect::{read_filter, refuse_ambiguity};
-use crate::cli::{Common, Export, ExportFiles};
+use crate::cli::{Common, ExportFiles};
+use crate::command::capture;
+use crate::command::dissect::{read_filter, refuse_ambiguity};
 use crate::definitions;
 use crate::output::{Failure, LastFolder, NewFolder, complain, counted, say};
-
-pub(crate) fn run(command: &Export, common: &Common) -> Result<(), Failure> {
-    match command {
-        Export::Files(arguments) => files(arguments, common),
-    }
-}
 
 /// The maximum total size of incomplete files.
 const MAX_BYTES: usize = 1 << 30;
 /// The maximum number of incomplete downloads.
 const MAX_DOWNLOADS: usize = 65_536;
 
-fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
     let filter = arguments.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
