@@ -356,7 +356,7 @@ impl Tail {
         while self.seen.len() > 1 && self.seen.get(1).is_some_and(is_old) {
             self.seen.pop_front();
         }
-        if let Some(first) = self.seen.front().filter(|first| is_old(*first)) {
+        if let Some(first) = self.seen.front().filter(|first| is_old(first)) {
             visible = first.1;
         }
         visible

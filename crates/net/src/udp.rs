@@ -1,4 +1,5 @@
 //! UDP: a listener with one connection per peer address on one socket, and a dialer for clients.
+//! [`drive`] also drives connections over any other [`Datagrams`].
 
 use core::future::Future;
 use core::time::Duration;
@@ -47,6 +48,27 @@ pub trait AcceptDatagrams: Accept {
     fn begins_with(&self, datagram: &[u8]) -> bool {
         let _ = datagram;
         true
+    }
+}
+
+/// Carries datagrams to and from one peer: a connected UDP socket, or a simulation of one. Datagrams
+/// can be lost.
+pub trait Datagrams: Send + Sync + 'static {
+    /// Sends a datagram.
+    fn send(&self, datagram: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Waits for the next datagram, and copies it to the buffer. Returns its length. Dropping the
+    /// future loses nothing. After an error, the peer is gone.
+    fn receive(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
+}
+
+impl Datagrams for UdpSocket {
+    async fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        Self::send(self, datagram).await.map(drop)
+    }
+
+    async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.recv(buffer).await
     }
 }
 
@@ -150,7 +172,7 @@ impl Listener {
                 relay.input(clock.now(), Side::Client, Input::Datagram(&opening));
                 let server = Arc::new(server);
                 let reader = Reader { socket: Arc::clone(&server), buffer: vec![0; MAX_DATAGRAM] };
-                let server = (reader, Writer::new(server, None));
+                let server = (reader, Writer::new(server));
                 let between = Between { clock, settings, signal };
                 between.datagrams((client, writer), server, &mut relay).await
             }
@@ -214,7 +236,7 @@ impl Listener {
         let Some(permit) = self.connections.admit(from, false) else { return };
         let (queue, datagrams) = mpsc::channel(WAITING);
         self.queues.insert(from, queue);
-        let writer = Writer::new(Arc::clone(&self.socket), Some(from));
+        let writer = Writer::new(PeerAddress { socket: Arc::clone(&self.socket), address: from });
         let reader = Queue { opening: Some(datagram.to_vec()), datagrams, last: Vec::new() };
         let (attend, signal) = (attend.clone(), self.connections.signal());
         self.connections.spawn(from, from, async move {
@@ -225,7 +247,7 @@ impl Listener {
 }
 
 /// Both halves of a connection with a listener's peer.
-type Ends = (Queue, Writer);
+type Ends = (Queue, Writer<PeerAddress>);
 
 /// Whether a machine accepts a first datagram: it reports something, and no fault.
 fn reads<C: Connection>(mut machine: C, now: Duration, datagram: &[u8]) -> bool {
@@ -258,14 +280,15 @@ pub async fn dial(address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
 }
 
 /// Drives a connection over a connected socket, as [`Driver::drive`] does over a stream.
-pub async fn drive<C, A>(driver: &Driver, socket: UdpSocket, connection: C, application: A) -> End
+pub async fn drive<D, C, A>(driver: &Driver, socket: D, connection: C, application: A) -> End
 where
+    D: Datagrams,
     C: Connection<Sender: Send> + Send + 'static,
     A: Application<C>,
 {
     let socket = Arc::new(socket);
     let mut reader = Reader { socket: Arc::clone(&socket), buffer: vec![0; MAX_DATAGRAM] };
-    let mut writer = Writer::new(socket, None);
+    let mut writer = Writer::new(socket);
     driver.run(&mut reader, &mut writer, connection, application).await
 }
 
@@ -297,25 +320,47 @@ impl Receive for Queue {
 }
 
 /// A connected socket.
-struct Reader {
-    socket: Arc<UdpSocket>,
+struct Reader<D> {
+    socket: Arc<D>,
     buffer: Vec<u8>,
 }
 
-impl Receive for Reader {
+impl<D: Datagrams> Receive for Reader<D> {
     const LINGERS: bool = false;
 
     async fn receive(&mut self) -> io::Result<Input<'_>> {
         // An error means that nobody listens there, so the connection ends.
-        let length = self.socket.recv(&mut self.buffer).await?;
+        let length = self.socket.receive(&mut self.buffer).await?;
         Ok(Input::Datagram(self.buffer.get(..length).unwrap_or_default()))
     }
 }
 
-/// Sends datagrams to one peer.
-struct Writer {
+/// Where a writer sends datagrams.
+trait Destination: Send {
+    fn send(&self, datagram: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+impl<D: Datagrams> Destination for Arc<D> {
+    async fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        Datagrams::send(&**self, datagram).await
+    }
+}
+
+/// A peer of a listener.
+struct PeerAddress {
     socket: Arc<UdpSocket>,
-    to: Option<SocketAddr>,
+    address: SocketAddr,
+}
+
+impl Destination for PeerAddress {
+    async fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        self.socket.send_to(datagram, self.address).await.map(drop)
+    }
+}
+
+/// Sends datagrams to one peer.
+struct Writer<T> {
+    to: T,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
     total: u64,
@@ -324,13 +369,13 @@ struct Writer {
 /// How many bytes of datagrams the writer queues.
 const MAX: usize = 64 << 10;
 
-impl Writer {
-    fn new(socket: Arc<UdpSocket>, to: Option<SocketAddr>) -> Self {
-        Self { socket, to, queue: VecDeque::new(), bytes: 0, total: 0 }
+impl<T> Writer<T> {
+    const fn new(to: T) -> Self {
+        Self { to, queue: VecDeque::new(), bytes: 0, total: 0 }
     }
 }
 
-impl Transmit for Writer {
+impl<T: Destination> Transmit for Writer<T> {
     fn load(&mut self, mut next: impl FnMut() -> Option<Vec<u8>>) {
         while self.bytes < MAX
             && let Some(datagram) = next()
@@ -346,12 +391,8 @@ impl Transmit for Writer {
 
     async fn write(&mut self) {
         let Some(datagram) = self.queue.front() else { return };
-        let sent = match self.to {
-            Some(address) => self.socket.send_to(datagram, address).await,
-            None => self.socket.send(datagram).await,
-        };
         // A datagram that cannot be sent is lost, as on any network.
-        if let Err(error) = sent {
+        if let Err(error) = self.to.send(datagram).await {
             tracing::debug!(%error, "a datagram was not sent");
         }
         if let Some(datagram) = self.queue.pop_front() {

@@ -212,7 +212,7 @@ impl Exchange {
         let Some(number) = held else {
             return self.desk.coder.encode(from, name, fields, None).map_err(SendError::Encode);
         };
-        let mut open = self.desk.held.values().filter(|held| held.is_open());
+        let mut open = self.desk.held.open().map(|(_, held)| held);
         let held = open.find(|held| held.number == number).ok_or(SendError::NotHeld)?;
         let mut kept = held.kept.clone().ok_or(SendError::NotHeld)?;
         kept.replace_fields(fields).map_err(SendError::Encode)?;

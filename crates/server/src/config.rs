@@ -91,6 +91,9 @@ pub enum SettingError {
     /// A district whose file is unknown.
     #[error("must be set, because the file of district {0} is unknown")]
     NoPath(u32),
+    /// A district whose file is unknown, and cannot be set.
+    #[error("the file of district {0} is unknown")]
+    UnknownDistrict(u32),
     /// Another server was named without its port.
     #[error("must be set when zone.address is")]
     NoPort,

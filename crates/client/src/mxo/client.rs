@@ -15,13 +15,14 @@ use worldwire_mxo::crypt::SessionKey;
 use worldwire_mxo::frame::{LEAVE, RpcMessage};
 use worldwire_mxo::message::{MPM_ID, SectionWriter};
 use worldwire_mxo::rpc::{
-    Chat, ChatScope, ClientRpc, Emote, EmoteId, JackOutFinished, LeaveWorld, ReadyForSpawn,
-    ServerRpc, Whisper, WorldExit,
+    Chat, ChatScope, ClientRpc, Emote, EmoteId, HardlineTeleport, JackOutFinished, LeaveWorld,
+    ReadyForNewWorld, ReadyForSpawn, ServerRpc, Whisper, WorldExit,
 };
 use worldwire_mxo::schema::Objects;
 use worldwire_mxo::types::{BigU16, Str};
 use worldwire_net::lossy::{Conditions, LinkCounts, LossyLink};
-use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, udp};
+use worldwire_net::udp::{self, Datagrams};
+use worldwire_net::{Application, Clock, Driver, End, Flow, Stop};
 
 use super::ClientView;
 
@@ -134,9 +135,6 @@ impl Client {
     ) -> Result<Self, ConnectError> {
         let mut seed = [0; 24];
         getrandom::fill(&mut seed).map_err(ConnectError::Random)?;
-        let [vectors, chance] = [&seed[..16], &seed[16..]];
-        let vectors: [u8; 16] = vectors.try_into().unwrap_or_default();
-        let chance = u64::from_le_bytes(chance.try_into().unwrap_or_default());
         let mut carrying = None;
         let mut counts = None;
         let socket = match config.conditions {
@@ -152,6 +150,33 @@ impl Client {
                 udp::dial(address).await?
             }
         };
+        let mut client = Self::drive(socket, config, seed, patience);
+        (client.carrying, client.counts) = (carrying, counts);
+        client.admitted(patience).await
+    }
+
+    /// Enters a world over a socket that is connected to its server, in one attempt. The simulated
+    /// network of the settings is not used.
+    ///
+    /// # Errors
+    /// [`ConnectError::Random`], [`ConnectError::NoAnswer`].
+    pub async fn over(socket: impl Datagrams, config: &Settings) -> Result<Self, ConnectError> {
+        let mut seed = [0; 24];
+        getrandom::fill(&mut seed).map_err(ConnectError::Random)?;
+        let client = Self::drive(socket, config, seed, config.setup_time);
+        client.admitted(config.setup_time).await
+    }
+
+    /// Starts to drive a connection.
+    fn drive(
+        socket: impl Datagrams,
+        config: &Settings,
+        seed: [u8; 24],
+        patience: Duration,
+    ) -> Self {
+        let [vectors, chance] = [&seed[..16], &seed[16..]];
+        let vectors: [u8; 16] = vectors.try_into().unwrap_or_default();
+        let chance = u64::from_le_bytes(chance.try_into().unwrap_or_default());
         let clock = Clock::start();
         let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let session = Session::new(config.session, config.key.clone(), &vectors);
@@ -169,13 +194,17 @@ impl Client {
         let driving = tokio::spawn(async move {
             udp::drive(&Driver::client(clock), socket, connection, application).await
         });
-        let mut client = Self { uid: config.uid, state, driving, carrying, counts };
-        let mut is_in = client.state.is_in.subscribe();
+        Self { uid: config.uid, state, driving, carrying: None, counts: None }
+    }
+
+    /// Waits until the server starts to send the world.
+    async fn admitted(mut self, patience: Duration) -> Result<Self, ConnectError> {
+        let mut is_in = self.state.is_in.subscribe();
         tokio::select! {
-            end = &mut client.driving => {
+            end = &mut self.driving => {
                 Err(ConnectError::NoAnswer(end.unwrap_or(End::Cut)))
             }
-            _ = is_in.wait_for(|is_in| *is_in) => Ok(client),
+            _ = is_in.wait_for(|is_in| *is_in) => Ok(self),
             () = sleep(patience) => Err(ConnectError::NoAnswer(NO_ANSWER)),
         }
     }
@@ -235,12 +264,34 @@ impl Client {
         self.send(Emote { emote, target: 0 })
     }
 
-    /// Jacks out: asks the server to let the character go, which takes some seconds, and waits until
-    /// the connection has ended. Moving cancels it, so the character stops walking.
+    /// Goes to a district through a hardline, and waits until the character is there, or for at most
+    /// this long. Returns whether it is. The server may refuse with a text.
     ///
     /// # Errors
     /// None in practice.
-    pub async fn jack_out(mut self) -> worldwire_core::Result<End> {
+    pub async fn travel(&self, district: u32, patience: Duration) -> worldwire_core::Result<bool> {
+        let from = self.with_view(|view| view.district().unwrap_or(0));
+        self.send(HardlineTeleport {
+            from_hardline: 0,
+            from_district: from,
+            to_hardline: 0,
+            to_district: district,
+        })?;
+        let start = Instant::now();
+        let is_there = || self.with_view(|view| view.district() == Some(district));
+        while !is_there() && !self.is_over() && start.elapsed() < patience {
+            sleep(ARRIVAL_POLL).await;
+        }
+        Ok(is_there())
+    }
+
+    /// Jacks out: asks the server to let the character go, which takes some seconds, and waits until
+    /// the connection has ended. Moving cancels it, so the character stops walking. If this is
+    /// dropped before it returns, the character can walk again.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub async fn jack_out(&mut self) -> worldwire_core::Result<End> {
         self.with_view(|view| view.set_walking(false));
         self.send(LeaveWorld { exit: WorldExit::JackOut, rest: worldwire_core::Rest(Vec::new()) })?;
         Ok(self.ended().await)
@@ -293,6 +344,11 @@ const NO_ANSWER: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 const LEAVE_POLL: Duration = Duration::from_millis(10);
 
+/// How often to check whether the character has arrived in another district.
+const ARRIVAL_POLL: Duration = Duration::from_millis(20);
+/// A message without a known layout: the character leaves a district.
+const LEAVE_WORLD: u16 = 0x8107;
+
 /// How many RPC messages can wait to be sent.
 const SAID: usize = 64;
 
@@ -334,9 +390,15 @@ impl ClientApplication {
 impl ClientApplication {
     /// Answers an RPC message.
     fn answer(&mut self, body: &[u8], sender: &mut Sender) {
+        if RpcMessage::of(body).opcode() == LEAVE_WORLD {
+            return respond(ReadyForNewWorld { reserved: 0 }.into(), sender);
+        }
         let Ok(Some(message)) = ServerRpc::decode(body) else { return };
         let answer = match &message {
-            ServerRpc::LoadWorld(_) => ClientRpc::from(ReadyForSpawn {}),
+            ServerRpc::LoadWorld(_) => {
+                self.state.view().hear(&message);
+                ClientRpc::from(ReadyForSpawn {})
+            }
             ServerRpc::JackOutDone(_) => {
                 self.has_left = true;
                 self.state.leaves.send_replace(true);
@@ -344,10 +406,14 @@ impl ClientApplication {
             }
             message => return self.state.view().hear(message),
         };
-        if let Ok(answer) = answer.encode() {
-            // If it is lost, the server waits until the client is silent.
-            let _ = sender.send(&answer);
-        }
+        respond(answer, sender);
+    }
+}
+
+/// Sends an answer. If that fails, the server waits until the client is silent.
+fn respond(answer: ClientRpc<'static>, sender: &mut Sender) {
+    if let Ok(answer) = answer.encode() {
+        let _ = sender.send(&answer);
     }
 }
 

@@ -42,8 +42,9 @@ impl fmt::Display for Difference {
 /// [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json): what the server says the
 /// client should see, and what it sees. Lists at most `most` differences.
 ///
-/// Ignores the time that a server appends to positions of the client's own view, and the initial
-/// position of an object that moves: it depends on when the view was created.
+/// Ignores the time that a server appends to positions of the client's own view; the initial
+/// position of an object that moves, because it depends on when the view was created; and scripts,
+/// such as emotes, which only those see who are there at that moment.
 #[must_use]
 pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     let (wanted, found) = (by_id(wanted), by_id(found));
@@ -53,12 +54,11 @@ pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
             None => differences.push(Difference::Missing(*view)),
             Some(found) => {
                 let moves = wanted.pointer("/movement/position").is_some();
-                let ignored: &[&str] = if moves {
-                    &["movement.time", "properties.Position"]
-                } else {
-                    &["movement.time"]
-                };
-                values(*view, "", [wanted, found], ignored, &mut differences);
+                let mut ignored = MOMENTARY.to_vec();
+                if moves {
+                    ignored.push("properties.Position");
+                }
+                values(*view, "", [wanted, found], &ignored, &mut differences);
             }
         }
     }
@@ -67,6 +67,16 @@ pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     differences.truncate(most);
     differences
 }
+
+/// The fields of moments.
+const MOMENTARY: [&str; 6] = [
+    "movement.time",
+    "movement.script_counter",
+    "movement.emote",
+    "movement.emote_name",
+    "movement.effect",
+    "movement.jack_out",
+];
 
 fn by_id(views: &Json) -> BTreeMap<u64, &Json> {
     let all = views.as_array().into_iter().flatten();
@@ -113,7 +123,7 @@ mod tests {
             parse(r#"[{"view":3,"properties":{"Position":0},"movement":{"position":2}}]"#);
         assert_eq!(compare(&wanted_moved, &found_moved, 9), []);
         let found = parse(
-            r#"[{"view":2,"movement":{"yaw":3,"time":9}},{"view":3,"properties":{"A":2,"B":1}},
+            r#"[{"view":2,"movement":{"yaw":3,"time":9,"emote":7}},{"view":3,"properties":{"A":2,"B":1}},
                 {"view":5}]"#,
         );
         assert_eq!(compare(&wanted, &wanted, 9), []);

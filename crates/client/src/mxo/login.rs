@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -59,7 +59,19 @@ pub async fn log_in(
     config: AuthClientConfig,
     patience: Duration,
 ) -> Result<LoginTicket, LoginError> {
-    let (stream, connection, driver, random) = dial(server, Channel::Auth, patience).await?;
+    log_in_over(tcp::dial(server, patience).await?, config, patience).await
+}
+
+/// Logs in over a stream to an auth server.
+///
+/// # Errors
+/// See [`LoginError`].
+pub async fn log_in_over(
+    stream: impl Stream,
+    config: AuthClientConfig,
+    patience: Duration,
+) -> Result<LoginTicket, LoginError> {
+    let (connection, driver, random) = open(Channel::Auth, patience)?;
     let (outcome, mut outcomes) = mpsc::channel(1);
     let application = AuthApplication { client: AuthClient::new(config, random), outcome };
     let driving = tokio::spawn(async move { driver.drive(stream, connection, application).await });
@@ -92,7 +104,19 @@ impl Margin {
         ticket: LoginTicket,
         patience: Duration,
     ) -> Result<Self, LoginError> {
-        let (stream, connection, driver, random) = dial(server, Channel::Margin, patience).await?;
+        Self::over(tcp::dial(server, patience).await?, ticket, patience).await
+    }
+
+    /// Opens a session over a stream to a margin server.
+    ///
+    /// # Errors
+    /// See [`LoginError`].
+    pub async fn over(
+        stream: impl Stream,
+        ticket: LoginTicket,
+        patience: Duration,
+    ) -> Result<Self, LoginError> {
+        let (connection, driver, random) = open(Channel::Margin, patience)?;
         let (commands, receiver) = mpsc::channel(1);
         let (reporter, reports) = mpsc::channel(QUEUE);
         let client = MarginClient::new(ticket, random);
@@ -266,13 +290,16 @@ fn unexpected(report: &MarginClientAction) -> LoginError {
     LoginError::Refused(LoginRefusal::OutOfOrder { opcode: 0 })
 }
 
-/// Connects to a server of a channel.
-async fn dial(
-    server: SocketAddr,
+/// A byte stream to a server.
+pub trait Stream: AsyncRead + AsyncWrite + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + 'static> Stream for S {}
+
+/// Opens a connection of a channel.
+fn open(
     channel: Channel,
     patience: Duration,
-) -> Result<(TcpStream, LoginConnection, Driver, Random), LoginError> {
-    let stream = tcp::dial(server, patience).await?;
+) -> Result<(LoginConnection, Driver, Random), LoginError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;
     let mut random = Random::new(seed);
@@ -282,7 +309,7 @@ async fn dial(
     let mut config = LoginConfig::client(channel, since_1970.saturating_sub(now));
     (config.first_time, config.idle_time) = (patience, MAX_IDLE_TIME);
     let connection = LoginConnection::client(Arc::new(config), &random.bytes(), now);
-    Ok((stream, connection, driver, random))
+    Ok((connection, driver, random))
 }
 
 /// Servers are silent for as long as their client is in the game.

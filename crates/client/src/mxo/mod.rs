@@ -29,6 +29,6 @@ mod view;
 
 pub use client::{Client, ConnectError, Settings};
 pub use compare::{Difference, compare};
-pub use login::{LoginError, Margin, log_in, plain_character};
+pub use login::{LoginError, Margin, Stream, log_in, log_in_over, plain_character};
 pub use status_page::{ExpectedViews, StatusPageError, query};
 pub use view::{ClientView, Happening};

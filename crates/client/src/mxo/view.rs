@@ -1,6 +1,6 @@
 //! What a client sees, and where its character walks, without I/O.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use worldwire_core::connection::SendError;
@@ -9,9 +9,10 @@ use worldwire_mxo::connection::{News, PacketNumber, Sender};
 use worldwire_mxo::message::{
     Context, Movement, OWN_VIEW, Operation, Rules, Script, Section, Update,
 };
-use worldwire_mxo::replica::{Notice, Replica};
+use worldwire_mxo::replica::{Notice, Replica, View};
 use worldwire_mxo::rpc::{ChatScope, ServerRpc};
 use worldwire_mxo::schema::Objects;
+use worldwire_mxo::types::Value;
 
 /// How far a character strays from its starting point.
 const ROAM: f32 = 3_000.0;
@@ -21,6 +22,9 @@ const STRIDE: f32 = 18.0;
 const TURNS: u64 = 12;
 /// The actions of a standing and of a walking character.
 const ACTIONS: [u8; 2] = [0, 2];
+
+/// The goobj of players' characters.
+const CHARACTER: u16 = 12;
 
 /// The maximum number of events that are kept until the caller takes them.
 const MAX_HAPPENINGS: usize = 256;
@@ -44,8 +48,38 @@ pub enum Happening {
     Played {
         /// The view of the character.
         view: u16,
+        /// The name of the character; empty if it has none.
+        name: String,
         /// The script.
         script: Script,
+    },
+    /// Another player's character has come into view.
+    Appeared {
+        /// The view of the character.
+        view: u16,
+        /// The name of the character; empty if it has none.
+        name: String,
+    },
+    /// Another player's character is no longer in view: it has left the world, or is too far away.
+    Disappeared {
+        /// The view that the character had.
+        view: u16,
+        /// The name of the character; empty if it has none.
+        name: String,
+    },
+    /// The client loads a world.
+    LoadsWorld {
+        /// The district.
+        district: u32,
+        /// The weather.
+        sky: String,
+    },
+    /// The server has set an option of the client, such as the weather (`WR_RezEvents`).
+    Option {
+        /// The option.
+        name: String,
+        /// Its value, as text.
+        value: String,
     },
 }
 
@@ -53,6 +87,8 @@ pub enum Happening {
 #[derive(Debug)]
 pub struct ClientView {
     replica: Replica,
+    /// The district whose world was loaded last.
+    district: Option<u32>,
     sampler: Sampler,
     walks: bool,
     /// Where the character appeared.
@@ -77,6 +113,7 @@ impl ClientView {
     pub fn new(objects: Arc<Objects>, seed: u64) -> Self {
         Self {
             replica: Replica::new(objects),
+            district: None,
             sampler: Sampler::new(seed),
             walks: true,
             home: None,
@@ -97,6 +134,12 @@ impl ClientView {
     #[must_use]
     pub const fn replica(&self) -> &Replica {
         &self.replica
+    }
+
+    /// The district that the character is in, once it is there.
+    #[must_use]
+    pub fn district(&self) -> Option<u32> {
+        self.district.filter(|_| self.replica.view(OWN_VIEW).is_some())
     }
 
     /// Makes the character walk or stop.
@@ -138,17 +181,31 @@ impl ClientView {
     /// Handles an RPC message from the server. Only messages that a player would hear have an
     /// effect.
     pub fn hear(&mut self, message: &ServerRpc<'_>) {
-        if let ServerRpc::ChatMessage(chat) = message {
-            let text = |text: &Option<worldwire_mxo::types::Str<'_>>| {
-                text.as_ref().map(worldwire_mxo::types::Str::text).unwrap_or_default()
-            };
-            self.note(Happening::Said {
-                scope: chat.scope,
-                handle: text(&chat.handle),
-                text: text(&chat.text),
-                message: chat.message_id,
-            });
-        }
+        let happening = match message {
+            ServerRpc::ChatMessage(chat) => {
+                let text = |text: &Option<worldwire_mxo::types::Str<'_>>| {
+                    text.as_ref().map(worldwire_mxo::types::Str::text).unwrap_or_default()
+                };
+                Happening::Said {
+                    scope: chat.scope,
+                    handle: text(&chat.handle),
+                    text: text(&chat.text),
+                    message: chat.message_id,
+                }
+            }
+            ServerRpc::LoadWorld(world) => {
+                self.district = Some(world.district);
+                Happening::LoadsWorld { district: world.district, sky: world.sky.text() }
+            }
+            ServerRpc::ServerOption(option) => {
+                let value = &option.value;
+                let number = || value.number().map(|number| number.to_string());
+                let value = value.text().or_else(number).unwrap_or_default();
+                Happening::Option { name: option.name.text(), value }
+            }
+            _ => return,
+        };
+        self.note(happening);
     }
 
     fn note(&mut self, happening: Happening) {
@@ -176,12 +233,21 @@ impl ClientView {
         let context =
             Context { objects: &objects, views, from: Side::Server, rules: Rules::STRICT };
         let read = Section::decode(&mut Reader::new(section), &context)?;
+        let before = self.others(&read.operations);
         let notices = self.replica.apply(&read, Side::Server)?;
+        let after = self.others(&read.operations);
+        for (view, name) in before.difference(&after).cloned() {
+            self.note(Happening::Disappeared { view, name });
+        }
+        for (view, name) in after.difference(&before).cloned() {
+            self.note(Happening::Appeared { view, name });
+        }
         for operation in &read.operations {
             if let Operation::Update(Update { view, movement: Some(movement), .. }) = operation
                 && let Some(script) = movement.script
             {
-                self.note(Happening::Played { view: *view, script });
+                let name = self.replica.view(*view).map(name_of).unwrap_or_default();
+                self.note(Happening::Played { view: *view, name, script });
             }
         }
         self.sections += 1;
@@ -197,6 +263,23 @@ impl ClientView {
             self.movement = Movement { position: Some(position), time: None, ..*own.movement() };
         }
         Ok(())
+    }
+
+    /// The other players' characters that these operations may create or delete, with their names.
+    fn others(&self, operations: &[Operation<'_>]) -> BTreeSet<(u16, String)> {
+        let mut views = BTreeSet::new();
+        for operation in operations {
+            match operation {
+                Operation::Create(create) => views.extend([create.new_view]),
+                Operation::Delete(delete) => views.extend(&delete.views),
+                _ => {}
+            }
+        }
+        let other = |id: u16| {
+            let view = self.replica.view(id).filter(|view| view.goid() == CHARACTER)?;
+            (id != OWN_VIEW).then(|| (id, name_of(view)))
+        };
+        views.into_iter().filter_map(other).collect()
     }
 
     /// Handles a report of the connection.
@@ -273,6 +356,14 @@ impl ClientView {
             properties: None,
         };
         Ok(Section { operations: vec![Operation::Update(update)], unterminated: false })
+    }
+}
+
+/// The name of a character in the game.
+fn name_of(view: &View) -> String {
+    match view.value("CharacterName") {
+        Some(Value::Text(name)) => name,
+        _ => String::new(),
     }
 }
 

@@ -10,6 +10,8 @@ mod database;
 mod load;
 #[path = "../support/log.rs"]
 mod log;
+#[path = "../support/memory.rs"]
+mod memory;
 mod refusals;
 mod rules;
 mod sockets;

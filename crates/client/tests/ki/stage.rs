@@ -1,13 +1,10 @@
 //! A login server without sockets or disk, for tests in virtual time.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{DuplexStream, duplex};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 use worldwire_client::ki::{Client, ClientError, LoginToken, Settings};
 use worldwire_core::Side;
 use worldwire_ki::crypt::login::password_hash;
@@ -17,95 +14,10 @@ use worldwire_server::ki::KiConfig;
 use worldwire_server::ki::connections::{Acceptor, Connections};
 use worldwire_server::ki::login::Rules;
 use worldwire_server::ki::realm::{Privileges, Realm};
+use worldwire_server::store::Ledger;
 use worldwire_server::store::seal::ServerKey;
-use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, Key, Ledger, Pending, Position, SettingRow,
-    StoreError,
-};
 
-/// An in-memory database.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    rows: Mutex<BTreeMap<Key, Change>>,
-    position: Mutex<Option<Position>>,
-    /// Whether commits fail.
-    pub(crate) is_failing: AtomicBool,
-    /// Whether commits succeed but report a failure.
-    pub(crate) loses_answers: AtomicBool,
-    /// Whether another program has locked it.
-    pub(crate) is_locked: AtomicBool,
-}
-
-impl Memory {
-    /// Waits for the other program's lock, up to 5 s as SQLite does.
-    async fn unlocked(&self) -> Result<(), StoreError> {
-        for _ in 0..50 {
-            if !self.is_locked.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        Err(StoreError::Damaged("locked by another program".to_owned()))
-    }
-}
-
-macro_rules! reads {
-    ($($name:ident: $row:ty = $change:ident;)*) => {$(
-        fn $name(&self) -> Pending<'_, Vec<$row>> {
-            Box::pin(async move {
-                let rows = self.rows.lock().unwrap();
-                Ok(rows.values().filter_map(|change| match change {
-                    Change::$change(row) => Some(row.clone()),
-                    _ => None,
-                }).collect())
-            })
-        }
-    )*};
-}
-
-impl Ledger for Memory {
-    fn claim(&self) -> Pending<'_, Position> {
-        Box::pin(async move {
-            Ok(*self.position.lock().unwrap().insert(Position { epoch: 1, batch: 0 }))
-        })
-    }
-
-    fn commit(&self, after: Position, changes: Arc<Changes>) -> Pending<'_, ()> {
-        Box::pin(async move {
-            self.unlocked().await?;
-            let failure = || Err(StoreError::Damaged("on purpose".to_owned()));
-            if self.is_failing.load(Ordering::Relaxed) {
-                return failure();
-            }
-            assert_eq!(self.position.lock().unwrap().replace(after.next()), Some(after));
-            let mut rows = self.rows.lock().unwrap();
-            for (key, change) in &*changes {
-                match change {
-                    Change::DeleteAccount(_) | Change::DeleteCharacter(_) => rows.remove(key),
-                    change => rows.insert(key.clone(), change.clone()),
-                };
-            }
-            if self.loses_answers.load(Ordering::Relaxed) { failure() } else { Ok(()) }
-        })
-    }
-
-    fn position(&self) -> Pending<'_, (Position, String)> {
-        Box::pin(async move {
-            self.unlocked().await?;
-            Ok((self.position.lock().unwrap().unwrap(), String::new()))
-        })
-    }
-
-    reads! {
-        settings: SettingRow = PutSetting;
-        accounts: AccountRow = PutAccount;
-        characters: CharacterRow = PutCharacter;
-    }
-
-    fn close(&self) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
+use crate::memory::Memory;
 
 /// A running server.
 pub(crate) struct Stage {

@@ -28,7 +28,7 @@ async fn players_meet_in_the_world() {
     let server = Server::start(|_| ()).await;
     let (mut neo_margin, neo) = server.newcomer("neo", "Neo").await;
     let (mut trinity_margin, trinity) = server.newcomer("Trinity", "Trinity").await;
-    let neo = server.enter(&mut neo_margin, neo).await;
+    let mut neo = server.enter(&mut neo_margin, neo).await;
     let trinity = server.enter(&mut trinity_margin, trinity).await;
     until("both have views", async || views(&neo) > 1 && views(&trinity) > 1).await;
     let has = |name: &str, wanted: &Value<'_>| {
@@ -62,11 +62,13 @@ async fn players_meet_in_the_world() {
     neo.emote(EmoteId::Bow).unwrap();
     for client in [&neo, &trinity] {
         let seen = notices(client, |it| matches!(it, Happening::Played { .. })).await;
-        let Happening::Played { view, script } = seen else { unreachable!() };
+        let Happening::Played { view, script, .. } = seen else { unreachable!() };
         assert_eq!(script, Script::emote(3));
         assert_eq!(view == OWN_VIEW, std::ptr::eq(client, &neo));
     }
     assert_eq!(server.metric("players").await, 2);
+    let index = query(server.status, "GET", "/").await.unwrap();
+    assert!(index.lines().count() == 6 && index.contains("/metrics"), "{index}");
     let status = query(server.status, "GET", "/status").await.unwrap();
     assert!(status.contains("\"database\":\"ok\"") && status.contains("\"loaded\":2"), "{status}");
 

@@ -5,9 +5,18 @@
 
 mod attacks;
 mod crowd;
+mod description;
 mod intruders;
+mod link;
 #[path = "../support/log.rs"]
 mod log;
 mod login;
+mod malformed;
+#[path = "../support/memory.rs"]
+mod memory;
+mod raw;
 mod server;
 mod sockets;
+mod stage;
+mod statuses;
+mod virtual_time;

@@ -13,12 +13,12 @@ use worldwire_client::mxo::{
 };
 use worldwire_core::json::Json;
 use worldwire_core::testing::hex;
-use worldwire_mxo::crypt::{KeyUse, PrivateKey};
-use worldwire_mxo::file::{PublicKeyFile, format_private_key};
+use worldwire_mxo::crypt::{KeyUse, PrivateKey, Random};
+use worldwire_mxo::file::{PublicKeyFile, format_private_key, parse_private_key};
 use worldwire_mxo::login::{AuthClientConfig, LoginTicket};
 use worldwire_net::Stop;
 use worldwire_server::ServeError;
-use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, read_public};
+use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, ServerKeys, read_public};
 use worldwire_server::mxo::realm::Realm;
 use worldwire_server::mxo::{MxoConfig, MxoServer, Start};
 
@@ -40,6 +40,19 @@ static KEYS: LazyLock<[(&str, String); 2]> = LazyLock::new(|| {
         ("auth.pem", key("server_1024", KeyUse::Server)),
     ]
 });
+
+/// The keys of a server without a folder.
+pub(crate) fn keys() -> ServerKeys {
+    let parse = |purpose, name: &str| {
+        let (_, text) = KEYS.iter().find(|(file, _)| *file == name).unwrap();
+        parse_private_key(purpose, text.as_bytes()).unwrap()
+    };
+    let signing = parse(KeyUse::Signing, "signing.pem");
+    let server = parse(KeyUse::Server, "auth.pem");
+    let mut random = Random::new([9; 32]);
+    let public_key = PublicKeyFile::sign(4, server.public(), &signing, &mut random).unwrap();
+    ServerKeys { server, public_key, are_new: false }
+}
 
 /// Writes a key that only its owner can read.
 pub(crate) fn write_key(folder: &Path, name: &str) {
@@ -155,7 +168,7 @@ impl Server {
 
 /// Waits until something is true.
 pub(crate) async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
-    for _ in 0..400 {
+    for _ in 0..2_400 {
         if is_true().await {
             return;
         }
@@ -167,7 +180,7 @@ pub(crate) async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
 /// Waits until a client hears or sees something.
 pub(crate) async fn notices(client: &Client, what: impl Fn(&Happening) -> bool) -> Happening {
     let mut all = Vec::new();
-    for _ in 0..400 {
+    for _ in 0..2_400 {
         all.extend(client.with_view(|view| view.take_happenings().collect::<Vec<_>>()));
         if let Some(found) = all.iter().find(|it| what(it)) {
             return found.clone();

@@ -303,8 +303,8 @@ mod tests {
             let name = format!("{}{name}", prefix(channel));
             let known: Vec<_> = known.iter().filter(|known| known.name == name).collect();
             for field in &found {
-                let is_known = |known: &&MessageNames<'_>| known.inner.contains(&&**field);
-                assert!(known.iter().any(|known| is_known(&known)), "{name}: {field}");
+                let is_known = known.iter().any(|known| known.inner.contains(&&**field));
+                assert!(is_known, "{name}: {field}");
             }
             seen.append(&mut found);
         }

@@ -51,6 +51,15 @@ impl Script {
         Self::Emote { id: FIRST_EMOTE + number as u32 }
     }
 
+    /// The number of the emote, if it is one.
+    #[must_use]
+    pub fn emote_number(self) -> Option<u8> {
+        match self {
+            Self::Emote { id } => u8::try_from(id.checked_sub(FIRST_EMOTE)?).ok(),
+            Self::Effect { .. } | Self::JackOut { .. } => None,
+        }
+    }
+
     /// The name in traces and JSON.
     const fn name(self) -> &'static str {
         match self {

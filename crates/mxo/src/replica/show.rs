@@ -9,6 +9,7 @@ use worldwire_core::{Reader, Tree};
 use super::view::Held;
 use super::{Replica, View};
 use crate::message::{Movement, Script};
+use crate::rpc::EmoteId;
 use crate::types::text;
 
 /// The maximum length of a value in text.
@@ -64,6 +65,10 @@ impl Replica {
                 let _ = write!(out, "{gap}\"{name}\":{value}");
                 gap = ",";
             }
+            if let Some(emote) = emote_of(movement) {
+                let _ = write!(out, "{gap}\"emote_name\":\"{emote}\"");
+                gap = ",";
+            }
             if let Some([x, y, z]) = movement.position {
                 let _ = write!(out, "{gap}\"position\":{{");
                 for (gap, name, part) in [("", "x", x), (",", "y", y), (",", "z", z)] {
@@ -109,7 +114,10 @@ impl Replica {
                 out.push_str("  movement:");
                 let mut gap = " ";
                 for (name, value) in numbers(movement) {
-                    let _ = write!(out, "{gap}{name} {value}");
+                    let _ = match emote_of(movement).filter(|_| name == "emote") {
+                        Some(emote) => write!(out, "{gap}emote {emote}"),
+                        None => write!(out, "{gap}{name} {value}"),
+                    };
                     gap = "  ";
                 }
                 if let Some([x, y, z]) = movement.position {
@@ -137,6 +145,11 @@ fn shown(held: &Held, show: impl FnOnce(worldwire_core::NodeRef<'_, '_>)) -> boo
         }
         _ => false,
     }
+}
+
+/// The name of the emote that a character plays, if it is known.
+fn emote_of(movement: &Movement) -> Option<&'static str> {
+    EmoteId::of_script_number(movement.script?.emote_number()?)?.name()
 }
 
 /// The integer fields of a movement.

@@ -236,10 +236,12 @@ where
                     Flow::Continue(())
                 }
                 Woke::Notice(notice) => {
+                    self.tell_time(now);
                     let sender = self.connection.sender();
                     attended(self.application.notice(notice, sender), self.writer).await
                 }
                 Woke::Room => {
+                    self.tell_time(now);
                     attended(self.application.room(self.connection.sender()), self.writer).await
                 }
                 Woke::Stop => {
@@ -253,6 +255,14 @@ where
                 self.connection.close();
                 return End::Application;
             }
+        }
+    }
+
+    /// Tells the machine the time, from which the application's work may set deadlines. A deadline that
+    /// has passed waits until input that has arrived is read.
+    fn tell_time(&mut self, now: Duration) {
+        if self.connection.poll_timeout().is_none_or(|at| at > now) {
+            self.connection.timeout(now);
         }
     }
 

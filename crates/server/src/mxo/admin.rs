@@ -68,6 +68,11 @@ pub enum Request {
         /// The account.
         name: String,
     },
+    /// Changes the weather.
+    SetSky {
+        /// Names of effects, separated by commas.
+        sky: String,
+    },
     /// Counts accounts, characters and sessions.
     Census,
 }
@@ -91,7 +96,7 @@ impl Administered for Realm {
     type LoadError = RealmError;
 
     fn needs_running(request: &Request) -> bool {
-        matches!(request, Request::Kick { .. })
+        matches!(request, Request::Kick { .. } | Request::SetSky { .. })
     }
 
     fn check_folder(folder: &Path) -> Result<(), AdminError> {
@@ -133,6 +138,7 @@ impl Operated for Realm {
             Request::Kick { name } => {
                 return Ok(vec![json!({ "connections": self.kick(&name)? })]);
             }
+            Request::SetSky { sky } => self.set_sky(&sky)?,
             Request::Census => return Ok(vec![json!(self.census())]),
             Request::SetPassword { name, password } => self.set_password(&name, &password).await?,
             Request::Ban { name, banned } => self.ban(&name, banned).await?,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -57,7 +57,25 @@ pub(super) struct Client {
     left: Option<Instant>,
     /// When the time of the simulation was sent.
     timed: Option<Instant>,
+    /// The district of its character, in an open world 0.
+    district: u32,
+    /// The character is on its way to another district.
+    journey: Option<Journey>,
+    /// The weather, as operators change it.
+    sky: Option<watch::Receiver<String>>,
 }
+
+/// The way to another district.
+#[derive(Clone, Copy, Debug)]
+struct Journey {
+    to: u32,
+    began: Instant,
+    /// Whether the client was asked to reset its sequence.
+    resets: bool,
+}
+
+/// How long a client may take to leave a district.
+const LONGEST_JOURNEY: Duration = Duration::from_secs(60);
 
 impl Client {
     pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
@@ -74,12 +92,21 @@ impl Client {
             reset: None,
             left: None,
             timed: None,
+            district: 0,
+            journey: None,
+            sky: None,
         }
+    }
+
+    /// The world of the character's district.
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.shared.worlds.of(self.district)
     }
 
     /// The connection of a player, who has loaded a character on the margin channel.
     pub(super) fn of_player(self, session: Arc<GameSession>, realm: Realm) -> Self {
-        Self { resident: Some(Resident::new(session, realm)), ..self }
+        let sky = Some(realm.sky());
+        Self { resident: Some(Resident::new(session, realm)), sky, ..self }
     }
 
     /// Handles a hello. A hello from an admitted client's address can come from a new client there,
@@ -110,9 +137,63 @@ impl Client {
     fn admit_player(&mut self, sender: &mut Sender) -> Flow {
         self.take_slot()?;
         let Some(resident) = &self.resident else { return Flow::Continue(()) };
-        match resident.begin(self.shared.clock.now().as_secs_f32(), sender) {
+        self.district = resident.district(&self.shared.worlds);
+        self.load_world(sender)
+    }
+
+    /// Lets a player's client load the world of its district.
+    fn load_world(&mut self, sender: &mut Sender) -> Flow {
+        let (Some(resident), Some(sky)) = (&self.resident, &mut self.sky) else {
+            return Flow::Continue(());
+        };
+        let sky = sky.borrow_and_update().clone();
+        let now = self.shared.clock.now().as_secs_f32();
+        match resident.begin(self.district, &sky, now, sender) {
             Ok(()) => Flow::Continue(()),
             Err(error) => self.refuse_entry(&error),
+        }
+    }
+
+    /// Begins the way to another district: the character leaves this one, and its client gets ready.
+    async fn travel(&mut self, to: u32, sender: &mut Sender) -> Result<(), Error> {
+        if to == self.district || !self.shared.worlds.has(to) {
+            return resident::show(sender, "This server does not have that hardline.");
+        }
+        resident::leave_world(sender)?;
+        let place = self.leave(&"the client travels");
+        self.store(place).await;
+        self.journey = Some(Journey { to, began: Instant::now(), resets: false });
+        Ok(())
+    }
+
+    /// The client is ready for the next district. Its sequence starts over there.
+    fn depart_district(&mut self, sender: &mut Sender) {
+        // Resetting fails while another reset is in progress.
+        if let Some(journey) = self.journey.as_mut().filter(|journey| !journey.resets)
+            && sender.reset().is_ok()
+        {
+            journey.resets = true;
+            self.district = journey.to;
+        }
+    }
+
+    /// The client has reset its sequence on its way to another district.
+    fn arrive(&mut self, sender: &mut Sender) -> Flow {
+        self.journey = None;
+        if let Err(error) = resident::enter_world(sender) {
+            return self.refuse_entry(&error);
+        }
+        self.load_world(sender)
+    }
+
+    /// Sends a player the weather that an operator has chosen since.
+    fn check_sky(&mut self, sender: &mut Sender) {
+        let is_playing = self.client.is_some();
+        let Some(sky) = &mut self.sky else { return };
+        if is_playing && sky.has_changed().unwrap_or(false) {
+            let sky = sky.borrow_and_update().clone();
+            // If it cannot be sent, the next change can.
+            let _ = resident::show_sky(sender, &sky);
         }
     }
 
@@ -132,7 +213,8 @@ impl Client {
         uid: u64,
         enter: impl FnOnce(&mut World) -> worldwire_core::Result<ClientId>,
     ) -> Flow {
-        let entered = enter(&mut self.shared.world());
+        self.shared.worlds.remove_elsewhere(uid, self.district);
+        let entered = enter(&mut self.world());
         match entered {
             Ok(client) => {
                 self.client = Some(client);
@@ -155,8 +237,11 @@ impl Client {
 
     /// Handles acknowledgements and losses of packets.
     fn news(&mut self, news: &News, sender: &mut Sender) -> Flow {
+        if self.journey.is_some_and(|journey| journey.resets) && matches!(news, News::Reset) {
+            return self.arrive(sender);
+        }
         if let Some(client) = self.client {
-            self.shared.world().news(client, news);
+            self.world().news(client, news);
             if matches!(news, News::Delivered(_) | News::Late(_) | News::Reset) {
                 self.doubted = None;
             } else if self.doubted.is_some() && matches!(news, News::Lost(_)) {
@@ -192,15 +277,13 @@ impl Client {
     /// Removes the client and its character. Returns where it was.
     fn leave(&mut self, end: &dyn fmt::Display) -> Option<Place> {
         let client = self.client.take()?;
-        let mut world = self.shared.world();
+        let mut world = self.world();
         let stood = world.stand(client);
         world.leave(client);
         drop(world);
         tracing::debug!(address = %self.address, %end, "client left");
-        let resident = self.resident.as_ref()?;
         let (position, yaw) = stood.ok()?;
-        let district = resident.realm.config().world.district;
-        Some(Place { district, position, yaw })
+        self.resident.is_some().then_some(Place { district: self.district, position, yaw })
     }
 
     /// Removes a client that has announced that it left, and stores where it was.
@@ -225,8 +308,8 @@ impl Client {
         let Some(resident) = &self.resident else { return Ok(Flow::Continue(())) };
         let character = resident.session.character;
         match (wish, self.client) {
-            (Wish::Enter, None) if self.left.is_none() => {
-                let district = resident.realm.config().world.district;
+            (Wish::Enter, None) if self.left.is_none() && self.journey.is_none() => {
+                let district = self.district;
                 let Some(entrant) = resident.realm.entrant(character) else {
                     return Ok(Flow::Break(()));
                 };
@@ -235,27 +318,30 @@ impl Client {
                 return Ok(self.enter(uid, |world| world.enter_as(uid, &newcomer)));
             }
             (Wish::Say(text), Some(client)) => {
-                self.shared.world().say(client, &text)?;
+                self.world().say(client, &text)?;
             }
             (Wish::Whisper { handle, text }, Some(client)) => {
-                let is_there = self.shared.world().whisper(client, &handle, &text)?;
+                let worlds = &self.shared.worlds;
+                let is_there = worlds.whisper(self.district, client, &handle, &text)?;
                 if !is_there {
                     resident::show(sender, "Nobody with this name is in the world.")?;
                 }
             }
             (Wish::Emote(number), Some(client)) => {
-                self.shared.world().emote(client, number)?;
+                self.world().emote(client, number)?;
             }
             (Wish::Animate(animation), Some(client)) => {
-                self.shared.world().animate(client, |now| now.animation = animation)?;
+                self.world().animate(client, |now| now.animation = animation)?;
             }
             (Wish::Mood(mood), Some(client)) => {
-                self.shared.world().animate(client, |now| now.mood = mood)?;
+                self.world().animate(client, |now| now.mood = mood)?;
             }
             (Wish::Leave, Some(client)) => {
-                self.shared.world().show_leaving(client)?;
+                self.world().show_leaving(client)?;
                 resident::announce_leaving(sender)?;
             }
+            (Wish::Travel(to), Some(_)) => self.travel(to, sender).await?,
+            (Wish::Travelled, None) => self.depart_district(sender),
             (Wish::Left, _) => self.depart().await,
             (Wish::Describe(description), _) => {
                 let realm = resident.realm.clone();
@@ -309,12 +395,17 @@ impl Client {
             self.depart().await;
             return Flow::Break(());
         }
-        if resident.session.is_over() {
+        if resident.session.is_over() && self.left.is_none() {
+            let farewell = resident.session.farewell();
             let place = self.leave(&"the session has ended");
             self.store(place).await;
-            return Flow::Break(());
+            let Some(farewell) = farewell else { return Flow::Break(()) };
+            // The client gets a moment to read why.
+            let _ = resident::close_with(sender, farewell);
+            self.left = Some(Instant::now());
         }
-        Flow::Continue(())
+        let is_lost = |journey: Journey| journey.began.elapsed() >= LONGEST_JOURNEY;
+        if self.journey.is_some_and(is_lost) { Flow::Break(()) } else { Flow::Continue(()) }
     }
 
     /// The simulation time, if it is due to be sent.
@@ -364,7 +455,7 @@ impl Application<Connection> for Client {
                 Unit::Hello(hello) => self.greet(hello.character_uid, sender),
                 Unit::Section { id: MPM_ID, number } => {
                     let Some(client) = self.client else { return Flow::Continue(()) };
-                    let received = self.shared.world().receive(client, number, piece.bytes);
+                    let received = self.world().receive(client, number, piece.bytes);
                     match (received, &mut self.resident) {
                         (Ok(true), Some(resident)) => resident.moved(),
                         (Ok(_), _) => {}
@@ -406,15 +497,23 @@ impl Application<Connection> for Client {
             return Flow::Break(());
         }
         self.check_session(sender).await?;
+        self.check_sky(sender);
         let sim_time = self.sim_time();
         let Some(client) = self.client else { return Flow::Continue(()) };
-        let sent = self.shared.world().send_updates(client, sim_time, sender);
+        let sent = self.world().send_updates(client, sim_time, sender);
         match sent {
             Ok(bytes) => {
                 self.shared.figures.sent(bytes);
                 Flow::Continue(())
             }
             Err(_) => Flow::Break(()),
+        }
+    }
+
+    async fn stopping(&mut self, sender: &mut Sender) {
+        if self.resident.is_some() && self.client.is_some() {
+            // Lost if the network loses it: nobody is left to repeat it.
+            let _ = resident::close_with(sender, "The server is shutting down.");
         }
     }
 

@@ -1,10 +1,12 @@
 //! `mxo.toml`: the settings of a server with logins.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use worldwire_mxo::rpc::OptionValue;
 use worldwire_net::Capacity;
 
 use super::PORT;
@@ -19,7 +21,7 @@ pub const SQLITE_FILE: &str = "mxo.sqlite";
 pub const AUTH_PORT: u16 = 11_000;
 
 /// The longest message of the day and weather, in bytes.
-const MAX_TEXT: usize = 1_024;
+pub(super) const MAX_TEXT: usize = 1_024;
 
 /// The configuration of a server. Paths are relative to the server's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,14 +120,38 @@ pub struct WorldSettings {
     pub district: u32,
     /// The client's file of the district; empty for that of the original game.
     pub path: String,
+    /// Other districts that players can go to through hardlines.
+    pub other_districts: Vec<u32>,
     /// The weather: names of effects, separated by commas.
     pub sky: String,
+    /// Options of clients, by name.
+    pub options: BTreeMap<String, OptionSetting>,
     /// The time between ticks.
     pub tick_milliseconds: u32,
     /// The distance within which clients see objects and hear chat, in units; 100 units are a metre.
     pub reach: u32,
     /// The maximum number of bytes of objects sent to a client per tick.
     pub tick_bytes: usize,
+}
+
+/// The value of an option of clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OptionSetting {
+    /// A number.
+    Number(u32),
+    /// A text.
+    Text(String),
+}
+
+impl OptionSetting {
+    /// The value as clients receive it.
+    pub(super) fn to_wire(&self) -> worldwire_core::Result<OptionValue<'static>> {
+        match self {
+            Self::Number(number) => Ok(OptionValue::of_number(*number)),
+            Self::Text(text) => OptionValue::of_text(text),
+        }
+    }
 }
 
 impl Default for MxoConfig {
@@ -189,7 +215,9 @@ impl Default for WorldSettings {
             scene: PathBuf::new(),
             district: 1,
             path: String::new(),
+            other_districts: Vec::new(),
             sky: "Massive".to_owned(),
+            options: BTreeMap::new(),
             tick_milliseconds: 50,
             reach: 10_000,
             tick_bytes: 2_590,
@@ -236,12 +264,12 @@ impl MxoConfig {
 }
 
 impl WorldSettings {
-    /// The client's file of the district; `None` if it is not known.
+    /// The client's file of a district; `None` if it is not known.
     #[must_use]
-    pub fn path(&self) -> Option<String> {
+    pub fn path_of(&self, district: u32) -> Option<String> {
         match &*self.path {
-            "" => path_of(self.district),
-            path => Some(path.to_owned()),
+            path if !path.is_empty() && district == self.district => Some(path.to_owned()),
+            _ => path_of(district),
         }
     }
 }
@@ -278,16 +306,26 @@ impl ServerConfig for MxoConfig {
             }
         }
         check_name(&self.name).map_err(|problem| problem.of("name"))?;
-        if self.world.path().is_none() {
+        if self.world.path_of(self.world.district).is_none() {
             return Err(SettingError::NoPath(self.world.district).of("world.path"));
         }
+        let others = &self.world.other_districts;
+        if let Some(unknown) = others.iter().find(|other| self.world.path_of(**other).is_none()) {
+            return Err(SettingError::UnknownDistrict(*unknown).of("world.other_districts"));
+        }
+        let options = self.world.options.iter().flat_map(|(name, value)| match value {
+            OptionSetting::Number(_) => vec![("world.options", name)],
+            OptionSetting::Text(text) => vec![("world.options", name), ("world.options", text)],
+        });
         for (name, text) in [
             ("message_of_the_day", &self.message_of_the_day),
             ("world.sky", &self.world.sky),
             ("world.path", &self.world.path),
-        ] {
-            let is_plain = worldwire_mxo::types::text::encode(text).is_some();
-            if text.len() > MAX_TEXT || !is_plain || text.contains(char::is_control) {
+        ]
+        .into_iter()
+        .chain(options)
+        {
+            if !is_server_text(text) {
                 let problem = SettingError::Text { max: MAX_TEXT, found: text.clone() };
                 return Err(problem.of(name));
             }
@@ -298,6 +336,12 @@ impl ServerConfig for MxoConfig {
     fn database(&self) -> &str {
         &self.database
     }
+}
+
+/// Whether clients can show a text: it is short, in Windows-1252, and has no control characters.
+pub(super) fn is_server_text(text: &str) -> bool {
+    let is_plain = worldwire_mxo::types::text::encode(text).is_some();
+    text.len() <= MAX_TEXT && is_plain && !text.contains(char::is_control)
 }
 
 /// The largest message that a length prefix can announce.
@@ -388,8 +432,14 @@ scene =
 # archives. Others need the path of the client's file.
 district =
 path =
-# The weather: names of effects, separated by commas, such as bluesky1 or WinterSky3.
+# The numbers of other districts that players can go to through hardlines, such as [2, 3]. Each is a separate
+# world, with its own copy of the scene.
+other_districts =
+# The weather: names of effects, separated by commas, such as bluesky1 or WinterSky3. `worldwire mxo sky` changes
+# it while the server runs.
 sky =
+# Options of clients, such as { PvPServer = 6, WR_RezEvents = "Halloween_Event" }: numbers and texts.
+options =
 # The time between ticks.
 tick_milliseconds =
 # The distance within which clients see objects and hear chat, in units. 100 units are a metre.
@@ -444,7 +494,12 @@ mod tests {
                 scene: "square.toml".into(),
                 district: 2,
                 path: "resource/worlds/x.metr".to_owned(),
+                other_districts: vec![1, 3],
                 sky: "bluesky1".to_owned(),
+                options: BTreeMap::from([
+                    ("EventSlot1_Effect".to_owned(), OptionSetting::Text("a \"b\"".to_owned())),
+                    ("PvPServer".to_owned(), OptionSetting::Number(6)),
+                ]),
                 tick_milliseconds: 10,
                 reach: 5_000,
                 tick_bytes: 1_295,
@@ -471,6 +526,11 @@ mod tests {
             error("[world]\ndistrict = 9"),
             "world.path: must be set, because the file of district 9 is unknown"
         );
+        assert_eq!(
+            error("[world]\nother_districts = [2, 99]"),
+            "world.other_districts: the file of district 99 is unknown"
+        );
+        assert!(error("[world]\noptions = { a = \"\\u0007\" }").starts_with("world.options: must"));
         let long = error("message_of_the_day = \"a\\u0007\"");
         assert!(
             long.starts_with("message_of_the_day: must have at most 1024 characters"),

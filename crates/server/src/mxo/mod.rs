@@ -43,12 +43,14 @@ pub mod realm;
 mod resident;
 mod scene;
 mod server;
+mod services;
 mod social;
 mod world;
+mod worlds;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
@@ -61,13 +63,15 @@ use worldwire_mxo::frame::{Datagram, Hello, Plain};
 use worldwire_mxo::replicator;
 use worldwire_mxo::schema::Objects;
 use worldwire_net::udp::{AcceptDatagrams, Listener};
-use worldwire_net::{Accept, Capacity, Clock, Counts, LogLimiter, Options, Peer, Signal};
+use worldwire_net::{Accept, Capacity, Clock, LogLimiter, Options, Peer, Signal};
 
 pub use config::{CONFIG, MxoConfig, SQLITE_FILE};
 pub use figures::Figures;
 pub use scene::{MAX_OBJECTS, ObjectError, Scene, SceneError};
 pub use server::{Change, MxoServer, ServerError, Start};
+pub use services::Services;
 pub use world::{LONGEST_HOLD, World};
+pub use worlds::Worlds;
 
 use admission::{Admission, MAX_WAITING};
 use client::Client;
@@ -156,9 +160,8 @@ pub struct OpenWorld {
 /// The state that all connections share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    world: Mutex<World>,
+    pub(super) worlds: Worlds,
     pub(super) figures: Figures,
-    pub(super) counts: Arc<Counts>,
     pub(super) refused: LogLimiter,
     pub(super) full: LogLimiter,
     /// Clients that have entered.
@@ -168,21 +171,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn new(world: World, counts: Arc<Counts>, capacity: Capacity, clock: Clock) -> Self {
+    fn new(worlds: Worlds, capacity: Capacity, clock: Clock) -> Self {
         Self {
-            world: Mutex::new(world),
+            worlds,
             figures: Figures::default(),
-            counts,
             refused: LogLimiter::new(LOG_EVERY),
             full: LogLimiter::new(LOG_EVERY),
             entered: LogLimiter::new(LOG_ARRIVALS),
             admission: Admission::new(capacity),
             clock,
         }
-    }
-
-    pub(super) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,7 +200,7 @@ impl OpenWorld {
             .await
             .map_err(|error| StartError::Listen { address, setting: "--listen", error })?;
         let page = listen_status(config.status).await?;
-        let shared = Arc::new(Shared::new(world, listener.counts(), config.capacity, clock));
+        let shared = Arc::new(Shared::new(Worlds::of_one(world), config.capacity, clock));
         Ok(Self { listener, page, shared, config, clock })
     }
 
@@ -230,7 +228,8 @@ impl OpenWorld {
         let (ticks, ticked) = watch::channel(0);
         let acceptor = ClientAcceptor { shared: Arc::clone(&shared), config, ticked, clock };
         let tick = acceptor.config.tick;
-        let page = Serving::start(page, page::router(Arc::clone(&shared)), signal.clone());
+        let router = page::router(Arc::clone(&shared), listener.counts());
+        let page = Serving::start(page, router, signal.clone());
         let serving = async {
             listener.serve(Arc::new(acceptor), signal).await;
             page.ended().await
@@ -255,7 +254,9 @@ async fn run(
     loop {
         interval.tick().await;
         let start = Instant::now();
-        shared.world().tick(shared.clock.now());
+        for mut world in shared.worlds.all() {
+            world.tick(shared.clock.now());
+        }
         shared.figures.ticked(start.elapsed());
         ticks.send_modify(|count| *count += 1);
     }

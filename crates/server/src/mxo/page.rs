@@ -2,6 +2,7 @@
 //!
 //! | path | meaning |
 //! | --- | --- |
+//! | `/` | text: these paths |
 //! | `/status` | JSON: clients, objects, ticks, traffic |
 //! | `/views/CHARACTER` | JSON: `settled`, and `views`, which the client should see |
 //! | `/hold`, `/go` | stops the behaviour of objects for at most a minute; resumes it |
@@ -16,16 +17,26 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use worldwire_core::json::Style;
+use worldwire_net::Counts;
 
 use super::Shared;
 use super::world::LONGEST_HOLD;
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<Shared>, counts: Arc<Counts>) -> Router {
     Router::new()
+        .route("/", get(|| async { INDEX }))
         .route("/status", get(status))
-        .with_state(Arc::clone(&shared))
+        .with_state((Arc::clone(&shared), counts))
         .merge(views_router(shared))
 }
+
+/// The paths, for people who open the page in a browser.
+const INDEX: &str = "\
+GET  /status           clients, objects, ticks and traffic, as JSON
+GET  /views/CHARACTER  what the client of a character should see, as JSON
+POST /hold             stop the behaviour of objects for at most a minute
+POST /go               resume it
+";
 
 /// The routes for comparing views.
 pub(super) fn views_router(shared: Arc<Shared>) -> Router {
@@ -36,28 +47,25 @@ pub(super) fn views_router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn status(State(shared): State<Arc<Shared>>) -> Response {
-    Json(summary(&shared)).into_response()
+async fn status(State((shared, counts)): State<(Arc<Shared>, Arc<Counts>)>) -> Response {
+    Json(summary(&shared, &counts)).into_response()
 }
 
-/// The state of a world.
-pub(super) fn summary(shared: &Shared) -> Value {
-    let world = shared.world();
-    let clients: Vec<_> = world
-        .clients()
-        .map(|(client, uid)| {
+/// The state of a world. `counts` are those of its listener.
+pub(super) fn summary(shared: &Shared, counts: &Counts) -> Value {
+    let (mut objects, mut clients, figures) = (0, Vec::new(), &shared.figures);
+    for world in shared.worlds.all() {
+        objects += world.objects();
+        clients.extend(world.clients().map(|(client, uid)| {
             let traffic = world.traffic(client).unwrap_or_default();
             json!({
                 "character": uid, "views": world.views(client),
                 "settled": world.is_settled(client), "bytes": traffic.first,
                 "bytes_again": traffic.again, "sections": traffic.sections,
             })
-        })
-        .collect();
-    let (objects, figures) = (world.objects(), &shared.figures);
-    drop(world);
+        }));
+    }
     let [median, slowest] = figures.tick_times().map(|time| time.as_secs_f64() * 1000.0);
-    let counts = &shared.counts;
     json!({
         "objects": objects, "ticks": figures.ticks(),
         "tick_ms": { "p50": median, "p99": slowest },
@@ -72,8 +80,11 @@ pub(super) fn summary(shared: &Shared) -> Value {
 async fn views(State(shared): State<Arc<Shared>>, Path(uid): Path<u64>) -> Response {
     let mut text = String::new();
     {
-        let world = shared.world();
-        let Some(client) = world.client_of(uid) else {
+        let found = shared.worlds.all().find_map(|world| {
+            let client = world.client_of(uid)?;
+            Some((world, client))
+        });
+        let Some((world, client)) = found else {
             let problem = format!("no client plays character {uid}\n");
             return (StatusCode::NOT_FOUND, problem).into_response();
         };
@@ -91,11 +102,11 @@ async fn views(State(shared): State<Arc<Shared>>, Path(uid): Path<u64>) -> Respo
 
 async fn hold(State(shared): State<Arc<Shared>>) -> StatusCode {
     let until = shared.clock.now().saturating_add(LONGEST_HOLD);
-    shared.world().hold(until);
+    shared.worlds.all().for_each(|mut world| world.hold(until));
     StatusCode::NO_CONTENT
 }
 
 async fn go(State(shared): State<Arc<Shared>>) -> StatusCode {
-    shared.world().resume();
+    shared.worlds.all().for_each(|mut world| world.resume());
     StatusCode::NO_CONTENT
 }

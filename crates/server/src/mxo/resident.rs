@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | hello | the hello, on the game channel | answers; `EstablishUDPSession` on the margin channel; `LoadWorld` |
 //! | spawn | `ReadyForSpawn` | the character, and what is near it |
+//! | travel | `HardlineTeleport` | `LeaveWorld` 0x8107 |
+//! | reset | `ReadyForNewWorld` | resets the sequence; then `NewWorld` 0x8108, `LoadWorld` as above |
 //! | leaving | `LeaveWorld` | `ChatMessage` 23 and a script; later `JackOutDone` |
 //! | gone | `JackOutFinished` | closes the margin connection |
 
@@ -13,16 +15,25 @@ use std::time::Duration;
 use worldwire_core::connection::{SendError, Sender as _};
 use worldwire_core::{Error, Float, Result};
 use worldwire_mxo::connection::Sender;
+use worldwire_mxo::frame::RpcMessage;
 use worldwire_mxo::rpc::{
     Background, ChatMessage, ChatScope, ClientRpc, Experience, Info, JackOutDone, LoadWorld,
-    ServerRpc, WorldExit, YouAreHere,
+    OptionValue, ServerOption, ServerRpc, WorldExit, YouAreHere,
 };
 use worldwire_mxo::types::{Str, text};
 
 use super::realm::{GameSession, Notice, Realm};
+use super::worlds::Worlds;
 
 /// The message of the client for a player who is leaving. Unverified.
 const LEAVING: u32 = 23;
+/// Messages without a known layout: from the server, at a change of districts; and from the client, to
+/// ask for the description of its character.
+const LEAVE_WORLD: u16 = 0x8107;
+const NEW_WORLD: u16 = 0x8108;
+const OWN_BACKGROUND: u16 = 0x8194;
+/// The option that changes the weather.
+const WEATHER: &str = "WR_RezEvents";
 /// The time limit for a client to confirm that it has left.
 const CONFIRMATION: Duration = Duration::from_secs(30);
 /// The longest chat message, in characters.
@@ -65,6 +76,10 @@ pub(super) enum Wish {
     Animate(u8),
     /// A mood.
     Mood(u8),
+    /// To go to a district, through a hardline.
+    Travel(u32),
+    /// To continue its way there: it has left the world that it was in.
+    Travelled,
     /// To leave the world after a delay.
     Leave,
     /// To be removed, because it has left.
@@ -91,9 +106,23 @@ impl Resident {
         }
     }
 
-    /// Sends what a client needs to load the world. `sim_time` is the simulation time.
-    pub(super) fn begin(&self, sim_time: f32, sender: &mut Sender) -> Result<(), Error> {
-        let config = self.realm.config();
+    /// The district that the character enters: that in which it left, if there is a world for it.
+    pub(super) fn district(&self, worlds: &Worlds) -> u32 {
+        let place = self.realm.entrant(self.session.character).and_then(|entrant| entrant.place);
+        let left = place.map(|place| place.district).filter(|district| worlds.has(*district));
+        left.unwrap_or(self.realm.config().world.district)
+    }
+
+    /// Sends what a client needs to load the world of a district. `sim_time` is the simulation
+    /// time.
+    pub(super) fn begin(
+        &self,
+        district: u32,
+        sky: &str,
+        sim_time: f32,
+        sender: &mut Sender,
+    ) -> Result<(), Error> {
+        let world = &self.realm.config().world;
         let sim_time = Float(sim_time);
         let sent = sender.set_sim_time(sim_time);
         sent.map_err(SendError::into_error)?;
@@ -103,15 +132,19 @@ impl Resident {
         send(
             sender,
             LoadWorld {
-                district: config.world.district,
+                district,
                 sim_time,
                 unknown1: 1,
-                path: Str::new(&config.world.path().unwrap_or_default())?,
-                sky: Str::new(&config.world.sky)?,
+                path: Str::new(&world.path_of(district).unwrap_or_default())?,
+                sky: Str::new(sky)?,
             },
         )?;
         send(sender, Experience { experience: experience.into() })?;
-        send(sender, Info { information: information.into() })
+        send(sender, Info { information: information.into() })?;
+        for (name, value) in &world.options {
+            send(sender, ServerOption { name: Str::new(name)?, value: value.to_wire()? })?;
+        }
+        Ok(())
     }
 
     /// What an RPC message asks for; `None` for those that need no answer.
@@ -119,7 +152,9 @@ impl Resident {
     /// # Errors
     /// The message does not match its layout.
     pub(super) fn receive(&mut self, body: &[u8], now: Duration) -> Result<Option<Wish>> {
-        let Some(message) = ClientRpc::decode(body)? else { return Ok(None) };
+        let Some(message) = ClientRpc::decode(body)? else {
+            return Ok(self.receive_unknown(RpcMessage::of(body).opcode()));
+        };
         Ok(match message {
             ClientRpc::ReadyForSpawn(_) => Some(Wish::Enter),
             ClientRpc::Chat(chat) => self.chat(chat.scope, chat.text.text(), now),
@@ -149,14 +184,26 @@ impl Resident {
                 Some(Wish::Explain("This server has no loading area. Jack out instead."))
             }
             ClientRpc::JackOutFinished(_) | ClientRpc::Leave(_) => Some(Wish::Left),
-            ClientRpc::HardlineTeleport(_) => {
-                Some(Wish::Explain("Hardlines do not work on this server yet."))
+            ClientRpc::HardlineTeleport(teleport) => {
+                let to = Wish::Travel(teleport.to_district);
+                self.allowance.take(now).then_some(to)
             }
+            ClientRpc::ReadyForNewWorld(_) => Some(Wish::Travelled),
             ClientRpc::SetBackground(set) => {
                 self.allowance.take(now).then(|| Wish::Describe(set.text.text()))
             }
             _ => None,
         })
+    }
+
+    /// What a message of unknown layout asks for.
+    fn receive_unknown(&self, opcode: u16) -> Option<Wish> {
+        if opcode != OWN_BACKGROUND {
+            return None;
+        }
+        let entrant = self.realm.entrant(self.session.character)?;
+        let text = Str::new(&entrant.description).ok()?;
+        Some(Wish::Reply(Box::new(Background { reserved: 0, text }.into())))
     }
 
     /// The client has moved, which cancels its attempt to leave.
@@ -201,6 +248,27 @@ pub(super) fn announce_leaving(sender: &mut Sender) -> Result<(), Error> {
 /// Tells the client that it has left.
 pub(super) fn let_go(sender: &mut Sender) -> Result<(), Error> {
     send(sender, JackOutDone { reserved: [0; 6] })
+}
+
+/// Tells the client to leave the world that it is in. Unverified: that the message has no fields.
+pub(super) fn leave_world(sender: &mut Sender) -> Result<(), Error> {
+    sender.send(&RpcMessage::new(LEAVE_WORLD, b"")).map_err(SendError::into_error)
+}
+
+/// Tells the client that it enters another world. Unverified: that the message has no fields.
+pub(super) fn enter_world(sender: &mut Sender) -> Result<(), Error> {
+    sender.send(&RpcMessage::new(NEW_WORLD, b"")).map_err(SendError::into_error)
+}
+
+/// Changes the weather.
+pub(super) fn show_sky(sender: &mut Sender, sky: &str) -> Result<(), Error> {
+    let (name, value) = (Str::new(WEATHER)?, OptionValue::of_text(sky)?);
+    send(sender, ServerOption { name, value })
+}
+
+/// Shows why the server closes the connection, in a window that must be closed.
+pub(super) fn close_with(sender: &mut Sender, reason: &str) -> Result<(), Error> {
+    send(sender, ChatMessage { scope: ChatScope::Modal, ..ChatMessage::system(Str::new(reason)?) })
 }
 
 /// Shows the client a line of text.

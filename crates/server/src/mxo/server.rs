@@ -4,26 +4,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use worldwire_core::Error;
-use worldwire_mxo::connection::{Connection, ServerConfig as ChannelConfig, Session};
-use worldwire_mxo::replicator;
 use worldwire_mxo::schema::Objects;
-use worldwire_net::udp::AcceptDatagrams;
-use worldwire_net::{Accept, Clock, Options, Peer, Signal, tcp, udp};
+use worldwire_net::{Clock, Options, Signal, tcp, udp};
 
-use super::client::Client;
+use super::Figures;
 use super::config::MxoConfig;
 use super::keys::{KeysError, ServerKeys};
-use super::login::{AuthAcceptor, Logins, MarginAcceptor, Page, router};
+use super::login::{Page, router};
 use super::page::views_router;
-use super::realm::{GameSession, Realm, RealmError};
+use super::realm::{Realm, RealmError};
 use super::scene::{Scene, SceneError};
-use super::world::World;
-use super::{Figures, Shared, hello_of, run, vector_seed};
+use super::services::Services;
+use super::worlds::Worlds;
 use crate::ending::{ServeError, also_on};
 use crate::folder::blocking;
 use crate::operators;
@@ -90,8 +86,7 @@ pub struct MxoServer {
     game: udp::Listener,
     status: Option<TcpListener>,
     operators: operators::Listener<Realm>,
-    logins: Arc<Logins>,
-    shared: Arc<Shared>,
+    services: Services,
     absent: Absent,
     has_new_keys: bool,
     lock: FolderLock,
@@ -110,7 +105,7 @@ impl MxoServer {
         lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
         let objects = start.objects.unwrap_or_else(|| Arc::new(Objects::built_in()));
         let scene = scene(folder, &config, &objects)?;
-        let world = World::new(&objects, &scene, replication(&config))?;
+        let worlds = Worlds::new(&config, &objects, &scene)?;
         let secrets = match &start.secrets {
             Some(path) => Some(Arc::new(Secrets::open(path).map_err(at(path))?)),
             None => None,
@@ -138,8 +133,7 @@ impl MxoServer {
         let realm = or_close(realm, &*store).await?;
         let operators = operators::Listener::bind(folder, realm.clone()).await;
         let operators = or_close(operators, &*store).await.map_err(at(folder))?;
-        let shared = Arc::new(Shared::new(world, game.counts(), config.players(), clock));
-        let logins = Logins::new(&config, keys, realm, clock, epoch, secrets).into();
+        let services = Services::with_secrets(&config, worlds, keys, realm, clock, epoch, secrets);
         Ok(Self {
             config,
             auth,
@@ -147,8 +141,7 @@ impl MxoServer {
             game,
             status,
             operators,
-            logins,
-            shared,
+            services,
             absent,
             has_new_keys,
             lock,
@@ -204,48 +197,44 @@ impl MxoServer {
     /// The state that all connections share.
     #[must_use]
     pub fn realm(&self) -> &Realm {
-        &self.logins.realm
+        self.services.realm()
     }
 
     /// The world's metrics.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        self.shared.figures.clone()
+        self.services.shared.figures.clone()
     }
 
     /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
     /// another process takes over the database. Connections and the database are closed even after
     /// an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self { config, auth, margin, game, status, operators, logins, shared, lock, .. } = self;
-        let realm = logins.realm.clone();
+        let Self { config, auth, margin, game, status, operators, services, lock, .. } = self;
+        let realm = services.realm().clone();
         let (signal, _forwarder) = also_on(signal, realm.until_overtaken());
         let operators = tokio::spawn(operators.run());
         let page = Page {
-            shared: Arc::clone(&shared),
+            shared: Arc::clone(&services.shared),
             realm: realm.clone(),
-            logins: Arc::clone(&logins),
+            logins: Arc::clone(&services.logins),
             counts: [auth.counts(), margin.counts(), game.counts()],
             open: config.open,
         };
-        let router = router(page.into()).merge(views_router(Arc::clone(&shared)));
+        let router = router(page.into()).merge(views_router(Arc::clone(&services.shared)));
         let page = Serving::start(status, router, signal.clone());
-        let (ticks, ticked) = watch::channel(0);
-        let players =
-            PlayerAcceptor { shared: Arc::clone(&shared), logins: Arc::clone(&logins), ticked };
         let serving = async {
             // Players leave before their margin connections end.
             tokio::join!(
-                auth.serve(Arc::new(AuthAcceptor(Arc::clone(&logins))), signal.clone()),
-                margin.serve(Arc::new(MarginAcceptor(Arc::clone(&logins))), signal.clone()),
-                game.serve(Arc::new(players), signal.clone()),
+                auth.serve(Arc::new(services.auth()), signal.clone()),
+                margin.serve(Arc::new(services.margin()), signal.clone()),
+                game.serve(Arc::new(services.game()), signal.clone()),
             )
         };
-        let tick = Duration::from_millis(config.world.tick_milliseconds.into());
         // The world ticks until the last client is gone.
         tokio::select! {
             ((), (), ()) = serving => {}
-            never = run(&shared, &ticks, tick) => match never {},
+            never = services.run() => match never {},
         }
         operators.abort();
         realm.close().await;
@@ -269,78 +258,4 @@ fn scene(folder: &Path, config: &MxoConfig, objects: &Objects) -> Result<Scene, 
         }
     };
     scene.map_err(|error| ServerError::Scene { file, error })
-}
-
-/// How objects are replicated.
-fn replication(config: &MxoConfig) -> replicator::Config {
-    let reach = f64::from(config.world.reach);
-    replicator::Config {
-        enter: reach,
-        leave: reach * 1.2,
-        tick_bytes: config.world.tick_bytes,
-        clients: config.limits.players,
-        ..replicator::Config::default()
-    }
-}
-
-/// Accepts players who have loaded a character on the margin channel.
-#[derive(Debug)]
-struct PlayerAcceptor {
-    shared: Arc<Shared>,
-    logins: Arc<Logins>,
-    ticked: watch::Receiver<u64>,
-}
-
-impl PlayerAcceptor {
-    /// The session that the first datagram belongs to.
-    fn session(&self, peer: Peer, opening: &[u8]) -> Option<Arc<GameSession>> {
-        let hello = hello_of(opening)?;
-        let session = self.logins.realm.session_of(&hello, peer.address.ip());
-        match session {
-            Ok(session) => Some(session),
-            Err(refusal) => {
-                self.logins.figures.refused_hello(peer.address, refusal);
-                None
-            }
-        }
-    }
-
-    fn connection(&self, session: &GameSession, seed: &[u8; 16], now: Duration) -> Connection {
-        let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let mut config = ChannelConfig::new(since_1970.saturating_sub(self.shared.clock.now()));
-        // The address is the margin connection's, so it is not forged.
-        config.trusts_hellos = true;
-        Connection::server(config, Session::new(session.id, session.key.clone(), seed), now)
-    }
-}
-
-impl Accept for PlayerAcceptor {
-    type Connection = Connection;
-    type Application = Client;
-
-    fn accept(&self, peer: Peer, _: Duration) -> (Connection, Client) {
-        // Without a hello, there is no session. An observer sends nothing.
-        let mut connection = Connection::observer(Arc::default());
-        worldwire_core::connection::Connection::close(&mut connection);
-        (connection, Client::new(Arc::clone(&self.shared), peer, self.ticked.clone()))
-    }
-}
-
-impl AcceptDatagrams for PlayerAcceptor {
-    fn probe(&self, peer: Peer, now: Duration, opening: &[u8]) -> Option<Connection> {
-        // A probe never sends anything.
-        self.session(peer, opening).map(|session| self.connection(&session, &[0; 16], now))
-    }
-
-    fn accept_opening(&self, peer: Peer, now: Duration, opening: &[u8]) -> (Connection, Client) {
-        // The session may have ended since the probe.
-        let Some(session) = self.session(peer, opening) else { return self.accept(peer, now) };
-        let connection = self.connection(&session, &vector_seed(), now);
-        let client = Client::new(Arc::clone(&self.shared), peer, self.ticked.clone());
-        (connection, client.of_player(session, self.logins.realm.clone()))
-    }
-
-    fn begins_with(&self, datagram: &[u8]) -> bool {
-        hello_of(datagram).is_some()
-    }
 }

@@ -33,15 +33,18 @@ impl World {
         Ok(near.len())
     }
 
-    /// Says something to the player with this name. Returns false if nobody in the world has the
-    /// name.
-    pub(super) fn whisper(&mut self, client: ClientId, handle: &str, text: &str) -> Result<bool> {
-        let message = self.words_of(client, ChatScope::Whisper, text)?;
+    /// What one player hears when a client whispers something.
+    pub(super) fn whispered(&self, client: ClientId, text: &str) -> Result<RpcMessage<'static>> {
+        self.words_of(client, ChatScope::Whisper, text)
+    }
+
+    /// Delivers a message to the player with a name. Returns false if nobody in this world has it.
+    pub(super) fn deliver(&mut self, handle: &str, message: &RpcMessage<'static>) -> bool {
         let is_meant = |handle_of: &str| handle_of.eq_ignore_ascii_case(handle);
         let found = self.players.iter().find(|(_, player)| is_meant(&player.handle));
-        let Some(receiver) = found.map(|(receiver, _)| *receiver) else { return Ok(false) };
-        self.tell(receiver, message);
-        Ok(true)
+        let Some(receiver) = found.map(|(receiver, _)| *receiver) else { return false };
+        self.tell(receiver, message.clone());
+        true
     }
 
     /// Plays an emote, by its number in scripts, for everyone who sees a client's character,

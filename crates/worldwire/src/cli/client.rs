@@ -7,7 +7,7 @@ use worldwire_uru::connect::BUILD_ID;
 
 use super::ClientKi;
 use super::mxo::{SessionId, number};
-use crate::command::client::uru_steps;
+use crate::command::client::{mxo_emotes, uru_steps};
 
 #[derive(Debug, Args)]
 pub(crate) struct Client {
@@ -48,7 +48,7 @@ Examples:
   worldwire client ki login --account load-{} --count 100 login + validate + list")]
     Ki(ClientKi),
     /// Log in to a server of The Matrix Online, manage characters, walk in its world, or generate load
-    #[command(after_help = "\
+    #[command(after_help = format!("\
 With --account, the client runs steps, separated by +:
   login                     log in at the auth server, and open a session at the margin server
   list                      list the account's characters
@@ -58,12 +58,17 @@ With --account, the client runs steps, separated by +:
   enter                     enter the world with the loaded character, and walk about
   say TEXT                  say something to everyone nearby
   whisper HANDLE TEXT       say something to one player
-  emote NAME                play an emote, such as Wave, Bow or Laugh
-  wait SECONDS              print what others say and do
+  emote NAME                play an emote
+  travel DISTRICT           go to another district, by its number, and wait until the character is there
+  wait SECONDS              print who comes and goes, and what others say and do
   leave                     jack out; the server removes the character after a few seconds
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, {} in the account and in steps is replaced by the client's number, from 1.
+for it. With --count, {{}} in the account and in steps is replaced by the client's number, from 1.
+With --compare, the views of all clients are compared with the server's after the last step.
+
+Emotes:
+{}
 
 Without --account, the client enters an open world. It gets views of everything near its character, and
 walks about until --seconds have passed. If its connection ends, it prints the reason and reconnects.
@@ -73,9 +78,9 @@ in both directions.
 
 Examples:
   worldwire client mxo mxo --account neo login + create Neo + enter + say Whoa. + wait 5 + leave
-  worldwire client mxo 192.0.2.7 --account load-{} --count 100 login + list
+  worldwire client mxo 192.0.2.7 --account load-{{}} --count 100 login + list
   worldwire client mxo
-  worldwire client mxo --count 50 --seconds 60 --loss 30 --duplicate 10 --reorder 30 --compare")]
+  worldwire client mxo --count 50 --seconds 60 --loss 30 --duplicate 10 --reorder 30 --compare", mxo_emotes()))]
     Mxo(ClientMxo),
 }
 

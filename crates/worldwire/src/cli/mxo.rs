@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Capture, MxoAccount, MxoCharacter, MxoKeys, Target};
+use super::{Capture, MxoAccount, MxoCharacter, MxoKeys, MxoServerFolder, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Mxo {
@@ -23,6 +23,16 @@ pub(crate) enum MxoCommand {
     /// Export a server's public key for clients
     #[command(subcommand, arg_required_else_help = true)]
     Keys(MxoKeys),
+    /// Change the weather of a running server, for everyone in its worlds
+    #[command(after_help = "Examples:
+  worldwire mxo sky bluesky1
+  worldwire mxo sky Halloween_Event,Winter3HalloweenFlyEyeTSEC --server /srv/mxo")]
+    Sky {
+        /// Names of effects, separated by commas
+        sky: String,
+        #[command(flatten)]
+        server: MxoServerFolder,
+    },
     /// Check, show and convert tables of game objects
     #[command(subcommand, arg_required_else_help = true)]
     Objects(MxoObjectsCommand),

@@ -172,6 +172,9 @@ pub(crate) struct ServeMxo {
     /// The world's name, letters only [default: Reality]
     #[arg(long, value_name = "NAME", conflicts_with = "open_world")]
     pub(crate) name: Option<String>,
+    /// The weather: names of effects, separated by commas [default: Massive]
+    #[arg(long, value_name = "NAMES", conflicts_with = "open_world")]
+    pub(crate) sky: Option<String>,
     /// ID of the server's key in pubkey.dat [default: 4]
     #[arg(long, value_name = "NUMBER", value_parser = number, conflicts_with = "open_world")]
     pub(crate) key_id: Option<SessionId>,

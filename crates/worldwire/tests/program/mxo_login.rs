@@ -18,6 +18,7 @@ struct Serving {
     auth: String,
     margin: String,
     game: String,
+    status: String,
     /// What it prints until it is ready.
     start: String,
     _log: BufReader<ChildStderr>,
@@ -73,7 +74,8 @@ fn serve(folder: &Path, words: &[&str]) -> Serving {
         rest.chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect::<String>()
     };
     let (auth, margin, game) = (after("auth on "), after("margin on "), after("UDP "));
-    Serving { child, auth, margin, game, start, _log: log }
+    let status = after("http://");
+    Serving { child, auth, margin, game, status, start, _log: log }
 }
 
 impl Serving {
@@ -115,7 +117,7 @@ fn players_log_in_and_play() {
     let (code, out, err) = serving.client("neo", &words);
     assert_eq!(code, Some(0), "{out} {err}");
     assert!(out.contains("logged in as user 1\ncreated Neo with ID 1\n"), "{out}");
-    assert!(out.contains("view 2 plays Bow\n"), "{out}");
+    assert!(out.contains("Neo plays Bow\n"), "{out}");
     let keys = fs::read_to_string(&secrets).unwrap();
     assert!(keys.starts_with("[[mxo.session]]\nid = 0x"), "{keys}");
 
@@ -135,6 +137,20 @@ fn players_log_in_and_play() {
     account(&["add", "clone"]);
     let (code, out, err) = serving.client("clone", &words);
     assert!(code == Some(0) && out.starts_with("4 clients in "), "{out} {err}");
+    // Their views are those of the server, in spite of a bad network.
+    let words = "--count 3 --loss 10 --delay 20 login + load Clone{} + enter + wait 1";
+    let compare = ["--compare", &serving.status];
+    let words: Vec<_> = compare.into_iter().chain(words.split(' ')).collect();
+    let (code, out, err) = serving.client("clone", &words);
+    assert!(code == Some(0) && err.contains("3 clients see exactly what"), "{out} {err}");
+    let sky = |words: &[&str]| run(&[&["mxo", "sky"], words, &server].concat());
+    let (code, _, err) = sky(&["bluesky1"]);
+    assert!(code == Some(0) && err.contains("bluesky1: set as the weather"), "{err}");
+    let (code, _, err) = sky(&["a\nb"]);
+    assert!(code == Some(1) && err.contains("the weather must have"), "{err}");
+    let (code, out, err) = serving
+        .client("neo", &"login + load Neo + enter + wait 0.2".split(' ').collect::<Vec<_>>());
+    assert!(code == Some(0) && out.contains("loads district 1 (bluesky1)\n"), "{out} {err}");
     let character = |words: &[&str]| run(&[&["mxo", "character"], words, &server].concat());
     let (code, _, err) = character(&["delete", "clone3", "--yes"]);
     assert!(code == Some(0) && err.contains("deleted"), "{err}");
@@ -164,9 +180,11 @@ fn a_waiting_client_prints_at_once_and_notices_its_end() {
     command.args(["--game", &serving.game, "--account", "neo", "--still"]).args(play.split(' '));
     let mut client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(client.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line == "view 2 plays Bow"));
+    assert!(lines.any(|line| line == "Neo plays Bow"));
     let (code, _, err) = account(&["kick", "neo"]);
     assert_eq!(code, Some(0), "{err}");
+    let last = lines.last();
+    assert_eq!(last.as_deref(), Some("the server (Modal): An operator has disconnected you."));
     let output = client.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");
@@ -232,6 +250,8 @@ fn options_of_the_other_kind_are_refused() {
     assert!(code == Some(2) && err.contains("`worldwire serve mxo` creates one"), "{err}");
     let (code, _, err) = run(&["mxo", "keys", "pubkey", "--server", home]);
     assert!(code == Some(2) && err.contains("there is no public key"), "{err}");
+    let (code, _, err) = run(&["mxo", "sky", "bluesky1", "--server", home]);
+    assert!(code == Some(2) && err.contains("`worldwire serve mxo` creates one"), "{err}");
     let (code, _, err) = run(&["client", "mxo", "127.0.0.1", "--account", "neo", "fly"]);
     assert!(code == Some(2) && err.contains("unknown step `fly`"), "{err}");
 }

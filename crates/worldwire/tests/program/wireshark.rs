@@ -13,7 +13,7 @@ use serde_json::Value;
 use worldwire_uru::vault::VaultNode;
 
 /// A sample, how to read it, and for which family.
-const CASES: [(&str, &str, &[&str], &[&str]); 8] = [
+const CASES: [(&str, &str, &[&str], &[&str]); 9] = [
     ("ki", "ki-login.pcapng", &["--keys", "ki-keys.toml"], &["--data", "ki-messages"]),
     ("ki", "ki-server.pcapng", &["--keys", "ki-server-keys.toml"], &[]),
     ("mxo", "mxo-world.pcapng", &["--keys", "mxo-keys.toml"], &[]),
@@ -22,6 +22,7 @@ const CASES: [(&str, &str, &[&str], &[&str]); 8] = [
     ("uru", "uru-login.pcapng", &["--keys", "uru-keys.toml"], &[]),
     ("uru", "uru-age.pcapng", &["--keys", "uru-keys.toml"], &[]),
     ("uru", "uru-games.pcapng", &["--keys", "uru-keys.toml"], &[]),
+    ("mxo", "mxo-crowd.pcapng", &["--keys", "mxo-crowd-keys.toml"], &[]),
 ];
 
 /// Fields that a dissector shows as bytes, because only code describes them. Their messages are those

@@ -2,6 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
+//! | `/` | text: these paths, and those for comparing views |
 //! | `/status` | JSON: that of the world, and `online`, `open`, `players`, `accounts` and others |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
@@ -169,7 +170,7 @@ impl LoginFigures {
             ("characters", "Characters.", wide(census.characters)),
             ("sessions", "Margin sessions.", wide(census.sessions)),
             ("characters_loaded", "Characters that clients have loaded.", wide(census.loaded)),
-            ("players", "Characters in the world.", wide(page.shared.world().players())),
+            ("players", "Characters in the world.", wide(page.shared.worlds.players())),
         ] {
             metrics.add(name, "gauge", help, "", &[("", value)]);
         }
@@ -220,9 +221,20 @@ pub(in crate::mxo) struct Page {
     pub(in crate::mxo) open: bool,
 }
 
+/// The paths, for people who open the page in a browser.
+const INDEX: &str = "\
+GET  /status           players, accounts, objects and traffic, as JSON
+GET  /metrics          metrics for Prometheus
+GET  /health           ok, or 503 while the database does not accept changes
+GET  /views/CHARACTER  what the client of a character should see, as JSON
+POST /hold             stop the behaviour of objects for at most a minute
+POST /go               resume it
+";
+
 /// The routes of the status page.
 pub(in crate::mxo) fn router(page: Arc<Page>) -> Router {
     Router::new()
+        .route("/", get(|| async { INDEX }))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
         .route("/health", get(health))
@@ -231,9 +243,10 @@ pub(in crate::mxo) fn router(page: Arc<Page>) -> Router {
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
     let Census { accounts, characters, sessions, loaded } = page.realm.census();
-    let mut json = crate::mxo::page::summary(&page.shared);
+    let [.., game] = &page.counts;
+    let mut json = crate::mxo::page::summary(&page.shared, game);
     let logins = json!({
-        "online": true, "open": page.open, "players": page.shared.world().players(),
+        "online": true, "open": page.open, "players": page.shared.worlds.players(),
         "accounts": accounts, "characters": characters, "sessions": sessions, "loaded": loaded,
         "database": page::database(page.realm.is_failing()),
     });

@@ -6,7 +6,9 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::password::{Credentials, PasswordHash};
+use super::sessions::CloseCause;
 use super::{Realm, State};
+use crate::mxo::config::{MAX_TEXT, is_server_text};
 use crate::mxo::keys::random;
 use crate::operators::as_text;
 use crate::store::accounts::{
@@ -47,6 +49,11 @@ pub enum AccountError {
     /// An account cannot have the name.
     #[error("account {0:?}: a name must have 1 to {MAX_NAME} ASCII characters and no spaces")]
     InvalidName(String),
+    /// Clients cannot show the weather.
+    #[error(
+        "the weather must have 1 to {MAX_TEXT} characters of Windows-1252, and no control characters"
+    )]
+    InvalidSky,
     /// A client cannot send the password.
     #[error("a password must have 1 to {MAX_PASSWORD} bytes, and only characters of Windows-1252")]
     InvalidPassword,
@@ -229,7 +236,7 @@ impl Realm {
     /// account still exists.
     pub async fn delete_account(&self, name: &str) -> Result<(), AccountError> {
         // Clients that connect in the meantime find their account deleted.
-        self.kick(name)?;
+        self.disconnect(name, CloseCause::Deleted)?;
         let owned = name.to_owned();
         let gone = self.0.state.change(move |state| {
             let user = state.accounts.named(&owned).ok_or(AccountError::Unknown(owned))?;
@@ -239,15 +246,28 @@ impl Realm {
             Ok::<_, AccountError>((changes, user))
         });
         let user = gone.await?;
-        self.close_sessions(user);
+        self.close_sessions(user, CloseCause::Deleted);
         Ok(())
     }
 
     /// Disconnects an account's clients. Returns how many there were.
     pub fn kick(&self, name: &str) -> Result<usize, AccountError> {
+        self.disconnect(name, CloseCause::Kicked)
+    }
+
+    /// Changes the weather for everyone in the world, until the server stops.
+    pub fn set_sky(&self, sky: &str) -> Result<(), AccountError> {
+        if !is_server_text(sky) || sky.is_empty() {
+            return Err(AccountError::InvalidSky);
+        }
+        self.0.sky.send_replace(sky.to_owned());
+        Ok(())
+    }
+
+    fn disconnect(&self, name: &str, cause: CloseCause) -> Result<usize, AccountError> {
         let unknown = || AccountError::Unknown(name.to_owned());
         let user = self.state().accounts.named(name).ok_or_else(unknown)?;
-        Ok(self.close_sessions(user))
+        Ok(self.close_sessions(user, cause))
     }
 
     async fn hash(&self, password: &str) -> Result<PasswordHash, AccountError> {
@@ -268,7 +288,9 @@ impl Realm {
         });
         let user = user.await?;
         if is_set {
-            self.close_sessions(user);
+            let is_ban = flag == BANNED;
+            let cause = if is_ban { CloseCause::Banned } else { CloseCause::Deactivated };
+            self.close_sessions(user, cause);
         }
         Ok(())
     }

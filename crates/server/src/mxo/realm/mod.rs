@@ -15,6 +15,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::watch;
 use worldwire_mxo::login::{
     AuthAccount, AuthQuery, Character, CharacterStatus, LoginStatus, World, WorldLoad, WorldStatus,
     WorldType,
@@ -51,6 +52,8 @@ struct Shared {
     clock: Clock,
     config: MxoConfig,
     hasher: Hasher,
+    /// The weather.
+    sky: watch::Sender<String>,
 }
 
 /// The data in memory.
@@ -121,7 +124,9 @@ impl Realm {
             return Err(RealmError::WrongKey);
         }
         let state = Committed::new(state, writer);
-        Ok(Self(Arc::new(Shared { state, key, clock, config, hasher: Hasher::new() })))
+        let sky = watch::Sender::new(config.world.sky.clone());
+        let hasher = Hasher::new();
+        Ok(Self(Arc::new(Shared { state, key, clock, config, hasher, sky })))
     }
 
     /// Whether the last change could not be written to the database. Empty changes test a failing
@@ -158,6 +163,11 @@ impl Realm {
     /// Ends all connections to the database.
     pub async fn close(&self) {
         self.0.state.close().await;
+    }
+
+    /// The weather, and how it changes.
+    pub(super) fn sky(&self) -> watch::Receiver<String> {
+        self.0.sky.subscribe()
     }
 
     /// The configuration.

@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use worldwire_mxo::crypt::SessionKey;
@@ -35,10 +35,29 @@ pub(crate) enum Notice {
 /// Why the server closes a margin connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCause {
-    /// An operator kicked the account, or it is banned, inactive or deleted.
-    Operator,
+    /// An operator did it.
+    Kicked,
+    /// The account is banned.
+    Banned,
+    /// The account is inactive.
+    Deactivated,
+    /// The account is deleted.
+    Deleted,
     /// Another client has loaded its character, after it had been silent.
     Replaced,
+}
+
+impl CloseCause {
+    /// What the player of a character in the world reads.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Kicked => "An operator has disconnected you.",
+            Self::Banned => "Your account has been banned.",
+            Self::Deactivated => "Your account has been deactivated.",
+            Self::Deleted => "Your account has been deleted.",
+            Self::Replaced => "Your character was loaded again from another connection.",
+        }
+    }
 }
 
 /// A margin connection, as the realm knows it.
@@ -75,6 +94,8 @@ pub(crate) struct GameSession {
     /// When its client last sent something, in milliseconds on the server's clock.
     heard: AtomicU64,
     is_over: AtomicBool,
+    /// Why the server ends it, if it does.
+    cause: OnceLock<CloseCause>,
     /// How many connections on the game channel it has.
     channels: AtomicUsize,
 }
@@ -102,6 +123,17 @@ impl GameSession {
     /// character.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// What the player reads if the server has ended the session.
+    pub(crate) fn farewell(&self) -> Option<&'static str> {
+        self.cause.get().map(|cause| cause.text())
+    }
+
+    /// Lets the margin connection end.
+    fn close(&self, cause: CloseCause) {
+        let _ = self.cause.set(cause);
+        self.tell(Notice::Close(cause));
     }
 
     /// Notifies the margin connection.
@@ -245,7 +277,7 @@ impl Realm {
                 if other.silent_for(now) < self.0.config.replace_after() {
                     return Err(LoginStatus::CharacterInUse);
                 }
-                other.tell(Notice::Close(CloseCause::Replaced));
+                other.close(CloseCause::Replaced);
                 other.end();
             }
             state.unload(margin.number);
@@ -261,6 +293,7 @@ impl Realm {
                 notices: entry.notices.clone(),
                 heard: AtomicU64::new(millis(now)),
                 is_over: AtomicBool::new(false),
+                cause: OnceLock::new(),
                 channels: AtomicUsize::new(0),
             };
             state.loaded.insert(character, Arc::new(loaded));
@@ -307,10 +340,16 @@ impl Realm {
     }
 
     /// Closes an account's margin connections. Returns how many there were.
-    pub(super) fn close_sessions(&self, user: u32) -> usize {
+    pub(super) fn close_sessions(&self, user: u32, cause: CloseCause) -> usize {
         let state = self.state();
+        let is_users = |session: &&Arc<GameSession>| {
+            state.margins.get(&session.margin).is_some_and(|margin| margin.user == Some(user))
+        };
+        for session in state.loaded.values().filter(is_users) {
+            let _ = session.cause.set(cause);
+        }
         let of_user = state.margins.values().filter(|entry| entry.user == Some(user));
-        let told = of_user.map(|entry| entry.notices.tell(Notice::Close(CloseCause::Operator)));
+        let told = of_user.map(|entry| entry.notices.tell(Notice::Close(cause)));
         told.count()
     }
 }

@@ -7,6 +7,7 @@ mod uru;
 
 use crate::cli::{Client, ClientCommand, Common};
 use crate::output::{Failure, printable};
+pub(crate) use mxo::emotes as mxo_emotes;
 pub(crate) use uru::steps_help as uru_steps;
 
 pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! `worldwire mxo account`, `worldwire mxo character` and `worldwire mxo keys`.
+//! `worldwire mxo account`, `character`, `keys` and `sky`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use worldwire_server::mxo::admin::{Admin, AdminError, Request, check_account_name};
 use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, public_bytes, read_public};
 
-use crate::cli::{Common, MxoAccount, MxoCharacter, MxoKeys};
+use crate::cli::{Common, MxoAccount, MxoCharacter, MxoKeys, MxoServerFolder};
 use crate::command::confirmation::confirm;
 use crate::command::uru::account::{loss, print_lines, text};
 use crate::command::{password, system};
@@ -89,6 +89,15 @@ pub(crate) fn characters(command: &MxoCharacter, common: &Common) -> Result<(), 
             Ok(())
         }
     }
+}
+
+pub(crate) fn sky(sky: &str, server: &MxoServerFolder, common: &Common) -> Result<(), Failure> {
+    let answer = ask(&server.server, Request::SetSky { sky: sky.to_owned() })?;
+    if server.json {
+        print_lines(&answer)?;
+    }
+    common.note(sky, "set as the weather");
+    Ok(())
 }
 
 pub(crate) fn keys(command: &MxoKeys) -> Result<(), Failure> {

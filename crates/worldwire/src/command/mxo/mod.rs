@@ -11,6 +11,7 @@ pub(crate) fn run(arguments: &Mxo, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         MxoCommand::Account(command) => account::run(command, common),
         MxoCommand::Character(command) => account::characters(command, common),
+        MxoCommand::Sky { sky, server } => account::sky(sky, server, common),
         MxoCommand::Keys(command) => account::keys(command),
         MxoCommand::Objects(MxoObjectsCommand::Check { paths }) => objects::check(paths, common),
         MxoCommand::Objects(MxoObjectsCommand::Show { object, data, json }) => {

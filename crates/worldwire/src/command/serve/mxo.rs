@@ -48,7 +48,7 @@ fn changes(
     let ServeMxo { auth_listen, margin_listen, game_listen, status, no_status, .. } = *arguments;
     let ServeMxo { key_id, always_send_key, tick, budget, reach, .. } = *arguments;
     let ServeMxo { clients, per_address, .. } = *arguments;
-    let name = arguments.name.clone();
+    let (name, sky) = (arguments.name.clone(), arguments.sky.clone());
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     move |config| {
         if let Some(status) = status {
@@ -64,6 +64,7 @@ fn changes(
         set(&mut config.margin_listen, margin_listen);
         set(&mut config.game_listen, game_listen);
         set(&mut config.name, name);
+        set(&mut config.world.sky, sky);
         set(&mut config.keys.id, key_id);
         set(&mut config.limits.players, clients.map(number));
         set(&mut config.limits.players_per_address, per_address.map(number));

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use worldwire_client::mxo::LoginError;
+use worldwire_client::mxo::{Client, LoginError};
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::file::PublicKeyFile;
 use worldwire_mxo::schema::Objects;
+use worldwire_net::lossy::Conditions;
 use worldwire_server::mxo::config::AUTH_PORT;
 use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, read_public};
 use worldwire_server::mxo::{CONFIG, MxoConfig, PORT};
@@ -29,6 +31,7 @@ use crate::input;
 use crate::output::{Failure, complain, print, printable, shown};
 use session::{Problem, Session};
 use step::Step;
+pub(crate) use step::emotes;
 
 /// Settings shared by all clients.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct Setup {
     objects: Arc<Objects>,
     patience: Duration,
     walks: bool,
+    /// The simulated network of the first client, if there is one.
+    conditions: Option<Conditions>,
 }
 
 pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure> {
@@ -62,16 +67,23 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
             objects: Arc::clone(objects.objects()),
             patience: Duration::from_secs(arguments.patience.max(1)),
             walks: !arguments.still,
+            conditions: walk::conditions(arguments, 0),
         });
         match arguments.count {
-            Some(count) => many(&setup, arguments, count).await,
-            None => one(&setup, &steps, arguments).await,
+            Some(count) => many(&setup, arguments, count, common).await,
+            None => one(&setup, &steps, arguments, common).await,
         }
     })
 }
 
 /// Runs the steps in order, and prints their results immediately.
-async fn one(setup: &Arc<Setup>, steps: &[Step], arguments: &ClientMxo) -> Result<(), Failure> {
+async fn one(
+    setup: &Arc<Setup>,
+    steps: &[Step],
+    arguments: &ClientMxo,
+    common: &Common,
+) -> Result<(), Failure> {
+    let page = page(arguments).await?;
     let mut session = Session::new(Arc::clone(setup), None);
     for step in steps {
         let failed = |problem: Problem| failure(step, &problem);
@@ -85,18 +97,59 @@ async fn one(setup: &Arc<Setup>, steps: &[Step], arguments: &ClientMxo) -> Resul
             show(&session.take(step).await.map_err(failed)?)?;
         }
     }
-    session.close().await;
-    Ok(())
+    let is_equal = compare(page, &mut [session], arguments, common).await?;
+    if is_equal { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The address of the status page, if the clients' views are to be compared.
+async fn page(arguments: &ClientMxo) -> Result<Option<SocketAddr>, Failure> {
+    let Some(page) = &arguments.compare else { return Ok(None) };
+    let configured = folder(arguments).map(config).transpose()?.map(|config| config.status);
+    let page = Some(page).filter(|page| !page.is_empty()).or(configured.as_ref());
+    let host = match arguments.server.as_deref().filter(|_| configured.is_none()) {
+        Some(server) => host_and_port(server, AUTH_PORT)?.0,
+        None => "127.0.0.1".to_owned(),
+    };
+    walk::page_of(page.map_or("", String::as_str), &host).await.map(Some)
+}
+
+/// Compares the views of all clients that are in the world with the server's, if there is a page.
+/// Then the clients leave.
+async fn compare(
+    page: Option<SocketAddr>,
+    sessions: &mut [Session],
+    arguments: &ClientMxo,
+    common: &Common,
+) -> Result<bool, Failure> {
+    let clients: Vec<_> = sessions.iter_mut().filter_map(Session::take_client).collect();
+    let compared = match page {
+        Some(page) => {
+            clients.iter().for_each(|client| client.with_view(|view| view.set_walking(false)));
+            walk::at_rest(arguments, page, &clients, common).await
+        }
+        None => Ok(true),
+    };
+    let leaving: JoinSet<_> = clients.into_iter().map(Client::leave).collect();
+    leaving.join_all().await;
+    compared
 }
 
 /// Runs the steps once with each of this many clients.
-async fn many(setup: &Arc<Setup>, arguments: &ClientMxo, count: u32) -> Result<(), Failure> {
+async fn many(
+    setup: &Arc<Setup>,
+    arguments: &ClientMxo,
+    count: u32,
+    common: &Common,
+) -> Result<(), Failure> {
     system::raise_file_limit();
+    let page = page(arguments).await?;
+    let (sender, mut sessions) = mpsc::unbounded_channel();
     let began = Instant::now();
     let mut clients = JoinSet::new();
     for number in 1..=count {
         let steps = step::sequence(&words(arguments, Some(number))).map_err(wrong)?;
         let mut session = Session::new(Arc::clone(setup), Some(number));
+        let sender = sender.clone();
         clients.spawn(async move {
             let began = Instant::now();
             let mut outcome = Ok(());
@@ -106,11 +159,23 @@ async fn many(setup: &Arc<Setup>, arguments: &ClientMxo, count: u32) -> Result<(
                     break;
                 }
             }
-            session.close().await;
-            outcome.map(|()| began.elapsed())
+            let took = began.elapsed();
+            match page {
+                // Their views are compared when all of them are done.
+                Some(_) if outcome.is_ok() => drop(sender.send(session)),
+                _ => session.close().await,
+            }
+            outcome.map(|()| took)
         });
     }
-    conclude(clients, began, arguments.json).await
+    drop(sender);
+    let concluded = conclude(clients, began, arguments.json).await;
+    let mut all = Vec::new();
+    while let Some(session) = sessions.recv().await {
+        all.push(session);
+    }
+    let is_equal = compare(page, &mut all, arguments, common).await?;
+    concluded.and(if is_equal { Ok(()) } else { Err(Failure::Input) })
 }
 
 /// A refusal by the server is a problem of the input; a missing server is a failure to run.
@@ -146,15 +211,19 @@ fn folder(arguments: &ClientMxo) -> Option<&Path> {
     arguments.server.as_deref().map(Path::new).filter(|server| server.is_dir())
 }
 
+/// The configuration in a server's directory.
+fn config(folder: &Path) -> Result<MxoConfig, Failure> {
+    let file = folder.join(CONFIG);
+    let config = MxoConfig::parse(&input::read_text(&file)?);
+    config.map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))
+}
+
 /// The addresses of auth, margin and world, as given or from the configuration in the server's
 /// directory.
 async fn addresses(arguments: &ClientMxo) -> Result<(SocketAddr, SocketAddr, SocketAddr), Failure> {
     let (auth, margin, game) = match folder(arguments) {
         Some(folder) => {
-            let file = folder.join(CONFIG);
-            let config = MxoConfig::parse(&input::read_text(&file)?);
-            let config =
-                config.map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
+            let config = config(folder)?;
             let of = |address: SocketAddr| (address.ip().to_string(), address.port());
             (of(config.auth_listen), of(config.margin_listen), of(config.game_listen))
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 use worldwire_client::mxo::{
     Client, ConnectError, Happening, LoginError, Margin, Settings, log_in, plain_character,
 };
 use worldwire_mxo::login::{AuthClientConfig, Character};
 use worldwire_mxo::message::Script;
 use worldwire_mxo::rpc::EmoteId;
+use worldwire_net::lossy::Conditions;
 
 use super::{Setup, numbered};
 use crate::command::client::mxo::step::Step;
@@ -19,6 +20,8 @@ use crate::output::printable;
 
 /// How often a waiting client checks for events.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long after the end of a session a client waits for the reason.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Why a step failed.
 #[derive(Debug)]
@@ -101,17 +104,29 @@ impl Session {
             Step::Say(text) => self.client()?.say(text)?,
             Step::Whisper(handle, text) => self.client()?.whisper(handle, text)?,
             Step::Emote(emote) => self.client()?.emote(*emote)?,
+            Step::Travel(district) => {
+                let patience = self.setup.patience;
+                if !self.client()?.travel(*district, patience).await? {
+                    self.check()?;
+                    return Err(said("the server did not take the character there"));
+                }
+            }
             Step::Wait(seconds) => {
                 let until = Instant::now() + Duration::from_secs_f64(*seconds);
                 while self.happenings(until).await?.is_some() {}
             }
             Step::Leave => {
-                let client = self.client.take().ok_or_else(|| said("needs `enter` first"))?;
+                let mut client = self.client.take().ok_or_else(|| said("needs `enter` first"))?;
                 client.jack_out().await?;
                 (self.margin, self.loaded) = (None, None);
             }
         }
         Ok(Vec::new())
+    }
+
+    /// The client in the world, if there is one. The session must be kept while it is in use.
+    pub(super) const fn take_client(&mut self) -> Option<Client> {
+        self.client.take()
     }
 
     /// Leaves the world, if the client is in it.
@@ -138,11 +153,13 @@ impl Session {
     async fn enter(&mut self) -> Result<(), Problem> {
         let id = self.loaded.ok_or_else(|| said("needs `create` or `load` first"))?;
         let setup = Arc::clone(&self.setup);
+        let seed = u64::from(self.number.unwrap_or(0));
         let margin = self.margin()?;
         let mut settings = Settings::new(id);
         (settings.session, settings.key) = margin.session().clone();
         settings.objects = Arc::clone(&setup.objects);
         settings.setup_time = setup.patience;
+        settings.conditions = setup.conditions.map(|all| Conditions { seed, ..all });
         let client = Client::connect(setup.game, settings).await.map_err(Problem::Connect)?;
         client.with_view(|view| view.set_walking(setup.walks));
         margin.established().await?;
@@ -152,8 +169,8 @@ impl Session {
 
     /// Waits until somebody says or does something, and returns what; `None` at the given time.
     pub(super) async fn happenings(&self, until: Instant) -> Result<Option<Vec<Json>>, Problem> {
+        let mut grace = None;
         loop {
-            self.check()?;
             let happened: Vec<Json> = self.client.as_ref().map_or_else(Vec::new, |client| {
                 client.with_view(|view| {
                     view.take_happenings().map(|it| happening_json(&it)).collect()
@@ -162,10 +179,15 @@ impl Session {
             if !happened.is_empty() {
                 return Ok(Some(happened));
             }
-            if Instant::now() >= until {
-                return Ok(None);
-            }
-            sleep(LOOK_EVERY.min(until.saturating_duration_since(Instant::now()))).await;
+            let now = Instant::now();
+            let deadline = match self.check() {
+                // The world may still say why.
+                Err(problem) if now >= *grace.get_or_insert(now + GRACE) => return Err(problem),
+                Err(_) => now + LOOK_EVERY,
+                Ok(()) if now >= until => return Ok(None),
+                Ok(()) => until.min(now + LOOK_EVERY),
+            };
+            sleep_until(deadline).await;
         }
     }
 
@@ -210,14 +232,23 @@ fn happening_json(happening: &Happening) -> Json {
         Happening::Said { scope, handle, text, message } => json!({
             "scope": scope.to_string(), "from": handle, "text": text, "message": message,
         }),
-        Happening::Played { view, script } => match script {
+        Happening::Played { view, name, script } => match script {
             Script::Emote { id } => {
-                let number = u8::try_from(id & 0xff).unwrap_or_default();
-                let name = EmoteId::of_script_number(number).and_then(EmoteId::name);
-                json!({ "view": view, "emote": number, "name": name })
+                let number = script.emote_number();
+                let emote = number.and_then(EmoteId::of_script_number).and_then(EmoteId::name);
+                let number = number.map_or(*id, u32::from);
+                json!({ "view": view, "emote": number, "name": emote, "character": name })
             }
-            _ => json!({ "view": view, "script": format!("{script:?}") }),
+            _ => json!({ "view": view, "script": format!("{script:?}"), "character": name }),
         },
+        Happening::Appeared { view, name } => {
+            json!({ "view": view, "appeared": true, "character": name })
+        }
+        Happening::Disappeared { view, name } => {
+            json!({ "view": view, "appeared": false, "character": name })
+        }
+        Happening::LoadsWorld { district, sky } => json!({ "district": district, "sky": sky }),
+        Happening::Option { name, value } => json!({ "option": name, "value": value }),
         other => json!({ "other": format!("{other:?}") }),
     }
 }
@@ -235,13 +266,36 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
             Step::Wait(_) if value["emote"].is_u64() => {
                 let number = format!("emote {}", value["emote"]);
                 let emote = value["name"].as_str().unwrap_or(&number);
-                writeln!(out, "view {} plays {}", value["view"], printable(emote))
+                writeln!(out, "{} plays {}", character_of(value), printable(emote))
+            }
+            Step::Wait(_) if value["appeared"].is_boolean() => {
+                let what = if value["appeared"] == true { "appears" } else { "disappears" };
+                writeln!(out, "{} {what}", character_of(value))
+            }
+            Step::Wait(_) if value["district"].is_u64() => {
+                writeln!(out, "loads district {} ({})", value["district"], text("sky"))
+            }
+            Step::Wait(_) if value["option"].is_string() => {
+                writeln!(out, "option {}: {}", text("option"), text("value"))
             }
             Step::Wait(_) if !value["scope"].is_null() => {
-                writeln!(out, "{} ({}): {}", text("from"), text("scope"), text("text"))
+                let from = Some(text("from")).filter(|from| !from.is_empty());
+                let from = from.unwrap_or_else(|| "the server".to_owned());
+                // Without the number of a scope that has a name.
+                let scope = text("scope");
+                let scope = scope.split_once(" (").map_or(&*scope, |(name, _)| name);
+                writeln!(out, "{from} ({scope}): {}", text("text"))
             }
             _ => writeln!(out, "{value}"),
         };
     }
     out
+}
+
+/// The name of a character that does something; otherwise the number of its view.
+fn character_of(value: &Json) -> String {
+    match value["character"].as_str() {
+        Some(name) if !name.is_empty() => printable(name),
+        _ => format!("view {}", value["view"]),
+    }
 }

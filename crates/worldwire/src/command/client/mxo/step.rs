@@ -13,6 +13,7 @@ pub(super) enum Step {
     Say(String),
     Whisper(String, String),
     Emote(EmoteId),
+    Travel(u32),
     Wait(f64),
     Leave,
 }
@@ -30,6 +31,7 @@ impl Step {
             Self::Say(_) => "say",
             Self::Whisper(..) => "whisper",
             Self::Emote(_) => "emote",
+            Self::Travel(_) => "travel",
             Self::Wait(_) => "wait",
             Self::Leave => "leave",
         }
@@ -65,9 +67,14 @@ fn step(words: &[String]) -> Result<Step, String> {
             Step::Whisper((*handle).to_owned(), text.join(" "))
         }
         ("emote", [emote]) => {
-            let known = EmoteId::NAMES.number(emote);
-            let found = known.and_then(|number| u32::try_from(number).ok());
-            Step::Emote(found.map(EmoteId).ok_or_else(|| misfit("the name of an emote"))?)
+            let is_meant = |(_, name): &(i64, &str)| name.eq_ignore_ascii_case(emote);
+            let known = EmoteId::NAMES.iter().find(is_meant);
+            let found = known.and_then(|(number, _)| u32::try_from(number).ok());
+            Step::Emote(found.map(EmoteId).ok_or_else(|| misfit(&emote_wanted(emote)))?)
+        }
+        ("travel", [district]) => {
+            let district = district.parse().ok();
+            Step::Travel(district.ok_or_else(|| misfit("the number of a district"))?)
         }
         ("wait", [seconds]) => {
             let seconds: Option<f64> = seconds.parse().ok();
@@ -79,6 +86,7 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("say", _) => return Err(misfit("a text")),
         ("whisper", _) => return Err(misfit("the name of a character, and a text")),
         ("emote", _) => return Err(misfit("the name of an emote")),
+        ("travel", _) => return Err(misfit("the number of a district")),
         ("wait", _) => return Err(misfit("a number of seconds")),
         ("login" | "list" | "enter" | "leave", _) => {
             return Err(format!("{name}: takes no arguments: {:?}", rest.join(" ")));
@@ -92,6 +100,33 @@ fn step(words: &[String]) -> Result<Step, String> {
     })
 }
 
+/// What the step `emote` needs, with the emote whose name is most like an unknown one.
+fn emote_wanted(unknown: &str) -> String {
+    match EmoteId::NAMES.nearest(unknown) {
+        Some(name) => format!("the name of an emote, such as {name}"),
+        None => "the name of an emote".to_owned(),
+    }
+}
+
+/// The names of all emotes, for the help.
+pub(crate) fn emotes() -> String {
+    let mut lines = vec![String::new()];
+    for (_, name) in EmoteId::NAMES.iter() {
+        let is_full = lines.last().is_some_and(|line| line.len() + name.len() > MAX_LINE);
+        if is_full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "  " } else { ", " });
+            line.push_str(name);
+        }
+    }
+    lines.join(",\n")
+}
+
+/// The length of a line of the help.
+const MAX_LINE: usize = 90;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +135,7 @@ mod tests {
     fn steps_are_parsed_and_mistakes_named() {
         let read = |text: &str| sequence(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
         let steps =
-            read("login + create Neo + enter + say I know + emote Wave + wait 0.5").unwrap();
+            read("login + create Neo + enter + say I know + emote wave + wait 0.5").unwrap();
         let [Step::Login, Step::Create(name), Step::Enter, Step::Say(text), Step::Emote(emote), _] =
             &steps[..]
         else {
@@ -110,6 +145,11 @@ mod tests {
         let error = |text: &str| read(text).unwrap_err();
         assert_eq!(error("wait x"), "wait: needs a number of seconds, not \"x\"");
         assert_eq!(error("emote Fly"), "emote: needs the name of an emote, not \"Fly\"");
+        assert_eq!(
+            error("emote Wafe"),
+            "emote: needs the name of an emote, such as Wave, not \"Wafe\""
+        );
+        assert_eq!(error("travel x"), "travel: needs the number of a district, not \"x\"");
         assert_eq!(error("create"), "create: needs the name of a character");
         assert_eq!(
             error("whisper Neo"),

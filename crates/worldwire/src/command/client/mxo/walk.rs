@@ -225,7 +225,7 @@ fn settings(arguments: &ClientMxo, config: &Settings, uid: u64) -> Settings {
 
 /// The address of the status page: as given, or on the server. Checks that it responds before any
 /// client starts to walk.
-async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
+pub(super) async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
     let (host, port) = match page {
         "" => (server.to_owned(), STATUS_PORT),
         page => host_and_port(page, STATUS_PORT)?,
@@ -246,7 +246,7 @@ fn unread((count, why): (u64, &Error)) -> String {
 }
 
 /// The requested network impairments, if any.
-fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
+pub(super) fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -261,7 +261,7 @@ fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
 }
 
 /// Waits until the world has settled, and reports whether all clients see what they should.
-async fn at_rest(
+pub(super) async fn at_rest(
     arguments: &ClientMxo,
     address: SocketAddr,
     visits: &[Client],

@@ -79,7 +79,7 @@ local function packet(state, tree, side)
     at = at + 4
     local flags = need(state, at, 1):uint()
     at = read(state, at, "flags", { "g", 1, FLAGS }, tree)
-    if bit32.band(flags, SIM_TIME) ~= 0 then at = read(state, at, "simTime", "f4", tree) end
+    if common(flags, SIM_TIME) ~= 0 then at = read(state, at, "simTime", "f4", tree) end
     local sections, index = group(state, tree, "sections_list", at, "sections"), 0
     local kinds = {}
     while at < state.stop do
@@ -154,7 +154,7 @@ function proto.dissector(tvb, pinfo, tree)
     end
     local name = "game.Other"
     if length >= 15 then
-        local at = 15 + (bit32.band(tvb(14, 1):uint(), SIM_TIME) ~= 0 and 4 or 0)
+        local at = 15 + (common(tvb(14, 1):uint(), SIM_TIME) ~= 0 and 4 or 0)
         local kind = length > at and tvb(at, 1):uint()
         name = not kind and "game.Ack" or kind == 4 and "game.Rpc" or kind == 3 and "game.Objects" or name
     end

@@ -6,6 +6,16 @@
 local TRUTH = { [0] = "false", [1] = "true" }
 local MAX_ELEMENTS = 65536
 
+-- The bits that two numbers share. Versions of Lua differ in their libraries for this.
+local function common(first, second)
+    local shared, place = 0, 1
+    while first > 0 and second > 0 do
+        if first % 2 == 1 and second % 2 == 1 then shared = shared + place end
+        first, second, place = math.floor(first / 2), math.floor(second / 2), place * 2
+    end
+    return shared
+end
+
 -- Raised where the bytes of a message end too early, and where they do not fit the layout.
 local INCOMPLETE = {}
 local function unfit(why) error({ why = why }, 0) end
@@ -242,12 +252,13 @@ function READ.g(state, at, name, layout, tree)
     local value = number_at(state, at, size)
     if tree then
         local item = tree:add_le(field(name, "g", size), range)
-        local shown, rest = {}, size == 8 and value:lower() or value
+        local low = size == 8 and value:lower() or value
+        local shown, rest = {}, low
         for _, flag in ipairs(layout[3]) do
             local mask = flag[1]
-            if mask ~= 0 and bit32.band(value, mask) == mask and bit32.band(rest, mask) ~= 0 then
+            if mask ~= 0 and common(low, mask) == mask and common(rest, mask) ~= 0 then
                 shown[#shown + 1] = flag[2]
-                rest = bit32.band(rest, bit32.bnot(mask))
+                rest = rest - common(rest, mask)
             end
         end
         if rest ~= 0 then shown[#shown + 1] = string.format("0x%x", rest) end
@@ -382,7 +393,7 @@ function READ.o(state, at, name, layout, tree, label, scope)
     if value == nil then unfit("no " .. layout[2]) end
     if type(value) ~= "number" then value = value:lower() end
     local is_there = value ~= 0
-    if mask then is_there = bit32.band(value, mask) == mask end
+    if mask then is_there = common(value, mask) == mask end
     if not is_there then return at end
     return read(state, at, name, layout[4], tree, label, scope)
 end
