@@ -1,5 +1,7 @@
 //! Valid Rust names and literals for generated code, whatever the definitions contain.
 
+pub mod python;
+
 use std::collections::HashMap;
 
 /// Names in use, each with the number to try for the next duplicate.

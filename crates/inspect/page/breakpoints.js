@@ -270,7 +270,7 @@ async function template(wanted) {
     const patience = Date.now() + 5000;
     for (;;) {
       const now = await api.selection(selection.id);
-      const isRead = now.complete || (now.following && now.bytes >= (values.capture?.size ?? 0));
+      const isRead = now.complete || now.caught_up;
       if ((isRead || Date.now() > patience) && now.rows === 0) return null;
       if (isRead || now.rows > 0) {
         const { rows } = await api.rows(selection.id, now.rows - 1, 1);

@@ -42,8 +42,7 @@ function status() {
   if (capture.gaps) parts.push(counted(capture.gaps, "gap"));
   if (capture.problems) parts.push(counted(capture.problems, "problem"));
   const percent = (/** @type {number} */ bytes) => `${Math.floor((100 * bytes) / Math.max(1, capture.size))} %`;
-  const isAtEnd = capture.following && capture.bytes >= capture.size;
-  if (isAtEnd) parts.push("following the file");
+  if (capture.following && capture.caught_up) parts.push("following the file");
   else if (!capture.complete) parts.push(`reading, ${percent(capture.bytes)}`);
   if (selection && !isFound(selection)) parts.push(`filtering, ${percent(selection.bytes)}`);
   if (capture.changed) parts.push("another program changed the file; start again to show it");
@@ -55,8 +54,7 @@ function status() {
 }
 
 /** Whether a selection has all rows so far. @param {T.SelectionStatus} selection */
-const isFound = (selection) =>
-  selection.complete || (selection.following && selection.bytes >= (values.capture?.size ?? 0));
+const isFound = (selection) => selection.complete || selection.caught_up;
 
 /** @param {T.PageEvent} event */
 function heard(event) {
@@ -79,6 +77,16 @@ watch(["message"], () => setText(byId("message"), values.message));
 cancelButton.addEventListener("click", () => void cancel());
 byId("help-open").addEventListener("click", () => help.showModal());
 byId("all").addEventListener("click", () => void show({ filter: "", stream: null }));
+watch(["shown"], async () => {
+  const { selection } = values.shown;
+  if (!selection || selection.complete) return;
+  try {
+    // It may have ended before the event was expected.
+    heard({ type: "selection", selection: await api.selection(selection.id) });
+  } catch {
+    // Another selection has replaced it.
+  }
+});
 watch(["shown"], () => {
   byId("all").hidden = values.shown.selection === null;
 });

@@ -27,7 +27,7 @@ export function update(status) {
 
 function draw() {
   if (!found) return setText(count, "");
-  const state = found.complete ? "" : ", searching…";
+  const state = found.complete || found.caught_up ? "" : ", searching…";
   const all = counted(found.rows, "match").replace("matchs", "matches");
   const text = place > 0 ? `${grouped(place)} of ${grouped(found.rows)}` : all;
   setText(count, found.error ?? `${text}${state}`);

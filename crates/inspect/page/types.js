@@ -38,6 +38,7 @@
  * @property {number} bytes
  * @property {boolean} complete
  * @property {boolean} following
+ * @property {boolean} caught_up
  * @property {boolean} changed
  * @property {string} [live]
  * @property {number} rows
@@ -81,7 +82,7 @@
  * @property {number} rows
  * @property {number} bytes
  * @property {boolean} complete
- * @property {boolean} following
+ * @property {boolean} caught_up
  * @property {string[]} [remarks]
  * @property {string} [error]
  *

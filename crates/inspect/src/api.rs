@@ -85,8 +85,9 @@ pub(crate) struct CaptureStatus {
     size: u64,
     bytes: u64,
     complete: bool,
-    /// Whether rows are added when the file grows.
+    /// Whether rows are added when the file grows, and whether all rows so far are there.
     following: bool,
+    caught_up: bool,
     /// Whether another program has changed the file since.
     changed: bool,
     /// The running program that is watched, if any.
@@ -116,6 +117,7 @@ pub(crate) fn status(state: &State) -> CaptureStatus {
         bytes: state.progress.bytes(),
         complete: index.is_complete,
         following: recording.is_followed() && !index.is_complete,
+        caught_up: state.progress.is_waiting(),
         changed: recording.is_changed(),
         live: state.live.as_ref().map(|live| live.kind()),
         rows: index.len(),

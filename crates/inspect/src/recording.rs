@@ -6,7 +6,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -52,13 +52,22 @@ impl FileVersion {
     }
 }
 
-/// The progress of a reading, in bytes of the file.
+/// The progress of a reading.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(AtomicU64);
+pub(crate) struct Progress {
+    bytes: AtomicU64,
+    is_waiting: AtomicBool,
+}
 
 impl Progress {
+    /// In bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether everything so far was read, and the reading waits until the file grows.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Acquire)
     }
 }
 
@@ -268,6 +277,7 @@ impl Recording {
                 if is_between {
                     place = capture.mark().or(place);
                 }
+                progress.is_waiting.store(true, Ordering::Release);
                 while self.length() <= end {
                     if stops() {
                         return None;
@@ -275,6 +285,7 @@ impl Recording {
                     thread::sleep(PATIENCE);
                     self.grow();
                 }
+                progress.is_waiting.store(false, Ordering::Release);
                 end = self.length();
                 dissection.set_keys(self.options().keys.clone());
                 capture = match &place {
@@ -441,7 +452,7 @@ impl Read for Part {
         let room = room.get_mut(..length).unwrap_or_default();
         let count = read_at(&self.file, room, self.at)?;
         self.at += count as u64;
-        self.progress.0.store(self.at, Ordering::Relaxed);
+        self.progress.bytes.store(self.at, Ordering::Relaxed);
         Ok(count)
     }
 }
@@ -455,4 +466,25 @@ pub(crate) fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize
 #[cfg(windows)]
 pub(crate) fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, room, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_wait_for_the_keys_after_them() {
+        let (mut tail, start) = (Tail::default(), Instant::now());
+        assert_eq!(tail.visible(100, start), 100, "a capture without keys");
+        tail.last_keys = Some(8);
+        let later = |part: u32| start + KEYS_TIME * part / 4;
+        assert_eq!(tail.visible(200, later(1)), 0);
+        assert_eq!(tail.visible(300, later(3)), 0);
+        assert_eq!(tail.visible(300, later(5)), 200);
+        assert_eq!(tail.visible(300, later(6)), 200);
+        assert_eq!(tail.visible(400, later(7)), 300);
+        assert_eq!(tail.visible(400, later(20)), 400);
+        assert_eq!(tail.visible(400, later(21)), 400);
+        assert_eq!(tail.seen.len(), 1, "what is no longer needed is forgotten");
+    }
 }

@@ -27,7 +27,6 @@ pub(crate) struct Selection {
     progress: Arc<Progress>,
     is_complete: AtomicBool,
     is_cancelled: AtomicBool,
-    is_following: bool,
     fault: Mutex<Option<String>>,
 }
 
@@ -51,8 +50,8 @@ pub(crate) struct SelectionStatus {
     /// The progress of the search, in bytes of the file.
     bytes: u64,
     complete: bool,
-    /// Whether rows are added when the file grows.
-    following: bool,
+    /// Whether all rows so far are there, and more are added when the file grows.
+    caught_up: bool,
     /// What may be wrong with the filter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
@@ -174,7 +173,7 @@ impl Selection {
             rows: self.rows().len(),
             bytes: self.progress.bytes(),
             complete: self.is_complete.load(Ordering::Acquire),
-            following: self.is_following,
+            caught_up: self.progress.is_waiting(),
             remarks: self.chosen.remarks.clone(),
             error: self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -268,7 +267,7 @@ impl Selections {
         // One that follows the file and has reached its end costs little.
         let is_idle = |selection: &Selection| {
             let status = selection.status();
-            status.complete || status.following && status.bytes >= state.recording.length()
+            status.complete || status.caught_up
         };
         let collecting = all.iter().filter(|it| !is_idle(it)).count();
         if collecting >= MAX_COLLECTING {
@@ -287,7 +286,6 @@ impl Selections {
             progress: Arc::default(),
             is_complete: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
-            is_following: state.recording.is_followed(),
             fault: Mutex::default(),
         });
         let (state, own) = (Arc::clone(state), Arc::clone(&selection));

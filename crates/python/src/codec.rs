@@ -120,7 +120,7 @@ fn codec_of(py: Python<'_>, name: &str) -> PyResult<&'static Codec> {
     Err(Fault::new(Class::Decode, message).hinting(Some(hint)).raise(py))
 }
 
-fn side_of(side: &str) -> PyResult<Side> {
+pub(crate) fn side_of(side: &str) -> PyResult<Side> {
     match side {
         "client" => Ok(Side::Client),
         "server" => Ok(Side::Server),

@@ -6,14 +6,16 @@ use std::sync::{Arc, OnceLock};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use rayon::prelude::*;
 use worldwire_core::Error;
 use worldwire_core::json::{Json, bytes, parse};
 use worldwire_dissect::catch_defect;
-use worldwire_ki::object::{Header, Object, ObjectCodec, ObjectOptions};
+use worldwire_ki::object::{Header, Leaf, Object, ObjectCodec, ObjectOptions, ValueRef};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 use crate::error::{Class, Fault};
 use crate::knowledge::{paths, read_file, warn};
+use crate::reading::pool;
 use crate::values::json_of;
 
 /// The classes of one or more type lists; later lists override earlier ones.
@@ -63,21 +65,67 @@ impl TypeList {
     /// values that do not match the type list are kept as bytes.
     #[pyo3(signature = (data, *, lenient = false))]
     fn decode(&self, py: Python<'_>, data: Cow<'_, [u8]>, lenient: bool) -> PyResult<GameObject> {
+        let decoded = py.detach(|| self.decoded(&data, lenient));
+        decoded.map_err(|fault| fault.raise(py))?.noted(py)
+    }
+
+    /// Decodes many objects, on all cores.
+    #[pyo3(signature = (data, *, lenient = false))]
+    fn decode_all(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        lenient: bool,
+    ) -> PyResult<Vec<GameObject>> {
+        let (pool, mut all) = (pool()?, Vec::new());
+        let mut rest = data.try_iter()?.peekable();
+        while rest.peek().is_some() {
+            // Not all at once, so that Ctrl-C works.
+            py.check_signals()?;
+            let part = rest.by_ref().take(OBJECTS_AT_ONCE);
+            let part: Vec<Bound<'_, PyAny>> = part.collect::<PyResult<_>>()?;
+            let part: Vec<Cow<'_, [u8]>> =
+                part.iter().map(|data| data.extract()).collect::<PyResult<_>>()?;
+            let decode = |data: &Cow<'_, [u8]>| self.decoded(data, lenient);
+            let decoded: Result<Vec<Decoded>, Fault> =
+                py.detach(|| pool.install(|| part.par_iter().map(decode).collect()));
+            for decoded in decoded.map_err(|fault| fault.raise(py))? {
+                all.push(decoded.noted(py)?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// How many objects are decoded before Python is asked for signals.
+const OBJECTS_AT_ONCE: usize = 1_024;
+
+/// A decoded object, and what is odd about it.
+struct Decoded {
+    object: GameObject,
+    notes: Vec<String>,
+}
+
+impl Decoded {
+    /// The object, after warnings about it.
+    fn noted(self, py: Python<'_>) -> PyResult<GameObject> {
+        self.notes.iter().try_for_each(|note| warn(py, note))?;
+        Ok(self.object)
+    }
+}
+
+impl TypeList {
+    fn decoded(&self, data: &[u8], lenient: bool) -> Result<Decoded, Fault> {
         let options = ObjectOptions { lenient, ..ObjectOptions::file() };
         let (classes, mut object) = (Arc::clone(&self.classes), Object::new());
-        let decoded = py.detach(|| {
-            let codec = ObjectCodec::new(&classes, options.clone());
-            catch_defect(|| codec.decode_all(&data, &mut object))
-        });
-        let decoded = decoded.map_err(|defect| {
-            Fault::new(Class::Decode, defect.report("decode an object", &data)).raise(py)
-        })?;
-        let decoded = decoded.map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
-        for note in &decoded.notes {
-            warn(py, &note.text)?;
-        }
+        let codec = ObjectCodec::new(&classes, options.clone());
+        let decoded = catch_defect(|| codec.decode_all(data, &mut object))
+            .map_err(|defect| Fault::new(Class::Decode, defect.report("decode an object", data)))?;
+        let decoded = decoded.map_err(|error| Fault::of(Class::Decode, &error))?;
+        let notes = decoded.notes.iter().map(|note| note.text.to_string()).collect();
         let header = decoded.header;
-        Ok(GameObject { object, header, options, classes, json: OnceLock::new() })
+        let object = GameObject { object, header, options, classes, json: OnceLock::new() };
+        Ok(Decoded { object, notes })
     }
 }
 
@@ -102,11 +150,25 @@ impl GameObject {
         let json = parse(&text).map_err(|error| Error::invalid(error.to_string()))?;
         Ok(self.json.get_or_init(|| json))
     }
+
+    /// The value at a path if it is a number, without converting the whole object.
+    fn single<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.object.root(&self.classes).and_then(|root| value_at(root, path));
+        Ok(match found.and_then(|value| value.leaf()) {
+            Some(Leaf::Unsigned(number)) => Some(number.into_pyobject(py)?.into_any()),
+            Some(Leaf::Signed(number)) => Some(number.into_pyobject(py)?.into_any()),
+            Some(Leaf::Bool(value)) => Some(value.into_pyobject(py)?.to_owned().into_any()),
+            _ => None,
+        })
+    }
 }
 
 #[pymethods]
 impl GameObject {
     fn __getitem__<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(value) = self.single(py, path)? {
+            return Ok(value);
+        }
         let json = self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
         match find(json, path) {
             Some(found) => object_of(py, found),
@@ -159,6 +221,25 @@ impl GameObject {
         let class = self.object.root(&self.classes).and_then(|root| root.class());
         format!("<{}>", class.map_or("null", |class| &class.name))
     }
+}
+
+/// The value at a path of names and indices.
+fn value_at<'a, 'c>(value: ValueRef<'a, 'c>, path: &str) -> Option<ValueRef<'a, 'c>> {
+    if path.is_empty() {
+        return Some(value);
+    }
+    if let Some(inside) = path.strip_prefix('[') {
+        let (index, rest) = inside.split_once(']')?;
+        let item = value.element(index.parse().ok()?)?;
+        return value_at(item, rest.strip_prefix('.').unwrap_or(rest));
+    }
+    // The shortest name that exists, as below.
+    let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
+    ends.into_iter().find_map(|end| {
+        let (name, rest) = path.split_at(end);
+        let found = value.property(name)?;
+        value_at(found, rest.strip_prefix('.').unwrap_or(rest))
+    })
 }
 
 /// The value at a path of names and indices. Names can have dots.

@@ -11,15 +11,19 @@
 //! | `message`, `record`, `stored`, `names` | messages, fields, and the values behind them |
 //! | `table` | columns of values, for NumPy and Arrow |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
-//! | `ki` | type lists and game objects of KI |
-//! | `knowledge` | keys and definitions |
+//! | `ki`, `archive` | type lists, game objects and archives of KI |
+//! | `machine` | connections without I/O |
+//! | `knowledge`, `catalog` | keys and definitions; definitions as objects |
 //! | `error` | errors as exceptions |
 
+mod archive;
 mod capture;
+mod catalog;
 mod codec;
 mod error;
 mod ki;
 mod knowledge;
+mod machine;
 mod message;
 mod names;
 mod reading;
@@ -33,11 +37,17 @@ mod values;
 #[pyo3::pymodule(name = "_native")]
 mod native {
     #[pymodule_export]
+    use super::archive::Archive;
+    #[pymodule_export]
     use super::capture::{Capture, open};
+    #[pymodule_export]
+    use super::catalog::{StateCatalog, TeraCatalog};
     #[pymodule_export]
     use super::codec::{Context, codecs};
     #[pymodule_export]
     use super::ki::{GameObject, TypeList};
+    #[pymodule_export]
+    use super::machine::{Machine, uru_login};
     #[pymodule_export]
     use super::message::Message;
     #[pymodule_export]
@@ -51,6 +61,7 @@ mod native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         worldwire_dissect::quiet_defects();
         PyMapping::register::<Record>(module.py())?;
+        PyMapping::register::<Archive>(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use worldwire_capture::{CaptureError, CaptureReader, Record};
 use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Filter, Subject};
@@ -52,13 +53,18 @@ pub(crate) enum Report<B> {
 /// How many batches can wait for the interpreter. Each has at most a few megabytes of packets.
 const MAX_WAITING: usize = 2;
 
+/// Threads on all cores. A pool for each task: the global one would be without threads in a forked
+/// process.
+pub(crate) fn pool() -> io::Result<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().thread_name(|_| "worldwire".to_owned()).build();
+    pool.map_err(io::Error::other)
+}
+
 impl Plan {
     /// Starts to read. Reading stops when the receiver is dropped.
     pub(crate) fn start<H: Harvest>(self, harvest: H) -> io::Result<Receiver<Report<H::Batch>>> {
         let (sender, receiver) = sync_channel(MAX_WAITING);
-        // A pool for each capture: the global one would be without threads in a forked process.
-        let pool = rayon::ThreadPoolBuilder::new().thread_name(|_| "worldwire".to_owned()).build();
-        pool.map_err(io::Error::other)?.spawn(move || {
+        pool()?.spawn(move || {
             let reading = || self.read(harvest, &sender);
             let outcome = catch_defect(reading).unwrap_or_else(|defect| {
                 Err(Fault::new(Class::Capture, defect.report("the capture", &[])))

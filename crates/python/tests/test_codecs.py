@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import worldwire
+from worldwire.tera import TeraCatalog
+from worldwire.uru import StateCatalog
 
 
 def test_a_message_is_decoded_and_encoded() -> None:
@@ -78,3 +80,27 @@ def test_records_are_mappings() -> None:
     match_keys = {**message.fields}
     assert match_keys == {"buildId": 918}
     assert json.dumps(message.to_dict()) == '{"name": "ClientRegisterRequest", "fields": {"buildId": 918}}'
+
+
+def test_definitions_are_objects(samples: Path) -> None:
+    tera = TeraCatalog(samples / "tera")
+    assert "S_CHAT" in tera.names() and 2 in tera.versions("S_CHAT")
+    fields = tera.fields("S_CHAT", 2)
+    assert fields[0] == (0, "channel", "uint32") and (0, "gm", "bool") in fields
+    assert tera.fields("S_CHAT") == tera.fields("S_CHAT", tera.versions("S_CHAT")[-1])
+    (revision,) = tera.revisions()
+    assert tera.opcodes(revision)["C_CHECK_VERSION"] == 19900
+    with pytest.raises(KeyError, match="did you mean `S_CHAT`"):
+        tera.fields("S_CHATT")
+    with pytest.raises(KeyError, match="there are"):
+        tera.fields("S_CHAT", 99)
+    with pytest.raises(KeyError):
+        tera.opcodes(1)
+    with pytest.raises(KeyError):
+        tera.system_messages("1.0")
+    states = StateCatalog(samples / "sdl")
+    name = states.names()[0]
+    assert states.variables(name) == states.variables(name, states.versions(name)[-1])
+    assert all(kind for _, kind, _ in states.variables(name))
+    with pytest.raises(KeyError):
+        states.variables("absent")

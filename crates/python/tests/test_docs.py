@@ -12,6 +12,8 @@ BLOCKS = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", re.DOTALL)
 
 @pytest.mark.parametrize("name", ["docs/python.md", "crates/python/README.md"])
 def test_examples(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Plots need it, and no window.
+    pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(root)
     blocks = BLOCKS.findall((root / name).read_text())
     assert blocks

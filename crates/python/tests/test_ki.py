@@ -1,12 +1,13 @@
 """KI: type lists and objects."""
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import worldwire
-from worldwire.ki import TypeList
+from worldwire.ki import Archive, TypeList
 
 
 def test_objects_are_read_changed_and_encoded(samples: Path) -> None:
@@ -57,3 +58,81 @@ def test_damaged_objects_do_no_harm(samples: Path) -> None:
             assert pet.to_dict() == types.decode(pet.encode(), lenient=turn % 2 == 0).to_dict()
         except worldwire.Error:
             pass
+
+
+def test_archives_are_searched_read_and_updated(samples: Path, tmp_path: Path) -> None:
+    archive = Archive(samples / "ki-zone.wad")
+    assert len(archive) == len(list(archive)) == len(archive.keys()) > 1
+    name = archive.keys()[0]
+    assert name in archive and "absent" not in archive
+    assert archive.size(name) == len(archive[name])
+    everything = archive.read(archive.keys())
+    assert everything == {name: archive[name] for name in archive}
+    assert archive.search("**") == archive.keys() and archive.search("absent*") == []
+    changed = tmp_path / "changed.wad"
+    archive.update(changed, {name: b"changed" * 100, "new/file.txt": b"new"})
+    again = Archive(changed)
+    assert again[name] == b"changed" * 100 and again["new/file.txt"] == b"new"
+    assert again.search("new/*") == ["new/file.txt"] and again.search("*.txt") == []
+    rest = [other for other in archive if other != name]
+    assert again.read(rest) == archive.read(rest)
+    again.update(changed, {name: None})
+    assert name not in Archive(changed)
+    Archive.create(changed, {"a": b"x" * 1000, "b": b""}, level=12)
+    own = Archive(changed)
+    assert isinstance(own, Mapping) and own.get("absent") is None and own.get("b") == b""
+    assert own.values() == [b"x" * 1000, b""]
+    assert dict(own.items()) == {"a": b"x" * 1000, "b": b""}
+
+
+def test_mistakes_with_archives_are_reported(samples: Path, tmp_path: Path) -> None:
+    archive = Archive(samples / "ki-zone.wad")
+    name = archive.keys()[0]
+    with pytest.raises(KeyError, match="did you mean"):
+        archive[name + "x"]
+    with pytest.raises(KeyError):
+        archive.update(tmp_path / "a.wad", {"absent": None})
+    with pytest.raises(FileNotFoundError):
+        Archive(tmp_path / "absent.wad")
+    with pytest.raises(worldwire.DecodeError, match="KIWAD"):
+        Archive(samples / "ki-types.json")
+    with pytest.raises(ValueError):
+        archive.search("[")
+    with pytest.raises(worldwire.Error):
+        Archive.create(tmp_path / "a.wad", {"": b""})
+    with pytest.raises(worldwire.Error):
+        Archive.create(tmp_path / "a.wad", {"a": b""}, level=13)
+    assert list(tmp_path.iterdir()) == [], "nothing is left of files that could not be written"
+
+
+def test_damaged_archives_do_no_harm(samples: Path, tmp_path: Path) -> None:
+    data = (samples / "ki-zone.wad").read_bytes()
+    draw = random.Random(20260101)
+    path = tmp_path / "damaged.wad"
+    for _ in range(200):
+        damaged = bytearray(data)
+        for _ in range(draw.randrange(1, 8)):
+            damaged[draw.randrange(min(len(damaged), 2000))] = draw.randrange(256)
+        path.write_bytes(damaged[: draw.randrange(len(damaged) * 2)])
+        try:
+            archive = Archive(path)
+            for name in archive:
+                try:
+                    assert len(archive[name]) == archive.size(name)
+                except worldwire.Error:
+                    pass
+            archive.update(tmp_path / "copy.wad", {})
+        except worldwire.Error:
+            pass
+
+
+def test_many_objects_are_decoded_at_once(samples: Path) -> None:
+    types = TypeList(samples / "ki-types.json")
+    data = (samples / "ki-pet.xml").read_bytes()
+    pets = types.decode_all(data for _ in range(3_000))
+    assert len(pets) == 3_000 and {pet["m_snacks[0].m_points"] for pet in pets} == {25}
+    assert pets[-1].to_dict() == types.decode(data).to_dict()
+    with pytest.raises(worldwire.DecodeError):
+        types.decode_all([data, data[:10]])
+    with pytest.raises(TypeError):
+        types.decode_all(["text"])  # type: ignore[list-item]

@@ -132,8 +132,8 @@ mod tests {
         lines.push((item.stamp.stream, format!("{:?} {} {range:?}", item.stamp, scratch.name)));
     }
 
-    /// A place to resume from.
-    type Place = (Mark, Checkpoint);
+    /// A place to resume from, with the number of lines before it.
+    type Place = (Mark, Checkpoint, Vec<Fork>, usize);
 
     /// Reads packets, and takes a checkpoint after every `distance`.
     fn read(
@@ -150,7 +150,7 @@ mod tests {
                 dissection.run(&show, &mut lines, |_| ());
                 let (mark, checkpoint) =
                     (capture.mark().unwrap(), dissection.checkpoint().unwrap());
-                checkpoints.push((mark, checkpoint));
+                checkpoints.push((mark, checkpoint, dissection.forks(|_, _| true), lines.len()));
             }
         }
         dissection.end();
@@ -168,7 +168,7 @@ mod tests {
         let (all, checkpoints, facts) = read(capture, Dissection::new(options.clone()), 7);
         assert!(checkpoints.len() > 10);
         let mut found = 0;
-        for (mark, checkpoint) in &checkpoints {
+        for (mark, checkpoint, ..) in &checkpoints {
             let from = usize::try_from(mark.offset()).unwrap();
             for stream in checkpoint.next_conversation()..4 {
                 let options = Options { only: Some(stream), ..options.clone() };
@@ -181,5 +181,42 @@ mod tests {
             }
         }
         assert!(found > 100, "{found}");
+    }
+
+    #[test]
+    fn open_conversations_are_read_the_same_from_every_fork() {
+        let samples: [(&[u8], &str); 4] = [
+            (
+                include_bytes!("../../../../samples/uru-login.pcapng"),
+                include_str!("../../../../samples/uru-keys.toml"),
+            ),
+            (include_bytes!("../../../../samples/ki-login.pcapng"), ""),
+            (include_bytes!("../../../../samples/tera-login.pcapng"), ""),
+            (
+                include_bytes!("../../../../samples/mxo-world.pcapng"),
+                include_str!("../../../../samples/mxo-keys.toml"),
+            ),
+        ];
+        for (file, keys) in samples {
+            let keys = if keys.is_empty() { Keys::none() } else { Keys::parse(keys).unwrap() };
+            let options = Options { keys, ..Options::default() };
+            let capture = CaptureReader::new(file, &Limits::DEFAULT).unwrap();
+            let (all, places, facts) = read(capture, Dissection::new(options.clone()), 3);
+            let mut found = 0;
+            for (mark, checkpoint, forks, before) in &places {
+                let from = usize::try_from(mark.offset()).unwrap();
+                for fork in forks {
+                    let rest = CaptureReader::resume(&file[from..], mark, &Limits::DEFAULT);
+                    let dissection = checkpoint.resume_fork(fork, options.clone(), facts.clone());
+                    let (lines, _, _) = read(rest, dissection.unwrap(), u64::MAX);
+                    let rest = all.iter().skip(*before);
+                    let wanted: Vec<_> =
+                        rest.filter(|line| line.0 == fork.stream()).cloned().collect();
+                    assert_eq!(lines, wanted, "{fork:?}");
+                    found += lines.len();
+                }
+            }
+            assert!(found > 20, "{found}");
+        }
     }
 }

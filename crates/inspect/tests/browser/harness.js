@@ -15,7 +15,7 @@ export const samples = path.join(root, "samples");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** The program under test. */
-const program = process.env.WORLDWIRE ?? path.join(root, "target/debug/worldwire");
+export const program = process.env.WORLDWIRE ?? path.join(root, "target/debug/worldwire");
 
 /**
  * Serves a capture.

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, test } from "node:test";
-import { accessible, close, cursor, decoded, folder, loaded, open, rows, run, samples, until, visit } from "./harness.js";
+import { accessible, close, complete, cursor, decoded, folder, loaded, open, rows, run, samples, until, visit } from "./harness.js";
 import { behindProxy, withPage } from "./worlds.js";
 
 after(close);
@@ -172,6 +172,29 @@ test("a server shows its players, figures and log, and kicks", async (t) => {
   await page.getByRole("button", { name: "Kick ann" }).click();
   await page.getByRole("heading", { name: "Players (0)" }).waitFor();
   assert.match(await page.locator("#message").innerText(), /kicked ann/);
+});
+
+test("two pages on one capture keep each other's bookmarks", async (t) => {
+  const file = path.join(folder(t), "evening.pcapng");
+  writeFileSync(file, readFileSync(path.join(samples, "uru-login.pcapng")));
+  const { page: first, server } = await open(t, [file, "--keys", keys]);
+  const { page: second, faults } = await visit(t, server.url);
+  /** @param {import("playwright-core").Page} page @param {number} row */
+  const bookmark = async (page, row) => {
+    await complete(page);
+    await page.getByRole("grid", { name: "Messages", exact: true }).focus();
+    await page.keyboard.press("Home");
+    for (let left = row; left > 0; left--) await page.keyboard.press("ArrowDown");
+    await decoded(page, row);
+    await page.keyboard.press("b");
+    await until(page, () => /notes saved/.test(document.getElementById("message")?.textContent ?? ""));
+  };
+  await bookmark(first, 3);
+  await bookmark(second, 5);
+  await until(second, () => document.querySelectorAll("#bookmarks li").length === 2);
+  faults.splice(0, faults.length, ...faults.filter((it) => !/412/.test(it)));
+  const saved = JSON.parse(readFileSync(`${file}.worldwire-notes.json`, "utf8"));
+  assert.deepEqual(saved.notes.map((/** @type {{row: number}} */ note) => note.row), [3, 5]);
 });
 
 /** The refusals that a test provokes. @param {string[]} faults */

@@ -22,15 +22,18 @@ from ._errors import (
 )
 from ._native import Capture, Context, Message, Record, Table, __version__, codecs, open
 from ._types import Side
+from .connection import Connection, Event
 
 __all__ = [
     "Capture",
     "CaptureError",
+    "Connection",
     "Context",
     "DecodeError",
     "DefinitionsError",
     "EncodeError",
     "Error",
+    "Event",
     "FilterError",
     "KeysError",
     "LimitError",

@@ -2,7 +2,7 @@
 
 import builtins
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union, final
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union, final
 
 from typing_extensions import Self
 
@@ -189,6 +189,116 @@ def open(
     """
 
 @final
+class TeraCatalog:
+    """TERA's definitions and maps, as far as they are in some files."""
+
+    def __new__(cls, data: Paths) -> Self: ...
+    def names(self) -> List[str]:
+        """The names of all messages with definitions."""
+    def versions(self, name: str) -> List[int]:
+        """The versions of a message's definition, from the oldest to the newest."""
+    def fields(self, name: str, version: Optional[int] = None) -> List[Tuple[int, str, str]]:
+        """The fields of a definition: depth, name and type. Without a version, the newest one's.
+
+        Nested fields follow the one that contains them.
+        """
+    def revisions(self) -> List[int]:
+        """The revisions whose opcodes are known."""
+    def opcodes(self, revision: int) -> Dict[str, int]:
+        """The opcodes of a revision, by name."""
+    def system_messages(self, version: str) -> Dict[str, int]:
+        """The numbers of system messages, by name, for a revision or patch: `"92.04"`."""
+
+@final
+class StateCatalog:
+    """Uru's state descriptors, as far as they are in some SDL files."""
+
+    def __new__(cls, data: Paths) -> Self: ...
+    def names(self) -> List[str]:
+        """The names of all descriptors."""
+    def versions(self, name: str) -> List[int]:
+        """The versions of a descriptor, from the oldest to the newest."""
+    def variables(
+        self, name: str, version: Optional[int] = None
+    ) -> List[Tuple[str, str, Optional[int]]]:
+        """The variables of a descriptor: name, type, and number of values, or None if it varies.
+
+        Without a version, the newest one's.
+        """
+
+@final
+class Archive(Mapping[str, builtins.bytes]):
+    """An open archive: a mapping from the names of its files to their contents."""
+
+    def __new__(cls, path: Path) -> Self: ...
+    def __getitem__(self, name: str, /) -> builtins.bytes: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, name: object, /) -> bool: ...
+    def keys(self) -> List[str]:  # type: ignore[override]
+        """The names of the files, in the order of the archive."""
+    def values(self) -> List[builtins.bytes]:  # type: ignore[override]
+        """The contents of the files, in the order of the archive."""
+    def items(self) -> List[Tuple[str, builtins.bytes]]:  # type: ignore[override]
+        """The names and contents of the files."""
+    def get(self, name: str, default: Any = None) -> Any:
+        """The content of a file, or `default` if there is none with this name."""
+    def search(self, pattern: str) -> List[str]:
+        """The names that match a pattern.
+
+        `*` and `?` match within a directory, `**` any number of directories.
+        """
+    def read(self, names: Sequence[str]) -> Dict[str, builtins.bytes]:
+        """The contents of several files by name, read on all cores."""
+    def size(self, name: str) -> int:
+        """The size of a file in bytes."""
+    def update(
+        self, path: Path, changes: Mapping[str, Optional[builtins.bytes]], *, level: int = 8
+    ) -> None:
+        """Write an archive with other contents for some files. None removes a file.
+
+        All others are copied as they are stored. `path` can be that of this archive: open it again
+        to read the changes. `level` is the compression, from 1 (fast) to 12 (small).
+        """
+    @staticmethod
+    def create(path: Path, files: Mapping[str, builtins.bytes], *, level: int = 8) -> None:
+        """Write an archive of these files."""
+
+@final
+class Machine:
+    """A connection of any family without I/O. `worldwire.Connection` describes it."""
+
+    @staticmethod
+    def ki(side: Side, session_id: int, epoch: float, now: float) -> Machine: ...
+    @staticmethod
+    def mxo(
+        side: Side, session_id: int, key: builtins.bytes, character: int, times: Tuple[float, float]
+    ) -> Machine: ...
+    @staticmethod
+    def tera(side: Side, now: float) -> Machine: ...
+    @staticmethod
+    def uru(
+        side: Side, service: str, keys: Optional[Paths], build: Optional[int], now: float
+    ) -> Machine: ...
+    def receive(self, data: Union[builtins.bytes, bytearray], now: float) -> None: ...
+    def receive_end(self, now: float) -> None: ...
+    def timeout(self, now: float) -> None: ...
+    def next_timeout(self) -> Optional[float]: ...
+    def transmit(self) -> Optional[builtins.bytes]: ...
+    def events(self) -> List[Tuple[Any, Any, Optional[str], builtins.bytes, str]]: ...
+    def send(self, data: Union[builtins.bytes, bytearray]) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def is_established(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    @property
+    def queued_bytes(self) -> int: ...
+
+def uru_login(account: str, password: str, challenge: int) -> Tuple[int, builtins.bytes]:
+    """What a client of Uru sends to log in, given the server's challenge: its own, and the hash."""
+
+@final
 class TypeList:
     """The classes of one or more type lists; later lists override earlier ones."""
 
@@ -202,6 +312,10 @@ class TypeList:
 
         With `lenient`, values that do not match the type list are kept as bytes.
         """
+    def decode_all(
+        self, data: Iterable[Union[builtins.bytes, bytearray]], *, lenient: bool = False
+    ) -> List[GameObject]:
+        """Decode many objects, on all cores."""
 
 @final
 class GameObject:

@@ -1,5 +1,5 @@
-"""KI (Wizard101): type lists and game objects."""
+"""KI (Wizard101): type lists, game objects and archives."""
 
-from ._native import GameObject, TypeList
+from ._native import Archive, GameObject, TypeList
 
-__all__ = ["GameObject", "TypeList"]
+__all__ = ["Archive", "GameObject", "TypeList"]

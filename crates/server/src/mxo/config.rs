@@ -99,6 +99,8 @@ pub struct Limits {
 pub struct LoginSettings {
     /// Whether answers are delayed after failed logins from an address or to an account.
     pub delay_after_failures: bool,
+    /// How long a password that was right is recognised without a full hash; 0 for never.
+    pub remember_seconds: u32,
     /// How long a certificate is valid.
     pub certificate_seconds: u32,
     /// How long a client without a character in the world can be silent on the margin channel.
@@ -201,6 +203,7 @@ impl Default for LoginSettings {
     fn default() -> Self {
         Self {
             delay_after_failures: true,
+            remember_seconds: 3_600,
             certificate_seconds: 600,
             idle_seconds: 60,
             replace_after_seconds: 5,
@@ -415,6 +418,9 @@ message_bytes =
 [login]
 # Whether to delay answers, by at most 4 s, after several failed logins from one address or for one account.
 delay_after_failures =
+# How long a password that was correct is recognised quickly, so that returning players need little computing time. Only
+# a keyed hash is kept, in memory. 0 hashes every password in full.
+remember_seconds =
 # The time limit from a client's login until it connects to the margin server.
 certificate_seconds =
 # How long a client that has no character in the world can be silent.
@@ -485,6 +491,7 @@ mod tests {
             },
             login: LoginSettings {
                 delay_after_failures: false,
+                remember_seconds: 0,
                 certificate_seconds: 1,
                 idle_seconds: 2,
                 replace_after_seconds: 0,

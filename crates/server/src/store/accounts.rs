@@ -21,6 +21,9 @@ pub enum RealmError {
     /// The database belongs to another kind of server.
     #[error("the database belongs to another kind of server: it has {0}")]
     Foreign(String),
+    /// The system has no random numbers.
+    #[error("cannot get random numbers: {0}")]
+    Random(#[from] getrandom::Error),
 }
 
 /// An account number, of the protocol's size. 0 is not a valid number.

@@ -35,6 +35,7 @@
 //! ```
 
 mod names;
+mod python;
 mod read;
 mod shape;
 mod steps;
@@ -46,6 +47,7 @@ use worldwire_core::codegen::{Taken, quoted};
 
 use crate::schema::Plan;
 use names::{code, uses};
+pub use python::python;
 use shape::{Shape, Shapes, Struct};
 
 /// Generates Rust for definitions, given as names, versions and plans.

@@ -212,7 +212,7 @@ the numbers of accounts, characters and computers.")]
 Your program reads questions from standard input and writes answers to standard output, as lines of JSON: \
 see docs/conformance.md. The exit code is 1 if a vector fails.")]
     Conformance(ConformanceArguments),
-    /// Generate typed Rust from message definitions
+    /// Generate typed Rust or Python from message definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),
     /// Run a server
@@ -318,31 +318,54 @@ pub(crate) enum Codegen {
     #[command(after_help = "Examples:
   worldwire codegen ki Messages/ -o messages.rs
   worldwire codegen ki --select LOGIN --select GAME.MSG_CLIENTMOVE")]
-    Ki {
-        /// Message XML: files or directories [default: built-in definitions]
-        paths: Vec<PathBuf>,
-        /// Generate only these services (LOGIN, 7) and messages (LOGIN.MSG_PING, 7.27)
-        #[arg(short, long, value_name = "NAME")]
-        select: Vec<String>,
-        #[command(flatten)]
-        target: Target,
-    },
+    Ki(CodegenKi),
     /// Generate Rust for TERA's messages
     #[command(after_help = "Examples:
   worldwire codegen tera samples/tera -o messages.rs
   worldwire codegen tera tera-data/definitions --select S_LOGIN.14 --select C_CHAT")]
-    Tera {
-        /// Definitions: files or directories
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-        /// Generate only these messages: NAME for the newest version, or NAME.VERSION
-        #[arg(short, long, value_name = "NAME")]
-        select: Vec<String>,
-        #[command(flatten)]
-        reading: TeraReading,
-        #[command(flatten)]
-        target: Target,
-    },
+    Tera(CodegenTera),
+    /// Generate Python dataclasses
+    #[command(subcommand, arg_required_else_help = true)]
+    Python(CodegenPython),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CodegenPython {
+    /// Generate Python for KI's DML messages
+    #[command(after_help = "Examples:
+  worldwire codegen python ki Messages/ -o messages.py
+  worldwire codegen python ki --select LOGIN")]
+    Ki(CodegenKi),
+    /// Generate Python for TERA's messages
+    #[command(after_help = "Examples:
+  worldwire codegen python tera samples/tera -o messages.py
+  worldwire codegen python tera tera-data/definitions --select S_LOGIN.14 --select C_CHAT")]
+    Tera(CodegenTera),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CodegenKi {
+    /// Message XML: files or directories [default: built-in definitions]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Generate only these services (LOGIN, 7) and messages (LOGIN.MSG_PING, 7.27)
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) select: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CodegenTera {
+    /// Definitions: files or directories
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Generate only these messages: NAME for the newest version, or NAME.VERSION
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) select: Vec<String>,
+    #[command(flatten)]
+    pub(crate) reading: TeraReading,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]

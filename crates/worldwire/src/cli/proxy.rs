@@ -157,7 +157,7 @@ pub(crate) struct ProxyCommon {
     /// Hold matching messages until `worldwire proxy ctl` releases or drops them; can be repeated
     #[arg(long, value_name = "FILTER")]
     pub(crate) pause: Vec<String>,
-    /// Run this command as a hook (see docs/hooks.md); can be repeated
+    /// Run this command or Python file as a hook (see docs/hooks.md); can be repeated
     #[arg(long, value_name = "COMMAND")]
     pub(crate) hook: Vec<String>,
     /// Listen for hooks on this Unix socket, or on this loopback ADDRESS:PORT; can be repeated

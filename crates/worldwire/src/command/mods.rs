@@ -92,7 +92,7 @@ fn options(folder: &Path, data: &Data) -> Result<Vec<OsString>, Failure> {
 }
 
 /// Appends a word, quoted for the shell.
-fn push_quoted(word: &str, command: &mut String) {
+pub(super) fn push_quoted(word: &str, command: &mut String) {
     let quote = if cfg!(windows) { '"' } else { '\'' };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:\\".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) && (cfg!(windows) || !word.contains('\\')) {

@@ -4,7 +4,7 @@ use flate2::{Decompress, FlushDecompress};
 use libdeflater::{DecompressionError, Decompressor};
 use worldwire_core::{Error, Limits, Reader, Result};
 
-use super::table::{Entry, Table};
+use super::table::{Entry, LATEST_VERSION, Table};
 
 /// An archive: its table and its bytes.
 #[derive(Clone, Debug)]
@@ -36,6 +36,14 @@ impl<'d> Archive<'d> {
         let table = Table::decode(&mut reader).map_err(Error::closed)?;
         let table_size = reader.position();
         Ok(Self { table, bytes, table_size, limits })
+    }
+
+    /// Data without a table, for entries that the caller has: their offsets count from the first of these
+    /// bytes.
+    #[must_use]
+    pub fn of_data(bytes: &'d [u8], limits: &'d Limits) -> Self {
+        let table = Table { version: LATEST_VERSION, flags: 0, entries: Vec::new() };
+        Self { table, bytes, table_size: 0, limits }
     }
 
     /// The table.

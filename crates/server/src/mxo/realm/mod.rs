@@ -125,7 +125,10 @@ impl Realm {
         }
         let state = Committed::new(state, writer);
         let sky = watch::Sender::new(config.world.sky.clone());
-        let hasher = Hasher::new();
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        let lifetime = Duration::from_secs(config.login.remember_seconds.into());
+        let hasher = Hasher::new(secret, lifetime);
         Ok(Self(Arc::new(Shared { state, key, clock, config, hasher, sky })))
     }
 

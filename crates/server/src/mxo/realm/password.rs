@@ -1,11 +1,15 @@
 //! Password hashes (Argon2id) and the RSA keys of accounts, as they are stored.
 
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use lru::LruCache;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 use worldwire_mxo::crypt::{KeyUse, PrivateKey, Random};
 use zeroize::Zeroizing;
 
@@ -15,8 +19,10 @@ const COST: Cost = Cost { kibibytes: 19 * 1024, passes: 2 };
 const MAX_KIBIBYTES: u32 = 1 << 20;
 /// The version of the stored form.
 const FORM: u8 = 1;
-/// How many passwords are hashed at the same time.
-const MAX_AT_ONCE: usize = 4;
+/// The cost of recognising a remembered password: a hundredth of a new hash's.
+const REMEMBERED: Cost = Cost { kibibytes: 256, passes: 1 };
+/// The maximum number of passwords that are remembered.
+const MAX_REMEMBERED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(16_383);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
@@ -64,13 +70,55 @@ impl PasswordHash {
     }
 }
 
-/// Hashes passwords on blocking threads, a few at a time.
+/// Hashes passwords on blocking threads, as many at a time as there are processors.
+///
+/// Correct passwords are remembered for a while, so that players who return, as they all do after a
+/// network failure, cost little. Only a keyed hash of a password is kept, in memory, under a key that
+/// no other process has. A wrong password takes as long as it would otherwise.
 #[derive(Debug)]
-pub(super) struct Hasher(Semaphore);
+pub(super) struct Hasher {
+    turns: Semaphore,
+    remembered: Mutex<Remembered>,
+    /// For how long; zero remembers nothing.
+    lifetime: Duration,
+}
+
+/// Passwords that were right.
+struct Remembered {
+    key: Zeroizing<[u8; 32]>,
+    /// Keyed hashes, and when they are forgotten.
+    digests: LruCache<[u8; 32], Instant>,
+}
+
+impl core::fmt::Debug for Remembered {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Remembered({})", self.digests.len())
+    }
+}
+
+impl Remembered {
+    /// The keyed hash of a password, together with the stored hash that it was checked against: after
+    /// a change of the password, it is another.
+    fn digest(key: &[u8; 32], password: &str, hash: &PasswordHash) -> Option<[u8; 32]> {
+        let salt = [&hash.salt[..], &hash.hash].concat();
+        let params = Params::new(REMEMBERED.kibibytes, REMEMBERED.passes, 1, None).ok()?;
+        let memory = vec![Block::default(); params.block_count()];
+        let argon2 =
+            Argon2::new_with_secret(key, Algorithm::Argon2id, Version::V0x13, params).ok()?;
+        let mut digest = [0; 32];
+        let password = password.as_bytes();
+        argon2.hash_password_into_with_memory(password, &salt, &mut digest, memory).ok()?;
+        Some(digest)
+    }
+}
 
 impl Hasher {
-    pub(super) fn new() -> Self {
-        Self(Semaphore::new(MAX_AT_ONCE))
+    /// `key` must be random.
+    pub(super) fn new(key: [u8; 32], lifetime: Duration) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let digests = LruCache::new(MAX_REMEMBERED);
+        let remembered = Remembered { key: Zeroizing::new(key), digests };
+        Self { turns: Semaphore::new(processors), remembered: Mutex::new(remembered), lifetime }
     }
 
     /// Hashes a new password; `None` if the memory for it is missing.
@@ -82,7 +130,34 @@ impl Hasher {
     /// Whether a password is the one that was hashed.
     pub(super) async fn check(&self, password: &str, hash: PasswordHash) -> bool {
         let password = Zeroizing::new(password.to_owned());
-        self.work(move || hash.is_of(&password)).await.unwrap_or(false)
+        if self.lifetime.is_zero() {
+            return self.work(move || hash.is_of(&password)).await.unwrap_or(false);
+        }
+        let key = self.remembered().key.clone();
+        let digest = Remembered::digest(&key, &password, &hash);
+        if digest.is_some_and(|digest| self.remembers(&digest)) {
+            return true;
+        }
+        let is_right = self.work(move || hash.is_of(&password)).await.unwrap_or(false);
+        if let Some(digest) = digest.filter(|_| is_right) {
+            let until = Instant::now() + self.lifetime;
+            self.remembered().digests.put(digest, until);
+        }
+        is_right
+    }
+
+    fn remembers(&self, digest: &[u8; 32]) -> bool {
+        let mut remembered = self.remembered();
+        let digests = &mut remembered.digests;
+        let is_known = digests.get(digest).is_some_and(|until| Instant::now() < *until);
+        if !is_known {
+            digests.pop(digest);
+        }
+        is_known
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Generates the RSA key of a new account.
@@ -94,7 +169,7 @@ impl Hasher {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let _turn = self.0.acquire().await.ok()?;
+        let _turn = self.turns.acquire().await.ok()?;
         spawn_blocking(work).await.ok()
     }
 }
@@ -161,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn credentials_read_back() {
-        let hasher = Hasher::new();
+        let hasher = Hasher::new([8; 32], Duration::ZERO);
         let hash = hasher.hash("zion", [7; 16]).await.unwrap();
         let key = hasher.generate(Random::new([1; 32])).await.unwrap();
         let stored = Credentials { hash, key: Arc::new(key) }.to_bytes();
@@ -178,5 +253,29 @@ mod tests {
         }
         let cost = Cost { kibibytes: u32::MAX, passes: 1 };
         assert_eq!(super::hash("zion", &[0; 16], cost), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_right_passwords_are_remembered_and_not_for_ever() {
+        let hasher = Hasher::new([8; 32], Duration::from_secs(60));
+        let hash = hasher.hash("zion", [7; 16]).await.unwrap();
+        let other = hasher.hash("zion", [9; 16]).await.unwrap();
+        let known = |hasher: &Hasher, password: &str, hash| {
+            let key = hasher.remembered().key.clone();
+            hasher.remembers(&Remembered::digest(&key, password, hash).unwrap())
+        };
+        assert!(!hasher.check("Zion", hash).await && !hasher.check("", PasswordHash::NONE).await);
+        assert!(!known(&hasher, "zion", &hash) && !known(&hasher, "Zion", &hash));
+        for _ in 0..2 {
+            assert!(hasher.check("zion", hash).await);
+            assert!(known(&hasher, "zion", &hash));
+            assert!(!hasher.check("Zion", hash).await);
+        }
+        assert!(!known(&hasher, "Zion", &hash) && !known(&hasher, "", &PasswordHash::NONE));
+        // Another hash, as after a change to the same password.
+        assert!(!known(&hasher, "zion", &other));
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert!(!known(&hasher, "zion", &hash));
+        assert!(hasher.check("zion", hash).await);
     }
 }

@@ -21,6 +21,7 @@ use worldwire_proxy::{
 use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 
+use super::mods::push_quoted;
 use super::serve::start;
 use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi, ProxyMxo};
 use crate::output::{Failure, Interruption, reason, say};
@@ -105,7 +106,7 @@ impl<'a> Relaying<'a> {
             rules,
             list,
             auth,
-            hooks: arguments.hook.clone(),
+            hooks: arguments.hook.iter().map(|hook| hook_command(hook)).collect(),
             lock,
             arguments,
             common,
@@ -279,6 +280,31 @@ fn taken(folder: &Path) -> Result<FolderLock, Failure> {
     })
 }
 
+/// The command for a hook. Python files are run by the package `worldwire`, except those that are
+/// programs themselves.
+fn hook_command(hook: &str) -> String {
+    let path = Path::new(hook);
+    let is_python = path.extension().is_some_and(|extension| extension == "py") && path.is_file();
+    if !is_python || is_executable(path) {
+        return hook.to_owned();
+    }
+    let python = if cfg!(windows) { "python" } else { "python3" };
+    let mut command = format!("{python} -m worldwire.hooks ");
+    push_quoted(hook, &mut command);
+    command
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    false
+}
+
 /// Starts the hooks that the options name.
 async fn hooks(
     commands: Vec<String>,
@@ -305,4 +331,30 @@ async fn hooks(
         HookOptions { commands, sockets, is_required: *hook_required, ..HookOptions::default() };
     let started = Hooks::start(options, Arc::clone(definitions), signal).await;
     started.map(Some).map_err(|error| Failure::Run(format!("--hook-socket: {}", reason(&error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_files_are_run_by_the_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bot.py");
+        let name = file.to_str().unwrap();
+        assert_eq!(hook_command(name), name, "there is no such file");
+        std::fs::write(&file, "").unwrap();
+        let python = if cfg!(windows) { "python" } else { "python3" };
+        let command = hook_command(name);
+        assert!(command.starts_with(&format!("{python} -m worldwire.hooks ")), "{command}");
+        assert!(command.contains("bot.py"), "{command}");
+        let with_words = format!("{name} 918");
+        assert_eq!(hook_command(&with_words), with_words, "a command with arguments is one");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(hook_command(name), name);
+        }
+    }
 }
