@@ -8,6 +8,7 @@ mod codec;
 pub mod holding;
 pub mod operations;
 pub mod pair;
+pub mod schema;
 
 pub use codec::{Decoded, decode, encoded};
 

@@ -24,7 +24,7 @@ use crate::overview::{Overview, Summary};
 use crate::sink::Sink;
 pub use checkpoint::{Checkpoint, Fork};
 use merge::Merge;
-use task::Task;
+use task::{Show, Task};
 
 /// How to read a capture.
 #[derive(Clone, Debug, Default)]
@@ -273,21 +273,53 @@ impl Dissection {
         out: &mut S,
         meanwhile: impl FnOnce(&mut Feed<'_>) -> R + Send,
     ) -> R {
+        let mut reading = self.begin();
+        let Self { options, facts, conversations, batch: next, .. } = self;
+        let (result, ()) = rayon::join(
+            || meanwhile(&mut Feed { conversations, batch: next }),
+            || reading.read(options, facts, show),
+        );
+        self.conclude(reading, show).merge(out);
+        result
+    }
+
+    /// Like [`run`](Self::run), but leaves the output unmerged, and calls `beside` on this thread
+    /// while others read the batch. There, the caller can merge and write the output of the previous
+    /// batch.
+    pub fn run_beside<S: Sink>(
+        &mut self,
+        show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
+        meanwhile: impl FnOnce(&mut Feed<'_>) + Send,
+        beside: impl FnOnce(),
+    ) -> Unmerged<S> {
+        let mut reading = self.begin();
+        let Self { options, facts, conversations, batch: next, .. } = self;
+        let (options, facts) = (&*options, &*facts);
+        rayon::in_place_scope(|scope| {
+            // Other threads take the oldest job first. This one cannot be divided.
+            scope.spawn(|_| meanwhile(&mut Feed { conversations, batch: next }));
+            scope.spawn(|_| reading.read(options, facts, show));
+            beside();
+        });
+        self.conclude(reading, show)
+    }
+
+    /// Takes the current batch, and starts the next one.
+    fn begin<S: Sink>(&mut self) -> Reading<S> {
         let Batch { start, last, size, only, .. } = self.batch;
         let fresh = Batch { start, last, size, only, ..core::mem::take(&mut self.spare) };
-        let before = out.len();
-        let mut batch = core::mem::replace(&mut self.batch, fresh);
-        let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
-        prepare::prepare(&batch, &mut tasks, &self.options);
-        let (options, facts) = (&self.options, &self.facts);
-        let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
-        let (result, ()) = rayon::join(
-            || meanwhile(&mut feed),
-            || tasks.par_iter_mut().for_each(|task| task.run(&batch, options, facts, show)),
-        );
+        let batch = core::mem::replace(&mut self.batch, fresh);
+        let (tasks, owners) = self.share_out(&batch);
+        Reading { batch, tasks, owners }
+    }
+
+    /// Lets conversations learn from each other, and keeps those that are open.
+    fn conclude<S: Sink>(&mut self, reading: Reading<S>, show: &impl Show<S>) -> Unmerged<S> {
+        let Reading { mut batch, mut tasks, owners } = reading;
         self.exchange(&batch, &mut tasks, show);
-        let mut merge = Merge::default();
+        let (mut merge, mut made) = (Merge::default(), 0);
         for task in tasks {
+            made += task.sink.len();
             merge.add(task.sink, task.parts);
             match task.open {
                 Some(open) if task.closed => self.overviews.push(open.overview),
@@ -297,12 +329,11 @@ impl Dissection {
                 None => {}
             }
         }
-        merge.finish(&owners, out);
-        self.batch.size = size.next(out.len() - before);
+        self.batch.size = batch.size.next(made);
         batch.events.clear();
         batch.bytes.clear();
         self.spare = batch;
-        result
+        Unmerged { merge, owners }
     }
 
     /// A task for each conversation of the batch, in order of appearance, and for each event the
@@ -367,6 +398,43 @@ impl Dissection {
 impl fmt::Debug for Dissection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dissection").field("open", &self.open.len()).finish_non_exhaustive()
+    }
+}
+
+/// A batch that is being read.
+struct Reading<S> {
+    batch: Batch,
+    tasks: Vec<Task<S>>,
+    /// The task of each event.
+    owners: Vec<usize>,
+}
+
+impl<S: Sink> Reading<S> {
+    /// Reads the events of every conversation, on all threads.
+    fn read(&mut self, options: &Options, facts: &Facts, show: &impl Show<S>) {
+        let Self { batch, tasks, .. } = self;
+        prepare::prepare(batch, tasks, options);
+        tasks.par_iter_mut().for_each(|task| task.run(batch, options, facts, show));
+    }
+}
+
+/// The output of a batch, by conversation; see [`Dissection::run_beside`].
+pub struct Unmerged<S: Sink> {
+    merge: Merge<S>,
+    /// The task of each event.
+    owners: Vec<usize>,
+}
+
+impl<S: Sink> Unmerged<S> {
+    /// Appends the output to `out`, in capture order.
+    pub fn merge(self, out: &mut S) {
+        self.merge.finish(&self.owners, out);
+    }
+}
+
+impl<S: Sink> fmt::Debug for Unmerged<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unmerged").field("events", &self.owners.len()).finish_non_exhaustive()
     }
 }
 

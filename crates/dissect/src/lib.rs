@@ -84,7 +84,7 @@ mod vocabulary;
 pub use codec::{Codec, CodecOptions, Remark, Shape, read, read_opening};
 pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
-pub use dissection::{Checkpoint, Dissection, Feed, Fork, Options, Scratch};
+pub use dissection::{Checkpoint, Dissection, Feed, Fork, Options, Scratch, Unmerged};
 pub use editor::FieldEditor;
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};

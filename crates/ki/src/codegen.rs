@@ -1,4 +1,4 @@
-//! Generating typed Rust and Python from definitions, for servers and tools that support one revision.
+//! Generating typed Rust and Python from definitions, for programs that support one revision.
 //!
 //! Every message becomes a [`record!`](worldwire_core::record) struct, which decodes, encodes and
 //! reads JSON exactly as the run-time definition does. Every service becomes a module with an enum

@@ -49,7 +49,8 @@ pub(crate) struct Inputs {
 /// The maximum number of events that are handled before their output is written.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Waits for events, and appends those that are there. Returns how many; `None` if there are no hooks.
+/// Waits for events, and appends those that are there. Returns how many; `None` if there are no
+/// hooks.
 async fn next(
     events: &mut Option<mpsc::Receiver<HookEvent>>,
     arrived: &mut Vec<HookEvent>,

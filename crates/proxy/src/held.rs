@@ -9,8 +9,8 @@ use worldwire_dissect::{Decision, HoldId};
 use crate::handler::Hold;
 use crate::kept::Kept;
 
-/// The held messages of an exchange. Nothing here takes longer the more of them there are: thousands may
-/// wait for a hook.
+/// The held messages of an exchange. Nothing here takes longer the more of them there are:
+/// thousands may wait for a hook.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMessages {
     /// In the order in which they arrived.
@@ -104,7 +104,8 @@ impl HeldMessages {
         *self = Self::default();
     }
 
-    /// The next message that can be released. `full` are the sides whose next message waits for room.
+    /// The next message that can be released. `full` are the sides whose next message waits for
+    /// room.
     pub(crate) fn next_ready(&mut self, now: Duration, full: [bool; 2]) -> Option<HoldId> {
         // Time only moves forward.
         while let Some(&(at, id)) = self.timed.first()
@@ -119,8 +120,8 @@ impl HeldMessages {
         Side::BOTH.into_iter().filter_map(first).chain(self.free.first().copied()).min()
     }
 
-    /// When the next one is released, if that depends only on time. What is due and still here waits for
-    /// room or for a decision about an earlier message.
+    /// When the next one is released, if that depends only on time. What is due and still here
+    /// waits for room or for a decision about an earlier message.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         self.timed.iter().map(|(at, _)| *at).find(|at| *at > now)
     }

@@ -100,7 +100,8 @@ impl Archive {
         }
     }
 
-    /// The names that match a pattern: `*` and `?` match within a directory, `**` any number of them.
+    /// The names that match a pattern: `*` and `?` match within a directory, `**` any number of
+    /// directories.
     fn search<'py>(&self, py: Python<'py>, pattern: &str) -> PyResult<Bound<'py, PyList>> {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
         let glob = glob.map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -40,8 +40,8 @@ impl TeraCatalog {
         }
     }
 
-    /// The fields of a definition, nested ones after the one that contains them: depth, name and type.
-    /// Without a version, the newest one's.
+    /// The fields of a definition, nested ones after the one that contains them: depth, name and
+    /// type. Without a version, the newest one's.
     #[pyo3(signature = (name, version = None))]
     fn fields(&self, name: &str, version: Option<u32>) -> PyResult<Vec<(usize, String, String)>> {
         let found = match version {
@@ -126,8 +126,8 @@ impl StateCatalog {
         }
     }
 
-    /// The variables of a descriptor: name, type, and number of values, or `None` if it varies. Without
-    /// a version, the newest one's.
+    /// The variables of a descriptor: name, type, and number of values, or `None` if it varies.
+    /// Without a version, the newest one's.
     #[pyo3(signature = (name, version = None))]
     fn variables(
         &self,

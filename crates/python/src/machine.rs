@@ -40,7 +40,8 @@ enum Family {
     Uru(Box<uru::Connection>),
 }
 
-/// What Python sees of an event: its kind, the sender, the codec of the bytes, the bytes, and a text.
+/// What Python sees of an event: its kind, the sender, the codec of the bytes, the bytes, and a
+/// text.
 type Shown<'py> = (&'static str, Option<&'static str>, Option<String>, Bound<'py, PyBytes>, String);
 
 /// The same before it becomes a Python object.
@@ -79,8 +80,8 @@ impl Machine {
         Ok(Self { machine: Family::Ki(Box::new(machine)), side })
     }
 
-    /// An MxO connection over UDP, for a session that the margin server assigned. `times` are those of
-    /// [`ki`](Self::ki).
+    /// An MxO connection over UDP, for a session that the margin server assigned. `times` are those
+    /// of [`ki`](Self::ki).
     #[staticmethod]
     fn mxo(
         py: Python<'_>,
@@ -113,8 +114,8 @@ impl Machine {
         Ok(Self { machine: Family::Tera(Box::new(machine)), side })
     }
 
-    /// An Uru connection. Without a key for the service, a client asks for a plain connection, and a
-    /// server without any keys accepts one. A server given a build admits no others.
+    /// An Uru connection. Without a key for the service, a client asks for a plain connection, and
+    /// a server without any keys accepts one. A server given a build admits no others.
     #[staticmethod]
     fn uru(
         py: Python<'_>,

@@ -1,9 +1,11 @@
-//! What `worldwire proxy` costs: the latency that it adds, how many messages a second pass through it,
-//! the CPU time that it spends on each, and the memory of an idle connection. Its client and server are threads of this program, on the same
-//! cores, and speak TERA, encrypted on both sides of the proxy.
+//! What `worldwire proxy` costs: the latency that it adds, how many messages a second pass through
+//! it, the CPU time that it spends on each, and the memory of an idle connection. Its client and
+//! server are threads of this program, on the same cores, and speak TERA, encrypted on both sides
+//! of the proxy.
 //!
-//! With Node.js, it measures toolbox mods, too. `WORLDWIRE_BENCH_HOOK` is a hook to measure as well, such as `python3 hook.py`. Set
-//! `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every `S_CHAT`.
+//! With Node.js, it measures toolbox mods, too. `WORLDWIRE_BENCH_HOOK` is a hook to measure as
+//! well, such as `python3 hook.py`. Set `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every
+//! `S_CHAT`.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -179,8 +181,8 @@ impl Proxy {
     }
 }
 
-/// The number of a process, that of its parent, and the CPU time of all its threads. Linux counts it in
-/// ticks of 10 ms.
+/// The number of a process, that of its parent, and the CPU time of all its threads. Linux counts
+/// it in ticks of 10 ms.
 fn usage(stat: &Path) -> Option<(u64, u64, Duration)> {
     let stat = std::fs::read_to_string(stat).ok()?;
     let (head, fields) = stat.rsplit_once(')')?;
@@ -314,8 +316,8 @@ fn latencies(messages: &Arc<Messages>, proxy: Option<(&Path, &[&str])>) -> Vec<D
     delays
 }
 
-/// How many messages a second arrive if the server sends as fast as it can, and what the proxy spends on
-/// each. All of them must be changed, or none.
+/// How many messages a second arrive if the server sends as fast as it can, and what the proxy
+/// spends on each. All of them must be changed, or none.
 fn flood(
     messages: &Arc<Messages>,
     count: usize,

@@ -84,6 +84,7 @@ fn add_kind(
     // MxO tables refer to each other, in any order.
     let mut tables = Vec::new();
     for path in paths {
+        tracing::debug!(path = %path.display(), "definitions");
         let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
         if let Some(said) = of_archived(path, definitions)? {
             report_all(&said, path, common)?;

@@ -1,12 +1,15 @@
 //! worldwire: reads, writes and shows the wire protocols and data formats of preserved online
 //! worlds.
 
+mod cache;
 mod cli;
 mod command;
 mod definitions;
 mod input;
+mod log;
 mod output;
 mod report;
+mod settings;
 mod types;
 
 use std::process::ExitCode;
@@ -36,13 +39,15 @@ fn main() -> ExitCode {
 
 /// Runs the command that the command line names.
 fn run() -> Result<(), Failure> {
-    let cli = cli::parse();
+    let cli = cli::parse()?;
+    log::start(&cli.common);
+    tracing::debug!(profiles = ?cli.common.settings.profiles, "settings");
     match &cli.command {
         Command::Dissect(arguments) => command::dissect::run(arguments, &cli.common),
         Command::Capture(arguments) => command::live::run(arguments, &cli.common),
         Command::Export(arguments) => command::export::run(arguments, &cli.common),
         Command::Extcap(arguments) => command::extcap::run(arguments, &cli.common),
-        Command::Filter => command::filter::run(),
+        Command::Filter(arguments) => command::filter::run(arguments, &cli.common),
         Command::Inspect(arguments) => command::inspect::run(arguments, &cli.common),
         Command::Follow(arguments) => command::follow::run(arguments, &cli.common),
         Command::Diff(arguments) => command::diff::run(arguments, &cli.common),
@@ -64,6 +69,8 @@ fn run() -> Result<(), Failure> {
         Command::Mxo(arguments) => command::mxo::run(arguments, &cli.common),
         Command::Tera(arguments) => command::tera::run(arguments, &cli.common),
         Command::Uru(arguments) => command::uru::run(arguments, &cli.common),
+        Command::Settings(arguments) => command::settings::run(arguments, &cli.common),
+        Command::Man(arguments) => command::man::run(arguments),
         Command::Completions(arguments) => command::completions::run(arguments),
     }
 }

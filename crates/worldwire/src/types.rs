@@ -5,11 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use worldwire_core::value::push_hex;
 use worldwire_ki::schema::classes::{Classes, ContentHash, TypeLists};
 
 use crate::cli::Common;
-use crate::input;
-use crate::output::{Failure, WholeFile, printable, say};
+use crate::output::{Failure, printable, say};
+use crate::{cache, input};
 
 /// Smaller lists load too quickly to be worth a cache file.
 const WORTH_A_CACHE: usize = 1 << 20;
@@ -53,23 +54,22 @@ pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, F
     Ok(classes)
 }
 
-/// Reads type lists. The cache is beside the first list, is rebuilt when the lists change, and can
-/// be deleted at any time.
+/// Reads type lists. Large ones are compiled once, and cached by their content.
 pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     let texts: Vec<Vec<u8>> =
         lists.iter().map(|list| input::read(list)).collect::<Result<_, _>>()?;
     let total: usize = texts.iter().map(Vec::len).sum();
-    let in_a_file = |list: &&PathBuf| *list != Path::new("-") && total >= WORTH_A_CACHE;
-    let cache = lists.first().filter(in_a_file).map(|first| {
-        let mut name = first.as_os_str().to_owned();
-        name.push(".worldwire-cache");
-        (PathBuf::from(name), ContentHash::of(texts.iter().map(Vec::as_slice)))
+    let content = (total >= WORTH_A_CACHE).then(|| {
+        let content = ContentHash::of(texts.iter().map(Vec::as_slice));
+        let mut name = String::from("types-");
+        push_hex(&mut name, &content.0);
+        (content, name)
     });
-    if let Some((path, content)) = &cache
-        && path.is_file()
-        && let Ok(bytes) = input::read(path)
+    if let Some((content, name)) = &content
+        && let Some(bytes) = cache::read(name)
         && let Ok(classes) = Classes::from_cache(&bytes, *content)
     {
+        tracing::debug!(name, "type lists from the cache");
         return Ok(Arc::new(classes));
     }
     let mut reader = TypeLists::new();
@@ -80,9 +80,8 @@ pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
         }
     }
     let classes = reader.compile();
-    if let Some((path, content)) = &cache {
-        // Without write permission there is no cache.
-        let _ = WholeFile::store(path, &classes.to_cache(*content), true);
+    if let Some((content, name)) = &content {
+        cache::store(name, &classes.to_cache(*content));
     }
     Ok(Arc::new(classes))
 }

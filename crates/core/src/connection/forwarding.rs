@@ -295,8 +295,8 @@ impl<P> Direction<P> {
         Some(Leaving { piece, bytes, decision, overtakes })
     }
 
-    /// The entries among which a held piece is, if it is in the queue. Searching all would be slow if
-    /// thousands are held.
+    /// The entries among which a held piece is, if it is in the queue. Searching all would be slow
+    /// if thousands are held.
     fn queued_at(&mut self, id: HoldId) -> impl Iterator<Item = &mut Queued<P>> {
         let from = self.queue.partition_point(|queued| queued.holds < id.0);
         self.queue.range_mut(from..).take_while(move |queued| queued.holds == id.0)

@@ -20,7 +20,7 @@ test("rows of a growing capture appear, are followed, and wait while paused", as
   const file = path.join(folder(t), "growing.pcapng");
   const half = Math.floor(whole.length / 2);
   writeFileSync(file, whole.subarray(0, half));
-  const { page } = await open(t, [file, "--keys", keys, "--follow"]);
+  const { page } = await open(t, [file, "--keys", keys, "--growing"]);
   await until(page, () => /following the file/.test(document.getElementById("status")?.textContent ?? ""));
   const before = await count(page);
   assert.ok(before > 5, String(before));

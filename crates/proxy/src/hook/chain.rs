@@ -117,8 +117,8 @@ impl Chain {
         }
     }
 
-    /// Confirms to a hook that all its earlier lines have been handled, and that the messages that it
-    /// then wanted have been sent.
+    /// Confirms to a hook that all its earlier lines have been handled, and that the messages that
+    /// it then wanted have been sent.
     pub(crate) fn sync(&self, link: &Link, id: &str) {
         // A hook that does not read its input misses it.
         let _ = link.send(&synced(self.router.conversation, id));
@@ -284,8 +284,8 @@ impl Chain {
         self.run_from((list, 0), None, now, effects);
     }
 
-    /// The same after an answer, for the message at this position and those behind it that it may have
-    /// kept waiting. Looking at all of them after each answer would be slow if thousands wait.
+    /// The same after an answer, for the message at this position and those behind it that it may
+    /// have kept waiting. Looking at all of them after each answer would be slow if thousands wait.
     fn run_after(
         &mut self,
         (list, at): (usize, usize),
@@ -299,8 +299,8 @@ impl Chain {
         }
     }
 
-    /// Runs the messages of a list from a position on. `answered` is given if only the message there was
-    /// answered: whether its hook was catching up.
+    /// Runs the messages of a list from a position on. `answered` is given if only the message
+    /// there was answered: whether its hook was catching up.
     fn run_from(
         &mut self,
         (list, from): (usize, usize),
@@ -345,7 +345,7 @@ impl Chain {
             }
             reach = reach.behind(pending.progress.place);
             lingers |= pending.is_catching_up();
-            // Those behind it are kept waiting by this one, as before.
+            // Later messages are kept waiting by this one, as before.
             let is_same = pending.progress.place == place && place <= answered_at;
             if is_same && answered.is_some_and(|was_catching_up| lingers || !was_catching_up) {
                 break;

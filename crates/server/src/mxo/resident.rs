@@ -110,7 +110,7 @@ impl Resident {
     pub(super) fn district(&self, worlds: &Worlds) -> u32 {
         let place = self.realm.entrant(self.session.character).and_then(|entrant| entrant.place);
         let left = place.map(|place| place.district).filter(|district| worlds.has(*district));
-        left.unwrap_or(self.realm.config().world.district)
+        left.unwrap_or_else(|| self.realm.config().world.district)
     }
 
     /// Sends what a client needs to load the world of a district. `sim_time` is the simulation

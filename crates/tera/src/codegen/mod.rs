@@ -1,4 +1,4 @@
-//! Generates typed Rust from definitions, for fast servers and tools that support a single build.
+//! Generates typed Rust and Python from definitions, for programs that support a single build.
 //!
 //! Every definition becomes a struct that implements [`Typed`](crate::message::typed::Typed), with
 //! one more struct for each object and each array with fields. They decode and encode exactly as

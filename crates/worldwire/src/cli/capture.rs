@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use worldwire_core::json::Style;
 
+use super::quantity::{StopAfter, parse_size, parse_time};
 use super::{Data, SideArg, Target, threads};
 
 /// What is known about the conversations of a capture.
@@ -25,7 +27,7 @@ pub(crate) struct Knowledge {
 }
 
 /// A capture, and how to read it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Capture {
     /// A pcap or pcapng capture, optionally gzipped; - is standard input
     pub(crate) file: PathBuf,
@@ -35,7 +37,7 @@ pub(crate) struct Capture {
     #[command(flatten)]
     pub(crate) knowledge: Knowledge,
     /// At the end of the file, wait for more data until Ctrl-C
-    #[arg(id = "growing", long = "follow", conflicts_with = "more")]
+    #[arg(id = "growing", long = "growing", alias = "follow", conflicts_with = "more")]
     pub(crate) is_growing: bool,
     /// The tcpdump that supplies packets instead of a file.
     #[arg(skip)]
@@ -75,7 +77,7 @@ pub(crate) struct Dissect {
 }
 
 /// Which messages to show, and how.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct View {
     /// Show only matching messages, such as 'auth.* and result != 0'
     #[arg(short, long, value_name = "FILTER")]
@@ -106,9 +108,15 @@ pub(crate) struct View {
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
           conflicts_with_all = ["json", "json_safe", "brief", "names", "bytes", "full", "message",
                                 "first"])]
+    #[arg(group = "table_fields")]
     pub(crate) fields: Vec<String>,
+    /// Write a table of the fields that `columns` lists in the settings
+    #[arg(long, group = "table_fields",
+          conflicts_with_all = ["fields", "json", "json_safe", "brief", "names", "bytes", "full",
+                                "message", "first"])]
+    pub(crate) table: bool,
     /// Write the table as CSV
-    #[arg(long, requires = "fields")]
+    #[arg(long, requires = "table_fields")]
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) json: JsonForm,
@@ -131,7 +139,7 @@ pub(crate) struct View {
 }
 
 /// Whether to write JSON, and how.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct JsonForm {
     /// Write JSON that `worldwire encode` reads, one object per line
     #[arg(long)]
@@ -159,6 +167,21 @@ pub(crate) struct Tcpdump {
     /// Write all packets to this file as they arrive: .pcapng or .pcap
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
+    /// Write a ring of this many files, FILE-00001.pcapng and so on, and delete the oldest
+    #[arg(long, value_name = "NUMBER", requires_all = ["write", "ring_limits"],
+          value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub(crate) ring: Option<u32>,
+    /// Size of a file of the ring: 500kB, 100MB, 2GB
+    #[arg(long, value_name = "SIZE", requires = "ring", group = "ring_limits",
+          value_parser = parse_size)]
+    pub(crate) ring_size: Option<u64>,
+    /// Time in a file of the ring: 30s, 10m, 24h
+    #[arg(long, value_name = "TIME", requires = "ring", group = "ring_limits",
+          value_parser = parse_time)]
+    pub(crate) ring_time: Option<Duration>,
+    /// Stop after this many packets (1000), bytes (100MB) or this time (10m); can be repeated
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) stop_after: Vec<StopAfter>,
 }
 
 #[derive(Debug, Args)]
@@ -258,8 +281,9 @@ pub(crate) struct ExportFiles {
 }
 
 /// How the time is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TimeForm {
+    #[default]
     /// Seconds since the first packet of the capture
     Relative,
     /// Date and time in UTC
@@ -270,6 +294,9 @@ pub(crate) enum TimeForm {
     Delta,
 }
 
+/// The options of `follow` that show bytes instead of messages.
+const BYTES: [&str; 3] = ["dump", "wire", "raw"];
+
 #[derive(Debug, Args)]
 pub(crate) struct Follow {
     #[command(flatten)]
@@ -277,13 +304,36 @@ pub(crate) struct Follow {
     /// Number of the conversation; `worldwire stats` lists them
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
-    /// Write the decrypted bytes of one side instead of a dump; bytes that cannot be decrypted are
-    /// written as captured
-    #[arg(long, value_name = "SIDE")]
-    pub(crate) raw: Option<SideArg>,
-    /// Show the bytes as captured, without decryption
+    /// Show only matching messages, such as 'result != 0'; see `worldwire filter`
+    #[arg(short, long, value_name = "FILTER", conflicts_with_all = BYTES)]
+    pub(crate) filter: Option<String>,
+    /// Stop after this many matching messages and notes
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = BYTES,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Show all fields of every message
+    #[arg(long, conflicts_with_all = BYTES)]
+    pub(crate) full: bool,
+    /// Write a tab-separated table of these fields, as `dissect --fields`
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', conflicts_with_all = BYTES,
+          conflicts_with_all = ["json", "json_safe", "full"])]
+    pub(crate) fields: Vec<String>,
+    /// Write the messages as `dissect --json`
+    #[arg(long, conflicts_with_all = BYTES, conflicts_with = "full")]
+    pub(crate) json: bool,
+    /// Same as --json, with integers of more than 53 bits as strings
+    #[arg(long, conflicts_with_all = BYTES, conflicts_with = "full")]
+    pub(crate) json_safe: bool,
+    /// Dump every byte, decrypted where possible
+    #[arg(long, conflicts_with = "wire")]
+    pub(crate) dump: bool,
+    /// Dump every byte as captured, without decryption
     #[arg(long)]
     pub(crate) wire: bool,
+    /// Write the decrypted bytes of one side instead of a dump, or with --wire the captured ones; bytes
+    /// that cannot be decrypted are written as captured
+    #[arg(long, value_name = "SIDE", conflicts_with = "dump")]
+    pub(crate) raw: Option<SideArg>,
     #[command(flatten)]
     pub(crate) target: Target,
 }
@@ -347,6 +397,15 @@ pub(crate) struct Stats {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) capture: Capture,
+    /// Explain only matching messages and notes, such as 'auth.*'; see `worldwire filter`
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Explain only the conversation with this number
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
+    /// Write one JSON object per finding
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -363,6 +422,9 @@ pub(crate) enum Secrets {
 pub(crate) struct SecretsExport {
     #[command(flatten)]
     pub(crate) capture: Capture,
+    /// Export only the keys of conversations with a matching message; see `worldwire filter`
+    #[arg(short, long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
     /// Export only the keys of this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,

@@ -83,4 +83,7 @@ pub(crate) struct Codecs {
     pub(crate) name: Option<String>,
     /// Describe only this message or class of the codec, by name or number
     pub(crate) entry: Option<String>,
+    /// Write one JSON object per codec; with ENTRY, per message or class
+    #[arg(long)]
+    pub(crate) json: bool,
 }

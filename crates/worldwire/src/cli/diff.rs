@@ -17,6 +17,9 @@ pub(crate) struct DiffArguments {
     /// Compare only matching messages, such as 'auth.*'; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
+    /// Compare only the conversation with this number in both captures
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) stream: Option<u64>,
     /// Compare the matching message with this number, from 1, in both captures
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,

@@ -7,19 +7,29 @@ use std::io::{self, Write as _};
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use super::Cli;
-use crate::output::{reason, say};
+use super::groups::grouped;
+use super::{Cli, defaults};
+use crate::output::{Failure, reason, say, terminal_width};
 
 /// Replaces the spaces at which lines must not be wrapped; printed as a space.
 const NO_BREAK: &str = "\u{a0}";
 
-/// Parses the command line. Exits after printing help, the version or a usage error.
-pub(crate) fn parse() -> Cli {
-    let matches = command().try_get_matches_from(arguments(std::env::args_os().collect()));
-    let cli = matches.and_then(|mut matches| {
-        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
-    });
-    cli.unwrap_or_else(|error| end(&error))
+/// Parses the command line, with the defaults from variables and settings files. Exits after
+/// printing help, the version or a usage error.
+///
+/// # Errors
+/// If the settings cannot be used.
+pub(crate) fn parse() -> Result<Cli, Failure> {
+    let words = arguments(std::env::args_os().collect());
+    let matches = command().try_get_matches_from(&words).unwrap_or_else(|error| end(&error));
+    let mut settings = defaults::settings(&matches)?;
+    let mut command = defaults::apply(command(), &matches, &settings);
+    let mut matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| end(&error));
+    defaults::mark_used(&matches, &mut settings);
+    let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command));
+    let mut cli = cli.unwrap_or_else(|error| end(&error));
+    cli.common.settings = settings;
+    Ok(cli)
 }
 
 /// The arguments. In Wireshark's extcap directory, the program is run without a command.
@@ -34,7 +44,21 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 /// The command line, with its help prepared for wrapping.
 fn command() -> Command {
-    laid_out(Cli::command())
+    grouped(laid_out(Cli::command()), width())
+}
+
+/// The width of the help, as clap finds it.
+fn width() -> usize {
+    const WIDEST: usize = 100;
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal_width().or_else(columns).unwrap_or(WIDEST).min(WIDEST)
+}
+
+/// The command line for manual pages, which name commands in full.
+pub(crate) fn for_pages() -> Command {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
 }
 
 fn laid_out(mut command: Command) -> Command {
@@ -264,6 +288,41 @@ mod tests {
             }
         }
     }
+
+    /// The options that commands share, as `docs/commands.md` lists them.
+    const SHARED: [&str; 7] = ["data", "keys", "filter", "stream", "json", "fields", "limit"];
+
+    #[test]
+    fn commands_share_their_options() {
+        let mut rows = Vec::new();
+        for (name, command) in commands() {
+            let has =
+                |id: &str| command.get_arguments().any(|argument| argument.get_long() == Some(id));
+            let (is_reader, name) = (has("growing"), name.trim_start_matches("worldwire "));
+            if is_reader {
+                for id in ["data", "keys", "as", "stream", "filter", "json"] {
+                    let is_exempt = EXEMPT.contains(&(name, id));
+                    assert_eq!(has(id), !is_exempt, "{name} --{id}");
+                }
+            }
+            let is_listed = has("keys") && has("data");
+            if is_listed && !name.starts_with("proxy") && !name.starts_with("serve") {
+                let cells = SHARED.map(|id| if has(id) { "✓" } else { "" });
+                rows.push(format!("| `{name}` | {} |", cells.join(" | ")));
+            }
+        }
+        let heads = SHARED.map(|id| format!("`--{id}`")).join(" | ");
+        let rules = "| :-: ".repeat(SHARED.len());
+        let table = format!("| command | {heads} |\n| --- {rules}|\n{}\n", rows.join("\n"));
+        let guide = include_str!("../../../../docs/commands.md");
+        let (_, shown) = guide.split_once("<!-- table -->\n").expect("the table begins");
+        let (shown, _) = shown.split_once("<!-- end -->").expect("the table ends");
+        assert_eq!(shown, table, "docs/commands.md must list:\n{table}");
+    }
+
+    /// Options that would make no sense there: both commands write files.
+    const EXEMPT: [(&str, &str); 3] =
+        [("export files", "json"), ("secrets export", "json"), ("mxo views", "filter")];
 
     #[test]
     fn prose_lines_are_joined() {

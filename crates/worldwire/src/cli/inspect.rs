@@ -18,8 +18,8 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
     /// Show packets as they are appended to the file
-    #[arg(long)]
-    pub(crate) follow: bool,
+    #[arg(id = "growing", long = "growing")]
+    pub(crate) is_growing: bool,
     /// Open the page in the default browser; needs a terminal
     #[arg(long)]
     pub(crate) open: bool,

@@ -4,8 +4,11 @@ mod capture;
 mod client;
 mod codec;
 mod conformance;
+mod defaults;
 mod diff;
 mod extcap;
+mod filter;
+mod groups;
 mod help;
 mod inspect;
 mod ki;
@@ -15,9 +18,11 @@ mod mods;
 mod mxo;
 mod mxo_server;
 mod proxy;
+mod quantity;
 mod replay;
 mod sanitize;
 mod serve;
+mod settings;
 mod tera;
 mod uru;
 mod uru_files;
@@ -29,13 +34,16 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use worldwire_tera::schema::Patch;
 
+use crate::settings::{Settings, log_filter};
+
 pub(crate) use capture::*;
 pub(crate) use client::*;
 pub(crate) use codec::*;
 pub(crate) use conformance::*;
 pub(crate) use diff::*;
 pub(crate) use extcap::*;
-pub(crate) use help::parse;
+pub(crate) use filter::*;
+pub(crate) use help::{for_pages, parse};
 pub(crate) use inspect::*;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
@@ -44,9 +52,11 @@ pub(crate) use mods::*;
 pub(crate) use mxo::*;
 pub(crate) use mxo_server::*;
 pub(crate) use proxy::*;
+pub(crate) use quantity::StopAfter;
 pub(crate) use replay::*;
 pub(crate) use sanitize::*;
 pub(crate) use serve::*;
+pub(crate) use settings::*;
 pub(crate) use tera::*;
 pub(crate) use uru::*;
 pub(crate) use uru_files::*;
@@ -71,7 +81,7 @@ pub(crate) struct Cli {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Common {
     /// Colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -79,11 +89,30 @@ pub(crate) struct Common {
     /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+    /// Use this profile of worldwire.toml, instead of those that match the traffic
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Ignore settings: worldwire.toml, in this directory and the user's, and variables
+    #[arg(long, global = true, conflicts_with = "profile")]
+    pub(crate) no_settings: bool,
+    /// Write a log to standard error: a level from error to trace, or levels of parts, such as
+    /// warn,worldwire_net=debug
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
+    pub(crate) log: Option<String>,
+    /// What variables and settings files say.
+    #[arg(skip)]
+    pub(crate) settings: Settings,
+}
+
+/// Accepts what the log accepts.
+fn log_level(text: &str) -> Result<String, String> {
+    log_filter(text).map(|_| text.to_owned())
 }
 
 /// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
+    #[default]
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always
@@ -119,17 +148,22 @@ Examples:
   worldwire inspect game.pcapng --keys keys.toml --open
   worldwire inspect game.pcapng --data definitions/ --listen 127.0.0.1:8080")]
     Inspect(Inspect),
-    /// Dump every byte of one conversation, both sides, decrypted where possible
+    /// Show one conversation as a dialogue, or every byte of it
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
+  worldwire follow game.pcapng --keys keys.toml --stream 3 --full --filter 'result != 0'
+  worldwire follow game.pcapng --keys keys.toml --stream 3 --dump
   worldwire follow game.pcapng --stream 3 --raw client > client.bin
-  worldwire follow game.pcapng --stream 3 --raw client --wire > encrypted.bin")]
+  worldwire follow game.pcapng --stream 3 --raw client --wire > encrypted.bin
+
+The server's messages are indented.")]
     Follow(Follow),
     /// Capture packets on an interface and show the messages in them
     #[command(after_help = "Examples:
   worldwire capture eth0 port 14617 --keys keys.toml
   worldwire capture any --write evening.pcapng --brief host 192.0.2.1 and tcp
   worldwire capture eth0 port 14617 --keys keys.toml --filter auth.AcctLoginReply --limit 1
+  worldwire capture eth0 port 14617 --write night.pcapng --ring 24 --ring-time 1h --stop-after 24h
 
 This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
 privileges to run it. PACKETS is a filter in tcpdump's language.")]
@@ -145,9 +179,15 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
 Put a link to this program into Wireshark's personal extcap directory, and its list of interfaces offers \
 live and recorded messages: see docs/wireshark.md.")]
     Extcap(Extcap),
-    /// Explain the filter language of `dissect`
-    #[command(long_about = FILTERS)]
-    Filter,
+    /// Explain the filter language, or check a filter
+    #[command(long_about = FILTERS, after_help = "Examples:
+  worldwire filter
+  worldwire filter 'auth.* and result != 0'
+  worldwire filter 'S_CHAT and message contains \"hi\"' --data definitions/
+
+With FILTER, prints \"valid\", or explains what is wrong, with exit code 1: the syntax, or names of \
+messages and fields that no definition has.")]
+    Filter(FilterArguments),
     /// Summarise the conversations and messages of a capture
     #[command(after_help = "Examples:
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
@@ -182,8 +222,9 @@ the numbers of accounts, characters and computers.")]
     #[command(subcommand, arg_required_else_help = true)]
     Secrets(Secrets),
     /// Explain what could not be decoded, and how to fix it
-    #[command(after_help = "Example:
-  worldwire doctor samples/ki-login.pcapng")]
+    #[command(after_help = "Examples:
+  worldwire doctor samples/ki-login.pcapng
+  worldwire doctor game.pcapng --keys keys.toml --stream 3 --json")]
     Doctor(Doctor),
     /// Decode one blob with one codec
     #[command(after_help = "Examples:
@@ -202,7 +243,8 @@ the numbers of accounts, characters and computers.")]
   worldwire codecs
   worldwire codecs tera
   worldwire codecs uru.auth
-  worldwire codecs uru.net-message plNetMsgVoice")]
+  worldwire codecs uru.net-message plNetMsgVoice
+  worldwire codecs uru.auth --json")]
     Codecs(Codecs),
     /// Test your own decoder against the conformance vectors
     #[command(after_help = "Examples:
@@ -253,10 +295,22 @@ Examples:
     /// Work with Myst Online: Uru Live: accounts, vault, keys, manifests, SDL
     #[command(arg_required_else_help = true)]
     Uru(Uru),
+    /// Show settings, and where each value comes from
+    #[command(subcommand, arg_required_else_help = true)]
+    Settings(SettingsCommand),
     /// Write a shell completion script
-    #[command(after_help = "Example:
-  worldwire completions bash > ~/.local/share/bash-completion/completions/worldwire")]
+    #[command(after_help = "Examples:
+  worldwire completions bash > ~/.local/share/bash-completion/completions/worldwire
+  worldwire completions zsh > ~/.zfunc/_worldwire
+  worldwire completions fish > ~/.config/fish/completions/worldwire.fish")]
     Completions(Completions),
+    /// Write the manual pages: one for the program, and one for each command
+    #[command(after_help = "Examples:
+  worldwire man -o man1/
+  worldwire man -o ~/.local/share/man/man1 --force
+
+Then `man worldwire-dissect` shows a page.")]
+    Man(ManArguments),
 }
 
 /// The definitions that the user supplies.
@@ -372,4 +426,14 @@ pub(crate) struct CodegenTera {
 pub(crate) struct Completions {
     /// Shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Output directory
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub(crate) output: PathBuf,
+    /// Overwrite existing files
+    #[arg(long)]
+    pub(crate) force: bool,
 }

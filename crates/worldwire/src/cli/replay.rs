@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::quantity::parse_time;
 use super::{Data, SideArg};
 
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "PACE", default_value = "fast")]
     pub(crate) pace: PaceArg,
     /// Time limit for each message from the live peer: 500ms, 10s, 2m
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     pub(crate) patience: Duration,
     /// Write what happens as JSON, one object per line
     #[arg(long)]
@@ -75,25 +76,4 @@ pub(crate) enum PaceArg {
     Fast,
     /// No sooner after the previous message than in the recording
     Recorded,
-}
-
-/// Parses a time: a number and a unit.
-fn time(text: &str) -> Result<Duration, &'static str> {
-    /// A day.
-    const MAX_MILLIS: u64 = 86_400_000;
-    let wanted = "needs a time from 1ms to 24h, such as 500ms, 10s or 2m";
-    let split = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(split).ok_or(wanted)?;
-    let factor = match unit {
-        "ms" => 1,
-        "s" | "" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wanted),
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    match millis.filter(|millis| (1..=MAX_MILLIS).contains(millis)) {
-        Some(millis) => Ok(Duration::from_millis(millis)),
-        None => Err(wanted),
-    }
 }

@@ -81,7 +81,7 @@ pub(crate) struct ServeUru {
     #[arg(long, conflicts_with = "status")]
     pub(crate) no_status: bool,
     /// Directory with files for clients [default: data, in the shard's directory]
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long = "files", alias = "data", value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
     /// Log every connection
     #[arg(short, long)]

@@ -36,7 +36,7 @@ pub(crate) enum UruCommand {
     /// also made in shard.toml, so it outlasts a restart.
     #[command(after_help = "Examples:
   worldwire uru close
-  worldwire uru close --kick --shard /srv/uru")]
+  worldwire uru close --kick --server /srv/uru")]
     Close {
         /// Also disconnect everyone else
         #[arg(long)]
@@ -51,7 +51,7 @@ pub(crate) enum UruCommand {
     #[command(after_help = "Examples:
   worldwire uru clear-states Fernhollow
   worldwire uru clear-states 10031 --with-age
-  worldwire uru clear-states 3cf36d8a-a5d2-4a0e-9fb6-71a2b0e5d1c8 --shard /srv/uru")]
+  worldwire uru clear-states 3cf36d8a-a5d2-4a0e-9fb6-71a2b0e5d1c8 --server /srv/uru")]
     ClearStates {
         /// Age: the unique name of an instance, its Age or AgeInfo node ID, or its UUID
         #[arg(value_name = "AGE|INSTANCE")]
@@ -75,7 +75,7 @@ pub(crate) enum UruCommand {
     #[command(after_help = "Examples:
   worldwire uru kick Yeesha
   worldwire uru kick 10023
-  worldwire uru kick ann@example.org --shard /srv/uru")]
+  worldwire uru kick ann@example.org --server /srv/uru")]
     Kick {
         /// A player's name or ID, or an account name, which kicks all its players
         #[arg(value_name = "PLAYER|ACCOUNT")]
@@ -167,7 +167,7 @@ decrypts are skipped.
 
 Examples:
   worldwire uru files import \"/games/Myst Online\"
-  worldwire uru files import client --shard /srv/uru"
+  worldwire uru files import client --server /srv/uru"
     )]
     Import {
         /// The client's folder, which contains dat and sfx
@@ -249,7 +249,14 @@ pub(crate) enum UruAge {
 #[derive(Debug, Args)]
 pub(crate) struct UruShard {
     /// The shard's directory
-    #[arg(short, long, global = true, value_name = "FOLDER", default_value = "shard")]
+    #[arg(
+        short = 's',
+        long = "server",
+        alias = "shard",
+        global = true,
+        value_name = "FOLDER",
+        default_value = "shard"
+    )]
     pub(crate) shard: PathBuf,
     /// Write JSON, one value per line
     #[arg(long, global = true)]
@@ -346,7 +353,7 @@ pub(crate) enum UruPlayer {
     /// be at most 39 UTF-16 units long.
     #[command(after_help = "Examples:
   worldwire uru player rename Éowyn Eowyn
-  worldwire uru player rename 10023 \"Ann of Ae'gura\" --shard /srv/uru")]
+  worldwire uru player rename 10023 \"Ann of Ae'gura\" --server /srv/uru")]
     Rename {
         /// Player's name or ID
         player: String,
@@ -470,7 +477,13 @@ Examples:
         #[arg(long, value_name = "SERVER")]
         to: Option<OtherServer>,
         /// The shard's directory
-        #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
+        #[arg(
+            short = 's',
+            long = "server",
+            alias = "shard",
+            value_name = "FOLDER",
+            default_value = "shard"
+        )]
         shard: PathBuf,
         #[command(flatten)]
         target: Target,

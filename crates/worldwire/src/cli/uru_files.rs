@@ -114,7 +114,7 @@ pub(crate) enum UruSdl {
     /// age see the change at once.
     #[command(after_help = "Examples:
   worldwire uru sdl set Fernhollow fhGateOpen=true
-  worldwire uru sdl set city islmFireworks=1 --shard /srv/uru")]
+  worldwire uru sdl set city islmFireworks=1 --server /srv/uru")]
     Set {
         /// Age, by its file name, which is also that of its descriptor
         age: String,

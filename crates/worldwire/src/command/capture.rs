@@ -8,7 +8,7 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_core::{Limits, nearest};
 use worldwire_dissect::{
-    Definitions, Dissection, Families, Family, Item, Options, Overview, Scratch, Sink,
+    Definitions, Dissection, Families, Family, Item, Options, Overview, Scratch, Sink, Unmerged,
 };
 
 use crate::cli::{Capture, Common, Knowledge, Target};
@@ -95,26 +95,42 @@ pub(crate) fn read_taking<S: Sink>(
     let mut dissection = Dissection::new(options);
     let mut doubts = Doubts::default();
     let mut out = S::default();
+    // Output of a stored capture is merged and written while the next batch is read.
+    let is_prompt = is_live(arguments);
+    let mut unwritten: Option<Unwritten<S>> = None;
     let mut filled = packets.fill(false, |packet| dissection.push(packet));
     let fault = loop {
         let last = matches!(filled, Filled::End(_));
         if last {
             dissection.end();
         }
-        out.truncate(0);
-        let next = dissection.run(&show, &mut out, |feed| {
-            // Collects the packets of the next batch that have already arrived while this one is
-            // read.
-            if last { Filled::End(None) } else { packets.fill(true, |packet| feed.push(packet)) }
-        });
-        if !out.is_empty() {
-            write(&out)?;
+        let (mut next, mut written) = (Filled::End(None), Ok(()));
+        let unmerged = dissection.run_beside(
+            &show,
+            |feed| {
+                // Collects the packets of the next batch that have already arrived while this one is
+                // read.
+                if !last {
+                    next = packets.fill(true, |packet| feed.push(packet));
+                }
+            },
+            || {
+                if let Some(before) = unwritten.take() {
+                    written = before.write(&mut out, &mut write, &mut closed);
+                }
+            },
+        );
+        written?;
+        let mut overviews = Vec::new();
+        if closed.is_some() {
+            overviews = dissection.take_closed();
+            overviews.iter().for_each(|overview| doubts.add(overview));
         }
-        if let Some(closed) = &mut closed {
-            for overview in dissection.take_closed() {
-                doubts.add(&overview);
-                closed(&overview);
-            }
+        let current = Unwritten { unmerged, closed: overviews };
+        if is_prompt || !matches!(filled, Filled::More) {
+            current.write(&mut out, &mut write, &mut closed)?;
+        } else {
+            unwritten = Some(current);
         }
         match filled {
             Filled::More => {}
@@ -134,6 +150,7 @@ pub(crate) fn read_taking<S: Sink>(
         };
     };
     progress.finish_and_clear();
+    tracing::debug!(packets = dissection.packets(), "capture read");
     if is_again {
         return Ok((dissection, fault.is_none()));
     }
@@ -143,6 +160,32 @@ pub(crate) fn read_taking<S: Sink>(
     dissection.overviews().into_iter().for_each(|overview| doubts.add(overview));
     let blamed = account(&dissection, &doubts, &subject, common);
     Ok((dissection, fault.is_none() && !doubts.is_torn && !blamed))
+}
+
+/// The output of a batch, and the conversations that closed in it.
+struct Unwritten<S: Sink> {
+    unmerged: Unmerged<S>,
+    closed: Vec<Overview>,
+}
+
+impl<S: Sink> Unwritten<S> {
+    /// Writes the output, and then reports the conversations. `out` is reused between batches.
+    fn write(
+        self,
+        out: &mut S,
+        write: &mut impl FnMut(&S) -> Result<(), Failure>,
+        closed: &mut Option<&mut dyn FnMut(&Overview)>,
+    ) -> Result<(), Failure> {
+        out.truncate(0);
+        self.unmerged.merge(out);
+        if !out.is_empty() {
+            write(out)?;
+        }
+        if let Some(closed) = closed {
+            self.closed.iter().for_each(|overview| closed(overview));
+        }
+        Ok(())
+    }
 }
 
 /// How to read a capture, given what the user knows about its conversations.
@@ -158,10 +201,8 @@ pub(crate) fn options<'p>(
             (Some(port), named) => ports.push((port, named)),
         }
     }
-    let keys = match &knowledge.keys[..] {
-        [] => input::keys_inside_all(files),
-        paths => input::keys(paths)?,
-    };
+    let mut keys = input::keys(&knowledge.keys)?;
+    input::add_keys_inside(&mut keys, files);
     Ok(Options { keys, definitions, family, ports, ..Options::default() })
 }
 
@@ -295,6 +336,12 @@ pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Over
     overviews
         .find(|overview| overview.stream == stream)
         .ok_or_else(|| no_conversation(stream, dissection.summary().conversations))
+}
+
+/// Checks that the capture has a conversation of this number.
+pub(crate) fn check_stream(dissection: &Dissection, stream: u64) -> Result<(), Failure> {
+    let count = dissection.summary().conversations;
+    if stream < count { Ok(()) } else { Err(no_conversation(stream, count)) }
 }
 
 /// The error for a conversation that is not in the capture.

@@ -12,7 +12,7 @@ use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
 use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject};
 use worldwire_dissect::{
-    Definitions, Dissection, Families, Format, Item, Line, Scratch, Sink, TextForm, Time,
+    Definitions, Dissection, Families, Format, Item, Line, Overview, Scratch, Sink, TextForm, Time,
 };
 
 use super::capture::{self, Extras};
@@ -21,25 +21,29 @@ use super::packets;
 use super::secrets::key_file;
 use super::selection::{Selection, Shown};
 use super::time::{Times, delta};
-use crate::cli::{Capture, Common, Dissect, Knowledge, Target, TimeForm, View};
+use crate::cli::{Capture, Common, Dissect, Follow, JsonForm, Knowledge, Target, TimeForm, View};
 use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{
-    CaptureFile, CaptureFormat, Failure, Output, OutputFormat, counted, printable, say, shown,
-    terminal_width,
+    CaptureFile, CaptureFormat, Failure, Output, OutputFormat, Ring, RingLimits, SavedPackets,
+    counted, printable, say, shown, terminal_width,
 };
+use crate::settings::{ColorRule, Paint, Setting};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     capture::start_threads(arguments.threads);
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
-    let (wanted, view) = named_format(arguments)?;
+    let (wanted, view) = named_format(arguments, common)?;
     let filter = view.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let format = format(&view, &arguments.target, common);
+    let paints = paints(&format, &definitions, common)?;
     arguments.target.spares(arguments.capture.files())?;
     let copy = Cell::new(saved_packets(arguments, wanted)?);
     let (selection, hidden) = (Selection { stream: view.stream, filter }, AtomicU64::new(0));
-    let reading = Reading { arguments, view, common, selection, format, copy, hidden };
+    let needs_fields = !paints.is_empty();
+    let reading =
+        Reading { arguments, view, common, selection, format, copy, hidden, needs_fields };
     let view = &reading.view;
     if let OutputFormat::Capture(format) = wanted {
         return match capture::is_live(&arguments.capture) {
@@ -85,8 +89,18 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         if shown.is_first {
             advise(shown.item);
         }
-        times.write(shown.item.stamp.time, out);
-        format.write(shown.item, shown.name, shown.tree, out);
+        match paints.iter().find(|rule| rule.matches(shown)) {
+            None => {
+                times.write(shown.item.stamp.time, out);
+                format.write(shown.item, shown.name, shown.tree, out);
+            }
+            Some(rule) => {
+                let mut lines = String::new();
+                times.write(shown.item.stamp.time, &mut lines);
+                plain(format).write(shown.item, shown.name, shown.tree, &mut lines);
+                rule.color.write(&lines, out);
+            }
+        }
     };
     let check = || columns.iter().try_for_each(|column| refuse_ambiguity(column.ambiguity()));
     let needs_lines = view.limit.is_some() || view.last.is_some() || view.time == TimeForm::Delta;
@@ -117,7 +131,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         })?
     };
     if let Some(stream) = view.stream {
-        capture::conversation(&dissection, stream)?;
+        capture::check_stream(&dissection, stream)?;
     }
     output.finish()?;
     let summary = dissection.summary();
@@ -138,6 +152,22 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         }
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Shows the messages of one conversation, for `follow`.
+pub(super) fn run_one(arguments: &Follow, common: &Common) -> Result<(), Failure> {
+    let Follow { capture, stream, filter, limit, fields, json, json_safe, target, .. } = arguments;
+    let view = View {
+        filter: filter.clone(),
+        stream: Some(*stream),
+        limit: *limit,
+        fields: fields.clone(),
+        json: JsonForm { json: *json, json_safe: *json_safe },
+        ..View::default()
+    };
+    let target = Target { output: target.output.clone(), force: target.force };
+    let capture = capture.clone();
+    run(&Dissect { capture, view, secrets: false, threads: 0, target }, common)
 }
 
 /// The command that diagnoses missing definitions in the same capture.
@@ -174,9 +204,11 @@ struct Reading<'r> {
     selection: Selection,
     format: Format,
     /// The file for all packets of a live capture.
-    copy: Cell<Option<CaptureFile>>,
+    copy: Cell<Option<SavedPackets>>,
     /// How many problems the filter hides.
     hidden: AtomicU64,
+    /// Whether colour rules look at fields that the format does not show.
+    needs_fields: bool,
 }
 
 impl Reading<'_> {
@@ -191,7 +223,7 @@ impl Reading<'_> {
         let watches_stdout = arguments.target.is_stdout();
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
         let extras = Extras { secrets: arguments.secrets, meanwhile, ..Extras::default() };
-        let needs_fields = format.needs_fields();
+        let needs_fields = format.needs_fields() || self.needs_fields;
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
             let is_first = !scratch.is_repeated;
             let is_hidden = !selection.pass(item, scratch, needs_fields, |shown| show(shown, out));
@@ -203,15 +235,27 @@ impl Reading<'_> {
             selection.check()?;
             write(found)
         };
-        let outcome =
-            capture::read_with(&arguments.capture, common, definitions, extras, show, write);
+        // Keys are exported from the overviews of all conversations. Otherwise, memory must not grow
+        // with their number.
+        let mut forget = |_: &Overview| {};
+        let closed: Option<&mut dyn FnMut(&Overview)> =
+            if arguments.secrets { None } else { Some(&mut forget) };
+        let outcome = capture::read_taking(
+            &arguments.capture,
+            common,
+            definitions,
+            extras,
+            show,
+            write,
+            closed,
+        );
         selection.check()?;
         outcome
     }
 }
 
 /// The format that the output file's name asks for, and the options with those that it implies.
-fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
+fn named_format(arguments: &Dissect, common: &Common) -> Result<(OutputFormat, View), Failure> {
     let mut view = arguments.view.clone();
     let path = arguments.target.output.as_deref();
     let format = match path.map_or(Ok(OutputFormat::Any), OutputFormat::of) {
@@ -219,6 +263,19 @@ fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
         Err(_) if view.message().is_some() => OutputFormat::Any,
         format => format?,
     };
+    if view.json.style().is_some()
+        || !matches!(format, OutputFormat::Any) && common.settings.is_used(Setting::Time)
+    {
+        // JSON lines and tables have their own times.
+        view.time = TimeForm::Relative;
+    }
+    if view.table || view.fields.is_empty() && matches!(format, OutputFormat::Table { .. }) {
+        view.fields = common.settings.texts(Setting::Columns);
+        if view.table && view.fields.is_empty() {
+            let hint = "list fields as `columns` in worldwire.toml, or use --fields";
+            return Err(Failure::Run(format!("--table: the settings have no columns; {hint}")));
+        }
+    }
     let refuse = |why: &str| {
         let path = path.map(shown).unwrap_or_default();
         Err(Failure::Run(format!("-o {path}: {why}")))
@@ -261,7 +318,7 @@ fn named_format(arguments: &Dissect) -> Result<(OutputFormat, View), Failure> {
 fn saved_packets(
     arguments: &Dissect,
     wanted: OutputFormat,
-) -> Result<Option<CaptureFile>, Failure> {
+) -> Result<Option<SavedPackets>, Failure> {
     let tcpdump = arguments.capture.tcpdump.as_ref();
     let Some(path) = tcpdump.and_then(|tcpdump| tcpdump.write.as_deref()) else {
         return Ok(None);
@@ -275,8 +332,15 @@ fn saved_packets(
         OutputFormat::Capture(format) if !format.is_gzip => format,
         _ => return refuse("saves packets; use the extension .pcapng or .pcap"),
     };
-    let target = Target { output: Some(path.to_owned()), force: arguments.target.force };
-    CaptureFile::new(Output::open_growing(&target)?, format).map(Some)
+    let (tcpdump, force) = (arguments.capture.tcpdump.as_ref(), arguments.target.force);
+    if let Some((files, tcpdump)) = tcpdump.and_then(|it| Some((it.ring?, it))) {
+        let limits = RingLimits { files, size: tcpdump.ring_size, time: tcpdump.ring_time };
+        let ring = Ring::start(path, format, force, limits)?;
+        return Ok(Some(SavedPackets::Ring(Box::new(ring))));
+    }
+    let target = Target { output: Some(path.to_owned()), force };
+    let file = CaptureFile::new(Output::open_growing(&target)?, format)?;
+    Ok(Some(SavedPackets::File(file)))
 }
 
 /// Writes all packets of a live capture as they arrive.
@@ -294,7 +358,7 @@ fn write_arriving(
         ));
     }
     let output = Output::open_growing(&arguments.target)?;
-    copy.set(Some(CaptureFile::new(output, format)?));
+    copy.set(Some(SavedPackets::File(CaptureFile::new(output, format)?)));
     let nothing = |_: &Shown<'_, '_>, (): &mut ()| {};
     let (dissection, clean) = reading.read(definitions, nothing, |()| Ok(()))?;
     let summary = dissection.summary();
@@ -325,7 +389,8 @@ fn write_packets(
     })?;
     // An unrecognised conversation has no messages, but can be selected by number.
     if let Some(stream) = view.stream.filter(|_| reading.selection.filter.is_none()) {
-        streams.insert(capture::conversation(&dissection, stream)?.stream);
+        capture::check_stream(&dissection, stream)?;
+        streams.insert(stream);
     }
     if streams.is_empty() {
         say("worldwire: no conversation has a message that matches");
@@ -430,7 +495,7 @@ fn cut(
     }
     let (dissection, _) = outcome?;
     if let Some(stream) = reading.view.stream {
-        capture::conversation(&dissection, stream)?;
+        capture::check_stream(&dissection, stream)?;
     }
     let plural = if count == 1 { "message matches" } else { "messages match" };
     say(format_args!("worldwire: no message {wanted}: only {count} {plural}"));
@@ -470,6 +535,47 @@ fn check_filter(filter: &Filter, resolver: &Resolver<'_>, common: &Common) -> Re
     filter
         .check(resolver, &mut |remark| common.note("filter", remark))
         .map_err(|problem| Failure::Run(format!("filter: {problem}")))
+}
+
+/// A colour rule of the settings.
+struct PaintRule {
+    filter: Filter,
+    color: Paint,
+}
+
+impl PaintRule {
+    fn matches(&self, shown: &Shown<'_, '_>) -> bool {
+        self.filter.matches(&Subject::of(shown.item, shown.name, shown.tree))
+    }
+}
+
+/// The colour rules, if the output is coloured. Rules for other families than the one at hand are
+/// normal, so unknown names in them are not reported.
+fn paints(
+    format: &Format,
+    definitions: &Definitions,
+    common: &Common,
+) -> Result<Vec<PaintRule>, Failure> {
+    if !matches!(format, Format::Text { style, .. } if style.colour) {
+        return Ok(Vec::new());
+    }
+    let resolver = Resolver::new(definitions);
+    let read = |rule: &ColorRule| {
+        let filter =
+            Filter::parse(&rule.filter).map_err(|error| Failure::Run(error.to_string()))?;
+        Ok(PaintRule { filter: filter.resolve(&resolver), color: rule.color })
+    };
+    common.settings.colors.iter().map(read).collect()
+}
+
+/// The same format without colours.
+fn plain(format: Format) -> Format {
+    match format {
+        Format::Text { form, style, time } => {
+            Format::Text { form, style: TextStyle { colour: false, ..style }, time }
+        }
+        other => other,
+    }
 }
 
 fn format(view: &View, target: &Target, common: &Common) -> Format {
@@ -536,7 +642,15 @@ mod tests {
         assert_eq!(doctor(&capture), format!("worldwire doctor CAPTURE{rest}"));
         for (write, wanted) in [(None, "CAPTURE"), (Some("b.pcapng".into()), "b.pcapng")] {
             let packets = Vec::new();
-            let tcpdump = Tcpdump { interface: "eth0".into(), packets, write };
+            let tcpdump = Tcpdump {
+                interface: "eth0".into(),
+                packets,
+                write,
+                ring: None,
+                ring_size: None,
+                ring_time: None,
+                stop_after: Vec::new(),
+            };
             capture.tcpdump = Some(tcpdump);
             assert_eq!(doctor(&capture), format!("worldwire doctor {wanted}{rest}"));
         }

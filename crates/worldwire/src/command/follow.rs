@@ -4,14 +4,18 @@ use std::io::Write as _;
 use std::ops::Range;
 
 use worldwire_core::Side;
-use worldwire_dissect::{Item, ItemBody, NoteKind, Scratch, Wire};
+use worldwire_dissect::{Item, ItemBody, NoteKind, Overview, Scratch, Wire};
 
 use super::capture::{self, Extras};
 use super::decode::side;
+use super::dialogue::Dialogue;
+use super::dissect::{self, read_filter};
+use super::lines::{Lines, ShownLine};
+use super::selection::Selection;
 use crate::cli::{Common, Follow};
 use crate::definitions;
 use crate::input::packets::Meanwhile;
-use crate::output::{Failure, counted, say};
+use crate::output::{Failure, counted, say, terminal_width};
 
 /// The verb for a number of bytes.
 fn is_or_are(count: u64) -> &'static str {
@@ -22,6 +26,76 @@ fn is_or_are(count: u64) -> &'static str {
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
+    let Follow { dump, wire, raw, json, json_safe, fields, .. } = arguments;
+    if *dump || *wire || raw.is_some() {
+        return show_bytes(arguments, common);
+    }
+    if *json || *json_safe || !fields.is_empty() {
+        return dissect::run_one(arguments, common);
+    }
+    show_messages(arguments, common)
+}
+
+/// Shows the messages as a dialogue.
+fn show_messages(arguments: &Follow, common: &Common) -> Result<(), Failure> {
+    arguments.target.is_no_capture("the messages of a conversation")?;
+    let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
+    let filter = arguments.filter.as_deref();
+    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
+    let selection = Selection { stream: Some(arguments.stream), filter };
+    let is_stdout = arguments.target.is_stdout();
+    let width = is_stdout.then(terminal_width).flatten();
+    let dialogue = Dialogue::new(arguments.full, common.colour(Some(&arguments.target)), width);
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<ShownLine>| {
+        selection.pass(item, scratch, true, |shown| {
+            let mut text = String::new();
+            dialogue.write(shown, &mut text);
+            out.push(ShownLine::of(shown.item, text));
+        });
+    };
+    let output = capture::output(&arguments.capture, &arguments.target)?;
+    let mut lines = Lines::limited(arguments.limit, output);
+    let meanwhile = Meanwhile { watches_stdout: is_stdout, ..Meanwhile::default() };
+    let extras = Extras { meanwhile, ..Extras::default() };
+    let write = |shown: &Vec<ShownLine>| {
+        selection.check()?;
+        lines.add(shown)
+    };
+    let mut found = None;
+    let mut closed = |overview: &Overview| keep(overview, arguments.stream, &mut found);
+    let closed: Option<&mut dyn FnMut(&Overview)> = Some(&mut closed);
+    let outcome =
+        capture::read_taking(&arguments.capture, common, definitions, extras, show, write, closed);
+    selection.check()?;
+    if lines.is_complete() {
+        return lines.finish();
+    }
+    let (dissection, clean) = outcome?;
+    let overview = match &found {
+        Some(overview) => overview,
+        None => capture::conversation(&dissection, arguments.stream)?,
+    };
+    lines.into_output()?.finish()?;
+    if !common.quiet {
+        match overview.family {
+            Some(_) => say(dissection.summary()),
+            None => say("this conversation was not recognised; use --as FAMILY to decode it, or \
+                         --wire to see its bytes"),
+        }
+    }
+    let is_read = overview.family.is_some() && overview.problems == 0;
+    if clean && is_read { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Keeps the overview of one conversation, because memory must not grow with their number.
+fn keep(overview: &Overview, wanted: u64, found: &mut Option<Overview>) {
+    if overview.stream == wanted {
+        *found = Some(overview.clone());
+    }
+}
+
+/// Shows every byte, or those of one side.
+fn show_bytes(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     arguments.target.is_no_capture("the bytes of a conversation")?;
     let mut output = capture::output(&arguments.capture, &arguments.target)?;
     let wanted = arguments.stream;
@@ -43,7 +117,9 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     };
     let watches_stdout = arguments.target.is_stdout();
     let meanwhile = Meanwhile { watches_stdout, ..Meanwhile::default() };
-    let (dissection, clean) = capture::read_with(
+    let mut found = None;
+    let mut closed = |overview: &Overview| keep(overview, wanted, &mut found);
+    let (dissection, clean) = capture::read_taking(
         &arguments.capture,
         common,
         definitions,
@@ -55,8 +131,12 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
             dump.out.clear();
             output.flush()
         },
+        Some(&mut closed),
     )?;
-    let overview = capture::conversation(&dissection, wanted)?;
+    let overview = match &found {
+        Some(overview) => overview,
+        None => capture::conversation(&dissection, wanted)?,
+    };
     dump.end();
     output.write(&dump.out)?;
     output.finish()?;

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::iter::once;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use worldwire_inspect::{InspectError, Inspector, Settings};
@@ -13,10 +14,14 @@ use crate::definitions;
 use crate::output::{Failure, Interruption, complain, print, reason, say, shown};
 
 pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
+    if arguments.file == Path::new("-") {
+        let problem = "-: the page reads the capture again and again; save it to a file first";
+        return Err(Failure::Run(problem.to_owned()));
+    }
     let definitions = definitions::load(&arguments.knowledge.data, common)?;
     let options = capture::options(once(&*arguments.file), &arguments.knowledge, definitions)?;
     let settings =
-        Settings { listen: arguments.listen, follow: arguments.follow, ..Settings::default() };
+        Settings { listen: arguments.listen, follow: arguments.is_growing, ..Settings::default() };
     system::runtime()?.block_on(async {
         let inspector = Inspector::open(&arguments.file, options, settings).await;
         let inspector = inspector.map_err(|error| failed(&error))?;

@@ -39,13 +39,16 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn new(view: &View, output: Output) -> Self {
         Self {
-            output,
-            limit: view.limit,
             last: view.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
-            kept: VecDeque::new(),
             delta: (view.time == TimeForm::Delta).then_some(None),
-            has_problem: false,
+            ..Self::limited(view.limit, output)
         }
+    }
+
+    /// All lines, or this many.
+    pub(super) fn limited(limit: Option<u64>, output: Output) -> Self {
+        let kept = VecDeque::new();
+        Self { output, limit, last: None, kept, delta: None, has_problem: false }
     }
 
     /// Takes the lines of a batch.

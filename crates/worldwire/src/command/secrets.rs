@@ -1,11 +1,14 @@
 //! `worldwire secrets`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use worldwire_dissect::{Item, Overview, Scratch};
 use zeroize::Zeroizing;
 
 use super::capture::{self, Extras};
+use super::dissect::read_filter;
+use super::selection::Selection;
 use crate::cli::{Common, Secrets, SecretsExport};
 use crate::definitions;
 use crate::output::{Failure, counted, say, write_secret};
@@ -20,18 +23,35 @@ pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
 fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     arguments.target.is_no_capture("a key file")?;
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
-    let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
+    let filter = arguments.filter.as_deref();
+    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
+    let selection = Selection { stream: arguments.stream, filter };
+    let mut matching: BTreeSet<u64> = BTreeSet::new();
+    let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<u64>| {
+        let stream = item.stamp.stream;
+        if selection.filter.is_some() && out.last() != Some(&stream) {
+            selection.pass(item, scratch, false, |_| out.push(stream));
+        }
+    };
     let extras = Extras { secrets: true, ..Extras::default() };
+    let write = |found: &Vec<u64>| {
+        selection.check()?;
+        matching.extend(found);
+        Ok(())
+    };
     let (dissection, clean) =
-        capture::read_with(&arguments.capture, common, definitions, extras, nothing, |()| Ok(()))?;
+        capture::read_with(&arguments.capture, common, definitions, extras, show, write)?;
     if let Some(stream) = arguments.stream {
         capture::conversation(&dissection, stream)?;
     }
-    let wanted = |overview: &Overview| arguments.stream.is_none_or(|it| it == overview.stream);
+    let wanted = |overview: &Overview| {
+        arguments.stream.is_none_or(|it| it == overview.stream)
+            && (selection.filter.is_none() || matching.contains(&overview.stream))
+    };
     let overviews = dissection.overviews().into_iter().filter(|overview| wanted(overview));
     let text = key_file(overviews);
     if text.is_empty() {
-        let problem = "no conversation was decrypted, so there are no keys to export";
+        let problem = "no selected conversation was decrypted, so there are no keys to export";
         return Err(Failure::Run(problem.to_owned()));
     }
     write_secret(&arguments.target, text.as_bytes())?;

@@ -56,6 +56,13 @@ impl Selection {
         is_selected
     }
 
+    /// Whether an item is selected. The scratch is used as in [`pass`](Self::pass).
+    pub(super) fn has(&self, item: &Item<'_>, scratch: &mut Scratch) -> bool {
+        let mut is_selected = false;
+        self.pass(item, scratch, false, |_| is_selected = true);
+        is_selected
+    }
+
     /// Refuses a filter whose path can mean several fields of a message.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.filter.as_ref().map_or(Ok(()), |filter| refuse_ambiguity(filter.ambiguity()))

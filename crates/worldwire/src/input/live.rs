@@ -21,7 +21,8 @@ use worldwire_dissect::catch_defect;
 
 use super::packets::{Filled, Meanwhile, PATIENCE, Refusal};
 use super::tcpdump::Child;
-use crate::output::{CaptureFile, Failure, Interruption, printable, reason, say};
+use crate::cli::StopAfter;
+use crate::output::{Failure, Interruption, SavedPackets, printable, reason, say};
 
 /// The packets of a capture that is being written.
 pub(super) struct Live {
@@ -39,7 +40,7 @@ pub(super) struct Live {
 /// The input. Opened in the reading thread, because opening a FIFO can block.
 type Opened = Result<Box<dyn Read + Send>, Failure>;
 /// The file that also receives the packets. Completed when the capture is dropped.
-type SharedCopy = Arc<Mutex<Option<CaptureFile>>>;
+type SharedCopy = Arc<Mutex<Option<SavedPackets>>>;
 
 /// A message from the reading thread.
 enum Message {
@@ -86,21 +87,24 @@ impl Live {
             let input = super::open(&path)?;
             Ok(if grows { Box::new(Growing(input)) } else { input })
         };
-        Self::begin(open, None, limits, meanwhile)
+        Self::begin(open, None, &[], limits, meanwhile)
     }
 
     /// Reads a program's capture and waits for the header.
     pub(super) fn of_child(
         (child, stdout): (Child, ChildStdout),
+        stop_after: &[StopAfter],
         limits: &Limits,
         meanwhile: Meanwhile,
     ) -> Result<Self, Refusal> {
-        Self::begin(move || Ok(Box::new(stdout)), Some(child), limits, meanwhile)
+        let open = move || -> Opened { Ok(Box::new(stdout)) };
+        Self::begin(open, Some(child), stop_after, limits, meanwhile)
     }
 
     fn begin(
         open: impl FnOnce() -> Opened + Send + 'static,
         child: Option<Child>,
+        stop_after: &[StopAfter],
         limits: &Limits,
         Meanwhile { copy, watches_stdout }: Meanwhile,
     ) -> Result<Self, Refusal> {
@@ -123,10 +127,21 @@ impl Live {
                 let _ = sender.try_send(Message::Interrupted);
             })
         };
+        for limit in stop_after {
+            if let StopAfter::Time(time) = *limit {
+                let (interrupted, sender) = (Arc::clone(&interrupted), sender.clone());
+                std::thread::spawn(move || {
+                    std::thread::sleep(time);
+                    interrupted.store(true, Ordering::SeqCst);
+                    let _ = sender.try_send(Message::Interrupted);
+                });
+            }
+        }
+        let mut quota = Quota::of(stop_after);
         let (limits, copied) = (limits.clone(), Arc::clone(&copy));
         let reader = std::thread::Builder::new().name("capture".to_owned());
         let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(open(), &limits, &copied, &sender));
+            let outcome = catch_defect(|| read(open(), &limits, &copied, &mut quota, &sender));
             if let Err(defect) = outcome {
                 let source = io::Error::other(defect.report("the capture file", &[]));
                 let fault = CaptureError::Read { offset: 0, source };
@@ -214,7 +229,7 @@ impl Live {
 impl Drop for Live {
     fn drop(&mut self) {
         let copy = self.copy.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Err(Failure::Run(why))) = copy.map(CaptureFile::finish) {
+        if let Some(Err(Failure::Run(why))) = copy.map(SavedPackets::finish) {
             say(format_args!("worldwire: {}", printable(&why)));
         }
     }
@@ -241,6 +256,35 @@ impl Block {
         let packet =
             Packet { number, time, interface, link, data, original_length, unusable, offset };
         self.packets.push((packet, start..self.bytes.len()));
+    }
+}
+
+/// How much more is captured.
+#[derive(Debug)]
+struct Quota {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Quota {
+    fn of(limits: &[StopAfter]) -> Self {
+        let mut quota = Self { packets: u64::MAX, bytes: u64::MAX };
+        for limit in limits {
+            match *limit {
+                StopAfter::Packets(packets) => quota.packets = quota.packets.min(packets),
+                StopAfter::Bytes(bytes) => quota.bytes = quota.bytes.min(bytes),
+                // A timer interrupts the capture.
+                StopAfter::Time(_) => {}
+            }
+        }
+        quota
+    }
+
+    /// Counts a packet, and says whether it is the last one.
+    fn is_used_up_by(&mut self, packet: &Packet<'_>) -> bool {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(packet.data.len() as u64);
+        self.packets == 0 || self.bytes == 0
     }
 }
 
@@ -316,7 +360,13 @@ fn wait_for_closed_stdout() -> bool {
 }
 
 /// Reads a capture to its end, or until the receiver is gone.
-fn read(opened: Opened, limits: &Limits, copy: &SharedCopy, sender: &SyncSender<Message>) {
+fn read(
+    opened: Opened,
+    limits: &Limits,
+    copy: &SharedCopy,
+    quota: &mut Quota,
+    sender: &SyncSender<Message>,
+) {
     let tell = |message| sender.send(message).is_ok();
     let input = match opened {
         Ok(opened) => opened,
@@ -347,6 +397,9 @@ fn read(opened: Opened, limits: &Limits, copy: &SharedCopy, sender: &SyncSender<
                 let copy = copy.as_mut().filter(|_| packet.unusable.is_none());
                 if let Some(Err(error)) = copy.map(|copy| copy.packet(&packet)) {
                     break Some(error);
+                }
+                if quota.is_used_up_by(&packet) {
+                    break None;
                 }
                 if outbox.block.is_full() && outbox.send().is_err() {
                     return;

@@ -119,24 +119,18 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The keys that captures themselves contain; see [`keys_inside`].
-pub(crate) fn keys_inside_all<'p>(paths: impl Iterator<Item = &'p Path>) -> Keys {
-    let paths: Vec<&Path> = paths.collect();
-    if let [path] = paths[..] {
-        return keys_inside(path);
-    }
-    let mut text = String::new();
+/// Adds the keys that captures themselves contain: before their packets, and in a recording of a
+/// proxy also between them.
+pub(crate) fn add_keys_inside<'p>(keys: &mut Keys, paths: impl Iterator<Item = &'p Path>) {
     for path in paths {
-        text.push_str(&text_inside(path));
-        text.push('\n');
+        let text = text_inside(path);
+        // Recordings of plain conversations have no keys.
+        if !text.replace(MORE_KEYS, "").trim().is_empty()
+            && let Err(error) = keys.add(&text)
+        {
+            complain(&shown(path), &format!("keys in the capture: {error}"));
+        }
     }
-    parsed(&text, || "the captures".to_owned())
-}
-
-/// The keys that the capture itself contains: before its packets, and in a recording of a proxy also
-/// between them.
-pub(crate) fn keys_inside(path: &Path) -> Keys {
-    parsed(&text_inside(path), || shown(path))
 }
 
 /// The key file inside a capture, as text.
@@ -160,21 +154,11 @@ pub(crate) fn text_inside(path: &Path) -> String {
     text
 }
 
-fn parsed(text: &str, subject: impl FnOnce() -> String) -> Keys {
-    // Recordings of plain conversations have no keys.
-    if text.replace(MORE_KEYS, "").trim().is_empty() {
-        return Keys::none();
-    }
-    Keys::parse(text).unwrap_or_else(|error| {
-        complain(&subject(), &format!("keys in the capture: {error}"));
-        Keys::none()
-    })
-}
-
 /// Reads key files, if any.
 pub(crate) fn keys(paths: &[PathBuf]) -> Result<Keys, Failure> {
     let mut keys = Keys::none();
     for path in paths {
+        tracing::debug!(path = %path.display(), "keys");
         keys.add(&read_text(path)?).map_err(|error| {
             let text = error.to_string();
             let mut lines: Vec<&str> = text.lines().collect();

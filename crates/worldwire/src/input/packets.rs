@@ -14,7 +14,7 @@ use super::live::Live;
 use super::merged::Merged;
 use super::tcpdump::Child;
 use crate::cli::Tcpdump;
-use crate::output::{CaptureFile, Failure, Interruption};
+use crate::output::{Failure, Interruption, SavedPackets};
 
 /// How long a partial batch waits for more packets: short enough to go unnoticed, long enough to
 /// fill batches under load.
@@ -30,8 +30,8 @@ enum Source {
 /// What to do while packets arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Meanwhile {
-    /// Write every packet to this file.
-    pub(crate) copy: Option<CaptureFile>,
+    /// Write every packet to these files.
+    pub(crate) copy: Option<SavedPackets>,
     /// Stop when nobody reads standard output any more.
     pub(crate) watches_stdout: bool,
 }
@@ -85,7 +85,8 @@ impl Packets {
         meanwhile: Meanwhile,
     ) -> Result<Self, Refusal> {
         let child = Child::start(tcpdump).map_err(Refusal::Failed)?;
-        Live::of_child(child, limits, meanwhile).map(|live| Self(Source::Live(live)))
+        Live::of_child(child, &tcpdump.stop_after, limits, meanwhile)
+            .map(|live| Self(Source::Live(live)))
     }
 
     /// Passes packets to `push` until it reports a full batch. On a live capture, does not wait for

@@ -4,6 +4,7 @@ mod capture_file;
 mod folder;
 mod format;
 mod place;
+mod ring;
 mod signals;
 mod stages;
 mod talk;
@@ -18,6 +19,7 @@ pub(crate) use capture_file::CaptureFile;
 pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use format::{CaptureFormat, OutputFormat};
 pub(crate) use place::{FilePlace, Place};
+pub(crate) use ring::{Ring, RingLimits, SavedPackets};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
 pub(crate) use talk::{

@@ -110,6 +110,11 @@ fn contradictions_and_other_formats_are_refused() {
         (
             &["follow"][..],
             &["--stream", "1"][..],
+            "writes the messages of a conversation, not packets",
+        ),
+        (
+            &["follow"],
+            &["--stream", "1", "--dump"],
             "writes the bytes of a conversation, not packets",
         ),
         (&["secrets", "export"], &[], "writes a key file, not packets"),

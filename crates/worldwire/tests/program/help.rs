@@ -16,10 +16,16 @@ fn help(command: &[String]) -> String {
 
 /// The names of a command's subcommands.
 fn below(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.is_empty());
+    // The top help has several groups.
+    let first = if help.contains("\nCommands:\n") { "Commands:" } else { "Read captures:" };
+    let lines = help.lines().skip_while(|line| *line != first).skip(1);
+    let is_end = |line: &str| match first {
+        "Commands:" => line.is_empty(),
+        _ => line == "Options:",
+    };
+    let lines = lines.take_while(|line| !is_end(line));
     // Descriptions continue in lines that are indented further.
-    let names = lines.filter(|line| !line.starts_with("   "));
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 

@@ -193,19 +193,6 @@ fn a_followed_file_is_closed_when_nobody_reads_the_output() {
 #[test]
 fn files_of_live_captures_grow() {
     // The packets of a file, and whether it ends after a complete one.
-    let packets = |file: &[u8]| {
-        let mut packets = Vec::new();
-        let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT) else {
-            return (packets, false);
-        };
-        loop {
-            match capture.next() {
-                Ok(Some(Record::Packet(packet))) => packets.push(packet.data.to_vec()),
-                Ok(Some(_)) => {}
-                end => return (packets, end.is_ok()),
-            }
-        }
-    };
     let (all, _) = packets(&fs::read(sample("uru-login.pcapng")).unwrap());
     let (first, _) = halves();
     let folder = tempfile::tempdir().unwrap();
@@ -298,6 +285,102 @@ fn captured_packets_are_shown_as_a_page() {
     signal(&running, "-INT");
     drop(writer);
     assert!(running.0.wait().unwrap().success());
+}
+
+/// The packets of a capture that may be torn, and whether it ends after a packet.
+fn packets(file: &[u8]) -> (Vec<Vec<u8>>, bool) {
+    let mut packets = Vec::new();
+    let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT) else {
+        return (packets, false);
+    };
+    loop {
+        match capture.next() {
+            Ok(Some(Record::Packet(packet))) => packets.push(packet.data.to_vec()),
+            Ok(Some(_)) => {}
+            end => return (packets, end.is_ok()),
+        }
+    }
+}
+
+/// Every message in a capture: its ports, its name and its position in the sender's stream.
+#[cfg(unix)]
+fn messages(file: &Path) -> Vec<String> {
+    let output = worldwire(&["dissect", "--quiet", "--json"]).arg(file).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    // The names of notes have no dots.
+    let lines = lines.filter(|line| line["name"].as_str().unwrap().contains('.'));
+    let keys = ["srcport", "dstport", "name", "range"];
+    lines.map(|line| keys.map(|key| line[key].to_string()).join(" ")).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn each_file_of_a_ring_opens_on_its_own() {
+    let file = sample("uru-games.pcapng");
+    let folder = tempfile::tempdir().unwrap();
+    let path =
+        crate::captures::fake("tcpdump", folder.path(), &format!("cat '{}'", file.display()));
+    let capture = |more: &[&str]| {
+        let mut command = worldwire(&["capture", "any", "--quiet", "--names"]);
+        command.arg("--write").arg(folder.path().join("evening.pcapng")).args(more);
+        command.env("PATH", &path).output().unwrap()
+    };
+    let output = capture(&["--ring", "3", "--ring-size", "8kB"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let files = || {
+        let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<PathBuf> =
+            entries.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect();
+        files.sort();
+        files
+    };
+    let all = messages(&file);
+    assert_eq!(files().len(), 3);
+    let numbers: Vec<String> =
+        files().iter().map(|file| file.file_stem().unwrap().to_string_lossy().into()).collect();
+    let last: u32 = numbers[2].strip_prefix("evening-").unwrap().parse().unwrap();
+    assert!(last > 4, "{numbers:?}");
+    for (file, back) in files().iter().zip([2, 1, 0]) {
+        assert!(file.ends_with(format!("evening-{:05}.pcapng", last - back)), "{numbers:?}");
+        assert!(fs::metadata(file).unwrap().len() < 64 << 10);
+        let found = messages(file);
+        // Decrypted, although the conversation began in a file that was deleted.
+        assert!(found.iter().all(|line| all.contains(line)), "{}", file.display());
+        assert!(found.len() > 3, "{}: {found:?}", file.display());
+        if back == 0 {
+            assert_eq!(found.last(), all.last());
+        }
+    }
+    // The next capture does not overwrite them.
+    let output = capture(&["--ring", "3", "--ring-size", "8kB"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("already exists"));
+    // A ring by time: the packets of one sample are close together.
+    let output = capture(&["--ring", "2", "--ring-time", "1h", "--force"]);
+    assert!(output.status.success());
+    assert_eq!(messages(&folder.path().join("evening-00001.pcapng")), all);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_capture_stops_by_itself() {
+    let file = sample("uru-login.pcapng");
+    let folder = tempfile::tempdir().unwrap();
+    // It would go on forever.
+    let script = format!("cat '{}'; exec sleep 600", file.display());
+    let path = crate::captures::fake("tcpdump", folder.path(), &script);
+    for (limit, count) in [("10", Some(10)), ("2kB", None), ("500ms", None)] {
+        let saved = folder.path().join(format!("{limit}.pcapng"));
+        let mut command = worldwire(&["capture", "any", "--names", "--stop-after", limit]);
+        let output = command.arg("--write").arg(&saved).env("PATH", &path).output().unwrap();
+        assert!(output.status.code().is_some_and(|code| code < 2), "{limit}");
+        let (found, is_whole) = packets(&fs::read(&saved).unwrap());
+        assert!(is_whole && !found.is_empty(), "{limit}");
+        if let Some(count) = count {
+            assert_eq!(found.len(), count);
+        }
+    }
 }
 
 #[cfg(unix)]

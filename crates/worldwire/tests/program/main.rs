@@ -45,6 +45,7 @@ mod proxy_loss;
 mod proxy_page;
 mod replay;
 mod sanitize;
+mod schemas;
 #[cfg(unix)]
 mod serve;
 mod stats;

@@ -116,8 +116,7 @@ fn a_large_object_round_trips_through_json() {
 #[test]
 fn a_large_type_list_has_a_cache_that_may_be_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let [list, cache] =
-        ["types.json", "types.json.worldwire-cache"].map(|name| folder.path().join(name));
+    let [list, caches] = ["types.json", "caches"].map(|name| folder.path().join(name));
     let write = |classes: u32| {
         let class = |number| {
             let words = "x".repeat(200);
@@ -129,23 +128,39 @@ fn a_large_type_list_has_a_cache_that_may_be_lost() {
         let classes: Vec<String> = (1..=classes).map(class).collect();
         fs::write(&list, format!("{{{}}}", classes.join(","))).unwrap();
     };
-    let explain = |hash: &str| run(&[&"ki", &"op", &"types", &list, &hash, &"--quiet"]);
+    let explain = |hash: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["ki", "op", "types"]).arg(&list).args([hash, "--quiet", "--log", "debug"]);
+        let output = command.env("XDG_CACHE_HOME", &caches).output().unwrap();
+        assert!(output.status.success());
+        let is_cached = String::from_utf8_lossy(&output.stderr).contains("from the cache");
+        (String::from_utf8(output.stdout).unwrap(), is_cached)
+    };
+    let cached = || {
+        let entries = fs::read_dir(caches.join("worldwire")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
     write(5000);
-    assert_eq!(explain("5000").0, 0);
-    let made = fs::read(&cache).unwrap();
-    // The cache is really read: one whose content is not that of the list would not be.
-    let before = fs::metadata(&cache).unwrap().modified().unwrap();
-    assert!(explain("4999").1.contains("class Made4999x"));
-    assert_eq!(fs::metadata(&cache).unwrap().modified().unwrap(), before);
+    assert!(!explain("5000").1);
+    let made = cached();
+    assert_eq!(made.len(), 1);
+    let (text, is_cached) = explain("4999");
+    assert!(is_cached && text.contains("class Made4999x"));
     // The list changes, the cache is damaged, the cache is deleted.
     write(5001);
-    assert!(explain("5001").1.contains("class Made5001x"));
-    assert!(fs::read(&cache).unwrap() != made);
-    fs::write(&cache, &made[..made.len() / 2]).unwrap();
-    assert_eq!(explain("5001").0, 0);
-    fs::remove_file(&cache).unwrap();
-    assert_eq!(explain("5001").0, 0);
-    assert!(cache.exists());
+    let (text, is_cached) = explain("5001");
+    assert!(!is_cached && text.contains("class Made5001x"));
+    assert_eq!(cached().len(), 2);
+    for path in cached() {
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    }
+    assert!(!explain("5001").1 && explain("5001").1);
+    fs::remove_dir_all(&caches).unwrap();
+    assert!(!explain("5001").1);
+    assert_eq!(cached().len(), 1);
+    // Nothing is written beside the list.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]

@@ -412,7 +412,8 @@ fn follow_shows_every_byte_once() {
     for (name, stream) in
         [("ki-login.pcapng", "0"), ("tera-login.pcapng", "0"), ("mxo-world.pcapng", "0")]
     {
-        let (out, err, code) = bytes(&samples().join(name), &["follow", "--stream", stream]);
+        let (out, err, code) =
+            bytes(&samples().join(name), &["follow", "--dump", "--stream", stream]);
         let out = String::from_utf8(out).unwrap();
         assert_eq!(code == 0, !out.contains("! not decoded"), "{name}: {err}");
     }
@@ -450,7 +451,7 @@ fn follow_marks_missing_and_undecoded_bytes() {
     assert!(out == String::from_utf8_lossy(&server), "{err}");
     assert_eq!(code, 1);
     assert!(err.contains(&format!("{lost} bytes are missing in the capture")), "{err}");
-    let (out, _, _) = run(&packets, &["follow", "--stream", "0"]);
+    let (out, _, _) = run(&packets, &["follow", "--dump", "--stream", "0"]);
     assert_eq!(out.matches("! not decoded: ").count(), 1, "{out}");
     assert_eq!(out.matches(&format!("! gap: {lost} bytes are missing")).count(), 1, "{out}");
     assert!(out.contains("    ?0000"), "{out}");

@@ -41,7 +41,7 @@ impl ContentHash {
 }
 
 impl Classes {
-    /// The classes as bytes, for a file next to the lists that they were compiled from.
+    /// The classes as bytes, for a file that saves compiling the lists again.
     #[must_use]
     pub fn to_cache(&self, content: ContentHash) -> Vec<u8> {
         let mut texts = Texts::default();

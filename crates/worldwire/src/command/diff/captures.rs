@@ -25,7 +25,7 @@ use crate::command::capture::{self, Extras};
 use crate::command::dissect::read_filter;
 use crate::command::selection::{Selection, Shown};
 use crate::definitions;
-use crate::output::{Failure, counted, print, printable, say, shown};
+use crate::output::{Failure, complain, counted, print, printable, say, shown};
 
 /// The maximum number of bytes kept of one capture's differing messages. Further ones are listed
 /// without their fields.
@@ -40,12 +40,21 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
     let pass = Pass {
         common,
         definitions,
-        selection: Selection { stream: None, filter },
+        selection: Selection { stream: arguments.stream, filter },
         ignored: Ignored::parse(&arguments.ignore)?,
     };
     let mut names = Names::default();
     let [old, new] = readers.each_ref().map(|reader| pass.digest(reader, &mut names));
     let (old, new) = (old?, new?);
+    let has_messages =
+        |digest: &Digest| digest.conversations.iter().any(|it| !it.messages.is_empty());
+    if (arguments.filter.is_some() || arguments.stream.is_some())
+        && !has_messages(&old)
+        && !has_messages(&new)
+    {
+        say("worldwire: diff: no message of either capture matches");
+        return Err(Failure::Input);
+    }
     let keys: [&dyn Fn(&Conversation) -> u64; 6] = [
         &|it| it.hash(|hasher| it.messages.iter().for_each(|it| hasher.write_u64(it.content))),
         &|it| it.hash(|hasher| it.messages.iter().for_each(|it| it.kind().hash(hasher))),
@@ -93,7 +102,7 @@ pub(super) fn compare_messages(
     let pass = Pass {
         common,
         definitions,
-        selection: Selection { stream: None, filter },
+        selection: Selection { stream: arguments.stream, filter },
         ignored: Ignored::parse(&arguments.ignore)?,
     };
     let mut found = Vec::new();
@@ -106,7 +115,8 @@ pub(super) fn compare_messages(
                     true => format!("message {number} is too large to compare"),
                     false => format!("no message {number}: only {} match", content.count),
                 };
-                return Err(Failure::Run(format!("{}: {why}", shown(path))));
+                complain(&shown(path), &why);
+                return Err(Failure::Input);
             }
         }
     }

@@ -54,7 +54,12 @@ impl Ignored {
     pub(super) fn has(&self, path: &str) -> bool {
         let fits = |pattern: &&Pattern| {
             let mut names = path.rsplit('.');
-            pattern.names.iter().all(|glob| names.next().is_some_and(|name| glob.is_match(name)))
+            // A dollar sign marks names that are not the protocol's, and can be omitted.
+            let is_named = |glob: &GlobMatcher, name: &str| {
+                let plain = name.strip_prefix('$');
+                glob.is_match(name) || plain.is_some_and(|name| glob.is_match(name))
+            };
+            pattern.names.iter().all(|glob| names.next().is_some_and(|name| is_named(glob, name)))
         };
         let found = self.0.iter().find(fits);
         if let Some(pattern) = found {
@@ -76,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_path_is_enough() {
-        let patterns = ["transId", "node.*Time", "auth.Login.x"].map(str::to_owned);
+        let patterns = ["transId", "node.*Time", "auth.Login.x", "integrity"].map(str::to_owned);
         let ignored = Ignored::parse(&patterns).expect("they are valid");
         for (path, is_ignored) in [
             ("auth.Ping.transId", true),
@@ -86,6 +91,8 @@ mod tests {
             ("auth.Login.x", true),
             ("auth.Other.x", false),
             ("x", false),
+            ("tera.C_CHAT.$integrity", true),
+            ("tera.C_CHAT.$integrity.counter", false),
         ] {
             assert_eq!(ignored.has(path), is_ignored, "{path}");
         }

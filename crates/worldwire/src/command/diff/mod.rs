@@ -24,6 +24,7 @@ use crate::command::tera::{diff as tera_definitions, map};
 use crate::definitions::has_messages;
 use crate::input;
 use crate::output::{Failure, shown};
+use crate::settings::Setting;
 use crate::types;
 
 pub(crate) fn run(arguments: &DiffArguments, common: &Common) -> Result<(), Failure> {
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: &DiffArguments, common: &Common) -> Result<(), Fail
                 let problem = format!("{before} is {kind}, and {after} is {other}");
                 return Err(Failure::Run(format!("{problem}; give two inputs of one kind")));
             }
-            check_options(arguments, kind)?;
+            check_options(arguments, kind, common)?;
             match kind {
                 Kind::Capture => captures::compare(arguments, common)?,
                 Kind::Archive => objects::compare_archives(arguments, common)?,
@@ -91,14 +92,17 @@ fn numbered(path: &Path) -> Option<(PathBuf, u64)> {
 }
 
 /// Refuses options that have no effect.
-fn check_options(arguments: &DiffArguments, kind: Kind) -> Result<(), Failure> {
-    let DiffArguments { knowledge, filter, ignore, types, .. } = arguments;
+fn check_options(arguments: &DiffArguments, kind: Kind, common: &Common) -> Result<(), Failure> {
+    let DiffArguments { knowledge, filter, stream, ignore, types, .. } = arguments;
     let is_capture = kind == Kind::Capture;
+    // Settings are for captures, and do not have to suit everything else.
+    let has = |setting, is_set: bool| is_set && !common.settings.is_used(setting);
     let needs = [
         ("--filter", filter.is_some(), is_capture, "captures"),
-        ("--keys", !knowledge.keys.is_empty(), is_capture, "captures"),
-        ("--as", !knowledge.families.is_empty(), is_capture, "captures"),
-        ("--data", !knowledge.data.paths.is_empty(), is_capture, "captures"),
+        ("--stream", stream.is_some(), is_capture, "captures"),
+        ("--keys", has(Setting::Keys, !knowledge.keys.is_empty()), is_capture, "captures"),
+        ("--as", has(Setting::As, !knowledge.families.is_empty()), is_capture, "captures"),
+        ("--data", has(Setting::Data, !knowledge.data.paths.is_empty()), is_capture, "captures"),
         ("--types", !types.is_empty(), kind == Kind::Archive, "archives"),
         (
             "--ignore",

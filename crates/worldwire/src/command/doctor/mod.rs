@@ -6,24 +6,35 @@ mod uru;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Mutex;
 
+use serde_json::json;
 use worldwire_core::{Error, Limits, Tree};
 use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, Stamp, TeraDefinitions};
 use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use super::capture;
+use super::dissect::read_filter;
+use super::selection::Selection;
 use crate::cli::{Common, Doctor};
 use crate::output::{Failure, counted, print, say};
 use crate::{definitions, input};
 
+/// The maximum number of names that a filter selects.
+const MAX_SELECTED: usize = 4096;
 /// The maximum number of findings of one kind that are listed.
 const MAX_LISTED: usize = 50;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
+    let filter = arguments.filter.as_deref();
+    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
+    let selection = Selection { stream: arguments.stream, filter };
+    // The messages that a filter selects, by conversation and name.
+    let selected: Mutex<BTreeSet<(u64, String)>> = Mutex::default();
     let limits = Limits::DEFAULT;
     let tera_definitions = definitions.part::<TeraDefinitions>();
     let objects = definitions.part::<KiObjects>();
@@ -38,6 +49,18 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     // As in `dissect`, notes about possibly valid data do not count as problems of the capture.
     let mut is_harmed = false;
     let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<Finding>| {
+        if !selection.has(item, scratch) {
+            return;
+        }
+        if selection.filter.is_some()
+            && item.message().is_some()
+            && let Ok(mut selected) = selected.lock()
+        {
+            let key = (item.stamp.stream, scratch.name.clone());
+            if selected.len() < MAX_SELECTED || selected.contains(&key) {
+                selected.insert(key);
+            }
+        }
         if tera.look(item) {
             return;
         }
@@ -82,6 +105,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     };
     let (dissection, clean) =
         capture::read(&arguments.capture, common, definitions, show, |found: &Vec<_>| {
+            selection.check()?;
             for Finding { text, stamp, kind } in found {
                 is_harmed |= *kind != Kind::Remark;
                 let kinds = if *kind == Kind::Advice { &mut advice } else { &mut findings };
@@ -93,36 +117,49 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             Ok(())
         })?;
 
-    let mut out = String::new();
+    selection.check()?;
+    if let Some(stream) = arguments.stream {
+        capture::check_stream(&dissection, stream)?;
+    }
+    let selected = selected.into_inner().unwrap_or_default();
+    let is_selected = |stream: u64, name: &str| {
+        selection.filter.is_none() || selected.contains(&(stream, name.to_owned()))
+    };
+    let mut out = Report { is_json: arguments.json, text: String::new() };
     let mut findings: Vec<_> = findings.into_iter().collect();
     findings.sort_by(|(one, (_, first)), (other, (_, second))| {
         first.stream.cmp(&second.stream).then_with(|| in_order(one, other))
     });
     let mut well = clean && !is_harmed;
     for (finding, (count, first)) in findings.iter().take(MAX_LISTED) {
-        let (stream, at) = (first.stream, moment(first));
+        let at = moment(first);
         let times = if *count == 1 { at } else { format!("{count} times, first {at}") };
-        let _ = writeln!(out, "#{stream:<3} {finding} ({times})");
+        out.first("finding", finding, *count, first, &format!("{finding} ({times})"));
     }
     if findings.len() > MAX_LISTED {
-        let _ = writeln!(out, "     {} more findings", findings.len() - MAX_LISTED);
+        out.more(&format!("{} more findings", findings.len() - MAX_LISTED));
     }
     for (text, (count, first)) in advice.iter().take(MAX_LISTED) {
-        let (count, stream, at) = (counted(*count, "message"), first.stream, moment(first));
-        let _ = writeln!(out, "#{stream:<3} {count} {text} (first {at})");
+        let (messages, at) = (counted(*count, "message"), moment(first));
+        out.first("advice", text, *count, first, &format!("{messages} {text} (first {at})"));
     }
     if advice.len() > MAX_LISTED {
-        let _ = writeln!(out, "     {} more definitions missing", advice.len() - MAX_LISTED);
+        out.more(&format!("{} more definitions missing", advice.len() - MAX_LISTED));
     }
     let mut unknown: BTreeMap<(&str, Option<&str>, &str), u64> = BTreeMap::new();
     let mut strange = 0_u64;
     let mut closed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for overview in dissection.overviews() {
+    let is_wanted = |stream: u64| arguments.stream.is_none_or(|wanted| wanted == stream);
+    for overview in dissection.overviews().into_iter().filter(|it| is_wanted(it.stream)) {
         let Some(family) = overview.family else {
-            strange += 1;
+            // A filter selects messages, and it has none.
+            strange += u64::from(selection.filter.is_none());
             continue;
         };
         for (name, [client, server]) in overview.messages.iter() {
+            if !is_selected(overview.stream, name) {
+                continue;
+            }
             if family.name() != "tera" && has_no_name(name) {
                 let advice = family.vocabulary().advice();
                 *unknown.entry((family.name(), advice, name)).or_default() += client + server;
@@ -136,28 +173,79 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         }
     }
     well &= unknown.is_empty();
-    well &= tera.report(&arguments.capture, &tera_definitions, &mut out);
+    let mut of_tera = String::new();
+    well &= tera.report(&arguments.capture, &tera_definitions, &mut of_tera);
+    of_tera.lines().for_each(|line| out.other("tera", line));
     for ((family, advice, name), count) in unknown {
         let count = counted(count, "message");
         let help = advice.map_or(String::new(), |advice| format!("; {advice}"));
-        let _ = writeln!(out, "     {family} {name}: {count} without a definition{help}");
+        out.other(family, &format!("     {family} {name}: {count} without a definition{help}"));
     }
     well &= closed.is_empty();
     for ((message, field), count) in closed {
         let count = counted(count, "message");
         let help = "with an object; supply a type list with --data";
-        let _ = writeln!(out, "     ki {message}.{field}: {count} {help}");
+        out.other("ki", &format!("     ki {message}.{field}: {count} {help}"));
     }
     if strange > 0 {
         let strange = counted(strange, "conversation");
         let help = "of an unknown family; use --as FAMILY to choose one";
-        let _ = writeln!(out, "     {strange} {help}");
+        out.other("", &format!("     {strange} {help}"));
     }
-    print(&out)?;
+    print(&out.text)?;
     if !common.quiet {
         say(dissection.summary());
     }
     if well { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// What the command prints: text, or lines of JSON.
+struct Report {
+    is_json: bool,
+    text: String,
+}
+
+impl Report {
+    /// Something that first occurred in one packet.
+    fn first(&mut self, kind: &str, what: &str, count: u64, first: &Stamp, text: &str) {
+        let line = match self.is_json {
+            true => json!({
+                "kind": kind,
+                "what": what,
+                "count": count,
+                "stream": first.stream,
+                "packet": first.packet,
+                "elapsed": first.since.as_secs_f64(),
+            })
+            .to_string(),
+            false => format!("#{:<3} {text}", first.stream),
+        };
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+
+    /// Something about messages of a family, or of all if it is empty.
+    fn other(&mut self, family: &str, text: &str) {
+        let line = match self.is_json {
+            true => {
+                let family = Some(family).filter(|family| !family.is_empty());
+                json!({ "kind": "definitions", "what": text.trim(), "family": family }).to_string()
+            }
+            false => text.to_owned(),
+        };
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+
+    /// How many lines are omitted.
+    fn more(&mut self, text: &str) {
+        let line = match self.is_json {
+            true => json!({ "kind": "more", "what": text }).to_string(),
+            false => format!("     {text}"),
+        };
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
 }
 
 struct Finding {

@@ -26,10 +26,8 @@ use lines::Lines;
 
 pub(crate) fn run(arguments: &Replay, common: &Common) -> Result<(), Failure> {
     let definitions = Arc::new(definitions::load(&arguments.data, common)?);
-    let keys = match &arguments.keys[..] {
-        [] => input::keys_inside(&arguments.file),
-        paths => input::keys(paths)?,
-    };
+    let mut keys = input::keys(&arguments.keys)?;
+    input::add_keys_inside(&mut keys, std::iter::once(&*arguments.file));
     let live = match &arguments.live_keys[..] {
         [] => keys.clone(),
         paths => input::keys(paths)?,

@@ -7,11 +7,11 @@ mod open_world;
 mod uru;
 
 use tokio::runtime::Runtime;
-use tracing::level_filters::LevelFilter;
 
 use crate::cli::{Common, Serve, ServeCommand};
 use crate::command::system;
-use crate::output::{Failure, Log};
+use crate::log;
+use crate::output::Failure;
 pub(crate) use open_world::key_of;
 
 pub(crate) fn run(arguments: &Serve, common: &Common) -> Result<(), Failure> {
@@ -40,23 +40,7 @@ fn rewritten(file: &str, server: &str) -> String {
 
 /// Prepares the process for a server.
 pub(super) fn start(verbose: bool, common: &Common) -> Result<Runtime, Failure> {
-    begin_log(verbose, common);
+    log::start_of_server(verbose, common);
     system::raise_file_limit();
     system::runtime()
-}
-
-/// Starts a server's log on standard error.
-fn begin_log(verbose: bool, common: &Common) {
-    let level = match (verbose, common.quiet) {
-        (true, _) => LevelFilter::DEBUG,
-        (false, true) => LevelFilter::WARN,
-        (false, false) => LevelFilter::INFO,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(|| Log(std::io::stderr()))
-        // A log that cannot be written, for example on a full disk, must not end the server.
-        .log_internal_errors(false)
-        .init();
 }

@@ -83,7 +83,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
     if shard.is_new() && !common.quiet {
         say(format_args!(
             "worldwire: created a shard in {folder}, configured in shard.toml\n\
-             worldwire: players need an account: worldwire uru account add NAME --shard {folder}\n\
+             worldwire: players need an account: worldwire uru account add NAME --server {folder}\n\
              worldwire: clients need these lines in their server.ini:"
         ));
     }
@@ -99,7 +99,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         if shard.vault().is_restricted() {
             say(format_args!(
                 "worldwire: the shard is closed: only administrators, developers and testers can log in; \
-                 to open it: worldwire uru open --shard {folder}"
+                 to open it: worldwire uru open --server {folder}"
             ));
         }
         if shard.config().misleads_others() {
@@ -127,7 +127,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         }
         if !missing.is_empty() {
             say(format_args!(
-                "worldwire: to fill it: worldwire uru files import CLIENT_FOLDER --shard {folder}"
+                "worldwire: to fill it: worldwire uru files import CLIENT_FOLDER --server {folder}"
             ));
         }
         say("worldwire: Ctrl-C stops the shard");

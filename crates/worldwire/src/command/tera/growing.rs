@@ -74,16 +74,13 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::cli::Color;
-
-    const COMMON: Common = Common { color: Color::Never, quiet: false };
 
     /// A file with this content after lines are added.
     fn grown(content: &[u8], lines: &[&str]) -> Result<Vec<u8>, Failure> {
         let folder = tempfile::tempdir().expect("a directory");
         let file = folder.path().join("a.map");
         fs::write(&file, content).expect("it is written");
-        GrowingMap::open(&file, &COMMON)?.add(lines.iter().copied())?;
+        GrowingMap::open(&file, &Common::default())?.add(lines.iter().copied())?;
         Ok(fs::read(&file).expect("it is there"))
     }
 
@@ -124,7 +121,8 @@ mod tests {
     fn what_somebody_wrote_in_the_meantime_stays() {
         let folder = tempfile::tempdir().expect("a directory");
         let file = folder.path().join("a.map");
-        let map = GrowingMap::open(&file, &COMMON).expect("a file that is missing has no names");
+        let map = GrowingMap::open(&file, &Common::default())
+            .expect("a file that is missing has no names");
         fs::write(&file, "S_A = 5\n").expect("it is written");
         let refused = format!("{:?}", map.add(["S_B = 6"].into_iter()));
         assert!(refused.contains("was changed in the meantime"), "{refused}");

@@ -1,5 +1,7 @@
 //! `worldwire codecs`.
 
+mod json;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -10,6 +12,9 @@ use crate::cli::{Codecs, Common};
 use crate::output::{Failure, complain, print};
 
 pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
+    if arguments.json {
+        return json::run(arguments);
+    }
     let mut out = String::new();
     match &arguments.name {
         None => list_codecs(Codec::all(), &mut out),

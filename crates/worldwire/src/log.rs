@@ -1,0 +1,46 @@
+//! The log on standard error: of servers, and of other commands if the user asks for it.
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::cli::Common;
+use crate::output::Log;
+use crate::settings::{Setting, log_filter};
+
+/// Starts the log that `--log`, a variable or a settings file asks for. A server's `--verbose` wins
+/// over all but `--log` itself.
+pub(crate) fn start(common: &Common) {
+    if let Some(filter) = asked(common) {
+        begin(filter);
+    }
+}
+
+/// Starts a server's log.
+pub(crate) fn start_of_server(verbose: bool, common: &Common) {
+    let is_explicit = !common.settings.is_used(Setting::Log);
+    if asked(common).is_some() && (is_explicit || !verbose) {
+        return;
+    }
+    let level = match (verbose, common.quiet) {
+        (true, _) => LevelFilter::DEBUG,
+        (false, true) => LevelFilter::WARN,
+        (false, false) => LevelFilter::INFO,
+    };
+    begin(Targets::new().with_default(level));
+}
+
+fn asked(common: &Common) -> Option<Targets> {
+    common.log.as_deref().and_then(|text| log_filter(text).ok())
+}
+
+fn begin(filter: Targets) {
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(|| Log(std::io::stderr()))
+        // A log that cannot be written, for example on a full disk, must not end a server.
+        .log_internal_errors(false);
+    // Fails only if the log was started before.
+    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
+}

@@ -1,0 +1,308 @@
+//! A ring of capture files: packets go to one file after another, and the oldest file is deleted.
+//!
+//! Encrypted conversations can be read only from their beginning. So each file begins with copies of
+//! the first packets of every conversation that is still open: with them, it opens on its own, and
+//! what lies between is a gap. The copies are earlier than the file's other packets, so the file is
+//! in the order of time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use worldwire_capture::{
+    CaptureError, Conversations, EventKind, LinkType, Owner, Packet, Timestamp,
+};
+use worldwire_core::Limits;
+
+use super::{CaptureFile, CaptureFormat, Failure, Output, occupied, reason, shown};
+use crate::cli::Target;
+
+/// When a file of a ring is full, and how many files there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingLimits {
+    pub(crate) files: u32,
+    /// In bytes.
+    pub(crate) size: Option<u64>,
+    /// Between the first and the last packet.
+    pub(crate) time: Option<Duration>,
+}
+
+/// The files that packets are saved to: one, or a ring.
+#[derive(Debug)]
+pub(crate) enum SavedPackets {
+    File(CaptureFile),
+    Ring(Box<Ring>),
+}
+
+impl SavedPackets {
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) -> Result<(), CaptureError> {
+        match self {
+            Self::File(file) => file.packet(packet),
+            Self::Ring(ring) => ring.packet(packet),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Ring(ring) => ring.current.finish(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Ring {
+    path: PathBuf,
+    format: CaptureFormat,
+    force: bool,
+    limits: RingLimits,
+    current: CaptureFile,
+    /// The number of the current file.
+    number: u64,
+    /// The size of the current file.
+    size: u64,
+    /// The time of its first packet that is not a copy.
+    begun: Option<Timestamp>,
+    /// The files, oldest first.
+    files: VecDeque<PathBuf>,
+    beginnings: Beginnings,
+}
+
+/// What a packet needs in a pcapng file besides its bytes.
+const OVERHEAD: u64 = 32;
+
+impl Ring {
+    /// Starts the first file. The number precedes the extension: `evening-00001.pcapng`.
+    pub(crate) fn start(
+        path: &Path,
+        format: CaptureFormat,
+        force: bool,
+        limits: RingLimits,
+    ) -> Result<Self, Failure> {
+        // A file that is in the way must not end the capture hours later.
+        if !force && let Some(other) = existing(path) {
+            return Err(Failure::Run(occupied(&other)));
+        }
+        let first = numbered(path, 1);
+        let current = open(&first, format, force)?;
+        Ok(Self {
+            path: path.to_owned(),
+            format,
+            force,
+            limits,
+            current,
+            number: 1,
+            size: 0,
+            begun: None,
+            files: VecDeque::from([first]),
+            beginnings: Beginnings::new(),
+        })
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), CaptureError> {
+        let size = packet.data.len() as u64 + OVERHEAD;
+        let RingLimits { size: most, time, .. } = self.limits;
+        if let Some(begun) = self.begun
+            && (most.is_some_and(|most| self.size + size > most)
+                || time.is_some_and(|time| packet.time.since(begun) >= time))
+        {
+            self.next()?;
+        }
+        self.begun.get_or_insert(packet.time);
+        self.size += size;
+        self.current.packet(packet)?;
+        self.beginnings.add(packet);
+        Ok(())
+    }
+
+    /// Continues in the next file.
+    fn next(&mut self) -> Result<(), CaptureError> {
+        self.number += 1;
+        let path = numbered(&self.path, self.number);
+        let next = open(&path, self.format, self.force).map_err(failed)?;
+        let full = std::mem::replace(&mut self.current, next);
+        full.finish().map_err(failed)?;
+        self.files.push_back(path);
+        while self.files.len() > self.limits.files as usize
+            && let Some(oldest) = self.files.pop_front()
+        {
+            match std::fs::remove_file(&oldest) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    let problem = format!("{}: {}", shown(&oldest), reason(&error));
+                    return Err(CaptureError::Write(io::Error::other(problem)));
+                }
+                _ => {}
+            }
+        }
+        (self.size, self.begun) = (0, None);
+        let Self { beginnings, current, .. } = self;
+        beginnings.write(current)
+    }
+}
+
+fn open(path: &Path, format: CaptureFormat, force: bool) -> Result<CaptureFile, Failure> {
+    let target = Target { output: Some(path.to_owned()), force };
+    CaptureFile::new(Output::open_growing(&target)?, format)
+}
+
+fn failed(failure: Failure) -> CaptureError {
+    let why = match failure {
+        Failure::Run(why) => why,
+        _ => "cannot be written".to_owned(),
+    };
+    CaptureError::Write(io::Error::other(why))
+}
+
+/// The name of one file.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let mut name = OsString::from(path.file_stem().unwrap_or_default());
+    name.push(format!("-{number:05}"));
+    if let Some(end) = path.extension() {
+        name.push(".");
+        name.push(end);
+    }
+    path.with_file_name(name)
+}
+
+/// A file that has the name of a file of the ring.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
+    let stem = format!("{}-", path.file_stem()?.to_string_lossy());
+    let end =
+        path.extension().map_or_else(String::new, |end| format!(".{}", end.to_string_lossy()));
+    let is_ours = |name: &str| {
+        let number = name.strip_prefix(&*stem).and_then(|rest| rest.strip_suffix(&*end));
+        number.is_some_and(|it| it.len() >= 5 && it.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let found = names.into_iter().find(|name| is_ours(&name.to_string_lossy()))?;
+    Some(path.with_file_name(found))
+}
+
+/// The first packets of every open conversation.
+struct Beginnings {
+    conversations: Conversations,
+    kept: BTreeMap<u64, Beginning>,
+    /// The bytes of all packets.
+    total: usize,
+}
+
+/// The first packets of a conversation.
+#[derive(Default)]
+struct Beginning {
+    packets: Vec<KeptPacket>,
+    size: usize,
+    /// Whether a packet was not kept. Later ones would only make a second gap.
+    is_full: bool,
+}
+
+/// A packet without its number and position in the input.
+struct KeptPacket {
+    number: u64,
+    time: Timestamp,
+    interface: u32,
+    link: LinkType,
+    original_length: u32,
+    data: Vec<u8>,
+}
+
+/// How much of each conversation is copied: enough for the longest handshake, and its logins.
+const MAX_PACKETS: usize = 48;
+const MAX_BYTES: usize = 32 << 10;
+/// The maximum number of bytes of all conversations. Later ones are not copied.
+const MAX_TOTAL: usize = 64 << 20;
+
+impl Beginnings {
+    fn new() -> Self {
+        let conversations = Conversations::new(&Limits::DEFAULT);
+        Self { conversations, kept: BTreeMap::new(), total: 0 }
+    }
+
+    fn add(&mut self, packet: &Packet<'_>) {
+        let Self { conversations, kept, total } = self;
+        conversations.push(packet, &mut |event| match event.kind {
+            // Copies of the middle of a conversation would not help.
+            EventKind::Opened(opened) if opened.datagrams || !opened.midstream => {
+                kept.insert(event.conversation, Beginning::default());
+            }
+            EventKind::Closed(_) => {
+                if let Some(closed) = kept.remove(&event.conversation) {
+                    *total -= closed.size;
+                }
+            }
+            _ => {}
+        });
+        let Owner::Conversation(number) = conversations.owner() else { return };
+        let Some(beginning) = kept.get_mut(&number) else { return };
+        let size = packet.data.len();
+        if !beginning.is_full
+            && beginning.packets.len() < MAX_PACKETS
+            && beginning.size + size <= MAX_BYTES
+            && *total + size <= MAX_TOTAL
+        {
+            let Packet { number, time, interface, link, original_length, data, .. } = *packet;
+            let data = data.to_vec();
+            let kept = KeptPacket { number, time, interface, link, original_length, data };
+            beginning.packets.push(kept);
+            beginning.size += size;
+            *total += size;
+        } else {
+            beginning.is_full = true;
+        }
+    }
+
+    fn write(&self, file: &mut CaptureFile) -> Result<(), CaptureError> {
+        let mut packets: Vec<&KeptPacket> =
+            self.kept.values().flat_map(|beginning| &beginning.packets).collect();
+        packets.sort_by_key(|packet| packet.number);
+        for packet in packets {
+            let KeptPacket { number, time, interface, link, original_length, ref data } = *packet;
+            file.packet(&Packet {
+                number,
+                time,
+                interface,
+                link,
+                data,
+                original_length,
+                unusable: None,
+                offset: 0,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Beginnings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Beginnings").field("kept", &self.kept.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_numbered_before_the_extension() {
+        let name = |path: &str| numbered(Path::new(path), 7).display().to_string();
+        assert_eq!(name("a/evening.pcapng"), "a/evening-00007.pcapng");
+        assert_eq!(name("a.b.pcap"), "a.b-00007.pcap");
+        assert_eq!(name("x"), "x-00007");
+    }
+
+    #[test]
+    fn files_in_the_way_are_found() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("evening.pcapng");
+        for name in ["evening.pcapng", "evening-1.pcapng", "evening-00001.pcap", "x-00001.pcapng"] {
+            std::fs::write(folder.path().join(name), "").expect("there is room");
+        }
+        assert_eq!(existing(&path), None);
+        let other = folder.path().join("evening-00042.pcapng");
+        std::fs::write(&other, "").expect("there is room");
+        assert_eq!(existing(&path), Some(other));
+    }
+}
