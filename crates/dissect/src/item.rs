@@ -180,8 +180,14 @@ pub trait LineEncoder: Send + Sync {
     /// Those of [`Line::encode`].
     fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>>;
 
-    /// The tree of an encoded message, built in the memory of `tree`.
-    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
+    /// The tree of an encoded message with this sender and name, built in the memory of `tree`.
+    fn tree_of<'t>(
+        &'t self,
+        sent: (Side, &str),
+        body: &'t [u8],
+        tree: Tree<'t>,
+        limits: &'t Limits,
+    ) -> Tree<'t>;
 }
 
 /// The meaning of numbers in message fields, such as the names of players. Output shows it beside

@@ -49,7 +49,7 @@ impl Coder {
     /// The tree of an encoded message.
     pub(crate) fn tree_of<'t>(&'t self, from: Side, name: &str, body: &'t [u8]) -> Tree<'t> {
         if let Some(encoder) = &self.encoder {
-            return encoder.tree_of(body, Tree::new(), &Limits::DEFAULT);
+            return encoder.tree_of((from, name), body, Tree::new(), &Limits::DEFAULT);
         }
         match self.codec(from, name) {
             Ok(codec) => codec.decode(body, &self.options(from)),

@@ -56,7 +56,6 @@ mod record;
 pub mod replay;
 mod rules;
 mod tera;
-mod unread;
 mod uru;
 mod world;
 

@@ -3,9 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tokio::task::JoinHandle;
 use worldwire_dissect::{Definitions, Family, Keys, Time};
 use worldwire_net::{Clock, Options, Signal, WaitingList, tcp, udp};
 
@@ -14,7 +15,6 @@ use crate::gate::{Gate, MAX_WAITING, MakeHandlers, Shared};
 use crate::hook::Hooks;
 use crate::ports::{OpenPorts, Ports as _, Transport};
 use crate::record::Recorder;
-use crate::unread::UnreadGate;
 use crate::world::World;
 
 /// What a proxy relays, and how.
@@ -46,6 +46,8 @@ pub struct Proxy {
     udp: Option<udp::Listener>,
     address: SocketAddr,
     ports: Arc<OpenPorts>,
+    /// The listeners on other addresses.
+    others: Mutex<Vec<JoinHandle<()>>>,
     options: Options,
     signal: Signal,
 }
@@ -90,7 +92,8 @@ impl Proxy {
             waiting: WaitingList::new(MAX_WAITING),
         });
         let ports = OpenPorts::new(Arc::clone(&shared), address.ip(), options, signal.clone());
-        Ok(Self { shared, tcp, udp, address, ports: Arc::new(ports), options, signal })
+        let (ports, others) = (Arc::new(ports), Mutex::default());
+        Ok(Self { shared, tcp, udp, address, ports, others, options, signal })
     }
 
     /// The address it listens on. If the requested port was 0, the system chose one.
@@ -108,16 +111,17 @@ impl Proxy {
         self.ports.port_for(server, Transport::Tcp)
     }
 
-    /// Listens on another address over TCP, and forwards connections unread to a server, given as
-    /// host and port. Returns the address.
+    /// Listens on another address over TCP, and relays its connections to a server, given as host and
+    /// port. Returns the address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.
-    pub async fn pass_unread(&self, listen: SocketAddr, server: String) -> io::Result<SocketAddr> {
+    pub async fn listen_for(&self, server: String, listen: SocketAddr) -> io::Result<SocketAddr> {
         let listener = tcp::Listener::bind(listen, self.options).await?;
         let address = listener.local_addr()?;
-        let gate = UnreadGate::new(Arc::clone(&self.shared), server);
-        tokio::spawn(listener.relay(Arc::new(gate), self.signal.clone()));
+        let gate = Gate::to_server(Arc::clone(&self.shared), server, Arc::clone(&self.ports));
+        let relaying = tokio::spawn(listener.relay(Arc::new(gate), self.signal.clone()));
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(relaying);
         Ok(address)
     }
 
@@ -132,7 +136,7 @@ impl Proxy {
     /// # Errors
     /// The recording could not be written; it ends at that point.
     pub async fn run(self) -> io::Result<()> {
-        let Self { shared, tcp, udp, ports, signal, .. } = self;
+        let Self { shared, tcp, udp, ports, others, signal, .. } = self;
         let gate = Arc::new(Gate::main(Arc::clone(&shared), ports));
         let over_tcp = async {
             if let Some(tcp) = tcp {
@@ -145,6 +149,10 @@ impl Proxy {
             }
         };
         tokio::join!(over_tcp, over_udp);
+        for other in others.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            // A panic was reported when it happened.
+            let _ = other.await;
+        }
         match &shared.recorder {
             Some(recorder) => recorder.finish(),
             None => Ok(()),

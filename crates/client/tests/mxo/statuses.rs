@@ -14,35 +14,35 @@ use worldwire_mxo::login::{LoginMessage, LoginRefusal, LoginStatus};
 use crate::server::PASSWORD;
 use crate::stage::{PATIENCE, Stage};
 
-/// The message in which a client sees a status.
+/// The reply in which a client sees a status.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum SeenIn {
-    AuthReply,
-    ClaimCharacterNameReply,
-    DeleteCharacterReply,
-    LoadCharacterReply,
+enum SeenReply {
+    Auth,
+    ClaimName,
+    Delete,
+    Load,
 }
 
-use SeenIn::{AuthReply, ClaimCharacterNameReply, DeleteCharacterReply, LoadCharacterReply};
+use SeenReply::{Auth, ClaimName, Delete, Load};
 
 /// All statuses: the code, how the test provokes it, and where the client sees it.
-const STATUSES: [(u32, LoginStatus, &str, SeenIn); 16] = [
-    (0x0b00_0025, LoginStatus::CharacterInUse, "another session has loaded it", LoadCharacterReply),
-    (0x1100_0000, LoginStatus::CharacterLimit, "the account is full", ClaimCharacterNameReply),
-    (0x1100_0001, LoginStatus::NameInUse, "another account has it", ClaimCharacterNameReply),
-    (0x1100_0002, LoginStatus::WrongPassword, "a wrong password", AuthReply),
-    (0x1100_0002, LoginStatus::WrongPassword, "a name without an account", AuthReply),
-    (0x1100_0003, LoginStatus::Banned, "an operator has banned the account", AuthReply),
-    (0x1100_0005, LoginStatus::AccountInUse, "too many sessions", AuthReply),
-    (0x1100_0006, LoginStatus::InvalidName, "a name with a space", ClaimCharacterNameReply),
-    (0x1100_0006, LoginStatus::InvalidName, "another account's character", DeleteCharacterReply),
-    (0x1100_0007, LoginStatus::Inactive, "the server is not open", AuthReply),
-    (0x1100_000f, LoginStatus::NoDatabase, "the database fails", LoadCharacterReply),
-    (0x1100_000f, LoginStatus::NoDatabase, "another server has taken it over", AuthReply),
-    (0x1100_0010, LoginStatus::UnknownKey, "another server's pubkey.dat", AuthReply),
-    (0x1100_0011, LoginStatus::IncompatibleClient, "a proof before a name", AuthReply),
-    (0x1100_0012, LoginStatus::NoAccount, "it is deleted in mid-creation", LoadCharacterReply),
-    (0x1100_0014, LoginStatus::InvalidWorld, "a character of another world", LoadCharacterReply),
+const STATUSES: [(u32, LoginStatus, &str, SeenReply); 16] = [
+    (0x0b00_0025, LoginStatus::CharacterInUse, "another session has loaded it", Load),
+    (0x1100_0000, LoginStatus::CharacterLimit, "the account is full", ClaimName),
+    (0x1100_0001, LoginStatus::NameInUse, "another account has it", ClaimName),
+    (0x1100_0002, LoginStatus::WrongPassword, "a wrong password", Auth),
+    (0x1100_0002, LoginStatus::WrongPassword, "a name without an account", Auth),
+    (0x1100_0003, LoginStatus::Banned, "an operator has banned the account", Auth),
+    (0x1100_0005, LoginStatus::AccountInUse, "too many sessions", Auth),
+    (0x1100_0006, LoginStatus::InvalidName, "a name with a space", ClaimName),
+    (0x1100_0006, LoginStatus::InvalidName, "another account's character", Delete),
+    (0x1100_0007, LoginStatus::Inactive, "the server is not open", Auth),
+    (0x1100_000f, LoginStatus::NoDatabase, "the database fails", Load),
+    (0x1100_000f, LoginStatus::NoDatabase, "another server has taken it over", Auth),
+    (0x1100_0010, LoginStatus::UnknownKey, "another server's pubkey.dat", Auth),
+    (0x1100_0011, LoginStatus::IncompatibleClient, "a proof before a name", Auth),
+    (0x1100_0012, LoginStatus::NoAccount, "it is deleted in mid-creation", Load),
+    (0x1100_0014, LoginStatus::InvalidWorld, "a character of another world", Load),
 ];
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +50,7 @@ async fn clients_see_every_status() {
     for (code, status, how, seen_in) in STATUSES {
         assert_eq!(LoginStatus(code), status);
         let seen = match seen_in {
-            AuthReply => at_auth(how).await,
+            Auth => at_auth(how).await,
             _ => at_margin(how).await,
         };
         assert_eq!(seen, status, "{how}");

@@ -1,22 +1,34 @@
-//! Recognises and reads MxO conversations on the auth and margin channels.
+//! Recognises, reads and relays MxO conversations on the auth and margin channels.
 
 use core::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
 
 use worldwire_core::json::Json;
 use worldwire_core::{
-    Error, FieldInfo, Limits, MessageInfo, Messages as _, Reader, Result, Side, Tree,
+    Error, FieldInfo, Limits, MessageInfo, Messages as _, Reader, Record as _, Result, Side, Tree,
 };
 use worldwire_mxo::connection::MissingKey;
 use worldwire_mxo::crypt::KeyFile;
+#[cfg(feature = "keys")]
+use worldwire_mxo::crypt::Random;
 use worldwire_mxo::frame::Channel;
 use worldwire_mxo::login::{
-    AuthClientMessage, AuthServerMessage, LoginConnection, LoginMessage, LoginNews, LoginReceived,
-    MarginClientMessage, MarginServerMessage, name,
+    AuthClientMessage, AuthServerMessage, Certificate, LoginConnection, LoginMessage, LoginNews,
+    LoginReceived, LoginRelayConfig, LoginSuccess, MarginClientMessage, MarginServerMessage, World,
+    name,
 };
+#[cfg(feature = "keys")]
+use worldwire_mxo::login::{KnownAccount, LoginKeys};
 
+use super::FAMILY;
 use crate::family::{Opening, Start, Verdict};
 use crate::info::InfoFields;
-use crate::item::{Message, Note};
+use crate::item::{LineEncoder, Message, Note};
+use crate::knowledge::Fact;
+#[cfg(feature = "keys")]
+use crate::knowledge::Facts;
+use crate::line::Line;
 use crate::session::{Emit, Interpreter};
 use crate::vocabulary::MessageNames;
 
@@ -117,12 +129,47 @@ pub(super) fn connection(start: &Start<'_>) -> LoginConnection {
     LoginConnection::observer(start.keys.part::<KeyFile>().sessions().clone())
 }
 
+/// The connection that relays a conversation, and opens it if the server's keys are known.
+pub(super) fn relay(
+    start: &Start<'_>,
+    random: &mut dyn FnMut(&mut [u8]),
+    now: Duration,
+) -> LoginConnection {
+    let config = LoginRelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
+    let mut seed = [0; 16];
+    random(&mut seed);
+    let relay = LoginConnection::relay(&config, &seed, now);
+    #[cfg(feature = "keys")]
+    if let Some(keys) = start.keys.get::<LoginKeys>() {
+        let mut seed = [0; 32];
+        random(&mut seed);
+        return relay.with_keys(keys, Random::new(seed));
+    }
+    relay
+}
+
+/// The name of the fact that a relay states when a character is loaded: the session with which its
+/// client enters the world.
+pub(super) fn session_fact(character: u64) -> String {
+    format!("session of character {character:#x}")
+}
+
+/// The name of the fact that a relay states when an account has logged in.
+#[cfg(feature = "keys")]
+fn account_fact(modulus: &[u8; 96]) -> String {
+    let mut name = String::from("account with key ");
+    worldwire_core::value::push_hex(&mut name, modulus);
+    name
+}
+
 /// Reads one conversation.
-#[derive(Debug)]
-pub(super) struct LoginReading;
+#[derive(Debug, Default)]
+pub(super) struct LoginReading {
+    facts: Vec<Fact>,
+}
 
 impl Interpreter<LoginConnection> for LoginReading {
-    const FAMILY: &'static str = "mxo";
+    const FAMILY: &'static str = FAMILY;
 
     fn received(&mut self, received: LoginReceived<'_>, emit: &mut Emit<'_>) {
         // The missing key is reported once, as news.
@@ -134,17 +181,51 @@ impl Interpreter<LoginConnection> for LoginReading {
         connection.opened_with().map(KeyFile::format_session)
     }
 
+    fn facts(&mut self) -> Vec<Fact> {
+        core::mem::take(&mut self.facts)
+    }
+
+    #[cfg(feature = "keys")]
+    fn waits(&self, connection: &LoginConnection) -> bool {
+        connection.wanted_account().is_some()
+    }
+
+    #[cfg(feature = "keys")]
+    fn learn(&mut self, connection: &mut LoginConnection, facts: &Facts) {
+        let Some(modulus) = connection.wanted_account() else { return };
+        // A client has logged in before it presents the certificate.
+        let account = facts.get::<Arc<KnownAccount>>(FAMILY, &account_fact(modulus)).cloned();
+        connection.set_account(account);
+    }
+
     fn news(&mut self, news: LoginNews, emit: &mut Emit<'_>) {
-        if let LoginNews::KeysNeeded { side, missing } = news {
-            emit.about(side);
-            let problem = match missing {
-                MissingKey::NotGiven => "no key was given".to_owned(),
-                missing => format!("there are only {missing}"),
-            };
-            emit.note(Note::problem(format!(
-                "the messages after the challenge are encrypted, and {problem}; give the session's \
-                 key with --keys"
-            )));
+        match news {
+            LoginNews::KeysNeeded { side, missing } => {
+                emit.about(side);
+                let problem = match missing {
+                    MissingKey::NotGiven => "no key was given".to_owned(),
+                    missing => format!("there are only {missing}"),
+                };
+                emit.note(Note::problem(format!(
+                    "the messages after the challenge are encrypted, and {problem}; give the \
+                     session's key with --keys"
+                )));
+            }
+            LoginNews::Character { id, session } => {
+                let name = session_fact(id);
+                self.facts.push(Fact { family: FAMILY, name, value: session });
+            }
+            #[cfg(feature = "keys")]
+            LoginNews::Account(account) => {
+                let name = account_fact(&account.certificate.certificate.modulus);
+                self.facts.push(Fact { family: FAMILY, name, value: Arc::new(account) });
+            }
+            #[cfg(feature = "keys")]
+            LoginNews::Unopened { side, fault } => {
+                emit.about(side);
+                emit.note(Note::problem(fault.to_string()));
+            }
+            _ => {}
         }
     }
 }
@@ -225,11 +306,52 @@ impl Message for LoginItem<'_> {
         if is_sealed {
             return Err(Error::invalid("an encrypted message cannot be encoded without its key"));
         }
-        let message = LoginMessage::from_json(fields, channel, side)?;
-        let mut writer = worldwire_core::Writer::new();
-        message.encode(&mut writer)?;
-        Ok(writer.into_bytes())
+        encoded(fields, channel, side)
     }
+
+    fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {
+        Some(Arc::new(LoginEncoder))
+    }
+}
+
+/// Encodes messages given as lines. Their codecs do not suffice: the record of all fields has a field
+/// with the same name.
+#[derive(Debug)]
+struct LoginEncoder;
+
+impl LineEncoder for LoginEncoder {
+    fn encode_line(&self, line: &Line<'_>) -> Result<Vec<u8>> {
+        let channel = channel_named(line.name).ok_or_else(|| line.no_message())?;
+        encoded(line.fields, channel, line.from)
+    }
+
+    fn tree_of<'t>(
+        &'t self,
+        (from, name): (Side, &str),
+        body: &'t [u8],
+        tree: Tree<'t>,
+        limits: &'t Limits,
+    ) -> Tree<'t> {
+        let mut reader = Reader::traced_within("message", body, tree, limits);
+        let outcome = reader.record("fields", |reader| match channel_named(name) {
+            Some(channel) => LoginMessage::decode(reader, channel, from).map(drop),
+            None => Err(Error::invalid("an encrypted message cannot be decoded without its key")),
+        });
+        reader.conclude(outcome.map_err(Error::closed)).0
+    }
+}
+
+fn encoded(fields: &Json, channel: Channel, from: Side) -> Result<Vec<u8>> {
+    let message = LoginMessage::from_json(fields, channel, from)?;
+    let mut writer = worldwire_core::Writer::new();
+    message.encode(&mut writer)?;
+    Ok(writer.into_bytes())
+}
+
+/// The channel of messages of this name.
+fn channel_named(name: &str) -> Option<Channel> {
+    let all = [Channel::Auth, Channel::Margin];
+    all.into_iter().find(|channel| name != SEALED && name.starts_with(prefix(*channel)))
 }
 
 /// The beginning of the names on a channel.

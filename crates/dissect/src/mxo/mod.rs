@@ -14,7 +14,7 @@ mod views;
 
 use std::time::Duration;
 
-use worldwire_core::{Diagnostic, Error, FieldInfo, Result};
+use worldwire_core::{Diagnostic, FieldInfo, Result};
 use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
@@ -27,9 +27,13 @@ use login::LoginReading;
 use session::Reading;
 pub use views::MxoViews;
 
+/// The name of this family.
+const FAMILY: &str = "mxo";
+
 /// The Matrix Online.
 ///
-/// Keys are a [`KeyFile`]; definitions are [`MxoObjects`].
+/// Keys are a [`KeyFile`], and for relays `worldwire_mxo::login::LoginKeys`; definitions are
+/// [`MxoObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mxo;
 
@@ -46,7 +50,7 @@ impl Family for Mxo {
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         if !start.datagrams {
-            return Box::new(Watched::new(login::connection(start), LoginReading));
+            return Box::new(Watched::new(login::connection(start), LoginReading::default()));
         }
         let sessions = start.keys.part::<KeyFile>().sessions().clone();
         Box::new(Watched::new(Connection::observer(sessions), Reading::new(start)))
@@ -55,15 +59,16 @@ impl Family for Mxo {
     fn relay(
         &self,
         start: &Start<'_>,
-        _: &mut dyn FnMut(&mut [u8]),
+        random: &mut dyn FnMut(&mut [u8]),
         now: Duration,
     ) -> Result<Box<dyn RelaySession>> {
         if !start.datagrams {
-            return Err(Error::invalid("the auth and margin channels cannot be relayed yet"));
+            let connection = login::relay(start, random, now);
+            return Ok(Box::new(Watched::new(connection, LoginReading::default()).injecting()));
         }
         let config = RelayConfig::new(start.keys.part::<KeyFile>().sessions().clone());
         let connection = Connection::relay(&config, now);
-        Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))
+        Ok(Box::new(Watched::new(connection, Reading::new(start).learning()).injecting()))
     }
 
     key_file!(KeyFile);

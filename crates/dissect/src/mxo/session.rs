@@ -2,15 +2,16 @@
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
-use worldwire_mxo::crypt::KeyFile;
+use worldwire_mxo::crypt::{KeyFile, KnownSession};
 use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
 use super::definitions::MxoObjects;
-use super::login;
 use super::message::{DatagramKind, MxoMessage};
 use super::views::MxoViews;
+use super::{FAMILY, login};
 use crate::family::{Opening, Start, Verdict};
 use crate::item::{Note, NoteKind};
+use crate::knowledge::Facts;
 use crate::session::{Emit, Interpreter};
 
 /// The server's port.
@@ -89,17 +90,27 @@ pub(super) struct Reading {
     views: MxoViews,
     /// The last hello. A different one starts a new session.
     hello: Option<Hello>,
+    /// Whether it learns sessions from relays of the margin channel.
+    learns: bool,
+    /// Whether the session of the last hello must be looked up.
+    is_new: bool,
 }
 
 impl Reading {
     pub(super) fn new(start: &Start<'_>) -> Self {
         let objects = start.definitions.part::<MxoObjects>();
-        Self { views: MxoViews::new(objects.objects().clone()), hello: None }
+        let views = MxoViews::new(objects.objects().clone());
+        Self { views, hello: None, learns: false, is_new: false }
+    }
+
+    /// Lets a relay learn the session that its client has opened on the margin channel.
+    pub(super) fn learning(self) -> Self {
+        Self { learns: true, ..self }
     }
 }
 
 impl Interpreter<Connection> for Reading {
-    const FAMILY: &'static str = "mxo";
+    const FAMILY: &'static str = FAMILY;
 
     fn fork(&self) -> Option<(Self, usize)> {
         /// A view with its attributes.
@@ -112,6 +123,7 @@ impl Interpreter<Connection> for Reading {
         let is_packet = matches!(received.unit, Unit::Packet { .. });
         match &received.unit {
             Unit::Hello(hello) => {
+                self.is_new = self.learns;
                 let before = self.hello.replace(hello.clone());
                 if before.is_some_and(|before| before != *hello) {
                     self.views.reset();
@@ -145,6 +157,19 @@ impl Interpreter<Connection> for Reading {
 
     fn is_confirmed(&self, connection: &Connection) -> bool {
         connection.is_confirmed()
+    }
+
+    fn waits(&self, _: &Connection) -> bool {
+        self.is_new
+    }
+
+    fn learn(&mut self, connection: &mut Connection, facts: &Facts) {
+        self.is_new = false;
+        let Some(hello) = &self.hello else { return };
+        let name = login::session_fact(hello.character_uid);
+        if let Some(session) = facts.get::<KnownSession>(FAMILY, &name) {
+            connection.add_session(session);
+        }
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {

@@ -299,7 +299,13 @@ impl LineEncoder for Packets {
         }
     }
 
-    fn tree_of<'t>(&'t self, body: &'t [u8], tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
+    fn tree_of<'t>(
+        &'t self,
+        _: (Side, &str),
+        body: &'t [u8],
+        tree: Tree<'t>,
+        limits: &'t Limits,
+    ) -> Tree<'t> {
         let mut reader = Reader::traced_within("stream", body, tree, limits).opening(self);
         let outcome = self.decode(&mut reader).map(drop);
         reader.conclude(outcome).0

@@ -33,6 +33,8 @@ pub(super) enum Refused {
 
 /// How many keys are tried on a datagram.
 const MAX_TRIED: usize = 256;
+/// How many keys are kept.
+const MAX_KNOWN: usize = 1_024;
 
 impl Keyring {
     pub(super) fn new(known: Arc<[KnownSession]>) -> Self {
@@ -53,6 +55,22 @@ impl Keyring {
             self.chosen = Some(named);
         }
         is_other
+    }
+
+    /// Adds a session, and chooses it, if it is the one that the last hello names.
+    pub(super) fn add(&mut self, session: &KnownSession) {
+        let named = self.hello.as_ref().map(|it| session.key.session_id(&it.encrypted_session));
+        if named.is_none() || named != session.id {
+            return;
+        }
+        let place = self.known.iter().position(|known| known == session);
+        if place.is_none() {
+            if self.known.len() >= MAX_KNOWN {
+                return;
+            }
+            self.known = self.known.iter().chain([session]).cloned().collect();
+        }
+        self.chosen = Some(place.unwrap_or(self.known.len() - 1));
     }
 
     /// The key, once it is known.

@@ -187,6 +187,14 @@ impl Connection {
         self.sender.half.role.keys().map(|keys| keys.opened().collect()).unwrap_or_default()
     }
 
+    /// Observers and relays: adds a session that was learnt elsewhere, if it is the one that the last
+    /// hello names.
+    pub fn add_session(&mut self, session: &KnownSession) {
+        if let Some(keys) = self.sender.half.role.keys_mut() {
+            keys.add(session);
+        }
+    }
+
     /// Relays: whether both sides have sent encrypted packets, which proves that the client's address
     /// is genuine: servers send them after a hello, and only their receiver can answer.
     #[must_use]

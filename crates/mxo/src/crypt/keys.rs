@@ -10,6 +10,7 @@
 //! Tables of other families are ignored.
 
 use core::fmt::Write as _;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use toml::Spanned;
@@ -33,6 +34,14 @@ pub struct KnownSession {
     /// The key.
     pub key: SessionKey,
 }
+
+impl PartialEq for KnownSession {
+    fn eq(&self, other: &Self) -> bool {
+        (self.id, self.key.as_bytes()) == (other.id, other.key.as_bytes())
+    }
+}
+
+impl Eq for KnownSession {}
 
 /// Maximum number of errors reported individually.
 const MAX_ERRORS: usize = 200;
@@ -61,9 +70,27 @@ impl KeyFile {
         file.close(Self::new(sessions))
     }
 
-    /// Appends the sessions of another file.
+    /// Appends the sessions of another file. Of those with the same key, a recording contains one
+    /// without an ID, from the time before the ID was known; only one with an ID is kept.
     pub fn merge(&mut self, other: Self) {
-        self.sessions = self.sessions.iter().chain(&*other.sessions).cloned().collect();
+        let mut sessions: Vec<KnownSession> = Vec::new();
+        let mut places = HashMap::new();
+        for session in self.sessions.iter().chain(&*other.sessions) {
+            let key = session.key.as_bytes();
+            match places.get(key).and_then(|place: &usize| sessions.get_mut(*place)) {
+                Some(known)
+                    if known.id.is_none() || session.id.is_none() || known.id == session.id =>
+                {
+                    known.id = known.id.or(session.id);
+                }
+                _ => {
+                    places.entry(key).or_insert(sessions.len());
+                    sessions.push(session.clone());
+                }
+            }
+        }
+        drop(places);
+        self.sessions = sessions.into();
     }
 
     /// The TOML table of a session, as [`parse`](Self::parse) reads it.
@@ -224,6 +251,17 @@ mod tests {
         let tables: Vec<_> = file.sessions().iter().map(KeyFile::format_session).collect();
         let again = tables.concat();
         assert!(text.replace("[uru]\ndroid = \"00\"\n", "") == again, "{again}");
+    }
+
+    #[test]
+    fn merging_keeps_each_session_once() {
+        let session = |id, key| KnownSession { id, key: SessionKey::new(&[key; 16]) };
+        let mut file = KeyFile::new(vec![session(None, 1), session(Some(2), 2)]);
+        let more = [session(Some(1), 1), session(None, 2), session(Some(3), 2), session(None, 3)];
+        file.merge(KeyFile::new(more.into()));
+        let wanted =
+            [session(Some(1), 1), session(Some(2), 2), session(Some(3), 2), session(None, 3)];
+        assert_eq!(file.sessions()[..], wanted);
     }
 
     #[test]

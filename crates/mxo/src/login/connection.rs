@@ -1,13 +1,14 @@
 //! The auth and margin channels as a state machine without I/O: framing, encryption and time limits.
 //!
-//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client, a server
-//! or an observer of both. It reports each message once it is decrypted and, as a client or server,
-//! matches its layout; anything else closes the connection with a fault.
+//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client, a server,
+//! an observer of both, or a relay between them. It reports each message once it is decrypted and, as a
+//! client or server, matches its layout; anything else closes the connection with a fault.
 //! [`AuthServer`](super::AuthServer) and the other machines of this module act on the messages.
 //!
 //! An observer has a list of session keys, and finds the one that opens the first encrypted
 //! message. Without a matching key, it reports encrypted messages as they are:
-//! [`LoginReceived::is_sealed`].
+//! [`LoginReceived::is_sealed`]. A relay can also learn the key from the login itself: see
+//! [`LoginConnection::relay`].
 //!
 //! * Before [`LoginSender::set_key`], all messages are plain. After it, all messages in both
 //!   directions are encrypted, whatever their opcode.
@@ -27,6 +28,9 @@ use worldwire_core::connection::{
 use worldwire_core::{Error, Reader, Result, Side, Writer};
 
 use super::LoginMessage;
+use super::relay::{Passage, Relay};
+#[cfg(feature = "login")]
+use super::relay_keys::{KnownAccount, SecretFault};
 use crate::connection::MissingKey;
 use crate::crypt::{BLOCK_BYTES, IvSource, KnownSession, SessionKey};
 use crate::frame::{Channel, MarginText, TcpFrame, decode_length};
@@ -85,7 +89,7 @@ pub struct LoginReceived<'c> {
     pub channel: Channel,
     /// Whether it was encrypted.
     pub encrypted: bool,
-    /// Whether it is still encrypted, because an observer has no key for it.
+    /// Whether it is still encrypted, because an observer or relay has no key for it.
     pub is_sealed: bool,
     /// Opcode and data, decrypted.
     pub bytes: &'c [u8],
@@ -97,7 +101,7 @@ impl<'c> LoginReceived<'c> {
     /// The message.
     ///
     /// # Errors
-    /// None for clients and servers: the connection has checked it. For observers, those of
+    /// None for clients and servers: the connection has checked it. For observers and relays, those of
     /// [`LoginMessage::decode_strictly`].
     pub fn message(&self) -> Result<LoginMessage<'c>> {
         LoginMessage::decode_strictly(self.bytes, self.channel, self.side)
@@ -125,22 +129,42 @@ impl<'c> Piece<'c> for LoginReceived<'c> {
 /// A connection on the auth or margin channel; see the module's documentation.
 #[derive(Debug)]
 pub struct LoginConnection {
-    sender: LoginSender,
-    /// By [`Side::index`]; only the other side's is used.
-    streams: [LoginStream; 2],
-    events: VecDeque<Event<UnreadMessage, LoginNews>>,
+    pub(super) sender: LoginSender,
+    /// By [`Side::index`]; a client or server uses only the other side's.
+    pub(super) streams: [LoginStream; 2],
+    pub(super) events: VecDeque<Event<UnreadMessage, LoginNews>>,
 }
 
 /// Events specific to the login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LoginNews {
-    /// No key opens the messages (observers). Reported once.
+    /// No key opens the messages (observers and relays). Reported once.
     KeysNeeded {
         /// The side that sent the first of them.
         side: Side,
         /// Why the key is missing.
         missing: MissingKey,
+    },
+    /// An account has logged in (relays on the auth channel). Its connection to the margin server needs
+    /// this for [`LoginConnection::set_account`].
+    #[cfg(feature = "login")]
+    Account(Arc<KnownAccount>),
+    /// A character was loaded (relays on the margin channel). The client's hello on the game channel
+    /// names it, and uses this session.
+    Character {
+        /// The character.
+        id: u64,
+        /// The session.
+        session: Arc<KnownSession>,
+    },
+    /// A relay cannot open a secret of the login.
+    #[cfg(feature = "login")]
+    Unopened {
+        /// The side that sent it.
+        side: Side,
+        /// Why.
+        fault: SecretFault,
     },
 }
 
@@ -170,14 +194,17 @@ impl LoginConnection {
         observer
     }
 
-    /// For an observer, the session whose key opened messages.
+    /// The session whose key opens messages, for an observer or relay.
     #[must_use]
     pub fn opened_with(&self) -> Option<&KnownSession> {
         let role = &self.sender.half.role;
-        role.sessions.get(role.opened?)
+        match &role.relay {
+            Some(relay) => relay.session(),
+            None => role.sessions.get(role.opened?),
+        }
     }
 
-    fn new(
+    pub(super) fn new(
         own: Option<Side>,
         config: Arc<LoginConfig>,
         seed: &[u8; BLOCK_BYTES],
@@ -186,7 +213,7 @@ impl LoginConnection {
         let (first_time, idle_time) = (config.first_time, Some(config.idle_time));
         let lanes = [(); 2].map(|()| Lane::new(config.bounds));
         let (observed, sessions, opened, is_locked) = (None, Arc::default(), None, false);
-        let role = LoginRole { own, config, observed, sessions, opened, is_locked };
+        let role = LoginRole { own, config, observed, sessions, opened, is_locked, relay: None };
         let mut half = SendHalf::new(role, lanes, now);
         if own.is_some() {
             half.timers.start(Timer::Setup, first_time);
@@ -204,7 +231,7 @@ impl LoginConnection {
 /// The half of a [`LoginConnection`] that sends.
 #[derive(Debug)]
 pub struct LoginSender {
-    half: SendHalf<LoginRole>,
+    pub(super) half: SendHalf<LoginRole>,
     key: Option<SessionKey>,
     ivs: IvSource,
     idle_time: Option<Duration>,
@@ -281,10 +308,10 @@ impl HalfSender for LoginSender {
     }
 }
 
-/// The role of a connection: a client, a server, or an observer.
+/// The role of a connection: a client, a server, an observer, or a relay.
 #[derive(Debug)]
 pub struct LoginRole {
-    /// `None` for an observer.
+    /// `None` for an observer or relay.
     own: Option<Side>,
     config: Arc<LoginConfig>,
     /// The channel that an observer has recognised.
@@ -294,6 +321,8 @@ pub struct LoginRole {
     opened: Option<usize>,
     /// Whether an observer has found that no key fits.
     is_locked: bool,
+    /// What a relay knows.
+    pub(super) relay: Option<Box<Relay>>,
 }
 
 /// The stream itself is not encrypted; messages are.
@@ -308,7 +337,7 @@ impl StreamCipher for NoStreamCipher {
 
 impl connection::Role for LoginRole {
     type Lane = Lane<NoStreamCipher>;
-    type Piece = ();
+    type Piece = Passage;
 
     fn side(&self) -> Option<Side> {
         self.own
@@ -318,19 +347,32 @@ impl connection::Role for LoginRole {
         self.own.map(|_| self.config.message_time)
     }
 
-    fn leave(&mut self, _: Side, _: &mut Self::Lane, _: Leaving<()>) -> Result<(), CloseReason> {
+    fn leave(
+        &mut self,
+        from: Side,
+        lane: &mut Self::Lane,
+        leaving: Leaving<Passage>,
+    ) -> Result<(), CloseReason> {
+        if let Some(relay) = &mut self.relay {
+            relay.leave(from, &mut lane.out, leaving);
+        }
         Ok(())
     }
 
-    fn check(&self, _: &[Self::Lane; 2], (): &(), _: &Decision<'_>) -> Result<(), SendError> {
-        Ok(())
+    fn check(
+        &self,
+        [lane, _]: &[Self::Lane; 2],
+        piece: &Passage,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
+        piece.check(&lane.out, decision)
     }
 }
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub struct LoginStream {
-    incoming: Incoming,
+    pub(super) incoming: Incoming,
     /// The decrypted message that is being reported.
     current: Vec<u8>,
 }
@@ -348,12 +390,9 @@ impl ReadStream for LoginStream {
 /// A decrypted message waiting to be reported.
 #[derive(Debug)]
 pub struct UnreadMessage {
-    side: Side,
-    channel: Channel,
-    encrypted: bool,
-    is_sealed: bool,
-    body: Vec<u8>,
-    range: Range<u64>,
+    pub(super) body: Vec<u8>,
+    pub(super) range: Range<u64>,
+    pub(super) passage: Passage,
 }
 
 impl StreamMachine for LoginConnection {
@@ -375,6 +414,9 @@ impl StreamMachine for LoginConnection {
     }
 
     fn read(&mut self, side: Side) -> bool {
+        if self.sender.half.role.relay.is_some() {
+            return self.relay_message(side);
+        }
         let LoginRole { own, ref config, .. } = self.sender.half.role;
         if own == Some(side) {
             return false;
@@ -401,9 +443,8 @@ impl StreamMachine for LoginConnection {
                 self.sender.note_message();
                 let encrypted = self.sender.key.is_some();
                 let range = offset..offset.saturating_add(range.len() as u64);
-                let is_sealed = false;
-                let unread = UnreadMessage { side, channel, encrypted, is_sealed, body, range };
-                self.events.push_back(Event::Received(unread));
+                let passage = Passage::reported(side, channel, encrypted, false);
+                self.events.push_back(Event::Received(UnreadMessage { body, range, passage }));
             }
             // Offsets inside an encrypted message are not offsets of the stream.
             Err(error) if self.sender.key.is_some() => {
@@ -429,26 +470,27 @@ impl StreamMachine for LoginConnection {
     }
 
     fn conclude(&mut self, _: bool) -> bool {
-        false
+        self.sender.half.role.relay.is_some() && self.relay_conclude()
     }
 
-    fn in_transit(&self, unread: &UnreadMessage) -> (Side, (), bool) {
-        (unread.side, (), false)
+    fn in_transit(&self, unread: &UnreadMessage) -> (Side, Passage, bool) {
+        (unread.passage.side, unread.passage.clone(), false)
     }
 
-    fn range((): &()) -> Range<usize> {
-        0..0
+    fn range(passage: &Passage) -> Range<usize> {
+        passage.frame.clone()
     }
 
     fn received(unread: UnreadMessage, streams: &mut [LoginStream; 2]) -> LoginReceived<'_> {
-        let UnreadMessage { side, channel, encrypted, is_sealed, body, range } = unread;
+        let UnreadMessage { body, range, passage } = unread;
+        let Passage { side, channel, encrypted, is_sealed, .. } = passage;
         let stream = &mut streams[side.index()];
         stream.current = body;
         LoginReceived { side, channel, encrypted, is_sealed, bytes: &stream.current, range }
     }
 
     fn is_established(&self) -> bool {
-        true
+        self.sender.half.role.relay.as_ref().is_none_or(|relay| relay.is_established())
     }
 }
 
@@ -461,7 +503,7 @@ impl LoginConnection {
         let encrypted = channel == Channel::Margin && !is_plain(wire);
         let mut body = Some(wire.to_vec()).filter(|_| !encrypted);
         if encrypted {
-            let open = |session: &KnownSession| unsealed(wire, &session.key).ok();
+            let open = |session: &KnownSession| Some(unsealed(wire, &session.key).ok()?.1);
             body = match role.opened {
                 Some(at) => role.sessions.get(at).and_then(open),
                 None => {
@@ -481,21 +523,21 @@ impl LoginConnection {
             self.events.push_back(Event::News(LoginNews::KeysNeeded { side, missing }));
         }
         let body = body.unwrap_or_else(|| wire.to_vec());
-        let unread = UnreadMessage { side, channel, encrypted, is_sealed, body, range };
-        self.events.push_back(Event::Received(unread));
+        let passage = Passage::reported(side, channel, encrypted, is_sealed);
+        self.events.push_back(Event::Received(UnreadMessage { body, range, passage }));
     }
 }
 
 /// Whether a margin message is one of the two that are never encrypted: a certificate or a
 /// challenge, whose blob is at offset 3. One random initialisation vector in 8 million begins like
 /// this.
-const fn is_plain(body: &[u8]) -> bool {
+pub(super) const fn is_plain(body: &[u8]) -> bool {
     matches!(body, [1 | 2, 3, 0, ..])
 }
 
 /// The number of bytes before a frame's body, and of the whole frame. A body that is too long is
 /// refused before it arrives.
-fn frame_bytes(bytes: &[u8], most: usize) -> Result<(usize, usize)> {
+pub(super) fn frame_bytes(bytes: &[u8], most: usize) -> Result<(usize, usize)> {
     let mut reader = Reader::new(bytes);
     let (length, _) = decode_length(&mut reader)?;
     if length == 0 {
@@ -514,18 +556,19 @@ fn frame_bytes(bytes: &[u8], most: usize) -> Result<(usize, usize)> {
 fn opened(wire: &[u8], key: Option<&SessionKey>, channel: Channel, from: Side) -> Result<Vec<u8>> {
     let body = match key {
         None => wire.to_vec(),
-        Some(key) => unsealed(wire, key)?,
+        Some(key) => unsealed(wire, key)?.1,
     };
     LoginMessage::decode_strictly(&body, channel, from).map_err(Error::closed)?;
     Ok(body)
 }
 
-/// The decrypted body of a margin message.
-fn unsealed(wire: &[u8], key: &SessionKey) -> Result<Vec<u8>> {
+/// The time and the decrypted body of a margin message.
+pub(super) fn unsealed(wire: &[u8], key: &SessionKey) -> Result<(u32, Vec<u8>)> {
     let Some((iv, cipher)) = wire.split_first_chunk() else {
         let wanted = "an initialisation vector of 16 bytes";
         return Err(Error::malformed(wanted, format!("{} bytes", wire.len())));
     };
     let plain = key.open(iv, cipher)?;
-    Ok(MarginText::decode(&mut Reader::new(&plain))?.body.into_owned())
+    let MarginText { time, body } = MarginText::decode(&mut Reader::new(&plain))?;
+    Ok((time, body.into_owned()))
 }

@@ -8,7 +8,7 @@
 //!
 //! | machine | what it does |
 //! | --- | --- |
-//! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel; or observes both |
+//! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel; or observes both, or relays between them |
 //! | [`AuthServer`], [`AuthClient`] | name and password, for a certificate |
 //! | [`MarginServer`], [`MarginClient`] | the certificate, for a session; then characters |
 //!
@@ -88,6 +88,9 @@ mod margin_client;
 mod margin_server;
 #[cfg(feature = "login")]
 mod refusal;
+mod relay;
+#[cfg(feature = "login")]
+mod relay_keys;
 #[cfg(feature = "login")]
 mod secrets;
 
@@ -130,6 +133,9 @@ pub use margin_server::{
 };
 #[cfg(feature = "login")]
 pub use refusal::LoginRefusal;
+pub use relay::LoginRelayConfig;
+#[cfg(feature = "login")]
+pub use relay_keys::{KnownAccount, LoginKeys, OwnLoginKeys, SecretFault};
 
 use crate::frame::Channel;
 

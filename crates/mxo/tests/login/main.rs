@@ -7,4 +7,5 @@ mod auth;
 mod channel;
 mod margin;
 mod observer;
+mod relay;
 mod support;

@@ -13,10 +13,11 @@ use worldwire_mxo::file::PublicKeyFile;
 use worldwire_mxo::frame::Channel;
 use worldwire_mxo::login::{
     AuthAccount, AuthAction, AuthClient, AuthClientConfig, AuthServer, AuthServerConfig,
-    Background, BackgroundText, Character, CharacterData, CharacterStatus, LoginConfig,
-    LoginConnection, LoginMessage, LoginRefusal, LoginStatus, LoginTicket, MarginAction,
-    MarginAnswer, MarginClient, MarginClientAction, MarginQuery, MarginServer, MarginServerConfig,
-    World, WorldLoad, WorldStatus, WorldType,
+    Background, BackgroundText, Character, CharacterData, CharacterStatus, KnownAccount,
+    LoginConfig, LoginConnection, LoginMessage, LoginNews, LoginReceived, LoginRefusal,
+    LoginSender, LoginStatus, LoginTicket, MarginAction, MarginAnswer, MarginClient,
+    MarginClientAction, MarginQuery, MarginServer, MarginServerConfig, World, WorldLoad,
+    WorldStatus, WorldType,
 };
 use worldwire_mxo::types::{Padded, Str};
 
@@ -92,15 +93,23 @@ pub(crate) fn accounts(name: &str, password: &str) -> Result<AuthAccount, LoginS
 }
 
 pub(crate) fn connections(channel: Channel, conditions: Conditions) -> Pair<LoginConnection> {
+    let [client, server] = ends(channel);
+    Pair::new(client, server, conditions)
+}
+
+/// A client and a server.
+pub(crate) fn ends(channel: Channel) -> [LoginConnection; 2] {
     let epoch = Duration::from_secs(NOW.into());
     let server = Arc::new(LoginConfig::server(channel, epoch));
     let client = Arc::new(LoginConfig::client(channel, epoch));
-    Pair::new(
+    [
         LoginConnection::client(client, &[1; 16], Duration::ZERO),
         LoginConnection::server(server, &[2; 16], Duration::ZERO),
-        conditions,
-    )
+    ]
 }
+
+/// What happens at a relay.
+pub(crate) type OnRelay<'f> = dyn FnMut(Event<LoginReceived<'_>, LoginNews>, &mut LoginSender) + 'f;
 
 /// What became of a login.
 pub(crate) struct AuthEnd {
@@ -117,21 +126,22 @@ pub(crate) fn log_in(
     client: AuthClientConfig,
     conditions: Conditions,
 ) -> AuthEnd {
-    log_in_over(&mut connections(Channel::Auth, conditions), server, client)
+    log_in_over(&mut connections(Channel::Auth, conditions), server, client, &mut |_, _| {})
 }
 
 /// What both sides send during a login at an auth server.
 pub(crate) fn auth_streams() -> [Vec<u8>; 2] {
     let mut pair = connections(Channel::Auth, Conditions::default());
-    let end = log_in_over(&mut pair, auth_config(), client_config("neo", "zion"));
+    let end = log_in_over(&mut pair, auth_config(), client_config("neo", "zion"), &mut |_, _| {});
     assert!(end.outcome.unwrap().is_ok());
     pair.written
 }
 
-fn log_in_over(
+pub(crate) fn log_in_over(
     pair: &mut Pair<LoginConnection>,
     server: AuthServerConfig,
     client: AuthClientConfig,
+    on_relay: &mut OnRelay<'_>,
 ) -> AuthEnd {
     let mut client = AuthClient::new(client, random(1));
     let mut server = AuthServer::new(Arc::new(server), random(2));
@@ -140,6 +150,7 @@ fn log_in_over(
         send(&mut pair.client, LoginMessage::AuthClient(message));
     }
     pair.settle(|member, event, sender| match (member, event) {
+        (Member::Relay, event) => on_relay(event, sender),
         (Member::Client, Event::Received(received)) => {
             client.receive(&received);
             while let Some(message) = client.poll() {
@@ -200,16 +211,27 @@ pub(crate) struct Margin {
     pub(crate) closed: Option<CloseReason>,
     /// The session as each side knows it.
     pub(crate) sessions: [Option<(u32, [u8; 16])>; 2],
+    /// The accounts that a relay finds.
+    pub(crate) accounts: Vec<Arc<KnownAccount>>,
+    pub(crate) on_relay: Box<OnRelay<'static>>,
 }
 
 impl Margin {
     pub(crate) fn new(ticket: LoginTicket, motd: Option<&str>, conditions: Conditions) -> Self {
+        Self::over(connections(Channel::Margin, conditions), ticket, motd)
+    }
+
+    pub(crate) fn over(
+        pair: Pair<LoginConnection>,
+        ticket: LoginTicket,
+        motd: Option<&str>,
+    ) -> Self {
         let config = MarginServerConfig {
             key: KEYS.server.public().clone(),
             message_of_the_day: motd.map(str::to_owned),
         };
         Self {
-            pair: connections(Channel::Margin, conditions),
+            pair,
             client: MarginClient::new(ticket, random(3)),
             server: MarginServer::new(Arc::new(config), random(4)),
             news: Vec::new(),
@@ -218,6 +240,8 @@ impl Margin {
             fault: None,
             closed: None,
             sessions: [None, None],
+            accounts: Vec::new(),
+            on_relay: Box::new(|_, _| {}),
         }
     }
 
@@ -232,11 +256,22 @@ impl Margin {
     /// Runs until nothing happens any more.
     pub(crate) fn run(&mut self) {
         self.run_for(Duration::ZERO);
+        if let Some(relay) = &mut self.pair.relay
+            && let Some(modulus) = relay.wanted_account()
+        {
+            let is_it =
+                |account: &&Arc<KnownAccount>| account.certificate.certificate.modulus == *modulus;
+            let account = self.accounts.iter().find(is_it).cloned();
+            relay.set_account(account);
+            self.run_for(Duration::ZERO);
+        }
     }
 
     /// Runs for this time.
     pub(crate) fn run_for(&mut self, time: Duration) {
-        let Self { pair, client, server, news, bodies, refusal, fault, closed, sessions } = self;
+        let Self { pair, client, server, news, bodies, refusal, fault, closed, sessions, .. } =
+            self;
+        let on_relay = &mut self.on_relay;
         let mut begin = Vec::new();
         while let Some(action) = client.poll() {
             begin.push(action);
@@ -248,27 +283,26 @@ impl Margin {
             let sender = pair.server.sender_mut();
             server_action(action, server, refusal, &mut sessions[1], sender);
         }
-        let on =
-            |member, event: Event<worldwire_mxo::login::LoginReceived<'_>, _>, sender: &mut _| {
-                match (member, event) {
-                    (Member::Client, Event::Received(received)) => {
-                        bodies.push(received.bytes.to_vec());
-                        client.receive(&received);
-                        while let Some(action) = client.poll() {
-                            client_action(action, news, &mut sessions[0], sender);
-                        }
-                    }
-                    (Member::Server, Event::Received(received)) => {
-                        server.receive(&received, NOW);
-                        while let Some(action) = server.poll() {
-                            server_action(action, server, refusal, &mut sessions[1], sender);
-                        }
-                    }
-                    (_, Event::Fault { error, .. }) => *fault = Some(error.to_string()),
-                    (Member::Server, Event::Closed(reason)) => *closed = Some(reason),
-                    _ => {}
+        let on = |member, event: Event<LoginReceived<'_>, _>, sender: &mut _| match (member, event)
+        {
+            (Member::Relay, event) => on_relay(event, sender),
+            (Member::Client, Event::Received(received)) => {
+                bodies.push(received.bytes.to_vec());
+                client.receive(&received);
+                while let Some(action) = client.poll() {
+                    client_action(action, news, &mut sessions[0], sender);
                 }
-            };
+            }
+            (Member::Server, Event::Received(received)) => {
+                server.receive(&received, NOW);
+                while let Some(action) = server.poll() {
+                    server_action(action, server, refusal, &mut sessions[1], sender);
+                }
+            }
+            (_, Event::Fault { error, .. }) => *fault = Some(error.to_string()),
+            (Member::Server, Event::Closed(reason)) => *closed = Some(reason),
+            _ => {}
+        };
         match time {
             Duration::ZERO => pair.settle(on),
             time => pair.run_until(pair.now + time, on),
@@ -278,11 +312,11 @@ impl Margin {
 
 /// Access to the sender of a connection.
 pub(crate) trait SenderMut {
-    fn sender_mut(&mut self) -> &mut worldwire_mxo::login::LoginSender;
+    fn sender_mut(&mut self) -> &mut LoginSender;
 }
 
 impl SenderMut for LoginConnection {
-    fn sender_mut(&mut self) -> &mut worldwire_mxo::login::LoginSender {
+    fn sender_mut(&mut self) -> &mut LoginSender {
         worldwire_core::connection::Connection::sender(self)
     }
 }
@@ -291,7 +325,7 @@ fn client_action(
     action: MarginClientAction,
     news: &mut Vec<String>,
     session: &mut Option<(u32, [u8; 16])>,
-    sender: &mut worldwire_mxo::login::LoginSender,
+    sender: &mut LoginSender,
 ) {
     match action {
         MarginClientAction::Send(message) => {
@@ -313,7 +347,7 @@ fn server_action(
     server: &mut MarginServer,
     refusal: &mut Option<LoginRefusal>,
     session: &mut Option<(u32, [u8; 16])>,
-    sender: &mut worldwire_mxo::login::LoginSender,
+    sender: &mut LoginSender,
 ) {
     match action {
         MarginAction::Send(message) => sender.send(&LoginMessage::MarginServer(message)).unwrap(),

@@ -7,11 +7,11 @@ use worldwire_core::json::Json;
 use worldwire_proxy::RuleFile;
 use worldwire_tera::integrity::checksum;
 
-use crate::samples::{STEP, Sample, ki, mxo, only, tera, uru, uru_age};
+use crate::samples::{STEP, Sample, ki, mxo, mxo_login, only, tera, uru, uru_age};
 
 /// All samples.
 fn all() -> Vec<Sample> {
-    vec![uru(), uru_age(), ki(), mxo(), tera()]
+    vec![uru(), uru_age(), ki(), mxo(), mxo_login(), tera()]
 }
 
 #[test]
@@ -56,6 +56,13 @@ fn fields_are_set_in_every_family() {
             "\"Elin: Hello!\"",
         ),
         (tera(), "when C_START_SKILL { set loc.x = loc.x + 1 }", "tera.C_START_SKILL", "loc", ""),
+        (
+            mxo_login(),
+            "when margin.ClaimCharacterNameRequest { set handle = \"Trinity\" }",
+            "margin.ClaimCharacterNameRequest",
+            "fields",
+            "{\"handle\":\"Trinity\",\"handleOffset\":3}",
+        ),
         (
             mxo(),
             "when game.* and exists(simTime) { set simTime = 1.5 }",

@@ -91,6 +91,11 @@ pub fn mxo() -> Sample {
     Sample::load("mxo", "mxo-world.pcapng", Some("mxo-keys.toml"), &[])
 }
 
+/// The auth and margin channels.
+pub fn mxo_login() -> Sample {
+    Sample::load("mxo", "mxo-login.pcapng", Some("mxo-login-keys.toml"), &[])
+}
+
 pub fn tera() -> Sample {
     let data = [
         "tera/definitions/C_CHAT.1.def",
@@ -127,12 +132,13 @@ impl Sample {
             assert_eq!(definitions.add(files), Some(Vec::new()));
         }
         let keys = keys.map_or_else(Keys::none, |name| Keys::parse(&text(name)).unwrap());
+        let is_udp = capture == "mxo-world.pcapng";
         Self {
             family,
             definitions: Arc::new(definitions),
             keys: Arc::new(keys),
-            conversations: recorded(&sample_file(capture)),
-            is_udp: family == "mxo",
+            conversations: recorded(&sample_file(capture), is_udp),
+            is_udp,
         }
     }
 
@@ -291,8 +297,8 @@ impl Sample {
     }
 }
 
-/// The conversations of a capture.
-fn recorded(capture: &[u8]) -> Vec<Conversation> {
+/// The conversations of a capture over TCP or over UDP.
+fn recorded(capture: &[u8], is_udp: bool) -> Vec<Conversation> {
     let limits = Limits::DEFAULT;
     let mut capture = CaptureReader::new(capture, &limits).unwrap();
     let mut conversations = Conversations::new(&limits);
@@ -300,9 +306,12 @@ fn recorded(capture: &[u8]) -> Vec<Conversation> {
     while let Some(record) = capture.next().unwrap() {
         let Record::Packet(packet) = record else { continue };
         conversations.push(&packet, &mut |event| {
-            if let EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } =
+            let (EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes }) =
                 event.kind
-            {
+            else {
+                return;
+            };
+            if matches!(event.kind, EventKind::Datagram { .. }) == is_udp {
                 all.entry(event.conversation).or_default().push((side, bytes.to_vec()));
             }
         });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_proxy::fuzzing::relayed::{Choices, FAMILIES, MakeWorld, Play, Rates};
+use worldwire_proxy::fuzzing::relayed::{Choices, FAMILIES, MXO_LOGIN, MakeWorld, Play, Rates};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Seeds enough for every kind of conversation of a family.
@@ -98,7 +98,7 @@ fn an_uru_connection_survives_an_hour_of_holding() {
 /// MxO's ends have at most 64 packets with reliable messages in flight.
 #[test]
 fn a_flood_behind_a_held_message_pauses_reading() {
-    for family in [FAMILIES[0], FAMILIES[2], FAMILIES[3]] {
+    for family in [FAMILIES[0], FAMILIES[2], FAMILIES[3], MXO_LOGIN] {
         flood(family);
     }
 }

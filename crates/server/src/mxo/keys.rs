@@ -161,8 +161,11 @@ pub fn read_public(file: &Path) -> Result<Option<PublicKeyFile>, KeysError> {
     public_key.map(Some).map_err(wrong)
 }
 
-/// Reads a private key; `None` if there is none.
-fn read_private(purpose: KeyUse, file: &Path) -> Result<Option<PrivateKey>, KeysError> {
+/// Reads a private key, which only its owner may read; `None` if there is none.
+///
+/// # Errors
+/// [`KeysError::Io`], [`KeysError::Open`] and [`KeysError::Private`].
+pub fn read_private(purpose: KeyUse, file: &Path) -> Result<Option<PrivateKey>, KeysError> {
     let io = |source| KeysError::Io { file: file.to_owned(), source };
     match File::open(file) {
         Ok(open) => check_mode(&open, file)?,

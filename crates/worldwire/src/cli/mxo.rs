@@ -40,7 +40,7 @@ pub(crate) enum MxoCommand {
     #[command(after_help = "Examples:
   worldwire mxo views samples/mxo-world.pcapng --keys samples/mxo-keys.toml
   worldwire mxo views world.pcapng --keys keys.toml --packet 4711 --json")]
-    Views(MxoViewsCommand),
+    Views(Box<MxoViewsCommand>),
 }
 
 #[derive(Debug, Subcommand)]

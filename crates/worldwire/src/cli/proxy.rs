@@ -42,10 +42,15 @@ Examples:
   worldwire proxy tera --to 203.0.113.5:7801 --data tera-data/ --mods mods/
   worldwire proxy tera --server-list serverlist.xml --data definitions/")]
     Tera(ProxyTera),
-    /// Relay clients of The Matrix Online to a world
-    #[command(after_help = "Examples:
-  worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml
-  worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --keys keys.toml")]
+    /// Relay clients of The Matrix Online to an auth server, a margin server and a world
+    #[command(after_help = "\
+With the server's private key, or a signing key that clients trust, the proxy decrypts the login and
+learns the key of every session. Otherwise --keys must contain it.
+
+Examples:
+  worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --server-key mxo/auth.pem
+  worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --signing-key signing.pem
+  worldwire proxy mxo --to 127.0.0.1:10000 --listen 127.0.0.1:10001 --keys keys.toml")]
     Mxo(ProxyMxo),
     /// Control a running proxy: list connections, release or drop held messages, add messages
     #[command(arg_required_else_help = true)]
@@ -268,16 +273,28 @@ pub(crate) struct ProxyMxo {
     /// Address to listen on, over UDP for the world and over TCP for its margin server
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10000")]
     pub(crate) listen: SocketAddr,
-    /// The world; connections to its margin server, on the same host and port over TCP, are forwarded
-    /// unread
+    /// The world
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) to: String,
-    /// The auth server, whose connections are forwarded unread
+    /// The margin server [default: the world's host and port, over TCP]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(crate) margin: Option<String>,
+    /// The auth server
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) auth: Option<String>,
     /// Address to listen on for the auth server
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:11000")]
     pub(crate) auth_at: SocketAddr,
+    /// The server's private key, auth.pem in its directory: decrypts logins
+    #[arg(long, value_name = "FILE", requires = "auth")]
+    pub(crate) server_key: Option<PathBuf>,
+    /// Private signing key that clients trust: signs a key of the proxy's own, which decrypts logins in
+    /// place of the server's. Clients need the pubkey.dat in --folder
+    #[arg(long, value_name = "FILE", requires = "auth", conflicts_with = "server_key")]
+    pub(crate) signing_key: Option<PathBuf>,
+    /// The server's pubkey.dat [default: ask the server and trust it]
+    #[arg(long, value_name = "FILE", requires = "signing_key")]
+    pub(crate) server_pubkey: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: ProxyCommon,
 }

@@ -182,7 +182,7 @@ impl<S: Sink> Unwritten<S> {
             write(out)?;
         }
         if let Some(closed) = closed {
-            self.closed.iter().for_each(|overview| closed(overview));
+            self.closed.iter().for_each(closed);
         }
         Ok(())
     }

@@ -340,7 +340,7 @@ fn saved_packets(
     }
     let target = Target { output: Some(path.to_owned()), force };
     let file = CaptureFile::new(Output::open_growing(&target)?, format)?;
-    Ok(Some(SavedPackets::File(file)))
+    Ok(Some(SavedPackets::File(Box::new(file))))
 }
 
 /// Writes all packets of a live capture as they arrive.
@@ -358,7 +358,7 @@ fn write_arriving(
         ));
     }
     let output = Output::open_growing(&arguments.target)?;
-    copy.set(Some(SavedPackets::File(CaptureFile::new(output, format)?)));
+    copy.set(Some(SavedPackets::File(Box::new(CaptureFile::new(output, format)?))));
     let nothing = |_: &Shown<'_, '_>, (): &mut ()| {};
     let (dissection, clean) = reading.read(definitions, nothing, |()| Ok(()))?;
     let summary = dissection.summary();

@@ -77,7 +77,15 @@ fn capture(arguments: &Extcap, interface: &str, common: &Common) -> Result<(), F
         LIVE => {
             let interface = network.clone().ok_or_else(|| needs("--network"))?;
             let packets = packets.iter().filter(|packets| !packets.is_empty()).cloned().collect();
-            let tcpdump = Tcpdump { interface: interface.clone(), packets, write: None };
+            let tcpdump = Tcpdump {
+                interface: interface.clone(),
+                packets,
+                write: None,
+                ring: None,
+                ring_size: None,
+                ring_time: None,
+                stop_after: Vec::new(),
+            };
             (PathBuf::from(interface), Some(tcpdump))
         }
         _ => (file.clone().ok_or_else(|| needs("--file"))?, None),

@@ -1,7 +1,7 @@
 //! `worldwire settings`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 
@@ -23,7 +23,7 @@ fn files() -> Vec<PathBuf> {
 }
 
 /// Whether settings files are in use.
-fn is_read(file: &PathBuf, common: &Common) -> bool {
+fn is_read(file: &Path, common: &Common) -> bool {
     !common.no_settings && file.is_file()
 }
 

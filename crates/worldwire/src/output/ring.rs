@@ -32,7 +32,7 @@ pub(crate) struct RingLimits {
 /// The files that packets are saved to: one, or a ring.
 #[derive(Debug)]
 pub(crate) enum SavedPackets {
-    File(CaptureFile),
+    File(Box<CaptureFile>),
     Ring(Box<Ring>),
 }
 

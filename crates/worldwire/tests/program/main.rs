@@ -34,6 +34,8 @@ mod mxo;
 #[cfg(unix)]
 mod mxo_login;
 #[cfg(unix)]
+mod mxo_proxy;
+#[cfg(unix)]
 mod mxo_world;
 mod objects;
 #[cfg(target_os = "linux")]

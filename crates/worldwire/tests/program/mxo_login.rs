@@ -13,11 +13,11 @@ use worldwire_mxo::file::format_private_key;
 const PASSWORD: &str = "white rabbit";
 
 /// A server that ends with the test. The pipe of its log stays open for it.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    auth: String,
-    margin: String,
-    game: String,
+    pub(crate) auth: String,
+    pub(crate) margin: String,
+    pub(crate) game: String,
     status: String,
     /// What it prints until it is ready.
     start: String,
@@ -31,21 +31,21 @@ impl Drop for Serving {
     }
 }
 
-fn worldwire(words: &[&str]) -> Command {
+pub(crate) fn worldwire(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.args(words).env("WORLDWIRE_PASSWORD", PASSWORD);
     command
 }
 
 /// Exit code, output, and messages.
-fn run(words: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn run(words: &[&str]) -> (Option<i32>, String, String) {
     let output = worldwire(words).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 /// Writes the signing key of the conformance vectors, which is slow to generate.
-fn write_signing_key(folder: &Path) {
+pub(crate) fn write_signing_key(folder: &Path) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mxo-login/keys.json");
     let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let number = |part: &str| parse_hex(json["signing_2048"][part].as_str().unwrap()).unwrap();
@@ -58,7 +58,7 @@ fn write_signing_key(folder: &Path) {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-fn serve(folder: &Path, words: &[&str]) -> Serving {
+pub(crate) fn serve(folder: &Path, words: &[&str]) -> Serving {
     let any = "127.0.0.1:0";
     let mut command = worldwire(&["serve", "mxo", folder.to_str().unwrap(), "--status", any]);
     command.args(["--auth-listen", any, "--margin-listen", any, "--game-listen", any]);

@@ -81,7 +81,7 @@ pub(crate) fn printed(folder: &Path, words: &[&str]) -> String {
 }
 
 /// The messages in a recording that one side of the proxy exchanged with a port: name and fields.
-fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(String, Json)> {
+pub(crate) fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(String, Json)> {
     let filter = format!("port == {port}");
     let lines = printed(folder, &["dissect", recording, "--json", "--filter", &filter]);
     let lines = lines.lines().map(|line| parse(line).unwrap());
@@ -107,7 +107,7 @@ pub(crate) fn port(address: &str) -> &str {
 }
 
 /// Names in alphabetical order: conversations overlap.
-fn names(messages: &[(String, Json)]) -> Vec<&str> {
+pub(crate) fn names(messages: &[(String, Json)]) -> Vec<&str> {
     let mut names: Vec<&str> = messages.iter().map(|(name, _)| &**name).collect();
     names.sort_unstable();
     names

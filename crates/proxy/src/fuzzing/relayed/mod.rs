@@ -7,6 +7,7 @@ mod end;
 mod ki;
 mod model;
 mod mxo;
+mod mxo_login;
 mod packet_model;
 mod play;
 mod tera;
@@ -43,6 +44,9 @@ pub type MakeWorld = fn(&mut Choices) -> World;
 
 /// All families, by name.
 pub const FAMILIES: [MakeWorld; 4] = [ki::world, mxo::world, tera::world, uru::world];
+
+/// The login of MxO, whose game channel is in the list of families.
+pub const MXO_LOGIN: MakeWorld = mxo_login::world;
 
 /// The two ends of a conversation, and what relays it.
 pub struct World {

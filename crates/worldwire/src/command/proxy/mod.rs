@@ -2,6 +2,7 @@
 
 mod control;
 mod inspect;
+mod mxo;
 mod paused;
 mod rules;
 mod shown;
@@ -15,18 +16,17 @@ use std::sync::Arc;
 
 use worldwire_dissect::Families;
 use worldwire_net::{Options, Signal, Stop};
-use worldwire_proxy::{
-    HookOptions, HookSocket, Hooks, KiWorld, OneServer, Proxy, Recorder, Setup, World,
-};
+use worldwire_proxy::{HookOptions, HookSocket, Hooks, KiWorld, Proxy, Recorder, Setup, World};
 use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 
 use super::mods::push_quoted;
 use super::serve::start;
-use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi, ProxyMxo};
+use crate::cli::{Common, ProxyArguments, ProxyCommand, ProxyCommon, ProxyKi};
 use crate::output::{Failure, Interruption, reason, say};
 use crate::{definitions, input};
 use control::Operators;
+use mxo::LoginServers;
 use paused::Paused;
 use rules::Watched;
 use shown::Shown;
@@ -49,12 +49,7 @@ pub(crate) fn run(arguments: &ProxyArguments, common: &Common) -> Result<(), Fai
             Relaying::new("ki", shared, common)?.run(world, *listen, to)
         }
         ProxyCommand::Tera(arguments) => tera::run(arguments, common),
-        ProxyCommand::Mxo(arguments) => {
-            let ProxyMxo { listen, to, auth, auth_at, common: shared } = arguments;
-            let mut relaying = Relaying::new("mxo", shared, common)?;
-            relaying.auth = auth.clone().map(|auth| (*auth_at, auth));
-            relaying.run(Box::new(OneServer(to.clone())), *listen, to)
-        }
+        ProxyCommand::Mxo(arguments) => mxo::run(arguments, common),
     }
 }
 
@@ -68,8 +63,8 @@ struct Relaying<'a> {
     rules: Option<Watched>,
     /// TERA's list of servers.
     list: Option<ListToServe>,
-    /// Where to listen for the auth server of The Matrix Online, and its address.
-    auth: Option<(SocketAddr, String)>,
+    /// The login servers of The Matrix Online.
+    logins: Option<LoginServers>,
     /// Commands to run as hooks.
     hooks: Vec<String>,
     /// Kept for as long as the proxy runs.
@@ -96,7 +91,7 @@ impl<'a> Relaying<'a> {
             None => None,
         };
         let lock = taken(&arguments.folder)?;
-        let (list, auth) = (None, None);
+        let (list, logins) = (None, None);
         Ok(Self {
             family,
             keys,
@@ -105,7 +100,7 @@ impl<'a> Relaying<'a> {
             paused,
             rules,
             list,
-            auth,
+            logins,
             hooks: arguments.hook.iter().map(|hook| hook_command(hook)).collect(),
             lock,
             arguments,
@@ -126,7 +121,7 @@ impl<'a> Relaying<'a> {
         to: &str,
     ) -> Result<(), Failure> {
         let Self { family, keys, definitions, shown, paused, rules, list, .. } = self;
-        let Self { auth, hooks: commands, lock, arguments, common, .. } = self;
+        let Self { logins, hooks: commands, lock, arguments, common, .. } = self;
         let unknown = |error: worldwire_core::Error| Failure::Run(error.to_string());
         let family = Families::standard().named(family).map_err(unknown)?;
         let recording = match (&arguments.record, arguments.inspect) {
@@ -203,18 +198,10 @@ impl<'a> Relaying<'a> {
             }
             None => None,
         };
-        let mut unread = auth;
-        if is_mxo {
-            // The margin server, which has the world's address. A port that the system chose for UDP
-            // may be taken over TCP.
-            let margin = pass_unread(&proxy, proxy.address(), to.to_owned()).await;
-            if listen.port() != 0 {
-                margin?;
-            }
-            if let Some((at, server)) = &mut unread {
-                *at = pass_unread(&proxy, *at, server.clone()).await?;
-            }
-        }
+        let logins = match logins {
+            Some(logins) => logins.listen(&proxy, listen).await?,
+            None => Vec::new(),
+        };
         let list = match list {
             Some(list) => Some(list.serve(&proxy, to, stop.signal()).await?),
             None => None,
@@ -227,10 +214,8 @@ impl<'a> Relaying<'a> {
             if !listen.ip().is_loopback() {
                 say("worldwire: anyone who can reach this address can use the proxy");
             }
-            if let Some((at, server)) = unread {
-                say(format_args!(
-                    "worldwire: connections to {at} are forwarded unread to {server}"
-                ));
+            for line in logins {
+                say(format_args!("worldwire: {line}"));
             }
             if let Some(list) = list {
                 say(format_args!("worldwire: launchers find the servers at http://{list}/"));
@@ -263,12 +248,6 @@ impl<'a> Relaying<'a> {
         }
         Ok(())
     }
-}
-
-/// Forwards connections unread. Returns the address for clients.
-async fn pass_unread(proxy: &Proxy, at: SocketAddr, to: String) -> Result<SocketAddr, Failure> {
-    let passing = proxy.pass_unread(at, to).await;
-    passing.map_err(|error| Failure::Run(format!("cannot listen on {at}: {}", reason(&error))))
 }
 
 /// Locks the proxy's directory, and creates it if it does not exist.
