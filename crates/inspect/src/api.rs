@@ -97,7 +97,7 @@ pub(crate) struct CaptureStatus {
     conversations: usize,
     problems: u64,
     gaps: u64,
-    /// Times of the first and last row, in nanoseconds since 1970, as text.
+    /// Times of the first packet and the last row, in nanoseconds since 1970, as text.
     first: Option<String>,
     last: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -75,6 +75,8 @@ impl Row {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewRow {
     pub(crate) time: i64,
+    /// Nanoseconds since the first packet.
+    pub(crate) since: i64,
     pub(crate) packet: u64,
     pub(crate) stream: u64,
     pub(crate) from: Side,
@@ -203,8 +205,9 @@ impl Index {
             kind: new.kind,
             marks,
         });
-        let (first, last) = self.span.unwrap_or((new.time, new.time));
-        self.span = Some((first.min(new.time), last.max(new.time)));
+        let begin = new.time.saturating_sub(new.since);
+        let (first, last) = self.span.unwrap_or((begin, new.time));
+        self.span = Some((first.min(begin), last.max(new.time)));
         self.problems += u64::from(new.is_problem);
         self.gaps += u64::from(new.kind == RowKind::Gap);
         Ok(())
@@ -300,7 +303,7 @@ impl Index {
         }
     }
 
-    /// The earliest and the latest time of a row.
+    /// The time of the first packet, and the latest time of a row.
     pub(crate) fn span(&self) -> Option<(i64, i64)> {
         self.span
     }
@@ -322,6 +325,7 @@ mod tests {
     fn new_row(number: usize) -> NewRow {
         NewRow {
             time: i64::try_from(number).unwrap(),
+            since: 0,
             packet: number as u64 + 1,
             stream: number as u64 % 3,
             from: if number.is_multiple_of(2) { Side::Client } else { Side::Server },

@@ -83,6 +83,7 @@ fn show(item: &Item<'_>, scratch: &mut Scratch, found: &mut Found) {
     };
     let row = NewRow {
         time: item.stamp.time.0,
+        since: i64::try_from(item.stamp.since.as_nanos()).unwrap_or(0),
         packet: item.stamp.packet.unwrap_or(0),
         stream: item.stamp.stream,
         from: item.from,
@@ -170,6 +171,7 @@ mod tests {
         for name in names {
             let row = NewRow {
                 time: 0,
+                since: 0,
                 packet: 0,
                 stream: 0,
                 from: Side::Client,

@@ -146,6 +146,7 @@ mod tests {
             let from = if number % 4 == 0 { Side::Client } else { Side::Server };
             let new = NewRow {
                 time: number * 10,
+                since: 0,
                 packet: 1,
                 stream: 0,
                 from,

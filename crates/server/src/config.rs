@@ -161,7 +161,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
 
     /// Reads the file in a directory; `None` before the first start.
     fn read(folder: &Path) -> Result<Option<Self>, ConfigError> {
-        match fs::read_to_string(folder.join(Self::FILE)) {
+        match read_text(&folder.join(Self::FILE)) {
             Ok(text) => Self::from_text(&text).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(ConfigError::Unreadable(reason(&error))),
@@ -172,6 +172,20 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
     fn database_url(&self) -> Option<&str> {
         Some(self.database()).filter(|url| !url.is_empty())
     }
+}
+
+/// The maximum size of a configuration or a scene, in bytes.
+const MAX_TEXT: u64 = 16 << 20;
+
+/// Reads a regular file of limited size as text.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let about = fs::metadata(path)?;
+    let problem = match about.len() {
+        _ if !about.is_file() => "not a regular file".to_owned(),
+        length if length > MAX_TEXT => format!("larger than {} MiB", MAX_TEXT >> 20),
+        _ => return fs::read_to_string(path),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
 /// Parses TOML. An error has the number of the line but not its text, which may hold the password

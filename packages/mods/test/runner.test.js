@@ -202,7 +202,7 @@ test('the log has levels, and counts the mods that run', () => {
   const [unreadable, failed, summary] = lines.filter(({ text }) => !text.startsWith('[command]'));
   assert.deepStrictEqual([unreadable.level, failed.level, summary.level], ['error', 'error', 'info']);
   assert.match(unreadable.text, /^\[worse\] does not run: /);
-  assert.match(failed.text, /^\[bad\.js\] it does not start: Error: no, at [^/]+\/bad\.js:1:\d+$/);
+  assert.match(failed.text, /^\[bad\.js\] it failed to start: Error: no, at [^/]+\/bad\.js:1:\d+$/);
   assert.match(summary.text, /^\[worldwire-mods\] conversation 1: 1 of 3 mods run, revision 7, patch /);
 });
 

@@ -37,6 +37,8 @@ pub struct Settings {
     pub key: SessionKey,
     /// The classes and goobjs that the server uses. Default: the built-in ones.
     pub objects: Arc<Objects>,
+    /// Whether the character walks about from the beginning. Default: it does.
+    pub walks: bool,
     /// The time between two steps. Default 100 ms.
     pub step: Duration,
     /// How long the server may take to answer and to admit the client. Default 30 s.
@@ -55,6 +57,7 @@ impl Settings {
             session: 1,
             key: SessionKey::new(&key),
             objects: Arc::new(Objects::built_in()),
+            walks: true,
             step: Duration::from_millis(100),
             setup_time: Duration::from_secs(30),
             conditions: None,
@@ -184,9 +187,11 @@ impl Client {
         client.setup_time = patience;
         let connection = Connection::client(client, session, clock.now());
         let (said, says) = mpsc::channel(SAID);
+        let mut view = ClientView::new(Arc::clone(&config.objects), chance);
+        view.set_walking(config.walks);
         let state = Arc::new(Shared {
             said,
-            view: Mutex::new(ClientView::new(Arc::clone(&config.objects), chance)),
+            view: Mutex::new(view),
             is_in: watch::Sender::new(false),
             leaves: watch::Sender::new(false),
         });

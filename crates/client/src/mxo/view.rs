@@ -261,6 +261,9 @@ impl ClientView {
             let position = position.map(|part| part as f32);
             self.home = Some(position);
             self.movement = Movement { position: Some(position), time: None, ..*own.movement() };
+        } else if read.operations.iter().any(creates_own) {
+            // The server repeats a creation as it was, before it knew of the client's movement.
+            self.has_unsent = true;
         }
         Ok(())
     }
@@ -365,6 +368,10 @@ fn name_of(view: &View) -> String {
         Some(Value::Text(name)) => name,
         _ => String::new(),
     }
+}
+
+fn creates_own(operation: &Operation<'_>) -> bool {
+    matches!(operation, Operation::Create(create) if create.new_view == OWN_VIEW)
 }
 
 /// Repetitions are normal when packets are lost.

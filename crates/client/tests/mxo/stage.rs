@@ -178,10 +178,10 @@ impl Stage {
     pub(crate) async fn enter(&mut self, margin: &mut Margin, id: u64) -> Client {
         let (session, key) = margin.session().clone();
         let setup_time = Duration::from_secs(10);
-        let settings = Settings { session, key, setup_time, ..Settings::new(id) };
+        let walks = false;
+        let settings = Settings { session, key, walks, setup_time, ..Settings::new(id) };
         for _ in 0..20 {
             if let Ok(client) = Client::over(self.game(), &settings).await {
-                client.with_view(|view| view.set_walking(false));
                 margin.established().await.unwrap();
                 return client;
             }

@@ -132,6 +132,8 @@ async fn players_meet_on_a_bad_network() {
     let mut margin = stage.margin("neo").await;
     margin.load(neo_id).await.unwrap();
     let neo = stage.enter(&mut margin, neo_id).await;
+    until("he is there", async || neo.with_view(|view| view.replica().view(OWN_VIEW).is_some()))
+        .await;
     let back = neo.with_view(|view| view.replica().view(OWN_VIEW).unwrap().position().unwrap());
     assert!(
         left.iter().zip(back).all(|(left, back)| (left - back).abs() < 0.01),

@@ -23,9 +23,13 @@ const HIDDEN: &[&str] = &[
     "world_id",
 ];
 
-/// The operations and RPC messages in a packet.
-const PACKET: &[&str] =
-    &["sections[*].lists[*].messages[*].opcode", "sections[*].objects.operations[*]"];
+/// The operations and RPC messages in a packet, and what players say in them.
+const PACKET: &[&str] = &[
+    "sections[*].lists[*].messages[*].opcode",
+    "sections[*].lists[*].messages[*].fields.handle",
+    "sections[*].lists[*].messages[*].fields.text",
+    "sections[*].objects.operations[*]",
+];
 
 /// Messages whose first fields are not the most telling ones, sorted by name.
 const SHOWN: InfoTable = &[

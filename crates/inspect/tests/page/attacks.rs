@@ -232,20 +232,17 @@ async fn damaged_and_growing_captures_are_shown() {
     let whole = std::fs::read(sample("uru-login.pcapng")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pcapng");
-    for content in [&[][..], b"not a capture, but a text of some length"] {
+    for content in [&whole[..10], &[], b"not a capture, but a text of some length"] {
         std::fs::write(&path, content).unwrap();
         let options = with_keys("uru-keys.toml");
         let refused = Inspector::open(&path, options, Settings::default()).await;
         assert!(matches!(refused, Err(InspectError::NoCapture { .. })), "{refused:?}");
     }
-    for (length, has_rows) in [(10, false), (whole.len() / 2 + 1, true)] {
-        std::fs::write(&path, &whole[..length]).unwrap();
-        let page = Page::open(&path, with_keys("uru-keys.toml")).await;
-        let status = page.complete().await;
-        assert!(status["error"].is_string(), "{status}");
-        assert_eq!(status["rows"].as_u64() > Some(0), has_rows, "{status}");
-        page.end().await;
-    }
+    std::fs::write(&path, &whole[..whole.len() / 2 + 1]).unwrap();
+    let page = Page::open(&path, with_keys("uru-keys.toml")).await;
+    let status = page.complete().await;
+    assert!(status["error"].is_string() && status["rows"].as_u64() > Some(0), "{status}");
+    page.end().await;
     std::fs::write(&path, &whole).unwrap();
     let page = Page::open(&path, with_keys("uru-keys.toml")).await;
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();

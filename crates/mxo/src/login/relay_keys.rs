@@ -40,7 +40,7 @@ use crate::types::Bytes16;
 #[derive(Clone, Debug)]
 pub enum LoginKeys {
     /// The server's own private key.
-    Server(PrivateKey),
+    Server(Box<PrivateKey>),
     /// A key of the relay's own, in place of the server's.
     Own(Box<OwnLoginKeys>),
 }

@@ -43,7 +43,7 @@ fn in_chunks(segment: usize) -> Conditions {
 }
 
 fn servers_key() -> Option<LoginKeys> {
-    Some(LoginKeys::Server(KEYS.server.clone()))
+    Some(LoginKeys::Server(Box::new(KEYS.server.clone())))
 }
 
 fn own_key(server: Option<PublicKeyFile>) -> Option<LoginKeys> {
@@ -355,7 +355,7 @@ fn nothing_is_added_before_the_challenge() {
 /// With other keys, the conversation passes, but stays closed.
 #[test]
 fn other_keys_read_nothing() {
-    let other = Some(LoginKeys::Server(OWN.0.clone()));
+    let other = Some(LoginKeys::Server(Box::new(OWN.0.clone())));
     let mut pair = relayed(Channel::Auth, other.clone(), in_chunks(50));
     let (end, seen) = log_in(&mut pair, Some(public_key()), pass);
     let ticket = end.outcome.unwrap().unwrap();

@@ -181,7 +181,7 @@ impl Scene {
 
     /// Reads a scene from a file.
     pub fn read(path: &Path, objects: &Objects) -> Result<Self, SceneError> {
-        let text = std::fs::read_to_string(path)
+        let text = crate::config::read_text(path)
             .map_err(|error| SceneError::Io { path: path.to_owned(), error })?;
         Self::parse(&text, objects)
     }

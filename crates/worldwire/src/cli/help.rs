@@ -320,9 +320,16 @@ mod tests {
         assert_eq!(shown, table, "docs/commands.md must list:\n{table}");
     }
 
-    /// Options that would make no sense there: both commands write files.
-    const EXEMPT: [(&str, &str); 3] =
-        [("export files", "json"), ("secrets export", "json"), ("mxo views", "filter")];
+    /// Options that would make no sense there: these commands show a page or write files.
+    const EXEMPT: [(&str, &str); 7] = [
+        ("inspect", "stream"),
+        ("inspect", "filter"),
+        ("inspect", "json"),
+        ("export files", "json"),
+        ("export pcapng", "json"),
+        ("secrets export", "json"),
+        ("mxo views", "filter"),
+    ];
 
     #[test]
     fn prose_lines_are_joined() {

@@ -190,6 +190,16 @@ impl Output {
         Ok(Self::Through { writer: BufWriter::with_capacity(0, file), target: path })
     }
 
+    /// Restricts a new file to its owner, because the result holds secrets.
+    pub(crate) fn hide(&self) -> Result<(), Failure> {
+        match self {
+            Self::File(NewFile { writer, target, .. }) => {
+                writer.get_ref().hide().map_err(|error| Failure::io(target, &error))
+            }
+            Self::Stdout(_) | Self::Through { .. } => Ok(()),
+        }
+    }
+
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         Write::write_all(self, bytes).map_err(|error| self.failed(&error))
     }
@@ -284,9 +294,7 @@ pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a result with secrets in it: a new file is its owner's alone.
 pub(crate) fn write_secret(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(target)?;
-    if let Output::File(NewFile { writer, target, .. }) = &output {
-        writer.get_ref().hide().map_err(|error| Failure::io(target, &error))?;
-    }
+    output.hide()?;
     output.write(bytes)?;
     output.finish()
 }

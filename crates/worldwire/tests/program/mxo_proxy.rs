@@ -131,11 +131,11 @@ fn players_log_in_and_chat_through_a_proxy_with_the_servers_key() {
     let words = ["--server-key", "auth.pem", "--record", "evening.pcapng", "--rules", "my.rules"];
     let mut proxied = start(home, &words);
     let listens = "login + create Trinity + enter + emote Bow + wait 60";
-    let mut listens = proxied.playing("trinity", listens, "view 2 plays Bow");
+    let mut listens = proxied.playing("trinity", listens, "Trinity plays Bow");
     let says = "login + create Neo + enter + say Whoa. + wait 0.3";
     let (code, out, err) = proxied.client("neo", says);
     assert_eq!(code, Some(0), "{out} {err}");
-    listens.see("Neo (Area (16)): Whoa.");
+    listens.see("Neo (Area): Whoa.");
     // The name is changed only on its way.
     let (code, out, err) = proxied.client("neo", "login + list");
     assert!(code == Some(0) && out.ends_with("  Thomas\n"), "{out} {err}");
@@ -172,7 +172,7 @@ fn a_proxys_own_key_stands_in_for_the_servers() {
     let (code, out, err) =
         proxied.client("neo", &format!("{own}login + create Neo + enter + emote Bow + wait 0.6"));
     assert_eq!(code, Some(0), "{out} {err}");
-    assert!(out.contains("view 2 plays Bow"), "{out}");
+    assert!(out.contains("Neo plays Bow"), "{out}");
     for [outside, inside] in &recorded(home, proxied) {
         assert!(!outside.is_empty());
         assert_eq!(names(outside), names(inside));

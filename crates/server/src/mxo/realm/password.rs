@@ -57,13 +57,13 @@ impl PasswordHash {
     /// that do not exist, which must take as long.
     pub(super) const NONE: Self = Self { cost: COST, salt: [0; 16], hash: [0; 32] };
 
-    fn new(password: &str, salt: [u8; 16]) -> Option<Self> {
-        let hash = hash(password, &salt, COST)?;
+    fn new(password: &str, salt: [u8; 16], spare: &SpareMemory) -> Option<Self> {
+        let hash = spare.hash(password, &salt, COST)?;
         Some(Self { cost: COST, salt, hash })
     }
 
-    fn is_of(&self, password: &str) -> bool {
-        let found = hash(password, &self.salt, self.cost);
+    fn is_of(&self, password: &str, spare: &SpareMemory) -> bool {
+        let found = spare.hash(password, &self.salt, self.cost);
         let is_equal = found.is_some_and(|found| found[..].ct_eq(&self.hash).into());
         // The salt of the missing hash is not random.
         is_equal && self.hash != Self::NONE.hash
@@ -78,6 +78,7 @@ impl PasswordHash {
 #[derive(Debug)]
 pub(super) struct Hasher {
     turns: Semaphore,
+    spare: Arc<SpareMemory>,
     remembered: Mutex<Remembered>,
     /// For how long; zero remembers nothing.
     lifetime: Duration,
@@ -118,27 +119,30 @@ impl Hasher {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let digests = LruCache::new(MAX_REMEMBERED);
         let remembered = Remembered { key: Zeroizing::new(key), digests };
-        Self { turns: Semaphore::new(processors), remembered: Mutex::new(remembered), lifetime }
+        let (turns, spare) = (Semaphore::new(processors), Arc::default());
+        Self { turns, spare, remembered: Mutex::new(remembered), lifetime }
     }
 
     /// Hashes a new password; `None` if the memory for it is missing.
     pub(super) async fn hash(&self, password: &str, salt: [u8; 16]) -> Option<PasswordHash> {
         let password = Zeroizing::new(password.to_owned());
-        self.work(move || PasswordHash::new(&password, salt)).await?
+        let spare = Arc::clone(&self.spare);
+        self.work(move || PasswordHash::new(&password, salt, &spare)).await?
     }
 
     /// Whether a password is the one that was hashed.
     pub(super) async fn check(&self, password: &str, hash: PasswordHash) -> bool {
         let password = Zeroizing::new(password.to_owned());
+        let spare = Arc::clone(&self.spare);
         if self.lifetime.is_zero() {
-            return self.work(move || hash.is_of(&password)).await.unwrap_or(false);
+            return self.work(move || hash.is_of(&password, &spare)).await.unwrap_or(false);
         }
         let key = self.remembered().key.clone();
         let digest = Remembered::digest(&key, &password, &hash);
         if digest.is_some_and(|digest| self.remembers(&digest)) {
             return true;
         }
-        let is_right = self.work(move || hash.is_of(&password)).await.unwrap_or(false);
+        let is_right = self.work(move || hash.is_of(&password, &spare)).await.unwrap_or(false);
         if let Some(digest) = digest.filter(|_| is_right) {
             let until = Instant::now() + self.lifetime;
             self.remembered().digests.put(digest, until);
@@ -213,21 +217,44 @@ impl Credentials {
     }
 }
 
-/// `None` if the cost is out of range or there is not enough memory.
-fn hash(password: &str, salt: &[u8; 16], cost: Cost) -> Option<[u8; 32]> {
-    let Cost { kibibytes, passes } = cost;
-    if kibibytes > MAX_KIBIBYTES {
-        return None;
+/// Memory of earlier hashes, as much as the hashes that are computed at the same time need. If each
+/// hash allocated its own, the allocator would keep it for every thread.
+#[derive(Default)]
+struct SpareMemory(Mutex<Vec<Vec<Block>>>);
+
+impl core::fmt::Debug for SpareMemory {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("SpareMemory(..)")
     }
-    let params = Params::new(kibibytes, passes, 1, None).ok()?;
-    let blocks = params.block_count();
-    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-    let mut memory = Vec::new();
-    memory.try_reserve_exact(blocks).ok()?;
-    memory.resize(blocks, Block::default());
-    let mut hash = [0; 32];
-    argon2.hash_password_into_with_memory(password.as_bytes(), salt, &mut hash, memory).ok()?;
-    Some(hash)
+}
+
+impl SpareMemory {
+    /// `None` if the cost is out of range or there is not enough memory.
+    fn hash(&self, password: &str, salt: &[u8; 16], cost: Cost) -> Option<[u8; 32]> {
+        let Cost { kibibytes, passes } = cost;
+        if kibibytes > MAX_KIBIBYTES {
+            return None;
+        }
+        let params = Params::new(kibibytes, passes, 1, None).ok()?;
+        let blocks = params.block_count();
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let mut memory = self.lock().pop().unwrap_or_default();
+        memory.try_reserve_exact(blocks.saturating_sub(memory.len())).ok()?;
+        memory.resize(blocks, Block::default());
+        let mut hash = [0; 32];
+        let password = password.as_bytes();
+        let hashed =
+            argon2.hash_password_into_with_memory(password, salt, &mut hash, &mut memory[..]);
+        // A larger hash, from an older setting, is rare.
+        if cost == COST {
+            self.lock().push(memory);
+        }
+        hashed.ok().map(|()| hash)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -252,7 +279,9 @@ mod tests {
             assert!(Credentials::from_bytes(damaged).is_none());
         }
         let cost = Cost { kibibytes: u32::MAX, passes: 1 };
-        assert_eq!(super::hash("zion", &[0; 16], cost), None);
+        assert_eq!(hasher.spare.hash("zion", &[0; 16], cost), None);
+        // One after another, they use the same memory.
+        assert_eq!(hasher.spare.lock().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

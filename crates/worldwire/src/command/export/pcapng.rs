@@ -26,6 +26,8 @@ pub(super) fn run(arguments: &ExportPcapng, common: &Common) -> Result<(), Failu
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let selection = Selection { stream: arguments.stream, filter };
     let output = capture::output(&arguments.capture, &arguments.target)?;
+    // It contains passwords and session keys.
+    output.hide()?;
     let watches_stdout = arguments.target.is_stdout();
     write(&arguments.capture, common, definitions, &selection, output, watches_stdout)
 }

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &ProxyMxo, common: &Common) -> Result<(), Failure> 
 fn login_keys(arguments: &ProxyMxo) -> Result<Option<LoginKeys>, Failure> {
     let ProxyMxo { server_key, signing_key, server_pubkey, common, .. } = arguments;
     if let Some(file) = server_key {
-        return Ok(Some(LoginKeys::Server(private(KeyUse::Server, file)?)));
+        return Ok(Some(LoginKeys::Server(Box::new(private(KeyUse::Server, file)?))));
     }
     let Some(signing) = signing_key else { return Ok(None) };
     private(KeyUse::Signing, signing)?;

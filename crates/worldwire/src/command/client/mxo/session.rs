@@ -158,10 +158,10 @@ impl Session {
         let mut settings = Settings::new(id);
         (settings.session, settings.key) = margin.session().clone();
         settings.objects = Arc::clone(&setup.objects);
+        settings.walks = setup.walks;
         settings.setup_time = setup.patience;
         settings.conditions = setup.conditions.map(|all| Conditions { seed, ..all });
         let client = Client::connect(setup.game, settings).await.map_err(Problem::Connect)?;
-        client.with_view(|view| view.set_walking(setup.walks));
         margin.established().await?;
         self.client = Some(client);
         Ok(())

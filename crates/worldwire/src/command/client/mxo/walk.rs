@@ -182,9 +182,7 @@ async fn join(
 }
 
 async fn enter(server: (&str, u16), config: Settings, walks: bool) -> Result<Client, ConnectError> {
-    let client = Client::connect(server, config).await?;
-    client.with_view(|view| view.set_walking(walks));
-    Ok(client)
+    Client::connect(server, Settings { walks, ..config }).await
 }
 
 /// Keeps a client in the world until a time, and reports why it had to reconnect. Returns how often

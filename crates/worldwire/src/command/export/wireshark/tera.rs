@@ -10,6 +10,9 @@ use super::Part;
 use super::lua::Lua;
 use crate::output::Failure;
 
+/// How deeply objects and lists can be nested: Lua's parser has limits.
+const MAX_DEPTH: usize = 30;
+
 pub(super) fn part(definitions: &Definitions) -> Result<Part, Failure> {
     let tera = definitions.part::<TeraDefinitions>();
     let packets = tera.shared();
@@ -32,7 +35,7 @@ pub(super) fn part(definitions: &Definitions) -> Result<Part, Failure> {
         };
         let is_sealed = packet.form == HeaderForm::Integrity;
         let plan = packet.definition.map(|definition| definition.plan());
-        let fields = plan.map(|plan| fields(plan, plan.fields()));
+        let fields = plan.map(|plan| fields(plan, plan.fields(), 0));
         if matches!(fields, Some(None)) {
             opaque.push(packet.name.to_owned());
         }
@@ -53,13 +56,18 @@ pub(super) fn part(definitions: &Definitions) -> Result<Part, Failure> {
     })
 }
 
-/// The fields of a scope; `None` if the place of one is known only from the fields before it.
-fn fields(plan: &Plan, fields: &[Field]) -> Option<String> {
-    let entries: Option<Vec<String>> = fields.iter().map(|field| entry(plan, field)).collect();
+/// The fields of a scope; `None` if the place of one is known only from the fields before it, or if they
+/// are nested too deeply.
+fn fields(plan: &Plan, fields: &[Field], depth: usize) -> Option<String> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let entries: Option<Vec<String>> =
+        fields.iter().map(|field| entry(plan, field, depth + 1)).collect();
     Some(format!("{{ {} }}", entries?.join(", ")))
 }
 
-fn entry(plan: &Plan, field: &Field) -> Option<String> {
+fn entry(plan: &Plan, field: &Field, depth: usize) -> Option<String> {
     let name = Lua::quoted(field.name());
     Some(match field.kind() {
         FieldKind::Scalar { scalar, spot } => {
@@ -75,15 +83,15 @@ fn entry(plan: &Plan, field: &Field) -> Option<String> {
         FieldKind::Array { interleaved: true, .. } => return None,
         FieldKind::Array { count, offset, scope, .. } => {
             let (inner, is_single) = plan.element(*scope);
-            let inner = fields(plan, inner)?;
+            let inner = fields(plan, inner, depth)?;
             let (count, offset) = (place(*count)?, place(*offset)?);
             format!("{{ {name}, {{ \"A\", {count}, {inner}, {is_single} }}, {offset} }}")
         }
         FieldKind::Object(range) => {
-            format!("{{ {name}, {{ \"O\", {} }} }}", fields(plan, plan.fields_of(range))?)
+            format!("{{ {name}, {{ \"O\", {} }} }}", fields(plan, plan.fields_of(range), depth)?)
         }
         FieldKind::Row(range) => {
-            format!("{{ {name}, {{ \"R\", {} }} }}", fields(plan, plan.fields_of(range))?)
+            format!("{{ {name}, {{ \"R\", {} }} }}", fields(plan, plan.fields_of(range), depth)?)
         }
     })
 }
@@ -111,5 +119,24 @@ fn scalar_kind(scalar: Scalar) -> &'static str {
         Scalar::SkillId => "skill8",
         Scalar::SkillId32 => "skill4",
         Scalar::Customize => "customize",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_tera::schema::{Definition, FileName, ParseOptions};
+
+    use super::*;
+
+    #[test]
+    fn what_is_nested_too_deeply_is_left_out() {
+        for (levels, is_described) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+            let lines = (0..levels).map(|level| format!("{}object o\n", "-".repeat(level)));
+            let text: String = lines.chain([format!("{}byte x\n", "-".repeat(levels))]).collect();
+            let file = FileName::parse("S_A.1.def").unwrap();
+            let definition = Definition::parse(&file, &text, &ParseOptions::default()).unwrap();
+            let plan = definition.plan();
+            assert_eq!(fields(plan, plan.fields(), 0).is_some(), is_described, "{levels}");
+        }
     }
 }

@@ -72,7 +72,7 @@ fn facts(totals: &Totals, page: &mut Page) {
         (what, grouped(all.messages), sides),
         ("Captured", bytes(captured), format!("{} of messages", bytes(all.bytes))),
         ("Duration", duration(seconds), began),
-        ("Decoded", decoded, format!("{} not completely", counted(doubts, "message"))),
+        ("Decoded", decoded, format!("of messages; {} not completely", counted(doubts, "message"))),
         ("Problems", grouped(trouble), counted(totals.gaps, "gap")),
     ]);
 }
@@ -280,7 +280,11 @@ fn conversations(totals: &Totals, details: &mut Details, page: &mut Page) {
 fn problems(totals: &Totals, details: &Details, page: &mut Page) {
     let all = totals.problems + totals.incomplete.messages;
     if details.problems.is_empty() {
-        page.section("problems", "Problems", "Everything was decoded.");
+        let note = match totals.undefined.messages {
+            0 => "None.".to_owned(),
+            count => format!("None, but {} without a definition.", counted(count, "message")),
+        };
+        page.section("problems", "Problems", &note);
         page.end_section();
         return;
     }

@@ -92,11 +92,18 @@ impl Page {
     }
 }
 
+/// The maximum length of a captured text, in characters, so that the page's size is bounded.
+const MAX_TEXT: usize = 400;
+
 /// Text for HTML, also in attributes. Control characters and characters that change the direction
-/// of text are shown as escapes.
+/// of text are shown as escapes. Long texts are cut.
 pub(super) fn escaped(text: &str) -> String {
+    let (text, ellipsis) = match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => (text.get(..end).unwrap_or_default(), "…"),
+        None => (text, ""),
+    };
     let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
+    for c in printable(text).chars().chain(ellipsis.chars()) {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -117,6 +124,7 @@ mod tests {
     fn captured_texts_stay_texts() {
         let text = escaped("</td><script>alert('1')</script>\u{202e}\"&\n");
         assert!(!text.contains(['<', '>', '"', '\'', '\u{202e}', '\n']), "{text}");
+        assert_eq!(escaped(&"a<".repeat(50_000)).len(), 200 * 5 + "…".len());
         let page = Page::new(&["<img src=x>".to_owned()]).finish();
         assert!(!page.contains("<img") && page.contains("&lt;img src=x&gt;"), "{page}");
     }
