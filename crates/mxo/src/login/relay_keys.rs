@@ -6,8 +6,8 @@
 //! | the user key, in `AuthReply` | the key of the auth channel | that key |
 //! | the session key, in `CertChallenge` | the user key | that key |
 //!
-//! With the server's own key, nothing on the wire changes. With a key of the relay's own, it stands in
-//! for the server's towards clients, and the relay replaces everything that depends on it:
+//! With the server's own key, nothing on the wire changes. A relay with its own key presents that key to
+//! clients instead of the server's, and replaces everything that depends on it:
 //!
 //! | message | what is replaced |
 //! | --- | --- |
@@ -328,7 +328,7 @@ impl RelayKeys {
         Ok(Some(SessionKey::new(&secret.key.0)))
     }
 
-    /// What leaves in place of a message, if the relay's key stands in for the server's.
+    /// The message to send instead, if the relay presents its own key to clients.
     pub(super) fn rewrite(&mut self, channel: Channel, from: Side, body: &[u8]) -> Option<Vec<u8>> {
         let keys = Arc::clone(&self.keys);
         let LoginKeys::Own(own) = &*keys else { return None };

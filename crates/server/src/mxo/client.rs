@@ -103,7 +103,7 @@ impl Client {
         self.shared.worlds.of(self.district)
     }
 
-    /// The connection of a player, who has loaded a character on the margin channel.
+    /// The connection of a player whose character was loaded on the margin channel.
     pub(super) fn of_player(self, session: Arc<GameSession>, realm: Realm) -> Self {
         let sky = Some(realm.sky());
         Self { resident: Some(Resident::new(session, realm)), sky, ..self }
@@ -512,7 +512,7 @@ impl Application<Connection> for Client {
 
     async fn stopping(&mut self, sender: &mut Sender) {
         if self.resident.is_some() && self.client.is_some() {
-            // Lost if the network loses it: nobody is left to repeat it.
+            // If the network loses the message, it is not repeated.
             let _ = resident::close_with(sender, "The server is shutting down.");
         }
     }

@@ -138,7 +138,9 @@ impl Hasher {
             return self.work(move || hash.is_of(&password, &spare)).await.unwrap_or(false);
         }
         let key = self.remembered().key.clone();
-        let digest = Remembered::digest(&key, &password, &hash);
+        let again = password.clone();
+        let digest = spawn_blocking(move || Remembered::digest(&key, &again, &hash));
+        let digest = digest.await.ok().flatten();
         if digest.is_some_and(|digest| self.remembers(&digest)) {
             return true;
         }
