@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, debounce, element, inputById, setAttribute, setText } from "./dom.js";
-import { report, set, values } from "./store.js";
+import { latestStatus, report, set, values } from "./store.js";
 
 /** @import * as T from "./types.js" */
 
@@ -36,7 +36,7 @@ export async function show(change) {
     setAttribute(input, "aria-invalid", null);
     set("message", "");
     input.value = filter;
-    set("shown", { filter, stream, selection });
+    set("shown", { filter, stream, selection: selection && latestStatus(selection) });
     if (old) await api.drop(old.id);
   } catch (error) {
     setAttribute(input, "aria-invalid", true);

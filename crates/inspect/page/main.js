@@ -14,7 +14,7 @@ import { grow } from "./messages.js";
 import { toggle } from "./notes.js";
 import * as search from "./search.js";
 import "./server.js";
-import { report, set, values, watch } from "./store.js";
+import { forgetStatuses, keepStatus, report, set, values, watch } from "./store.js";
 import * as timeline from "./timeline.js";
 
 /** @import * as T from "./types.js" */
@@ -62,6 +62,7 @@ function heard(event) {
   if (event.live) set("live", event.live);
   const found = event.selection;
   if (!found) return;
+  keepStatus(found);
   search.update(found);
   const { shown } = values;
   if (shown.selection?.id === found.id) {
@@ -77,16 +78,6 @@ watch(["message"], () => setText(byId("message"), values.message));
 cancelButton.addEventListener("click", () => void cancel());
 byId("help-open").addEventListener("click", () => help.showModal());
 byId("all").addEventListener("click", () => void show({ filter: "", stream: null }));
-watch(["shown"], async () => {
-  const { selection } = values.shown;
-  if (!selection || selection.complete) return;
-  try {
-    // It may have ended before the event was expected.
-    heard({ type: "selection", selection: await api.selection(selection.id) });
-  } catch {
-    // Another selection has replaced it.
-  }
-});
 watch(["shown"], () => {
   byId("all").hidden = values.shown.selection === null;
 });
@@ -149,10 +140,13 @@ for (const dialog of document.querySelectorAll("dialog")) {
 
 api.listen(heard, (connected) => {
   isConnected = connected;
+  if (!connected) forgetStatuses();
   status();
 });
 try {
-  set("capture", await api.capture());
+  const capture = await api.capture();
+  // Events may overtake this answer.
+  if (!values.capture) set("capture", capture);
 } catch (error) {
   report(error);
 }

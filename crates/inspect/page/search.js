@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { byId, inputById, setText } from "./dom.js";
 import { counted, grouped } from "./format.js";
 import { showRow } from "./messages.js";
-import { report, values, watch } from "./store.js";
+import { latestStatus, report, values, watch } from "./store.js";
 
 /** @import * as T from "./types.js" */
 
@@ -47,11 +47,9 @@ async function start() {
     const { filter, stream } = values.shown;
     const status = await api.select({ filter, search: text, stream });
     if (searched !== text) return void api.drop(status.id);
-    found = status;
+    found = latestStatus(status);
     draw();
-    if (status.rows > 0) void go(1, true);
-    // The search may have completed before its events were expected.
-    update(await api.selection(status.id));
+    if (found.rows > 0) void go(1, true);
   } catch (error) {
     setText(count, error instanceof Error ? error.message : String(error));
     report(error);

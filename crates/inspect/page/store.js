@@ -58,6 +58,31 @@ export function set(name, value) {
   for (const act of listeners.get(name) ?? []) act();
 }
 
+/** The server forgets selections beyond this number. */
+const MAX_SELECTIONS = 64;
+/** The latest status of each selection that the server reported. @type {Map<number, T.SelectionStatus>} */
+const statuses = new Map();
+
+/**
+ * Keeps the status of a selection that the server reported as an event.
+ * @param {T.SelectionStatus} status
+ */
+export function keepStatus(status) {
+  statuses.delete(status.id);
+  statuses.set(status.id, status);
+  const [oldest] = statuses.keys();
+  if (oldest !== undefined && statuses.size > MAX_SELECTIONS) statuses.delete(oldest);
+}
+
+/** Forgets every status. After a restart, the server uses the same numbers again. */
+export const forgetStatuses = () => statuses.clear();
+
+/**
+ * The latest status of a new selection. Events may overtake the answer to the request that created it.
+ * @param {T.SelectionStatus} answer
+ */
+export const latestStatus = (answer) => statuses.get(answer.id) ?? answer;
+
 /**
  * Reports a failure to the user.
  * @param {unknown} error

@@ -346,6 +346,21 @@ test("what the filter shows is exported", async (t) => {
   assert.ok(packets.content.length < readFileSync(login[0] ?? "").length);
 });
 
+test("the end of a filter or search may be reported before it is created", async (t) => {
+  const { page } = await open(t, login);
+  await complete(page);
+  await page.route("**/api/selections", async (route) => {
+    const answer = await route.fetch();
+    await page.waitForTimeout(500);
+    await route.fulfill({ response: answer });
+  });
+  assert.match(await filter(page, "auth.*Reply"), /of \d+ rows/);
+  const search = page.getByRole("textbox", { name: "Search" });
+  await search.fill("AcctLoginReply");
+  await search.press("Enter");
+  await page.locator("#matches", { hasText: /^1 of \d+$/ }).waitFor();
+});
+
 test("help lists the keys", async (t) => {
   const { page } = await open(t, login);
   await complete(page);
