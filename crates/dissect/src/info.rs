@@ -505,7 +505,10 @@ fn push_name(name: &str, out: &mut String) {
 
 /// Appends at most `most` characters. Returns whether there are more.
 fn push_escaped(text: &str, most: usize, out: &mut String) -> bool {
-    for (index, c) in text.chars().enumerate() {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"';
+    let (plain, rest) = text.split_at(text.bytes().take(most).take_while(is_plain).count());
+    out.push_str(plain);
+    for (index, c) in (plain.len()..).zip(rest.chars()) {
         match c {
             _ if index == most => return true,
             '"' => out.push_str("\\\""),

@@ -211,8 +211,8 @@ impl Recording {
         self.read_resting(dissection, progress, stops, show, take, |_| false, |_, _, _| ())
     }
 
-    /// Like [`read`](Self::read). Whenever `is_due` returns true for a position in the file, calls
-    /// `rest` with the state between two batches.
+    /// Like [`read`](Self::read). Whenever `is_due` returns true for the position in the file after a
+    /// batch, calls `rest` with the state there.
     #[expect(clippy::too_many_arguments, reason = "closures that see each other's borrows")]
     pub(crate) fn read_resting<S: Sink>(
         &self,
@@ -248,12 +248,15 @@ impl Recording {
             if is_last {
                 dissection.end();
             }
-            let rests = !is_last && can_rest && is_due(progress.bytes());
+            let mut rested = None;
+            if !is_last && can_rest && is_between && is_due(progress.bytes()) {
+                rested = capture.mark().map(|mark| (mark, dissection.checkpoint()));
+                can_rest = rested.is_some();
+            }
             out.truncate(0);
-            let next = dissection.run(&show, &mut out, |feed| match (is_last, rests) {
+            let next = dissection.run(&show, &mut out, |feed| match (is_last, is_waiting) {
                 (true, _) => Filled::End(None),
                 (false, true) => Filled::More,
-                (false, false) if is_waiting => Filled::More,
                 // The next batch is collected while this one is read.
                 (false, false) => fill(&mut capture, 0, u64::MAX, |packet| feed.push(packet)),
             });
@@ -263,15 +266,9 @@ impl Recording {
             if let (Filled::End(fault), None) = (filled, waits) {
                 return fault;
             }
-            if rests && is_between {
-                match (capture.mark(), dissection.checkpoint()) {
-                    (Some(mark), Some(checkpoint)) => {
-                        place = Some(mark.clone());
-                        rest(mark, checkpoint, &dissection);
-                    }
-                    (None, _) => can_rest = false,
-                    (Some(_), None) => {}
-                }
+            if let Some((mark, checkpoint)) = rested {
+                place = Some(mark.clone());
+                rest(mark, checkpoint, &dissection);
             }
             if let Some(stops) = waits {
                 if is_between {

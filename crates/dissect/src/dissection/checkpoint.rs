@@ -82,16 +82,17 @@ impl Fork {
 }
 
 impl Dissection {
-    /// The state after all packets so far. `None` while packets [are pending](Self::is_pending).
+    /// The state of reassembly after all packets so far, whether they were [`run`](Self::run) yet or
+    /// not.
     #[must_use]
-    pub fn checkpoint(&self) -> Option<Checkpoint> {
+    pub fn checkpoint(&self) -> Checkpoint {
         let Batch { start, last, .. } = self.batch;
-        let conversations = || self.conversations.clone();
-        (!self.is_pending()).then(|| Checkpoint { conversations: conversations(), start, last })
+        Checkpoint { conversations: self.conversations.clone(), start, last }
     }
 
     /// The state of the open conversations for which `is_wanted` returns true, given the payload bytes
-    /// that each has transferred. Call it together with [`checkpoint`](Self::checkpoint).
+    /// that each has transferred. They belong to the [checkpoint](Self::checkpoint) after the packets
+    /// that were run so far.
     /// Conversations that cannot be copied now are omitted: those that wait for a fact or for the
     /// rest of a long message, and families that cannot be copied.
     pub fn forks(&self, mut is_wanted: impl FnMut(u64, u64) -> bool) -> Vec<Fork> {
@@ -148,8 +149,7 @@ mod tests {
             count += 1;
             if count.is_multiple_of(distance) {
                 dissection.run(&show, &mut lines, |_| ());
-                let (mark, checkpoint) =
-                    (capture.mark().unwrap(), dissection.checkpoint().unwrap());
+                let (mark, checkpoint) = (capture.mark().unwrap(), dissection.checkpoint());
                 checkpoints.push((mark, checkpoint, dissection.forks(|_, _| true), lines.len()));
             }
         }
