@@ -31,7 +31,14 @@ fn blocks_with_backslashes_match() {
             let (block, _) = block.split_once("```").expect("it has an end");
             let (words, printed) = block.split_once('\n').expect("it has output");
             let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-            let output = command.args(words.split(' ')).current_dir(&root).output();
+            // Every second part is quoted.
+            for (index, part) in words.split('\'').enumerate() {
+                match index % 2 {
+                    0 => command.args(part.split_whitespace()),
+                    _ => command.arg(part),
+                };
+            }
+            let output = command.current_dir(&root).output();
             let output = output.expect("the program is there");
             assert_eq!(
                 String::from_utf8_lossy(&output.stdout),

@@ -45,7 +45,10 @@ fn below(mut command: Command, path: &[String], depth: usize, settings: &Setting
 }
 
 /// Remembers which options got their values from settings.
-pub(super) fn mark_used(matches: &ArgMatches, settings: &mut Settings) {
+///
+/// # Errors
+/// If such a value is the path of a file that does not exist.
+pub(super) fn mark_used(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
     let (path, arguments) = chosen(matches);
     for setting in Setting::ALL {
         let is_known = arguments.try_contains_id(setting.name()).is_ok();
@@ -54,9 +57,11 @@ pub(super) fn mark_used(matches: &ArgMatches, settings: &mut Settings) {
             && settings.of(setting).is_some()
             && arguments.value_source(setting.name()) == Some(ValueSource::DefaultValue)
         {
+            settings.check_paths(setting)?;
             settings.set_used(setting);
         }
     }
+    Ok(())
 }
 
 /// The names of the chosen command, and its arguments.

@@ -25,7 +25,7 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
     let mut settings = defaults::settings(&matches)?;
     let mut command = defaults::apply(command(), &matches, &settings);
     let mut matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| end(&error));
-    defaults::mark_used(&matches, &mut settings);
+    defaults::mark_used(&matches, &mut settings)?;
     let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command));
     let mut cli = cli.unwrap_or_else(|error| end(&error));
     cli.common.settings = settings;

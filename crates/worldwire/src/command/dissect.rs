@@ -112,7 +112,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
                 out.push(ShownLine::of(shown.item, text));
             }
         };
-        let mut lines = Lines::new(view, output);
+        let is_timed = columns.is_empty() && matches!(format, Format::Text { .. });
+        let mut lines = Lines::new(view, is_timed, output);
         let outcome = reading.read(definitions, show, |shown: &Vec<ShownLine>| {
             check()?;
             lines.add(shown)

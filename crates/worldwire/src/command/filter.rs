@@ -4,14 +4,16 @@ use worldwire_dissect::filter::{Filter, Resolver};
 
 use crate::cli::{Common, FILTERS, FilterArguments};
 use crate::definitions;
-use crate::output::{Failure, complain, print};
+use crate::output::{Failure, complain, print, printable, say};
 
 /// Explains the language, or checks a filter.
 pub(crate) fn run(arguments: &FilterArguments, common: &Common) -> Result<(), Failure> {
     let Some(text) = &arguments.filter else { return print(FILTERS) };
     let definitions = definitions::load(&arguments.data, common)?;
     let filter = Filter::parse(text).map_err(|error| {
-        complain("filter", &error.to_string());
+        // The lines that follow show the place.
+        let lines: Vec<String> = error.to_string().lines().map(printable).collect();
+        say(format_args!("worldwire: {}", lines.join("\n")));
         Failure::Input
     })?;
     let resolver = Resolver::new(&definitions);

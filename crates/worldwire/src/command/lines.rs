@@ -37,10 +37,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(view: &View, output: Output) -> Self {
+    /// The lines of a view. `is_timed` says whether they begin with a time: those of tables and JSON
+    /// do not.
+    pub(super) fn new(view: &View, is_timed: bool, output: Output) -> Self {
         Self {
             last: view.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
-            delta: (view.time == TimeForm::Delta).then_some(None),
+            delta: (is_timed && view.time == TimeForm::Delta).then_some(None),
             ..Self::limited(view.limit, output)
         }
     }

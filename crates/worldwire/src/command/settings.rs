@@ -4,16 +4,33 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
+use worldwire_capture::CaptureReader;
+use worldwire_core::Limits;
 
 use crate::cli::{Common, SettingsCommand, SettingsShow};
-use crate::output::{Failure, print, printable, shown};
+use crate::input;
+use crate::output::{Failure, complain, print, printable, shown};
 use crate::settings::{FILE, Setting, user_file};
 
 pub(crate) fn run(arguments: &SettingsCommand, common: &Common) -> Result<(), Failure> {
-    let SettingsCommand::Show(SettingsShow { json, .. }) = arguments;
+    let SettingsCommand::Show(SettingsShow { file, json }) = arguments;
+    if let Some(file) = file {
+        check_capture(file)?;
+    }
     match json {
         true => print(&format!("{}\n", as_json(common))),
         false => print(&as_text(common)),
+    }
+}
+
+/// Refuses a file without conversations to select profiles by.
+fn check_capture(file: &Path) -> Result<(), Failure> {
+    match CaptureReader::new(input::open(file)?, &Limits::DEFAULT) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            complain(&shown(file), &error.to_string());
+            Err(Failure::Input)
+        }
     }
 }
 

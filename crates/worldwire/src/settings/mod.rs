@@ -27,7 +27,7 @@ pub(crate) use file::{FILE, SettingsFile};
 pub(crate) use setting::{Setting, log_filter};
 pub(crate) use sources::traffic;
 
-use crate::output::{Failure, printable, shown};
+use crate::output::{Failure, printable, reason, shown};
 use crate::report;
 use profile::{Ends, Profile};
 
@@ -101,6 +101,20 @@ impl Settings {
     pub(crate) fn texts(&self, setting: Setting) -> Vec<String> {
         let values = self.of(setting).into_iter().flatten();
         values.map(|(value, _)| value.to_string_lossy().into_owned()).collect()
+    }
+
+    /// Refuses paths that do not exist. The command's own error would not say where they come from.
+    pub(crate) fn check_paths(&self, setting: Setting) -> Result<(), Failure> {
+        let values = self.of(setting).into_iter().flatten().filter(|_| setting.is_path());
+        for (value, origin) in values {
+            let path = Path::new(value);
+            if let Err(error) = std::fs::metadata(path) {
+                let problem = reason(&error);
+                let problem = format!("{origin}: {}: {}: {problem}", setting.name(), shown(path));
+                return Err(Failure::Run(problem));
+            }
+        }
+        Ok(())
     }
 
     /// Remembers that a command's option got its values from here.

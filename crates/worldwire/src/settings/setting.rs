@@ -81,6 +81,9 @@ impl Setting {
         match self {
             Self::Keys | Self::Data if text.is_empty() => Err("must be a path".to_owned()),
             Self::Columns if text.is_empty() => Err("must be the name of a field".to_owned()),
+            Self::Columns if text.contains(',') => {
+                Err("must be the name of one field; write several as [\"date\", \"name\"]".to_owned())
+            }
             Self::Keys | Self::Data | Self::Columns => Ok(()),
             Self::Revision => text
                 .parse::<u32>()
@@ -178,6 +181,7 @@ mod tests {
             (Setting::Log, "warn,worldwire_net=debug", "loud"),
             (Setting::Log, "off", "worldwire_net"),
             (Setting::Keys, "a", ""),
+            (Setting::Columns, "playerName", "elapsed,name"),
         ] {
             assert_eq!(setting.check(good), Ok(()), "{setting:?}");
             let why = setting.check(bad).expect_err("it is invalid");
