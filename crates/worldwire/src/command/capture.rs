@@ -230,8 +230,11 @@ fn open(
 
 /// Whether packets may still arrive: from another program, or in a file that grows.
 pub(crate) fn is_live(arguments: &Capture) -> bool {
-    let is_file = || std::fs::metadata(&arguments.file).is_ok_and(|about| about.is_file());
-    arguments.tcpdump.is_some() || arguments.is_growing || !is_file()
+    let path = arguments.file.as_path();
+    // A missing file is refused when it is opened.
+    let is_pipe = || std::fs::metadata(path).is_ok_and(|about| !about.is_file());
+    let is_stream = || path == Path::new("-") || is_pipe();
+    arguments.tcpdump.is_some() || arguments.is_growing || is_stream()
 }
 
 /// Opens the output for what is read of a capture. From a live capture, a file gets its content as

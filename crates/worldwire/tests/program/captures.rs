@@ -85,6 +85,24 @@ fn downloads() -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn a_missing_capture_leaves_no_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.pcapng");
+    let missing = missing.to_str().unwrap();
+    for (words, name) in [
+        (&["dissect", missing, "-o"][..], "out.json"),
+        (&["export", "pcapng", "--decrypted", missing, "-o"], "out.pcapng"),
+    ] {
+        let output = folder.path().join(name);
+        let arguments = [words, &[output.to_str().unwrap()]].concat();
+        let (_, problem, code) = worldwire(&arguments);
+        assert_eq!(code, 2, "{problem}");
+        assert!(problem.contains("missing.pcapng: no such file"), "{problem}");
+        assert!(!output.exists(), "{name}");
+    }
+}
+
+#[test]
 fn downloads_are_written_as_files() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("all");
