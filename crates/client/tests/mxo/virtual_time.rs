@@ -369,6 +369,26 @@ async fn moving_cancels_jacking_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn travelling_cancels_jacking_out() {
+    let mut stage = Stage::new(|config| config.world.other_districts = vec![2]).await;
+    let (mut margin, id) = stage.newcomer("neo", "Neo").await;
+    let mut neo = stage.enter(&mut margin, id).await;
+    assert!(timeout(Duration::from_secs(5), neo.jack_out()).await.is_err());
+    // The client sees that its character is leaving.
+    sees_all(&stage, &neo).await;
+    assert!(neo.travel(2, PATIENCE).await.unwrap());
+    sleep(Duration::from_secs(20)).await;
+    assert!(!neo.is_over());
+    sees_all(&stage, &neo).await;
+    // Nobody leaves on the way.
+    assert!(timeout(Duration::ZERO, neo.travel(1, PATIENCE)).await.is_err());
+    assert!(timeout(Duration::ZERO, neo.jack_out()).await.is_err());
+    sleep(Duration::from_secs(20)).await;
+    assert!(!neo.is_over());
+    sees_all(&stage, &neo).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn failed_logins_delay_answers() {
     let stage = slow_stage().await;
     stage.add("neo").await;

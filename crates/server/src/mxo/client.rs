@@ -336,11 +336,18 @@ impl Client {
             (Wish::Mood(mood), Some(client)) => {
                 self.world().animate(client, |now| now.mood = mood)?;
             }
-            (Wish::Leave, Some(client)) => {
-                self.world().show_leaving(client)?;
+            (Wish::Leave, Some(client)) if !resident.has_left() => {
+                let now = self.shared.clock.now();
+                if let Some(resident) = &mut self.resident {
+                    resident.leave_soon(now);
+                }
+                self.world().show_leaving(client, true)?;
                 resident::announce_leaving(sender)?;
             }
-            (Wish::Travel(to), Some(_)) => self.travel(to, sender).await?,
+            (Wish::Travel(to), Some(client)) if !resident.has_left() => {
+                self.moved(client)?;
+                self.travel(to, sender).await?;
+            }
             (Wish::Travelled, None) => self.depart_district(sender),
             (Wish::Left, _) => self.depart().await,
             (Wish::Describe(description), _) => {
@@ -357,6 +364,14 @@ impl Client {
             _ => {}
         }
         Ok(Flow::Continue(()))
+    }
+
+    /// A client moves, so it does not want to leave any more.
+    fn moved(&mut self, client: ClientId) -> Result<(), Error> {
+        match self.resident.as_mut().is_some_and(Resident::moved) {
+            true => self.world().show_leaving(client, false),
+            false => Ok(()),
+        }
     }
 
     /// Handles an RPC message.
@@ -456,10 +471,12 @@ impl Application<Connection> for Client {
                 Unit::Section { id: MPM_ID, number } => {
                     let Some(client) = self.client else { return Flow::Continue(()) };
                     let received = self.world().receive(client, number, piece.bytes);
-                    match (received, &mut self.resident) {
-                        (Ok(true), Some(resident)) => resident.moved(),
-                        (Ok(_), _) => {}
-                        (Err(error), _) => return self.refuse(&error, true),
+                    let has_moved = match received {
+                        Ok(has_moved) => has_moved,
+                        Err(error) => return self.refuse(&error, true),
+                    };
+                    if has_moved && let Err(error) = self.moved(client) {
+                        tracing::debug!(address = %self.address, %error, "cannot show a player");
                     }
                 }
                 Unit::Rpc { .. } => return self.receive_rpc(piece.bytes, sender).await,

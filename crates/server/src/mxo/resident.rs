@@ -175,11 +175,7 @@ impl Resident {
                 let here = YouAreHere { position: ask.position, unknown1: [7, 1, 0] };
                 Some(Wish::Reply(Box::new(here.into())))
             }
-            ClientRpc::LeaveWorld(leave) if leave.exit == WorldExit::JackOut => {
-                let delay = self.realm.config().login.jack_out_seconds;
-                self.leaves_at = Some(now.saturating_add(Duration::from_secs(delay.into())));
-                Some(Wish::Leave)
-            }
+            ClientRpc::LeaveWorld(leave) if leave.exit == WorldExit::JackOut => Some(Wish::Leave),
             ClientRpc::LeaveWorld(_) => {
                 Some(Wish::Explain("This server has no loading area. Jack out instead."))
             }
@@ -206,9 +202,20 @@ impl Resident {
         Some(Wish::Reply(Box::new(Background { reserved: 0, text }.into())))
     }
 
-    /// The client has moved, which cancels its attempt to leave.
-    pub(super) const fn moved(&mut self) {
-        self.leaves_at = None;
+    /// The client is told after a delay that it has left.
+    pub(super) fn leave_soon(&mut self, now: Duration) {
+        let delay = self.realm.config().login.jack_out_seconds;
+        self.leaves_at = Some(now.saturating_add(Duration::from_secs(delay.into())));
+    }
+
+    /// The client has moved, which cancels its attempt to leave. Returns whether there was one.
+    pub(super) const fn moved(&mut self) -> bool {
+        self.leaves_at.take().is_some()
+    }
+
+    /// Whether the client was told that it has left.
+    pub(super) const fn has_left(&self) -> bool {
+        self.confirms_by.is_some()
     }
 
     /// Whether the time has come to tell the client that it has left.

@@ -7,10 +7,12 @@ use worldwire_mxo::replicator::{ClientId, ObjectId, Point, ViewState};
 use worldwire_mxo::rpc::{ChatMessage, ChatScope, ServerRpc};
 use worldwire_mxo::types::Str;
 
-use super::world::World;
+use super::world::{CHARACTER, World};
 
 /// The maximum number of messages that wait for a client. Beyond that, new ones are dropped.
 const MAX_MESSAGES: usize = 64;
+/// The property of a character that is leaving.
+const ABANDONED: &str = "AbandonedState";
 /// The maximum number of additional sections that wait for a client.
 const MAX_SECTIONS: usize = 64;
 
@@ -54,8 +56,15 @@ impl World {
         self.play(client, Script::emote(number), &audience)
     }
 
-    /// Shows a client that its character is leaving.
-    pub(super) fn show_leaving(&mut self, client: ClientId) -> Result<()> {
+    /// Shows that a client's character is leaving, or that it stays after all.
+    pub(super) fn show_leaving(&mut self, client: ClientId, is_leaving: bool) -> Result<()> {
+        let character = self.character_of(client)?;
+        if let Some(state) = self.replicator.property(CHARACTER, ABANDONED) {
+            self.replicator.set(character, state, &[u8::from(is_leaving)])?;
+        }
+        if !is_leaving {
+            return Ok(());
+        }
         let own = self.viewers(client)?.into_iter().filter(|(viewer, _)| *viewer == client);
         let own: Vec<_> = own.collect();
         self.play(client, Script::JackOut { unknown1: 0x1000 }, &own).map(drop)
@@ -103,7 +112,7 @@ impl World {
             ..Movement::default()
         };
         let objects = std::sync::Arc::clone(self.replicator.objects());
-        let Some((class, _)) = objects.class_of(super::world::CHARACTER) else {
+        let Some((class, _)) = objects.class_of(CHARACTER) else {
             return Err(gone());
         };
         for (viewer, view) in audience {
