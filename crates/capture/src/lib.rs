@@ -53,7 +53,7 @@ pub use conversations::Conversations;
 pub use error::CaptureError;
 pub use event::{Closed, Event, EventKind, Opened, Owner};
 pub use link::LinkType;
-pub use reader::{CaptureReader, Mark, Packet, Record, SecretsKind};
+pub use reader::{CaptureReader, MORE_KEYS, Mark, Packet, Record, SecretsKind};
 pub use synthesis::{SyntheticTcp, SyntheticUdp};
 pub use time::Timestamp;
 pub use unusable::Unusable;

@@ -68,7 +68,7 @@ pub use hook::{ConversationHooks, HookEvent, HookOptions, HookSocket, Hooks};
 pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};
-pub use record::{MORE_KEYS, Recorder};
+pub use record::Recorder;
 pub use rules::{RuleFile, Rules};
 pub use tera::{ServerList, ServerListError};
 pub use uru::UruWorld;

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
 use worldwire_capture::{
-    CaptureError, CaptureWriter, LinkType, SecretsKind, SyntheticTcp, SyntheticUdp, Timestamp,
+    CaptureError, CaptureWriter, LinkType, MORE_KEYS, SecretsKind, SyntheticTcp, SyntheticUdp,
+    Timestamp,
 };
 use worldwire_core::Side;
 use worldwire_dissect::Time;
@@ -30,10 +31,6 @@ pub struct Recorder {
     thread: Mutex<Option<JoinHandle<Result<(), CaptureError>>>>,
     lost: Arc<AtomicU64>,
 }
-
-/// The first keys of a recording: only a comment, which says that the keys of conversations follow
-/// between the packets.
-pub const MORE_KEYS: &str = "# keys follow between the packets\n";
 
 /// What the recording thread writes.
 enum Entry {

@@ -1,5 +1,6 @@
 //! The log on standard error: of servers, and of other commands if the user asks for it.
 
+#[cfg(feature = "network")]
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -7,7 +8,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::Common;
 use crate::output::Log;
-use crate::settings::{Setting, log_filter};
+#[cfg(feature = "network")]
+use crate::settings::Setting;
+use crate::settings::log_filter;
 
 /// Starts the log that `--log`, a variable or a settings file asks for. A server's `--verbose` wins
 /// over all but `--log` itself.
@@ -18,6 +21,7 @@ pub(crate) fn start(common: &Common) {
 }
 
 /// Starts a server's log.
+#[cfg(feature = "network")]
 pub(crate) fn start_of_server(verbose: bool, common: &Common) {
     let is_explicit = !common.settings.is_used(Setting::Log);
     if asked(common).is_some() && (is_explicit || !verbose) {

@@ -112,6 +112,10 @@ impl SecretsKind {
     pub const WORLDWIRE: Self = Self(0x5757_4B46);
 }
 
+/// The first worldwire key file in a proxy's recording: only a comment, which says that the keys of
+/// conversations follow between the packets.
+pub const MORE_KEYS: &str = "# keys follow between the packets\n";
+
 impl<R: Read> CaptureReader<R> {
     /// Reads just enough to detect the format.
     ///

@@ -1,5 +1,6 @@
 //! The command line of the commands that read captures.
 
+#[cfg(feature = "network")]
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -202,6 +203,7 @@ pub(crate) struct LiveCapture {
     pub(crate) force: bool,
     /// Also show the packets as a page in the browser (see docs/inspect.md) [default address: a free
     /// port of 127.0.0.1]
+    #[cfg(feature = "network")]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0")]
     pub(crate) inspect: Option<SocketAddr>,

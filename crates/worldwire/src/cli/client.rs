@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use worldwire_uru::connect::BUILD_ID;
 
 use super::ClientKi;
-use super::mxo::{SessionId, number};
+use super::mxo_server::{SessionId, number};
 use crate::command::client::{mxo_emotes, uru_steps};
 
 #[derive(Debug, Args)]

@@ -14,6 +14,12 @@ use crate::output::{Failure, reason, say, terminal_width};
 /// Replaces the spaces at which lines must not be wrapped; printed as a space.
 const NO_BREAK: &str = "\u{a0}";
 
+/// Why a command of the manual may be missing.
+#[cfg(not(feature = "network"))]
+const WITHOUT_NETWORK: &str = "\nThis program was built without the feature `network`: without servers and \
+                               the commands that manage them, clients, proxies, the page, and \
+                               `worldwire uru`.";
+
 /// Parses the command line, with the defaults from variables and settings files. Exits after
 /// printing help, the version or a usage error.
 ///
@@ -21,13 +27,16 @@ const NO_BREAK: &str = "\u{a0}";
 /// If the settings cannot be used.
 pub(crate) fn parse() -> Result<Cli, Failure> {
     let words = arguments(std::env::args_os().collect());
-    let matches = command().try_get_matches_from(&words).unwrap_or_else(|error| end(&error));
+    let matches = Cli::command().try_get_matches_from(&words);
+    let mut matches = matches.unwrap_or_else(|error| end(&prepared(error, &words)));
     let mut settings = defaults::settings(&matches)?;
-    let mut command = defaults::apply(command(), &matches, &settings);
-    let mut matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| end(&error));
-    defaults::mark_used(&matches, &mut settings)?;
-    let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command));
-    let mut cli = cli.unwrap_or_else(|error| end(&error));
+    if !settings.is_empty() {
+        let command = defaults::apply(Cli::command(), &matches, &settings);
+        matches = command.try_get_matches_from(words).unwrap_or_else(|error| end(&error));
+        defaults::mark_used(&matches, &mut settings)?;
+    }
+    let cli = Cli::from_arg_matches_mut(&mut matches);
+    let mut cli = cli.unwrap_or_else(|error| end(&error.format(&mut Cli::command())));
     cli.common.settings = settings;
     Ok(cli)
 }
@@ -40,6 +49,16 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.insert(1, "extcap".into());
     }
     arguments
+}
+
+/// The error with help that is prepared for wrapping. Commands that print no help start faster without it.
+fn prepared(error: clap::Error, words: &[OsString]) -> clap::Error {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            command().try_get_matches_from(words).err().unwrap_or(error)
+        }
+        _ => error,
+    }
 }
 
 /// The command line, with its help prepared for wrapping.
@@ -109,6 +128,12 @@ fn end(error: &clap::Error) -> ! {
             let _ = anstream::stderr().lock().write_all(text.as_bytes());
             std::process::exit(error.exit_code())
         }
+        #[cfg(not(feature = "network"))]
+        ErrorKind::InvalidSubcommand => {
+            let _ = error.print();
+            say(WITHOUT_NETWORK);
+            std::process::exit(error.exit_code())
+        }
         _ => error.exit(),
     }
 }
@@ -149,7 +174,7 @@ fn reworded(text: &str) -> String {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "network"))]
 mod tests {
     use clap::Command;
 

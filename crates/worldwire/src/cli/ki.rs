@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use worldwire_core::Limits;
 
-use super::{
-    KiAccount, KiBcd, KiFiles, KiLang, KiNav, KiPoi, KiRefresh, KiTypesAction, KiWad, Target,
-    threads,
-};
+#[cfg(feature = "network")]
+use super::KiServerCommand;
+use super::{KiBcd, KiFiles, KiLang, KiNav, KiPoi, KiTypesAction, KiWad, Target, threads};
 
 #[derive(Debug, Args)]
 pub(crate) struct Ki {
@@ -37,17 +36,9 @@ names, the lines of .lang and other text files, and, with --types, all texts in 
 
 Arguments marked with * are documented only in the notes of server projects, not in the Kronos Grimoire.")]
     ClientArgs(KiClientArgs),
-    /// Manage a login server's accounts, running or not
-    #[command(subcommand, arg_required_else_help = true)]
-    Account(KiAccount),
-    /// Make a running login server's sessions stale, so that clients accept new ones
-    #[command(after_help = "Examples:
-  worldwire ki refresh
-  worldwire ki refresh merle --server /srv/login
-
-The server answers each client's next message with the offer of a new session, and the client resends
-the message. The signal SIGUSR1 does the same for all clients.")]
-    Refresh(KiRefresh),
+    #[cfg(feature = "network")]
+    #[command(flatten)]
+    Server(KiServerCommand),
     /// Check, count, draw and export zone collisions (collision.bcd)
     #[command(subcommand, arg_required_else_help = true)]
     Bcd(KiBcd),

@@ -9,6 +9,21 @@ use worldwire_server::{SettingError, ki};
 
 use super::{Confirmation, NewPassword};
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum KiServerCommand {
+    /// Manage a login server's accounts, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Account(KiAccount),
+    /// Make a running login server's sessions stale, so that clients accept new ones
+    #[command(after_help = "Examples:
+  worldwire ki refresh
+  worldwire ki refresh merle --server /srv/login
+
+The server answers each client's next message with the offer of a new session, and the client resends
+the message. The signal SIGUSR1 does the same for all clients.")]
+    Refresh(KiRefresh),
+}
+
 /// Selects a login server.
 #[derive(Debug, Args)]
 pub(crate) struct KiServer {

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod capture;
+#[cfg(feature = "network")]
 mod client;
 mod codec;
 mod conformance;
@@ -10,21 +11,30 @@ mod extcap;
 mod filter;
 mod groups;
 mod help;
+#[cfg(feature = "network")]
 mod inspect;
 mod ki;
 mod ki_files;
+#[cfg(feature = "network")]
 mod ki_server;
+#[cfg(feature = "network")]
 mod mods;
 mod mxo;
+#[cfg(feature = "network")]
 mod mxo_server;
+#[cfg(feature = "network")]
 mod proxy;
 mod quantity;
+#[cfg(feature = "network")]
 mod replay;
 mod sanitize;
+#[cfg(feature = "network")]
 mod serve;
 mod settings;
 mod tera;
+#[cfg(feature = "network")]
 mod uru;
+#[cfg(feature = "network")]
 mod uru_files;
 mod wad;
 
@@ -37,6 +47,7 @@ use worldwire_tera::schema::Patch;
 use crate::settings::{Settings, log_filter};
 
 pub(crate) use capture::*;
+#[cfg(feature = "network")]
 pub(crate) use client::*;
 pub(crate) use codec::*;
 pub(crate) use conformance::*;
@@ -44,21 +55,30 @@ pub(crate) use diff::*;
 pub(crate) use extcap::*;
 pub(crate) use filter::*;
 pub(crate) use help::{for_pages, parse};
+#[cfg(feature = "network")]
 pub(crate) use inspect::*;
 pub(crate) use ki::*;
 pub(crate) use ki_files::*;
+#[cfg(feature = "network")]
 pub(crate) use ki_server::*;
+#[cfg(feature = "network")]
 pub(crate) use mods::*;
 pub(crate) use mxo::*;
+#[cfg(feature = "network")]
 pub(crate) use mxo_server::*;
+#[cfg(feature = "network")]
 pub(crate) use proxy::*;
 pub(crate) use quantity::StopAfter;
+#[cfg(feature = "network")]
 pub(crate) use replay::*;
 pub(crate) use sanitize::*;
+#[cfg(feature = "network")]
 pub(crate) use serve::*;
 pub(crate) use settings::*;
 pub(crate) use tera::*;
+#[cfg(feature = "network")]
 pub(crate) use uru::*;
+#[cfg(feature = "network")]
 pub(crate) use uru_files::*;
 pub(crate) use wad::*;
 
@@ -138,6 +158,7 @@ pub(crate) enum Command {
 
 `worldwire filter` explains filters.")]
     Dissect(Dissect),
+    #[cfg(feature = "network")]
     /// Show a capture in the browser
     #[command(after_help = "\
 Prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
@@ -257,15 +278,19 @@ see docs/conformance.md. The exit code is 1 if a vector fails.")]
     /// Generate typed Rust or Python from message definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),
+    #[cfg(feature = "network")]
     /// Run a server
     #[command(arg_required_else_help = true)]
     Serve(Serve),
+    #[cfg(feature = "network")]
     /// Run a headless client: explore, download files, or generate load
     #[command(arg_required_else_help = true)]
     Client(Client),
+    #[cfg(feature = "network")]
     /// Relay clients to a server, and show, record, hold or change their messages
     #[command(arg_required_else_help = true)]
     Proxy(ProxyArguments),
+    #[cfg(feature = "network")]
     /// Play one side of a recorded conversation to a live peer
     #[command(after_help = "\
 The recorded side's messages are sent in order, each once the peer has sent everything that was recorded
@@ -283,6 +308,7 @@ Examples:
     /// Work with Wizard101 and Pirate101: archives, objects, definitions, accounts
     #[command(arg_required_else_help = true)]
     Ki(Ki),
+    #[cfg(feature = "network")]
     /// Check TERA toolbox mods
     #[command(arg_required_else_help = true)]
     Mods(Mods),
@@ -292,6 +318,7 @@ Examples:
     /// Work with TERA: definitions, opcode maps
     #[command(arg_required_else_help = true)]
     Tera(Tera),
+    #[cfg(feature = "network")]
     /// Work with Myst Online: Uru Live: accounts, vault, keys, manifests, SDL
     #[command(arg_required_else_help = true)]
     Uru(Uru),

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Capture, MxoAccount, MxoCharacter, MxoKeys, MxoServerFolder, Target};
+#[cfg(feature = "network")]
+use super::MxoServerCommand;
+use super::{Capture, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Mxo {
@@ -14,25 +16,9 @@ pub(crate) struct Mxo {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MxoCommand {
-    /// Manage accounts of a server, running or not
-    #[command(subcommand, arg_required_else_help = true)]
-    Account(MxoAccount),
-    /// Manage characters of a server, running or not
-    #[command(subcommand, arg_required_else_help = true)]
-    Character(MxoCharacter),
-    /// Export a server's public key for clients
-    #[command(subcommand, arg_required_else_help = true)]
-    Keys(MxoKeys),
-    /// Change the weather of a running server, for everyone in its worlds
-    #[command(after_help = "Examples:
-  worldwire mxo sky bluesky1
-  worldwire mxo sky Halloween_Event,Winter3HalloweenFlyEyeTSEC --server /srv/mxo")]
-    Sky {
-        /// Names of effects, separated by commas
-        sky: String,
-        #[command(flatten)]
-        server: MxoServerFolder,
-    },
+    #[cfg(feature = "network")]
+    #[command(flatten)]
+    Server(MxoServerCommand),
     /// Check, show and convert tables of game objects
     #[command(subcommand, arg_required_else_help = true)]
     Objects(MxoObjectsCommand),
@@ -99,16 +85,4 @@ pub(crate) struct MxoViewsCommand {
     /// Write one JSON object per conversation
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The ID of a session.
-pub(crate) type SessionId = u32;
-
-/// Parses a number, decimal or 0x...
-pub(crate) fn number(text: &str) -> Result<u32, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| "needs a number up to 0xffffffff".to_owned())
 }

@@ -5,8 +5,30 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::mxo::{SessionId, number};
 use super::{Confirmation, NewPassword, Target};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MxoServerCommand {
+    /// Manage accounts of a server, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Account(MxoAccount),
+    /// Manage characters of a server, running or not
+    #[command(subcommand, arg_required_else_help = true)]
+    Character(MxoCharacter),
+    /// Export a server's public key for clients
+    #[command(subcommand, arg_required_else_help = true)]
+    Keys(MxoKeys),
+    /// Change the weather of a running server, for everyone in its worlds
+    #[command(after_help = "Examples:
+  worldwire mxo sky bluesky1
+  worldwire mxo sky Halloween_Event,Winter3HalloweenFlyEyeTSEC --server /srv/mxo")]
+    Sky {
+        /// Names of effects, separated by commas
+        sky: String,
+        #[command(flatten)]
+        server: MxoServerFolder,
+    },
+}
 
 /// Selects a server.
 #[derive(Debug, Args)]
@@ -218,4 +240,16 @@ pub(crate) struct ServeMxo {
     /// Log every connection, and datagrams that belong to none
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// The ID of a session.
+pub(crate) type SessionId = u32;
+
+/// Parses a number, decimal or 0x...
+pub(crate) fn number(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "needs a number up to 0xffffffff".to_owned())
 }

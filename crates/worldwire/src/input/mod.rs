@@ -12,11 +12,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use worldwire_capture::{CaptureReader, Record, SecretsKind};
+use worldwire_capture::{CaptureReader, MORE_KEYS, Record, SecretsKind};
 use worldwire_core::Limits;
 use worldwire_core::value::parse_hex;
 use worldwire_dissect::Keys;
-use worldwire_proxy::MORE_KEYS;
 
 use crate::output::{Failure, complain, shown};
 pub(crate) use walk::{all, files};

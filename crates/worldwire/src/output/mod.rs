@@ -22,9 +22,10 @@ pub(crate) use place::{FilePlace, Place};
 pub(crate) use ring::{Ring, RingLimits, SavedPackets};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
+#[cfg(feature = "network")]
+pub(crate) use talk::recent_log;
 pub(crate) use talk::{
-    Log, complain, counted, indented, printable, recent_log, say, shown, spent, terminal_width,
-    without_error_numbers,
+    Log, complain, counted, printable, say, shown, spent, terminal_width, without_error_numbers,
 };
 pub(crate) use whole::{WholeFile, unfinished};
 

@@ -28,6 +28,7 @@ const MAX_RECENT: usize = 200;
 const MAX_LINE: usize = 1_000;
 
 /// The last lines of the log, oldest first.
+#[cfg(feature = "network")]
 pub(crate) fn recent_log() -> Vec<String> {
     RECENT.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
 }
@@ -92,16 +93,6 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
-/// The indentation of a line in a tree. Beyond some depth, a number replaces the spaces, so that
-/// the output for a chain of nodes does not grow quadratically.
-pub(crate) fn indented(depth: u64) -> String {
-    const DEEPEST: u64 = 40;
-    match usize::try_from(depth) {
-        Ok(levels) if depth <= DEEPEST => "  ".repeat(levels),
-        _ => format!("{}({depth}) ", indented(DEEPEST)),
-    }
-}
-
 /// The number of columns of the terminal, if standard output is one.
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = terminal_size::terminal_size_of(io::stdout());
@@ -129,7 +120,7 @@ pub(crate) fn shown(path: &Path) -> String {
 mod tests {
     use std::io::Write as _;
 
-    use super::{Log, counted, indented, printable, without_error_numbers};
+    use super::{Log, counted, printable, without_error_numbers};
 
     #[test]
     fn one_is_singular() {
@@ -160,13 +151,5 @@ mod tests {
             b"ERROR connections cannot be accepted error=Too many open files (os error 24)\n";
         Log(&mut log).write_all(line).expect("memory");
         assert_eq!(log, b"ERROR connections cannot be accepted error=Too many open files\n");
-    }
-
-    #[test]
-    fn deep_lines_are_not_long() {
-        assert_eq!(indented(0), "");
-        assert_eq!(indented(3), "      ");
-        assert_eq!(indented(40).len(), 80);
-        assert_eq!(indented(u64::MAX), format!("{}(18446744073709551615) ", " ".repeat(80)));
     }
 }

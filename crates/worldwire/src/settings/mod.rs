@@ -92,6 +92,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Whether no setting has a value.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// The values of a setting, if it has any.
     pub(crate) fn of(&self, setting: Setting) -> Option<&Values> {
         self.values.get(&setting)

@@ -6,13 +6,20 @@ use std::path::Path;
 use serde_json::Value as Json;
 use worldwire_server::ki::admin::{Admin, AdminError, Request, check_account_name};
 
-use crate::cli::{Common, KiAccount, KiRefresh};
+use crate::cli::{Common, KiAccount, KiRefresh, KiServerCommand};
 use crate::command::confirmation::confirm;
 use crate::command::password;
 use crate::command::uru::account::{loss, print_lines};
 use crate::output::{Failure, complain, counted, print, printable};
 
-pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
+pub(crate) fn run(command: &KiServerCommand, common: &Common) -> Result<(), Failure> {
+    match command {
+        KiServerCommand::Account(command) => accounts(command, common),
+        KiServerCommand::Refresh(arguments) => refresh(arguments, common),
+    }
+}
+
+fn accounts(command: &KiAccount, common: &Common) -> Result<(), Failure> {
     let (name, request, server, done) = match command {
         KiAccount::List { server } => {
             let accounts = ask(&server.server, Request::Accounts)?;
@@ -66,7 +73,7 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Failure> {
+fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Failure> {
     let KiRefresh { account, server } = arguments;
     let answer = ask(&server.server, Request::Refresh { name: account.clone() })?;
     let count = answer.first().and_then(|answer| answer["connections"].as_u64()).unwrap_or(0);

@@ -1,5 +1,6 @@
 //! `worldwire ki`.
 
+#[cfg(feature = "network")]
 mod account;
 mod bcd;
 mod client_args;
@@ -28,8 +29,8 @@ use crate::output::{Failure, complain, counted, say};
 
 pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
-        KiCommand::Account(command) => account::run(command, common),
-        KiCommand::Refresh(arguments) => account::refresh(arguments, common),
+        #[cfg(feature = "network")]
+        KiCommand::Server(command) => account::run(command, common),
         KiCommand::StringId(arguments) => string_id::run(arguments, common),
         KiCommand::ClientArgs(arguments) => client_args::run(arguments),
         KiCommand::Bcd(arguments) => bcd::run(arguments, common),

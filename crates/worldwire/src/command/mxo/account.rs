@@ -7,13 +7,22 @@ use serde_json::Value as Json;
 use worldwire_server::mxo::admin::{Admin, AdminError, Request, check_account_name};
 use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, public_bytes, read_public};
 
-use crate::cli::{Common, MxoAccount, MxoCharacter, MxoKeys, MxoServerFolder};
+use crate::cli::{Common, MxoAccount, MxoCharacter, MxoKeys, MxoServerCommand, MxoServerFolder};
 use crate::command::confirmation::confirm;
 use crate::command::uru::account::{loss, print_lines, text};
 use crate::command::{password, system};
 use crate::output::{Failure, complain, print, printable, write_all};
 
-pub(crate) fn run(command: &MxoAccount, common: &Common) -> Result<(), Failure> {
+pub(crate) fn run(command: &MxoServerCommand, common: &Common) -> Result<(), Failure> {
+    match command {
+        MxoServerCommand::Account(command) => accounts(command, common),
+        MxoServerCommand::Character(command) => characters(command, common),
+        MxoServerCommand::Keys(command) => keys(command),
+        MxoServerCommand::Sky { sky, server } => self::sky(sky, server, common),
+    }
+}
+
+fn accounts(command: &MxoAccount, common: &Common) -> Result<(), Failure> {
     let (name, request, server, done) = match command {
         MxoAccount::List { server } => {
             let accounts = ask(&server.server, Request::Accounts)?;
@@ -65,7 +74,7 @@ pub(crate) fn run(command: &MxoAccount, common: &Common) -> Result<(), Failure> 
     Ok(())
 }
 
-pub(crate) fn characters(command: &MxoCharacter, common: &Common) -> Result<(), Failure> {
+fn characters(command: &MxoCharacter, common: &Common) -> Result<(), Failure> {
     match command {
         MxoCharacter::List { server } => {
             let characters = of_accounts(&ask(&server.server, Request::Accounts)?);
@@ -91,7 +100,7 @@ pub(crate) fn characters(command: &MxoCharacter, common: &Common) -> Result<(), 
     }
 }
 
-pub(crate) fn sky(sky: &str, server: &MxoServerFolder, common: &Common) -> Result<(), Failure> {
+fn sky(sky: &str, server: &MxoServerFolder, common: &Common) -> Result<(), Failure> {
     let answer = ask(&server.server, Request::SetSky { sky: sky.to_owned() })?;
     if server.json {
         print_lines(&answer)?;
@@ -100,7 +109,7 @@ pub(crate) fn sky(sky: &str, server: &MxoServerFolder, common: &Common) -> Resul
     Ok(())
 }
 
-pub(crate) fn keys(command: &MxoKeys) -> Result<(), Failure> {
+fn keys(command: &MxoKeys) -> Result<(), Failure> {
     let MxoKeys::Pubkey { server, target } = command;
     let file = server.join(PUBLIC_KEY_FILE);
     let public_key = read_public(&file).map_err(|error| Failure::Run(error.to_string()))?;

@@ -1,5 +1,6 @@
 //! `worldwire mxo`.
 
+#[cfg(feature = "network")]
 mod account;
 mod objects;
 mod views;
@@ -9,10 +10,8 @@ use crate::output::Failure;
 
 pub(crate) fn run(arguments: &Mxo, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
-        MxoCommand::Account(command) => account::run(command, common),
-        MxoCommand::Character(command) => account::characters(command, common),
-        MxoCommand::Sky { sky, server } => account::sky(sky, server, common),
-        MxoCommand::Keys(command) => account::keys(command),
+        #[cfg(feature = "network")]
+        MxoCommand::Server(command) => account::run(command, common),
         MxoCommand::Objects(MxoObjectsCommand::Check { paths }) => objects::check(paths, common),
         MxoCommand::Objects(MxoObjectsCommand::Show { object, data, json }) => {
             objects::show(object, data, *json, common)

@@ -20,7 +20,7 @@ use super::sdl::load;
 use crate::cli::{Common, OtherServer, Target, UruShard, UruVault};
 use crate::command::system;
 use crate::input;
-use crate::output::{Failure, Output, complain, counted, indented, print, printable, write_secret};
+use crate::output::{Failure, Output, complain, counted, print, printable, write_secret};
 
 pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     match command {
@@ -264,6 +264,16 @@ pub(crate) fn drawn(tree: &[Json]) -> String {
     out
 }
 
+/// The indentation of a line in a tree. Beyond some depth, a number replaces the spaces, so that
+/// the output for a chain of nodes does not grow quadratically.
+fn indented(depth: u64) -> String {
+    const DEEPEST: u64 = 40;
+    match usize::try_from(depth) {
+        Ok(levels) if depth <= DEEPEST => "  ".repeat(levels),
+        _ => format!("{}({depth}) ", indented(DEEPEST)),
+    }
+}
+
 fn fields_shown(shown: &[Json]) -> String {
     let mut out = String::new();
     for node in shown {
@@ -324,4 +334,17 @@ fn pruned_shown(pruned: &[Json]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_lines_are_not_long() {
+        assert_eq!(indented(0), "");
+        assert_eq!(indented(3), "      ");
+        assert_eq!(indented(40).len(), 80);
+        assert_eq!(indented(u64::MAX), format!("{}(18446744073709551615) ", " ".repeat(80)));
+    }
 }
