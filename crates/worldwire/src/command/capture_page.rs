@@ -6,7 +6,6 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tempfile::TempDir;
 use worldwire_capture::CaptureError;
 use worldwire_inspect::{InspectError, Inspector, Settings};
 use worldwire_net::{Signal, Stop};
@@ -14,7 +13,7 @@ use worldwire_net::{Signal, Stop};
 use super::{capture, inspect, system};
 use crate::cli::{Common, LiveCapture, Tcpdump};
 use crate::definitions;
-use crate::output::{Failure, reason, say};
+use crate::output::{Failure, Scratch, say};
 
 /// How often the page looks for the beginning of the capture.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -25,7 +24,7 @@ pub(super) struct CapturePage {
     stop: Stop,
     thread: JoinHandle<Result<(), Failure>>,
     /// Contains the file that the page reads, unless `--write` names one.
-    _scratch: Option<TempDir>,
+    _scratch: Option<Scratch>,
 }
 
 impl CapturePage {
@@ -41,11 +40,7 @@ impl CapturePage {
         let file = match &tcpdump.write {
             Some(file) => file.clone(),
             None => {
-                let folder = tempfile::Builder::new().prefix("worldwire-").tempdir();
-                let folder = folder.map_err(|error| {
-                    let reason = reason(&error);
-                    Failure::Run(format!("a temporary directory for --inspect: {reason}"))
-                })?;
+                let folder = Scratch::create()?;
                 let file = folder.path().join("capture.pcapng");
                 scratch = Some(folder);
                 file
@@ -60,7 +55,7 @@ impl CapturePage {
         listen: SocketAddr,
         file: &Path,
         arguments: &LiveCapture,
-        scratch: Option<TempDir>,
+        scratch: Option<Scratch>,
         common: &Common,
     ) -> Result<Self, Failure> {
         let definitions = definitions::load(&arguments.knowledge.data, common)?;

@@ -5,6 +5,8 @@ mod folder;
 mod format;
 mod place;
 mod ring;
+#[cfg(feature = "network")]
+mod scratch;
 mod signals;
 mod stages;
 mod talk;
@@ -20,6 +22,8 @@ pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use format::{CaptureFormat, OutputFormat};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use ring::{Ring, RingLimits, SavedPackets};
+#[cfg(feature = "network")]
+pub(crate) use scratch::Scratch;
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
 #[cfg(feature = "network")]

@@ -82,7 +82,8 @@ impl Setting {
             Self::Keys | Self::Data if text.is_empty() => Err("must be a path".to_owned()),
             Self::Columns if text.is_empty() => Err("must be the name of a field".to_owned()),
             Self::Columns if text.contains(',') => {
-                Err("must be the name of one field; write several as [\"date\", \"name\"]".to_owned())
+                Err("must be the name of one field; write several as [\"date\", \"name\"]"
+                    .to_owned())
             }
             Self::Keys | Self::Data | Self::Columns => Ok(()),
             Self::Revision => text

@@ -1,12 +1,10 @@
 //! `worldwire proxy --inspect`: the page on a running proxy.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use tempfile::TempDir;
 use worldwire_core::connection::SendError;
 use worldwire_dissect::{Definitions, Keys, Options};
 use worldwire_inspect::{Answering, Inspector, Live, LiveRefusal, Settings};
@@ -16,13 +14,13 @@ use worldwire_server::operators::Operated as _;
 use super::control::{self, Operators, Refusal, Request};
 use crate::command::inspect::failed;
 use crate::input;
-use crate::output::Failure;
+use crate::output::{Failure, Scratch};
 
 /// The capture that the page shows.
 pub(super) struct Recording {
     pub(super) path: PathBuf,
     /// Removed when the proxy stops, unless the user named a file.
-    _folder: Option<TempDir>,
+    _folder: Option<Scratch>,
 }
 
 impl Recording {
@@ -31,10 +29,7 @@ impl Recording {
         if let Some(path) = named {
             return Ok(Self { path: path.to_owned(), _folder: None });
         }
-        let folder = tempfile::Builder::new().prefix("worldwire-").tempdir();
-        let folder = folder.map_err(|error: io::Error| {
-            Failure::Run(format!("a temporary directory for --inspect: {error}"))
-        })?;
+        let folder = Scratch::create()?;
         Ok(Self { path: folder.path().join("proxy.pcapng"), _folder: Some(folder) })
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -20,7 +19,7 @@ use worldwire_net::Signal;
 use worldwire_server::operators::{self, Operated};
 
 use crate::command::inspect::failed;
-use crate::output::{Failure, reason, recent_log, say};
+use crate::output::{Failure, Scratch, reason, recent_log, say};
 
 /// The parts of a server that the page shows, by the requests of its operators.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +39,7 @@ pub(super) struct Shown {
 #[derive(Debug)]
 pub(super) struct Page {
     serving: JoinHandle<Result<(), InspectError>>,
-    _folder: TempDir,
+    _folder: Scratch,
 }
 
 /// The maximum number of rows of a list.
@@ -59,13 +58,9 @@ impl Page {
         signal: Signal,
     ) -> Result<Self, Failure> {
         // The page needs a capture, which stays empty.
-        let scratch = tempfile::Builder::new().prefix("worldwire-").tempdir();
-        let no_file = |error: &std::io::Error| {
-            Failure::Run(format!("a temporary directory for --inspect: {}", reason(error)))
-        };
-        let scratch = scratch.map_err(|error| no_file(&error))?;
+        let scratch = Scratch::create()?;
         let path = scratch.path().join(format!("{}.pcapng", shown.kind));
-        let file = File::create(&path).map_err(|error| no_file(&error))?;
+        let file = File::create(&path).map_err(|error| Failure::io(&path, &error))?;
         let written = CaptureWriter::new(file, &[]).and_then(|mut writer| writer.flush());
         written.map_err(|error| Failure::Run(error.to_string()))?;
         let server: Server<S> =
