@@ -156,6 +156,55 @@ export const perform = async (wanted) => {
   return answer.answers;
 };
 
+/** TERA's opcodes without a name. @returns {Promise<T.TeraBoard>} */
+export const opcodes = () => request("/api/tera/opcodes");
+
+/**
+ * The definitions that fit an opcode.
+ * @param {number} build
+ * @param {number} opcode
+ * @returns {Promise<T.TeraCandidates>}
+ */
+export const candidates = (build, opcode) => request(`/api/tera/opcodes/${opcode}${query({ build })}`);
+
+/**
+ * A message decoded by a definition.
+ * @param {number} build
+ * @param {number} opcode
+ * @param {T.TeraCandidate} candidate
+ * @param {number} row
+ * @returns {Promise<T.TeraLayout>}
+ */
+export const layout = (build, opcode, { title: definition, header }, row) =>
+  request(`/api/tera/opcodes/${opcode}/layout${query({ build, definition, header, row })}`);
+
+/**
+ * The map of a build, with additional names by opcode.
+ * @param {number} build
+ * @param {Record<string, string>} names
+ * @returns {Promise<{file: string, text: string}>}
+ */
+export const opcodeMap = (build, names) =>
+  request("/api/tera/map", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ build, names }),
+  });
+
+/**
+ * The conversations of MxO's game channel.
+ * @returns {Promise<{total: number, conversations: T.MxoConversation[], limited: boolean}>}
+ */
+export const mxoConversations = () => request("/api/mxo/views");
+
+/**
+ * The objects that a client saw at a time.
+ * @param {number} stream
+ * @param {bigint} time
+ * @returns {Promise<{time: string, total: number, objects: T.MxoObject[]}>}
+ */
+export const mxoViews = (stream, time) => request(`/api/mxo/views/${stream}${query({ time })}`);
+
 /**
  * The address of an export.
  * @param {string} format

@@ -1,7 +1,7 @@
 // The messages that a proxy holds, and an editor for them and for additional messages.
 
 import * as api from "./api.js";
-import { byId, debounce, element, inputById, setAttribute, setText } from "./dom.js";
+import { byId, debounce, element, inputById, setAttribute, setLines, setText } from "./dom.js";
 import { Form } from "./form.js";
 import { grouped } from "./format.js";
 import { format, parse } from "./json.js";
@@ -170,7 +170,7 @@ async function encode() {
     const problem = error instanceof Error ? error.message : String(error);
     const field = error instanceof api.Refused ? (error.field ?? null) : null;
     const isShown = form.blame(field, problem) && !isJson;
-    setText(wrong, isShown ? "" : problem);
+    setLines(wrong, isShown ? "" : problem);
     setAttribute(text, "aria-invalid", true);
     setAttribute(buttons.send, "disabled", "");
   }
@@ -205,7 +205,7 @@ async function carryOut(request, done) {
     set("live", await api.live());
   } catch (error) {
     report(error);
-    setText(byId("editor-problem"), error instanceof Error ? error.message : String(error));
+    setLines(byId("editor-problem"), error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -235,7 +235,7 @@ byId("as-json").addEventListener("click", () => {
     try {
       form.show(name.value, parse(text.value));
     } catch (error) {
-      return setText(byId("editor-problem"), error instanceof Error ? error.message : String(error));
+      return setLines(byId("editor-problem"), error instanceof Error ? error.message : String(error));
     }
   } else text.value = format(form.value);
   isJson = !isJson;
@@ -330,7 +330,7 @@ hold.addEventListener("keydown", async (event) => {
     set("message", filter ? `messages that match ${filter} are held from now on` : "no further messages are held");
   } catch (error) {
     setAttribute(hold, "aria-invalid", true);
-    setText(byId("hold-problem"), error instanceof Error ? error.message : String(error));
+    setLines(byId("hold-problem"), error instanceof Error ? error.message : String(error));
   }
 });
 

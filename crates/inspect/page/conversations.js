@@ -14,6 +14,14 @@ const MAX_LISTED = 1000;
 
 /** @type {T.Conversation[]} */
 let conversations = [];
+/** On which side of the proxy each conversation is, by number. @type {Map<number, "client" | "server">} */
+const legs = new Map();
+/** The ends of connections that the proxy has reported. */
+const ends = { clients: new Set(), servers: new Set() };
+/** How far apart in the list the two sides of a connection can be. */
+const MAX_APART = 64;
+/** @type {Record<"client" | "server", string>} */
+const LEG_NAMES = { client: "client to proxy", server: "proxy to server" };
 let isLoading = false;
 let isOutdated = false;
 
@@ -58,6 +66,8 @@ function fill(row, position) {
   setText(ends, `${client} → ${server}`);
   const seconds = Number(BigInt(conversation.last) - BigInt(conversation.first)) / 1e9;
   const parts = [size(bytes[0] + bytes[1]), duration(seconds)];
+  const leg = legs.get(stream);
+  if (leg) parts.unshift(LEG_NAMES[leg]);
   if (gaps) parts.push(counted(gaps, "gap"));
   if (problems) parts.push(counted(problems, "problem"));
   if (conversation.midstream) parts.push("beginning missing");
@@ -89,6 +99,7 @@ async function load() {
       total = part.total;
     }
     conversations = found;
+    findLegs();
     list.resize(found.length);
     list.draw();
   } catch (error) {
@@ -98,6 +109,32 @@ async function load() {
   // While the capture is being read, about once per second at most.
   if (isOutdated) setTimeout(load, 1000);
 }
+
+/** Finds out on which side of the proxy conversations are. */
+function findLegs() {
+  if (values.capture?.live !== "proxy") return;
+  for (const [at, one] of conversations.entries()) {
+    if (legs.has(one.stream)) continue;
+    // A proxy records the beginnings of both TCP connections at the same time, that of the client first.
+    const other = conversations.slice(at + 1, at + MAX_APART).find((it) => it.first === one.first && it.transport === one.transport && !legs.has(it.stream));
+    if (other && one.transport === "tcp") {
+      legs.set(one.stream, "client");
+      legs.set(other.stream, "server");
+    } else if (ends.clients.has(one.client)) legs.set(one.stream, "client");
+    else if (ends.servers.has(one.server)) legs.set(one.stream, "server");
+  }
+}
+
+watch(["live"], () => {
+  const before = ends.clients.size;
+  for (const { client, server } of values.live?.connections ?? []) {
+    ends.clients.add(client);
+    ends.servers.add(server);
+  }
+  if (ends.clients.size === before) return;
+  findLegs();
+  list.draw();
+});
 
 let last = "";
 watch(["capture"], () => {

@@ -55,6 +55,16 @@ export function setText(of, text) {
 }
 
 /**
+ * Sets an element's text as `setText` does, but keeps line breaks.
+ * @param {Element} of
+ * @param {string} text
+ */
+export function setLines(of, text) {
+  const shown = text.trimEnd().split(/\r?\n/).map(visible).join("\n");
+  if (of.textContent !== shown) of.textContent = shown;
+}
+
+/**
  * The element with this id.
  * @param {string} id
  * @returns {HTMLElement}

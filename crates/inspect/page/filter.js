@@ -1,7 +1,7 @@
 // The filter and its suggestions. It determines which messages the list shows.
 
 import * as api from "./api.js";
-import { byId, debounce, element, inputById, setAttribute, setText } from "./dom.js";
+import { byId, debounce, element, inputById, setAttribute, setLines, setText } from "./dom.js";
 import { latestStatus, report, set, values } from "./store.js";
 
 /** @import * as T from "./types.js" */
@@ -41,7 +41,7 @@ export async function show(change) {
   } catch (error) {
     setAttribute(input, "aria-invalid", true);
     const column = error instanceof api.Refused && error.column ? `column ${error.column}: ` : "";
-    setText(problem, `${column}${error instanceof Error ? error.message : error}`);
+    setLines(problem, `${column}${error instanceof Error ? error.message : error}`);
     report(error);
   }
 }

@@ -1,7 +1,7 @@
 // A form for the fields of a message.
 
 import * as api from "./api.js";
-import { element, setAttribute, setText } from "./dom.js";
+import { element, setAttribute, setLines } from "./dom.js";
 import { Digits } from "./json.js";
 
 /** @import { Json } from "./json.js" */
@@ -54,7 +54,7 @@ export class Form {
     for (const entry of this.entries) {
       const isWrong = entry === found;
       setAttribute(entry.input, "aria-invalid", isWrong ? true : null);
-      setText(entry.problem, isWrong ? problem : "");
+      setLines(entry.problem, isWrong ? problem : "");
     }
     return found !== undefined;
   }

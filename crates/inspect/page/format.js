@@ -69,6 +69,12 @@ export function duration(value) {
 }
 
 /**
+ * A text without line breaks, for places with a single line.
+ * @param {string} text
+ */
+export const oneLine = (text) => text.trim().replace(/\s*\n\s*/g, " ");
+
+/**
  * Bytes of hexadecimal digits.
  * @param {string} digits
  */

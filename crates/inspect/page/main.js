@@ -9,13 +9,16 @@ import "./copy.js";
 import { byId, inputById, setText } from "./dom.js";
 import "./export.js";
 import { cancel, show } from "./filter.js";
-import { counted, grouped } from "./format.js";
+import { counted, grouped, oneLine } from "./format.js";
 import { grow } from "./messages.js";
 import { toggle } from "./notes.js";
 import * as search from "./search.js";
 import "./server.js";
 import { forgetStatuses, keepStatus, report, set, values, watch } from "./store.js";
 import * as timeline from "./timeline.js";
+import "./worlds.js";
+import "./worlds-mxo.js";
+import "./worlds-tera.js";
 
 /** @import * as T from "./types.js" */
 
@@ -49,7 +52,7 @@ function status() {
   if (selection?.error) parts.push(selection.error);
   if (capture.error) parts.push(capture.error);
   if (!isConnected) parts.push("not connected");
-  setText(byId("status"), parts.join(" · "));
+  setText(byId("status"), oneLine(parts.join(" · ")));
   cancelButton.hidden = !selection || isFound(selection);
 }
 

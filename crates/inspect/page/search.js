@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, inputById, setText } from "./dom.js";
-import { counted, grouped } from "./format.js";
+import { counted, grouped, oneLine } from "./format.js";
 import { showRow } from "./messages.js";
 import { latestStatus, report, values, watch } from "./store.js";
 
@@ -30,7 +30,7 @@ function draw() {
   const state = found.complete || found.caught_up ? "" : ", searching…";
   const all = counted(found.rows, "match").replace("matchs", "matches");
   const text = place > 0 ? `${grouped(place)} of ${grouped(found.rows)}` : all;
-  setText(count, found.error ?? `${text}${state}`);
+  setText(count, found.error ? oneLine(found.error) : `${text}${state}`);
 }
 
 /** Starts a search. */
@@ -51,7 +51,7 @@ async function start() {
     draw();
     if (found.rows > 0) void go(1, true);
   } catch (error) {
-    setText(count, error instanceof Error ? error.message : String(error));
+    setText(count, oneLine(error instanceof Error ? error.message : String(error)));
     report(error);
   }
 }

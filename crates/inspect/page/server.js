@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
-import { grouped } from "./format.js";
+import { grouped, oneLine } from "./format.js";
 import { report, set, values, watch } from "./store.js";
 
 /** @import * as T from "./types.js" */
@@ -101,7 +101,7 @@ function table(list, kick) {
     return shown;
   });
   const title = element("h2", {}, `${list.title} (${grouped(list.total)})`);
-  if (list.error) return element("section", { "aria-label": list.title }, title, element("p", { class: "wrong" }, list.error));
+  if (list.error) return element("section", { "aria-label": list.title }, title, element("p", { class: "wrong" }, oneLine(list.error)));
   const body = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
   const scroller = element("div", { class: "table", role: "region", "aria-label": `${list.title}, table`, tabindex: 0 }, body);
   const more = list.total > list.rows.length ? element("p", {}, `The first ${grouped(list.rows.length)} are shown.`) : null;

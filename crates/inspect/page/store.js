@@ -1,5 +1,7 @@
 // The values that views share, and the functions to call when they change.
 
+import { oneLine } from "./format.js";
+
 /** @import * as T from "./types.js" */
 
 /**
@@ -88,5 +90,5 @@ export const latestStatus = (answer) => statuses.get(answer.id) ?? answer;
  * @param {unknown} error
  */
 export function report(error) {
-  set("message", error instanceof Error ? error.message : String(error));
+  set("message", oneLine(error instanceof Error ? error.message : String(error)));
 }

@@ -41,6 +41,7 @@
  * @property {boolean} caught_up
  * @property {boolean} changed
  * @property {string} [live]
+ * @property {string[]} views
  * @property {number} rows
  * @property {number} conversations
  * @property {number} problems
@@ -136,6 +137,76 @@
  * @property {Series[]} series
  * @property {{bucket: number, row: number}[]} gaps
  * @property {{bucket: number, row: number}[]} problems
+ *
+ * @typedef {object} TeraBoard
+ * @property {number} messages
+ * @property {{revision: number | null, patch: string | null, has_map: boolean, definitions: number}[]} builds
+ * @property {number} total
+ * @property {TeraOpcode[]} opcodes
+ *
+ * @typedef {object} TeraOpcode
+ * @property {number} build
+ * @property {number} opcode
+ * @property {[number, number]} messages from client and server
+ * @property {number} shortest
+ * @property {number} longest
+ * @property {number} row
+ * @property {TeraNeighbour[]} before
+ * @property {TeraNeighbour[]} after
+ *
+ * @typedef {object} TeraNeighbour
+ * @property {string} name
+ * @property {number} messages
+ *
+ * @typedef {object} TeraCandidates
+ * @property {number} tried
+ * @property {TeraCandidate[]} candidates
+ * @property {string[]} tied
+ * @property {[number, number][]} samples row and length
+ *
+ * @typedef {object} TeraCandidate
+ * @property {string} title
+ * @property {string} name
+ * @property {number} version
+ * @property {number} score
+ * @property {number} fits
+ * @property {number} clean
+ * @property {number} header
+ * @property {number | null} mapped
+ * @property {Record<string, number>} notes
+ * @property {string | null} error
+ *
+ * @typedef {object} TeraLayout
+ * @property {string} definition
+ * @property {string} bytes
+ * @property {FieldNode[]} nodes
+ * @property {number} node_count
+ * @property {string | null} error
+ * @property {[string, number][]} notes
+ *
+ * @typedef {object} MxoConversation
+ * @property {number} stream
+ * @property {string | null} name
+ * @property {number} objects
+ * @property {number} positions
+ * @property {string} first
+ * @property {string} last
+ * @property {{from: [number, number], to: [number, number]} | null} area
+ *
+ * @typedef {object} MxoObject
+ * @property {number} view
+ * @property {number} goid
+ * @property {number} spawn
+ * @property {string} kind
+ * @property {string} name
+ * @property {string | null} object
+ * @property {boolean} guess
+ * @property {[number, number, number]} at
+ * @property {number | null} yaw
+ * @property {number | null} state
+ * @property {number} row
+ * @property {string} since
+ * @property {[number, number][]} trail
  *
  * @typedef {object} Suggestion
  * @property {string} text

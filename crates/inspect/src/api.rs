@@ -25,6 +25,7 @@ use crate::page;
 use crate::selection::{Chosen, Selection};
 use crate::state::State;
 use crate::timeline::{Period, Timeline, timeline};
+use crate::worlds;
 
 type Shared = extract::State<Arc<State>>;
 type Outcome<T> = Result<T, Refusal>;
@@ -53,6 +54,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/export/{format}", get(export::export))
         .route("/api/events", get(events::open))
         .merge(live::router())
+        .merge(worlds::router())
         .fallback(async || {
             Refusal::missing("no such page; the API is documented in docs/inspect.md")
         })
@@ -93,6 +95,8 @@ pub(crate) struct CaptureStatus {
     /// The running program that is watched, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<&'static str>,
+    /// The names of the views of worlds that the page can show.
+    views: Vec<&'static str>,
     rows: usize,
     conversations: usize,
     problems: u64,
@@ -107,6 +111,7 @@ pub(crate) struct CaptureStatus {
 /// The state of the capture now.
 pub(crate) fn status(state: &State) -> CaptureStatus {
     let recording = &state.recording;
+    let views = worlds::views(state);
     let file = recording.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let index = state.index();
     let (first, last) = index.span().map(|(a, b)| (a.to_string(), b.to_string())).unzip();
@@ -120,6 +125,7 @@ pub(crate) fn status(state: &State) -> CaptureStatus {
         caught_up: state.progress.is_waiting(),
         changed: recording.is_changed(),
         live: state.live.as_ref().map(|live| live.kind()),
+        views,
         rows: index.len(),
         conversations: index.conversations.len(),
         problems: index.problems,

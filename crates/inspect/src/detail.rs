@@ -55,7 +55,7 @@ struct Detail<'d> {
 
 /// A field, in reading order.
 #[derive(Debug, Serialize)]
-struct Node<'d> {
+pub(crate) struct Node<'d> {
     depth: u32,
     name: &'d str,
     /// What it is: `record`, `number`, `text`.
@@ -140,7 +140,8 @@ fn codec(line: &str, families: Families) -> Option<&'static str> {
     Some(codec)
 }
 
-fn nodes<'t>(tree: &'t Tree<'_>) -> Vec<Node<'t>> {
+/// All fields, in reading order.
+pub(crate) fn nodes<'t>(tree: &'t Tree<'_>) -> Vec<Node<'t>> {
     let mut found = Vec::new();
     // The depth of a tree is bounded by the limits of its decoder.
     for root in tree.roots() {

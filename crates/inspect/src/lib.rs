@@ -15,6 +15,7 @@
 //! | `suggestions` | completes filters |
 //! | `export`, `notes` | output: exported files, and notes beside the capture |
 //! | `live` | watches and controls a running program, such as a proxy |
+//! | `worlds` | views of a world as a whole |
 //! | `guard` | admits only clients with the token, and only the page's own requests |
 //! | `page`, `api`, `events`, `server` | the page, the routes, the WebSocket, the listener |
 
@@ -39,6 +40,7 @@ mod state;
 mod suggestions;
 mod texts;
 mod timeline;
+mod worlds;
 
 pub use error::InspectError;
 pub use live::{Answering, Live, LiveRefusal};

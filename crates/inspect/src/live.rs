@@ -32,6 +32,11 @@ pub trait Live: fmt::Debug + Send + Sync {
         Duration::from_millis(200)
     }
 
+    /// The views of worlds that the page can show of it, with requests to [`perform`](Self::perform).
+    fn views(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What the page shows of it. Pages hear about it whenever it changes.
     fn state(&self) -> Answering<'_, Value>;
 

@@ -48,6 +48,9 @@ files! {
     "/server.js", SCRIPT, "server.js";
     "/store.js", SCRIPT, "store.js";
     "/timeline.js", SCRIPT, "timeline.js";
+    "/worlds.js", SCRIPT, "worlds.js";
+    "/worlds-mxo.js", SCRIPT, "worlds-mxo.js";
+    "/worlds-tera.js", SCRIPT, "worlds-tera.js";
 }
 
 /// Routes of the page.

@@ -15,6 +15,7 @@ use crate::notes::Notes;
 use crate::recording::{Progress, Recording};
 use crate::selection::Selections;
 use crate::suggestions::Vocabulary;
+use crate::worlds::{Board, Plane};
 
 /// The open capture.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct State {
     pub(crate) recent: Recent,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) notes: Notes,
+    pub(crate) tera: Board,
+    pub(crate) mxo: Plane,
     /// The running program that is watched, if any.
     pub(crate) live: Option<Arc<dyn Live>>,
     /// Permits for requests that keep a thread busy. Others wait.
@@ -56,6 +59,8 @@ impl State {
             recent: Recent::default(),
             vocabulary: Vocabulary::default(),
             notes,
+            tera: Board::default(),
+            mxo: Plane::default(),
             live,
             work: Arc::new(Semaphore::new(MAX_BUSY)),
             sockets: Arc::new(Semaphore::new(MAX_SOCKETS)),

@@ -1,6 +1,7 @@
 //! A server's status page: plain HTTP for launchers, operators and monitoring.
 //!
-//! Every connection is closed after ten seconds.
+//! Every connection is closed after ten seconds. If only this machine can reach the page, requests
+//! that name another host are refused: another site's name can resolve to this machine.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -34,8 +35,22 @@ pub(crate) fn unix(moment: Instant) -> u64 {
     now.saturating_sub(moment.elapsed()).as_secs()
 }
 
+/// The host names that requests may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hosts {
+    /// All. For what clients request under the name of another server.
+    Any,
+    /// On a loopback address, only IP addresses and `localhost`.
+    Own,
+}
+
 /// Serves the page until the signal, and open connections for a moment longer.
-pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {
+pub(crate) async fn serve(
+    tcp: TcpListener,
+    router: Router,
+    hosts: Hosts,
+    signal: Signal,
+) -> io::Result<()> {
     let listener = Listener { tcp, permits: Permits::new(CAPACITY) };
     let (mut stop, mut late) = (signal.clone(), signal);
     let stopped = async move { stop.stopping().await };
@@ -43,7 +58,11 @@ pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> i
         late.stopping().await;
         sleep(GRACE).await;
     };
-    let router = router.layer(from_fn(refuse_foreign));
+    let mut router = router.layer(from_fn(refuse_foreign));
+    let is_local = listener.tcp.local_addr().is_ok_and(|own| own.ip().is_loopback());
+    if is_local && hosts == Hosts::Own {
+        router = router.layer(from_fn(refuse_other_hosts));
+    }
     tokio::select! {
         served = axum::serve(listener, router).with_graceful_shutdown(stopped) => served,
         () = late => Ok(()),
@@ -59,18 +78,36 @@ async fn refuse_foreign(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Whether a browser made the request for a page of another host. Every host name but `localhost`
-/// counts as foreign, because another site's name can resolve to this address.
+/// Refuses requests for other host names, with 421.
+async fn refuse_other_hosts(request: Request, next: Next) -> Response {
+    if request.headers().contains_key(HOST) && !is_own(host(request.headers())) {
+        let text = "unknown host: use localhost or an IP address; a reverse proxy must pass one of \
+                    them as `Host`\n";
+        return (StatusCode::MISDIRECTED_REQUEST, text).into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether a browser made the request for a page of another host.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.parse::<Authority>();
-    let is_sure = name.is_ok_and(|name| {
-        let name = name.host();
+    let host = host(headers);
+    !is_own(host) || origin.as_bytes() != format!("http://{host}").as_bytes()
+}
+
+/// The host that a request names.
+fn host(headers: &HeaderMap) -> &str {
+    headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
+/// Whether a host can only be the one that a visitor asked for. Every name but `localhost` counts as
+/// foreign, because another site's name can resolve to this address.
+fn is_own(host: &str) -> bool {
+    host.parse::<Authority>().is_ok_and(|host| {
+        let name = host.host();
         let address = name.trim_start_matches('[').trim_end_matches(']');
         name == "localhost" || address.parse::<IpAddr>().is_ok()
-    });
-    !is_sure || origin.as_bytes() != format!("http://{host}").as_bytes()
+    })
 }
 
 /// The task that serves a page, if there is one.
@@ -79,7 +116,7 @@ pub(crate) struct Serving(Option<JoinHandle<io::Result<()>>>);
 impl Serving {
     /// Starts serving.
     pub(crate) fn start(tcp: Option<TcpListener>, router: Router, signal: Signal) -> Self {
-        Self(tcp.map(|tcp| tokio::spawn(serve(tcp, router, signal))))
+        Self(tcp.map(|tcp| tokio::spawn(serve(tcp, router, Hosts::Own, signal))))
     }
 
     /// Waits for the task, which ends after the signal.
@@ -203,43 +240,66 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn posts_from_other_sites_are_refused() {
+    /// The status of the answer to a request.
+    async fn answer(hosts: Hosts, method: &str, host: &str, origin: Option<&str>) -> String {
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
-        let router = Router::new().route("/hold", post(|| async { StatusCode::NO_CONTENT }));
+        let hold = post(|| async { StatusCode::NO_CONTENT }).get(|| async { "held" });
         let stop = Stop::new();
-        let serving = tokio::spawn(serve(tcp, router, stop.signal()));
-        let own = format!("127.0.0.1:{}", address.port());
-        let local = format!("localhost:{}", address.port());
-        let cases = [
-            (own.clone(), None, "204"),
-            ("evil.example".to_owned(), None, "204"),
-            (own.clone(), Some(format!("http://{own}")), "204"),
-            (local.clone(), Some(format!("http://{local}")), "204"),
-            ("[::1]:80".to_owned(), Some("http://[::1]:80".to_owned()), "204"),
-            (own.clone(), Some("http://evil.example".to_owned()), "403"),
-            (own.clone(), Some(format!("https://{own}")), "403"),
-            (own.clone(), Some("http://127.0.0.1:1".to_owned()), "403"),
-            (own, Some("null".to_owned()), "403"),
-            // Another site's name that resolves to this address.
-            ("evil.example".to_owned(), Some("http://evil.example".to_owned()), "403"),
-        ];
-        for (host, origin, wanted) in cases {
-            let line = origin.as_ref().map(|origin| format!("Origin: {origin}\r\n"));
-            let line = line.unwrap_or_default();
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            let request = format!(
-                "POST /hold HTTP/1.1\r\nHost: {host}\r\n{line}Connection: close\r\n\
-                 Content-Length: 0\r\n\r\n"
-            );
-            stream.write_all(request.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
-            let status = answer.split(' ').nth(1).unwrap();
-            assert_eq!(status, wanted, "{host} {origin:?}");
-        }
+        let router = Router::new().route("/hold", hold);
+        let serving = tokio::spawn(serve(tcp, router, hosts, stop.signal()));
+        let with_port = |text: &str| text.replace("PORT", &address.port().to_string());
+        let line = origin.map(|origin| format!("Origin: {}\r\n", with_port(origin)));
+        let request = format!(
+            "{method} /hold HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\
+             Content-Length: 0\r\n\r\n",
+            with_port(host),
+            line.unwrap_or_default()
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
         stop.stop();
         serving.await.unwrap().unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn posts_from_other_sites_are_refused() {
+        let own = "127.0.0.1:PORT";
+        for (host, origin, wanted) in [
+            (own, None, "204"),
+            ("evil.example", None, "204"),
+            (own, Some("http://127.0.0.1:PORT"), "204"),
+            ("localhost:PORT", Some("http://localhost:PORT"), "204"),
+            ("[::1]:80", Some("http://[::1]:80"), "204"),
+            (own, Some("http://evil.example"), "403"),
+            (own, Some("https://127.0.0.1:PORT"), "403"),
+            (own, Some("http://127.0.0.1:1"), "403"),
+            (own, Some("null"), "403"),
+            // Another site's name that resolves to this address.
+            ("evil.example", Some("http://evil.example"), "403"),
+        ] {
+            assert_eq!(answer(Hosts::Any, "POST", host, origin).await, wanted, "{host} {origin:?}");
+        }
+    }
+
+    /// Another site's name can resolve to a loopback address.
+    #[tokio::test]
+    async fn a_local_page_has_no_other_name() {
+        for (hosts, host, wanted) in [
+            (Hosts::Own, "127.0.0.1:PORT", "200"),
+            (Hosts::Own, "localhost:PORT", "200"),
+            (Hosts::Own, "localhost", "200"),
+            (Hosts::Own, "[::1]:PORT", "200"),
+            (Hosts::Own, "evil.example:PORT", "421"),
+            (Hosts::Own, "localhost.evil.example", "421"),
+            (Hosts::Own, "x@127.0.0.1 y", "421"),
+            (Hosts::Own, "", "421"),
+            (Hosts::Any, "evil.example:PORT", "200"),
+        ] {
+            assert_eq!(answer(hosts, "GET", host, None).await, wanted, "{host}");
+        }
     }
 }

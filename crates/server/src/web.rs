@@ -61,7 +61,7 @@ impl WebServer {
             .route("/metrics", get(metrics::<R>))
             .route("/health", get(async || page::health(false)))
             .with_state(reported);
-        page::serve(self.0, router, signal).await
+        page::serve(self.0, router, page::Hosts::Own, signal).await
     }
 
     /// Answers every request with the same document of a media type, until the signal fires.
@@ -75,7 +75,8 @@ impl WebServer {
     ) -> io::Result<()> {
         let text: Arc<str> = text.into();
         let answer = async move || ([(CONTENT_TYPE, media_type)], text.to_string());
-        page::serve(self.0, Router::new().fallback(get(answer)), signal).await
+        let router = Router::new().fallback(get(answer));
+        page::serve(self.0, router, page::Hosts::Any, signal).await
     }
 }
 

@@ -94,6 +94,23 @@ pub struct Candidate<'p> {
     pub error: Option<String>,
 }
 
+/// Scores that differ by less are ties.
+pub const TIE: f64 = 0.05;
+
+impl Candidate<'_> {
+    /// The score with one decimal digit, as output shows it; never negative zero.
+    #[must_use]
+    pub fn shown_score(&self) -> f64 {
+        (self.score * 10.0).round() / 10.0 + 0.0
+    }
+
+    /// Whether nothing in the messages distinguishes two candidates.
+    #[must_use]
+    pub fn ties_with(&self, other: &Candidate<'_>) -> bool {
+        (self.score - other.score).abs() < TIE
+    }
+}
+
 impl<'p> Ranking<'p> {
     /// Starts with the definitions to try.
     pub fn new(definitions: impl IntoIterator<Item = &'p Definition>) -> Self {
@@ -457,6 +474,27 @@ mod tests {
         }
         // Clients of this build do not use counters.
         assert_eq!(first(&build(91), &[(0, 1), (0, 2), (0, 3)]), plain);
+    }
+
+    #[test]
+    fn scores_are_shown_with_one_digit() {
+        let set = Set::load(FILES, ParseOptions::default());
+        let candidate = |score| Candidate {
+            definition: set.definitions().next().unwrap(),
+            form: HeaderForm::Plain,
+            fits: 1,
+            clean: 1,
+            score,
+            notes: Vec::new(),
+            error: None,
+        };
+        let cases =
+            [(0.25, "0.3"), (-0.25, "-0.3"), (55.45, "55.5"), (-0.04, "0.0"), (12.0, "12.0")];
+        for (score, wanted) in cases {
+            assert_eq!(format!("{:.1}", candidate(score).shown_score()), wanted);
+        }
+        assert!(candidate(5.0).ties_with(&candidate(5.04)));
+        assert!(!candidate(5.0).ties_with(&candidate(5.06)));
     }
 
     #[test]

@@ -151,6 +151,12 @@ test("held messages are released and dropped with the keyboard", async (t) => {
   }
   await ben.hear("out", /Chat .*word-1[\s\S]*Chat .*word-3/);
   assert.ok(!/word-2/.test(ben.said.out), "the dropped message never arrived");
+  // The recording has both sides of every connection.
+  await until(page, () => {
+    const shown = document.querySelectorAll("#conversations .window > .row:not([hidden]) small");
+    const sides = [...shown].map((it) => /^(client to proxy|proxy to server) /.exec(it.textContent ?? "")?.[1] ?? "unknown");
+    return sides.length > 3 && new Set(sides).size === 2 && !sides.includes("unknown");
+  });
 });
 
 test("a server shows its players, figures and log, and kicks", async (t) => {

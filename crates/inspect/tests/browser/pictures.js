@@ -67,6 +67,21 @@ await page.setViewportSize({ width: 390, height: 800 });
 await picture("phone");
 await server.stop();
 
+await page.setViewportSize({ width: 1280, height: 800 });
+const views = [
+  { tab: "Opcodes", name: "opcodes", args: ["tera-login.pcapng", "--data", "tera"] },
+  { tab: "Plane", name: "plane", args: ["mxo-crowd.pcapng", "--keys", "mxo-crowd-keys.toml"] },
+];
+for (const { tab, name, args } of views) {
+  const shown = await serve(...args.map((arg) => (arg.startsWith("-") ? arg : path.join(samples, arg))));
+  await page.goto(shown.url);
+  await page.getByRole("tab", { name: tab }).click();
+  await page.waitForTimeout(1000);
+  if (name === "plane") await page.locator(".above [data-object]", { hasText: "Passer-by" }).locator("path").click();
+  await picture(name);
+  await shown.stop();
+}
+
 /** What runs until the pictures are taken. @type {(() => unknown)[]} */
 const ends = [];
 const t = /** @type {import("node:test").TestContext} */ (/** @type {unknown} */ ({ after: (/** @type {() => unknown} */ act) => ends.push(act) }));

@@ -8,3 +8,5 @@ mod client;
 mod exports;
 mod ki;
 mod live;
+mod mxo;
+mod tera;

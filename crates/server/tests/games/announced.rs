@@ -76,7 +76,7 @@ async fn names(guest: &mut Guest, mailbox: &mut Mailbox, count: usize) -> Vec<&'
 /// What a path of the status page shows.
 async fn page(shard: &Running, path: &str) -> String {
     let mut stream = TcpStream::connect(shard.status).await.unwrap();
-    let request = format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();

@@ -178,7 +178,7 @@ async fn the_status_page_answers_launchers_and_operators() {
     let mut silent = tcp::dial(shard.status, PATIENCE).await.unwrap();
     silent.write_all(b"GET /status HT").await.unwrap();
 
-    let get = |path: &str| format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
+    let get = |path: &str| format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let status = http(&shard, &get("/status")).await;
     assert!(status.starts_with("HTTP/1.0 200 OK"), "{status}");
     let open = "\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"";
@@ -188,7 +188,7 @@ async fn the_status_page_answers_launchers_and_operators() {
             && status.contains("\"database\":\"ok\""),
         "{status}"
     );
-    let agent = "GET /welcome HTTP/1.1\r\nHost: x\r\nUser-Agent: UruClient/1.0\r\n\
+    let agent = "GET /welcome HTTP/1.1\r\nHost: localhost\r\nUser-Agent: UruClient/1.0\r\n\
                  Connection: close\r\n\r\n";
     assert!(http(&shard, agent).await.ends_with("Sh\u{fffd}rah \"all\""));
     let post = "POST /serverstatus/moulbeta.php HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi";

@@ -98,6 +98,9 @@ pub(crate) struct View {
     #[arg(long, value_name = "FORM", default_value = "relative",
           conflicts_with_all = ["json", "json_safe"])]
     pub(crate) time: TimeForm,
+    /// Begin each message with its number, as --message and `diff` count them
+    #[arg(long, conflicts_with_all = ["json", "json_safe", "fields", "table", "message", "first"])]
+    pub(crate) numbers: bool,
     /// Extract the bytes (with --json, the line) of the matching message with this number, from 1
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "names", "bytes", "full"],
           value_parser = clap::value_parser!(u64).range(1..))]

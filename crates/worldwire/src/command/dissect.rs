@@ -16,7 +16,7 @@ use worldwire_dissect::{
 };
 
 use super::capture::{self, Extras};
-use super::lines::{Lines, ShownLine};
+use super::lines::{Lines, NUMBER_WIDTH, ShownLine};
 use super::packets;
 use super::secrets::key_file;
 use super::selection::{Selection, Shown};
@@ -103,7 +103,8 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         }
     };
     let check = || columns.iter().try_for_each(|column| refuse_ambiguity(column.ambiguity()));
-    let needs_lines = view.limit.is_some() || view.last.is_some() || view.time == TimeForm::Delta;
+    let is_prefixed = view.numbers || view.time == TimeForm::Delta;
+    let needs_lines = view.limit.is_some() || view.last.is_some() || is_prefixed;
     let (dissection, clean) = if needs_lines {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<ShownLine>| {
             let mut text = String::new();
@@ -595,8 +596,11 @@ fn format(view: &View, target: &Target, common: &Common) -> Format {
                 Some(width) => Some(width.into()),
                 None => target.is_stdout().then(terminal_width).flatten(),
             };
-            // The time since the previous line is written later.
-            let prefix = if view.time == TimeForm::Delta { delta(None, Time(0)).len() } else { 0 };
+            // The number, and the time since the previous line, are written later.
+            let mut prefix = if view.numbers { NUMBER_WIDTH } else { 0 };
+            if view.time == TimeForm::Delta {
+                prefix += delta(None, Time(0)).len();
+            }
             TextForm::Info { width: width.map(|width| width.saturating_sub(prefix)) }
         }
         (false, true) => TextForm::Name,

@@ -1,4 +1,5 @@
-//! Lines of a dissection that are written one by one: with `--limit`, `--last` or `--time delta`.
+//! Lines of a dissection that are written one by one: with `--limit`, `--last`, `--numbers` or
+//! `--time delta`.
 
 use std::collections::VecDeque;
 
@@ -14,13 +15,18 @@ pub(super) struct ShownLine {
     time: Time,
     text: String,
     is_problem: bool,
+    is_message: bool,
 }
 
 impl ShownLine {
     pub(super) fn of(item: &Item<'_>, text: String) -> Self {
-        Self { time: item.stamp.time, text, is_problem: item.is_problem() }
+        let (is_problem, is_message) = (item.is_problem(), item.message().is_some());
+        Self { time: item.stamp.time, text, is_problem, is_message }
     }
 }
+
+/// The width of the numbers of messages, and of the spaces in their place before notes.
+pub(super) const NUMBER_WIDTH: usize = 7;
 
 /// Writes lines: all of them, the first or the last ones.
 pub(super) struct Lines {
@@ -30,6 +36,8 @@ pub(super) struct Lines {
     /// How many lines are kept until the end.
     last: Option<usize>,
     kept: VecDeque<ShownLine>,
+    /// How many messages precede the next line, if lines begin with the numbers of messages.
+    messages: Option<u64>,
     /// The time of the last line, if lines begin with the time since it.
     delta: Option<Option<Time>>,
     /// Whether a line that was written is a problem.
@@ -42,6 +50,7 @@ impl Lines {
     pub(super) fn new(view: &View, is_timed: bool, output: Output) -> Self {
         Self {
             last: view.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
+            messages: view.numbers.then_some(0),
             delta: (is_timed && view.time == TimeForm::Delta).then_some(None),
             ..Self::limited(view.limit, output)
         }
@@ -50,7 +59,8 @@ impl Lines {
     /// All lines, or this many.
     pub(super) fn limited(limit: Option<u64>, output: Output) -> Self {
         let kept = VecDeque::new();
-        Self { output, limit, last: None, kept, delta: None, has_problem: false }
+        let (last, messages, delta) = (None, None, None);
+        Self { output, limit, last, kept, messages, delta, has_problem: false }
     }
 
     /// Takes the lines of a batch.
@@ -59,8 +69,14 @@ impl Lines {
     /// [`Failure::Pipe`] after the last line, which ends reading.
     pub(super) fn add(&mut self, lines: &[ShownLine]) -> Result<(), Failure> {
         if let Some(last) = self.last {
-            let lines = lines.get(lines.len().saturating_sub(last)..).unwrap_or_default();
+            let all = lines;
+            let lines = all.get(all.len().saturating_sub(last)..).unwrap_or_default();
             let excess = (self.kept.len() + lines.len()).saturating_sub(last);
+            if let Some(messages) = &mut self.messages {
+                let dropped = all.iter().take(all.len() - lines.len());
+                let dropped = self.kept.iter().take(excess).chain(dropped);
+                *messages += dropped.filter(|line| line.is_message).count() as u64;
+            }
             self.kept.drain(..excess);
             self.kept.extend(lines.iter().cloned());
             return Ok(());
@@ -98,6 +114,16 @@ impl Lines {
     }
 
     fn write(&mut self, line: &ShownLine) -> Result<(), Failure> {
+        if let Some(messages) = &mut self.messages {
+            let number = match line.is_message {
+                true => {
+                    *messages += 1;
+                    messages.to_string()
+                }
+                false => String::new(),
+            };
+            self.output.write(format!("{number:>NUMBER_WIDTH$}").as_bytes())?;
+        }
         if let Some(last) = &mut self.delta {
             self.output.write(delta(last.replace(line.time), line.time).as_bytes())?;
         }

@@ -15,7 +15,7 @@ use worldwire_tera::file::CodeMap;
 use worldwire_tera::frame::Header;
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::Packets;
-use worldwire_tera::rank::{Candidate, Ranking};
+use worldwire_tera::rank::{Candidate, Ranking, TIE};
 
 use super::carry::Said;
 use super::growing::GrowingMap;
@@ -25,8 +25,6 @@ use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, Place, complain, counted, occupied, print, shown, write_all};
 
-/// Scores that differ by less are ties.
-const SAME: f64 = 0.05;
 /// The maximum number of messages tried per opcode; more would not help.
 const MAX_MESSAGES: usize = 1000;
 
@@ -189,7 +187,7 @@ fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
         let Some((scores, score)) = scores else { return Cow::from(text) };
         // The best of the other candidates.
         match scores.iter().find(|(_, other)| other != opcode) {
-            Some((other, rival)) if other + SAME > *score => {
+            Some((other, rival)) if other + TIE > *score => {
                 Cow::Owned(format!("# {}; fits {rival}, too\n", text.trim_end()))
             }
             _ => Cow::from(text),
@@ -236,14 +234,14 @@ fn one(
     let best = candidates.first();
     let ties: Vec<&str> = candidates
         .iter()
-        .filter(|one| best.is_some_and(|best| (best.score - one.score).abs() < SAME))
+        .filter(|one| best.is_some_and(|best| one.ties_with(best)))
         .map(|one| one.definition.name())
         .collect();
     let tied = ties.iter().any(|name| Some(name) != ties.first());
-    for Candidate { definition, form, fits, clean, score, notes, .. } in candidates.iter().take(top)
-    {
+    for candidate in candidates.iter().take(top) {
+        let Candidate { definition, form, fits, clean, notes, .. } = candidate;
         let taken = packets.opcode(definition.name()).filter(|other| *other != opcode);
-        let score = tenths(*score);
+        let score = candidate.shown_score();
         if json {
             let notes: BTreeMap<&str, u64> =
                 notes.iter().map(|(kind, count)| (kind.name(), *count)).collect();
@@ -275,8 +273,8 @@ fn one(
             let text = format!("{} = {opcode} # a tie: {}", best.definition.name(), listed(&ties));
             Line::comment(opcode, text)
         }
-        Some(Candidate { definition, score, form, .. }) => {
-            let (name, score) = (definition.name(), tenths(*score));
+        Some(best @ Candidate { definition, form, .. }) => {
+            let (name, score) = (definition.name(), best.shown_score());
             if score <= 0.0 {
                 let text = format!("{name} = {opcode} # score {score:.1}: nothing fits well");
                 return Line::comment(opcode, text);
@@ -293,16 +291,9 @@ fn one(
     }
 }
 
-/// A score as displayed in both text and JSON: one decimal digit, and never negative zero.
-fn tenths(score: f64) -> f64 {
-    (score * 10.0).round() / 10.0 + 0.0
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::{Line, keep_most, tenths, without_doubles};
+    use super::{Line, keep_most, without_doubles};
 
     #[test]
     fn of_very_many_opcodes_those_with_the_most_messages_are_tried() {
@@ -331,15 +322,5 @@ mod tests {
         let wanted =
             ["# S_A = 5 # score 1.0; fits 6, too\n", "# S_A = 6 # score 1.0; fits 5, too\n"];
         assert_eq!(without_doubles(&[line(5, "S_A", 1.0), line(6, "S_A", 1.0)]), wanted);
-    }
-
-    #[test]
-    fn a_score_is_the_same_in_text_and_json() {
-        for (score, wanted) in
-            [(0.25, "0.3"), (-0.25, "-0.3"), (55.45, "55.5"), (-0.04, "0.0"), (12.0, "12.0")]
-        {
-            let shown = tenths(score);
-            assert_eq!((&*format!("{shown:.1}"), &*json!(shown).to_string()), (wanted, wanted));
-        }
     }
 }
