@@ -89,7 +89,7 @@ pub enum Closed {
     Reset,
     /// The same ends started a new conversation.
     Reused,
-    /// It was quiet longest when the table was full.
+    /// The table was full, and it had been idle longest.
     Evicted,
     /// The capture ended.
     EndOfCapture,

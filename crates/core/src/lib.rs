@@ -60,7 +60,7 @@
 //! | [`codegen`] | names and literals for Rust code generated from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`opener`] | formats inside the fields of other formats |
-//! | [`path`] | names from outside as paths below a directory |
+//! | [`path`] | untrusted names as paths below a directory |
 //! | [`connection`] | the contract of every connection machine, and the parts they share |
 //! | [`sha0`] | a hash that two families need and no crate provides |
 //! | [`Sampler`] | generated values for tests, fuzzing and benchmarks |

@@ -35,13 +35,13 @@
 //! | [`Vocabulary`] | a family's names, for filters and help |
 //! | [`Session`], [`RelaySession`] | reads or relays one conversation, without a capture |
 //! | [`Decider`], [`Answer`] | decide what a relay forwards, drops, replaces or holds |
-//! | [`Watched`], [`Interpreter`] | make both from a family's connection |
+//! | [`Watched`], [`Interpreter`] | build sessions and relay sessions from a family's connection |
 //! | [`Sink`] | collects the text or values that items are turned into |
 //! | [`Defect`] | a caught panic, as a report |
 //! | [`filter`] | selects items |
 //! | [`Format`] | writes items as text or JSON lines |
 //! | [`Item::push_info`], [`cut`] | the most telling values of a message, on one line |
-//! | [`Line`] | a message as such a JSON line, to be encoded |
+//! | [`Line`] | a message as a JSON line, to be encoded |
 //! | [`Definitions`] | layouts of messages, built in and from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
 //! | [`Facts`] | facts that conversations share |

@@ -68,7 +68,7 @@ pub(crate) async fn export(
     if !state.index().is_complete {
         return Err(Refusal::busy("the capture is still being read; export when it is complete"));
     }
-    let ended = |_| Refusal::failed("the program is ending");
+    let ended = |_| Refusal::failed("the program is shutting down");
     let permit = Arc::clone(&state.work).acquire_owned().await.map_err(ended)?;
     let (sender, receiver) = channel(MAX_WAITING);
     let name = match format {
@@ -78,7 +78,9 @@ pub(crate) async fn export(
     };
     let work = move || run(&state, format, selection.as_deref(), sender, permit);
     let thread = thread::Builder::new().name("export".to_owned()).spawn(work);
-    thread.map_err(|error| Refusal::failed(format!("no thread for the export: {error}")))?;
+    thread.map_err(|error| {
+        Refusal::failed(format!("cannot start a thread for the export: {error}"))
+    })?;
     let headers = [
         (CONTENT_TYPE, kind.to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),

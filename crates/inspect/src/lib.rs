@@ -7,7 +7,7 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `recording` | reads the capture, always the same bytes of it |
+//! | `recording` | reads the capture; every reading sees the same bytes |
 //! | `index`, `texts`, `indexer` | the rows, and the thread that collects them |
 //! | `selection` | filters and searches, as sets of rows |
 //! | `checkpoints`, `message`, `detail` | decode one message on demand |

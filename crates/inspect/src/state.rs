@@ -108,7 +108,7 @@ impl State {
         self: &Arc<Self>,
         act: impl FnOnce(&Arc<Self>) -> Result<R, Refusal> + Send + 'static,
     ) -> Result<R, Refusal> {
-        let ended = |_| Refusal::failed("the program is ending");
+        let ended = |_| Refusal::failed("the program is shutting down");
         let permit = Arc::clone(&self.work).acquire_owned().await.map_err(ended)?;
         let state = Arc::clone(self);
         let outcome = tokio::task::spawn_blocking(move || {

@@ -194,7 +194,7 @@ impl<S: Administered> Admin<S> {
         }
     }
 
-    /// Answers a request that no lines follow.
+    /// Answers a request without further lines.
     pub async fn ask(&self, request: S::Request) -> Result<Vec<Json>, AdminError<S::LoadError>> {
         self.ask_with_lines(request, &[]).await
     }

@@ -18,7 +18,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
-//! | [`connect`] | the packets before all messages: connect packet, key exchange |
+//! | [`connect`] | the packets before the first message: connect packet, key exchange |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | vault nodes |
 //! | [`net_message`] | the contents of `PropagateBuffer`, and patches for forwarding |

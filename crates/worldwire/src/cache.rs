@@ -8,7 +8,7 @@ use crate::input;
 use crate::output::WholeFile;
 use crate::settings::cache_folder;
 
-/// The maximum size of all files. The ones that were not used for the longest time are deleted.
+/// The maximum size of all files. The least recently used ones are deleted.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// The content of a cached file, if there is one.

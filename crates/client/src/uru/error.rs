@@ -81,7 +81,7 @@ pub enum ClientError {
     #[error("too many notifications are waiting")]
     Overflow,
     /// The server answered with a different message.
-    #[error("{request}: answered with {found}, which is not its reply")]
+    #[error("{request}: the server sent {found}, which is not the reply")]
     Unexpected {
         /// The request's message.
         request: &'static str,

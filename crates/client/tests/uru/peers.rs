@@ -111,7 +111,7 @@ async fn replies_are_matched_by_their_transaction() {
     let error = auth.public_ages("city").await.unwrap_err().to_string();
     assert_eq!(
         error,
-        "GetPublicAgeList: answered with VaultNodeRefsFetched, which is not its reply"
+        "GetPublicAgeList: the server sent VaultNodeRefsFetched, which is not the reply"
     );
     let error = auth.fetch_node(1).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout { request: "VaultNodeFetch" }), "{error}");

@@ -40,7 +40,7 @@ impl fmt::Display for UnknownValue {
             Some(wanted) if let Some(on) = works_on => {
                 write!(f, "`{field}` is {wanted}; `{value}` works on {on}")?;
             }
-            Some(wanted) => write!(f, "`{field}` is {wanted}, never `{value}`")?,
+            Some(wanted) => write!(f, "`{field}` is {wanted}, not `{value}`")?,
             None => write!(f, "no value of `{field}` is named `{value}`")?,
         }
         match nearest {
@@ -482,7 +482,7 @@ mod tests {
         }
         assert_eq!(
             unknown("from == clinet")[0].to_string(),
-            "`from` is `client` or `server`, never `clinet`; did you mean `client`?"
+            "`from` is `client` or `server`, not `clinet`; did you mean `client`?"
         );
     }
 
@@ -519,7 +519,7 @@ mod tests {
             let filter = format!("PropagateBuffer and buffer.message.playerId == {value}");
             let problems = unknown(&filter);
             assert!(
-                problems.len() == 1 && problems[0].contains("is a number, never"),
+                problems.len() == 1 && problems[0].contains("is a number, not"),
                 "{problems:?}"
             );
         }
@@ -529,7 +529,7 @@ mod tests {
             unknown(&format!("{state}.fernGateOpen == true")),
             [format!(
                 "`{state}.fernGateOpen` is a record with its value in \
-                 `{state}.fernGateOpen.value`, never `true`"
+                 `{state}.fernGateOpen.value`, not `true`"
             )]
         );
         assert_eq!(unknown(&format!("{state}.fernGateOpen.value == true")), [""; 0]);

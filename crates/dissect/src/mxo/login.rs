@@ -162,7 +162,13 @@ impl Interpreter<LoginConnection> for LoginReading {
                 emit.about(side);
                 let problem = match missing {
                     MissingKey::NotGiven => "no key was given".to_owned(),
-                    missing => format!("there are only {missing}"),
+                    MissingKey::NoneFits { keys: 1 } => {
+                        "the given key does not decrypt them".to_owned()
+                    }
+                    MissingKey::NoneFits { keys } => {
+                        format!("none of the {keys} given keys decrypts them")
+                    }
+                    missing => missing.to_string(),
                 };
                 emit.note(Note::problem(format!(
                     "the messages after the challenge are encrypted, and {problem}; give the \

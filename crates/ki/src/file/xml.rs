@@ -75,7 +75,7 @@ fn table(
             let help = "list all columns in every record";
             diagnostics.error(
                 &element.span,
-                "more values are missing than the file has bytes",
+                "the records omit too many columns: more values than the file has bytes",
                 help,
             );
             break;

@@ -75,7 +75,7 @@ pub(crate) fn read<'t>(
         }
         match tag.depth {
             0 if has_root => {
-                diagnostics.error(span, format!("another root element {name}"), "");
+                diagnostics.error(span, format!("a second root element, {name}"), "");
                 return None;
             }
             0 => has_root = true,

@@ -75,7 +75,10 @@ fn missing_values_are_bounded() {
     let columns: String = (0..1000).map(|at| format!("<C{at} TYPE=\"BYT\"/>")).collect();
     let (file, errors) = reported(&columns, "<RECORD/>", 5_000);
     assert!(file.is_none());
-    assert!(errors[0].contains("more values are missing than the file has bytes"));
+    assert!(
+        errors[0]
+            .contains("the records omit too many columns: more values than the file has bytes")
+    );
     assert_eq!(errors.len(), 1);
     let (file, errors) = reported(&columns, "<RECORD/>", 5);
     assert_eq!(file.unwrap().tables[0].records.len(), 6, "{errors:?}");

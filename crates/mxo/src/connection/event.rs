@@ -87,9 +87,9 @@ pub enum MissingKey {
 impl fmt::Display for MissingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotGiven => f.write_str("no key"),
-            Self::NoneFits { keys: 1 } => f.write_str("a key that does not open it"),
-            Self::NoneFits { keys } => write!(f, "{keys} keys that do not open it"),
+            Self::NotGiven => f.write_str("no key was given"),
+            Self::NoneFits { keys: 1 } => f.write_str("the given key does not decrypt it"),
+            Self::NoneFits { keys } => write!(f, "none of the {keys} given keys decrypts it"),
         }
     }
 }

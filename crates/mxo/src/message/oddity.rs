@@ -81,7 +81,7 @@ impl fmt::Display for Oddity {
             }
             Self::Tail(tail) => write!(f, "a create that ends with {tail:#04x} instead of 0"),
             Self::Padding(1) => f.write_str("1 presence byte more than needed"),
-            Self::Padding(count) => write!(f, "{count} presence bytes more than needed"),
+            Self::Padding(count) => write!(f, "{count} more presence bytes than needed"),
             Self::NothingDeleted => f.write_str("a deletion of no views"),
             Self::NothingUpdated => f.write_str("an update without blocks"),
             Self::Unterminated => f.write_str("no end marker (view ID 0)"),

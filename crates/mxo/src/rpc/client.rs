@@ -110,7 +110,7 @@ messages! {
         target "target": u32,
     }
 
-    /// Stops the animation. Unverified: one server exchanges this and the next name.
+    /// Stops the animation. Unverified: one server swaps this name and the next.
     0x33 StopAnimation {}
 
     /// Starts an animation.
@@ -139,7 +139,7 @@ messages! {
         unknown1 "unknown1": [u8; 6],
     }
 
-    /// Does something with an object that has a view.
+    /// Uses an object that has a view.
     0x80c7 UseView {
         view "view": u16,
         spawn_seq "spawnSeq": u8,
@@ -149,7 +149,7 @@ messages! {
         action "action": u16,
     }
 
-    /// Does something with an object of the world, such as a door.
+    /// Uses an object of the world, such as a door.
     0x80c8 ObjectInteraction {
         /// The object's number in the world's files.
         object "object": u32,

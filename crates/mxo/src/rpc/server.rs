@@ -28,7 +28,7 @@ offset_record! {
 }
 
 offset_record! {
-    /// Shows a text, or a message that the client has.
+    /// Shows a text, or one of the client's own messages.
     pub struct ChatMessage<'a> after 1 {
         /// How it is shown.
         scope "scope": ChatScope,
@@ -83,7 +83,7 @@ offset_record! {
 }
 
 offset_record! {
-    /// A friend has come or gone.
+    /// A friend has come online or gone offline.
     pub struct Friend<'a> after 2 {
         @ u16 "nameOffset" of name;
         /// 0x3b online, 0x3c offline.
@@ -135,7 +135,7 @@ messages! {
     /// Loads a world. The client answers with `ReadyForSpawn`.
     0x06 LoadWorld<'a>;
 
-    /// Shows a text, or a message that the client has.
+    /// Shows a text, or one of the client's own messages.
     0x2e ChatMessage<'a>;
 
     /// Sets an option of the client.
@@ -155,7 +155,7 @@ messages! {
         attribute "attribute": u16,
     }
 
-    /// A friend has come or gone.
+    /// A friend has come online or gone offline.
     0x80d7 Friend<'a>;
 
     /// The money that the character has.

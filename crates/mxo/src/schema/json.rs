@@ -83,7 +83,7 @@ impl JsonReader<'_, '_, '_> {
             let near = nearest(key, KEYS.iter().copied());
             let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
             let span = self.name_span(&[key]);
-            self.problems.warning(span, format!("{} is not read{near}", quoted(key)));
+            self.problems.warning(span, format!("unknown key {} is ignored{near}", quoted(key)));
         }
         let mut updates = HashMap::new();
         for (name, list) in self.part(whole, "update_tables") {

@@ -324,7 +324,7 @@ fn contradictions_between_files_are_reported() {
 fn unknown_json_keys_are_reported() {
     let text = r#"{"note": "mine", "table": {}, "tables": {}, "update_table_for": {"dor": "x"}}"#;
     insta::assert_snapshot!(lines(&Tables::new().read_json("odd.json", text)), @r#"
-    odd.json:1:18: warning: "table" is not read; did you mean tables?
+    odd.json:1:18: warning: unknown key "table" is ignored; did you mean tables?
     odd.json:1:66: warning: there is no table "dor" here: not read
     "#);
 }

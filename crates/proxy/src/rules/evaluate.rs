@@ -187,7 +187,7 @@ impl Scope<'_, '_, '_> {
     fn field(&mut self, path: &FieldPath) -> Result<Json, Failure> {
         match &mut self.fields {
             Some(fields) => fields.value(path, self.reader),
-            None => Err(format!("there is no message with `{path}`")),
+            None => Err(format!("there is no message to take `{path}` from")),
         }
     }
 

@@ -111,7 +111,7 @@ impl Checker<'_> {
             (Some(ValueKind::Number), _) => Some(("a number", None)),
         };
         if let Some((wanted, help)) = wanted {
-            return self.error(span, format!("`{target}` is {wanted}, never `{json}`"), help);
+            return self.error(span, format!("`{target}` is {wanted}, not `{json}`"), help);
         }
         let is_name = |text: &str| {
             text.starts_with(|c: char| c.is_alphabetic())

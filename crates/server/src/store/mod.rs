@@ -196,8 +196,8 @@ pub enum StoreError {
     },
     /// The SQLite database of a server that had one is missing.
     #[error(
-        "{}: the database is missing; restore it, or to start with an empty one, remove {} too: \
-        it only seals the passwords in the missing database", file.display(), key.display()
+        "{}: the database is missing; restore it or, to start with an empty one, also remove {}, \
+        which only seals the passwords in the missing database", file.display(), key.display()
     )]
     Lost {
         /// The database.
@@ -207,8 +207,8 @@ pub enum StoreError {
     },
     /// The configuration, which named the database, is missing.
     #[error(
-        "{}: file is missing; restore it, because it names the database: there is none in this \
-        folder, and {} belongs to one. To start with an empty database, remove {1}",
+        "{}: file is missing; restore it, because it names the database that {} belongs to. To \
+        start with an empty database, remove {1}",
         config.display(), key.display()
     )]
     ConfigLost {

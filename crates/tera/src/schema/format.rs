@@ -5,7 +5,7 @@ use super::problem::Problem;
 
 /// Formats a definition: `- ` for each level, one space between type and name, two before a
 /// comment, LF line ends, no byte-order marks, at most one empty line in a row. Comments are kept
-/// verbatim. Formatting twice changes nothing more.
+/// verbatim. Formatting is idempotent.
 ///
 /// ```
 /// use worldwire_tera::schema::format::canonical;

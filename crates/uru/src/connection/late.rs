@@ -182,8 +182,9 @@ impl Connection {
             Some(_) => return false,
             None => {
                 self.candidates.clear();
-                let found = "other keys: the decrypted bytes are not a message";
-                let error = Error::malformed("the key of this connection", found);
+                let problem = "these are another shard's keys: none of them decrypts this \
+                               connection";
+                let error = Error::malformed("", problem);
                 self.fault(Side::Client, error.at(self.streams[0].incoming.offset()));
             }
         }

@@ -451,8 +451,11 @@ impl Connection {
         if stream.is_encrypted() && nothing_read {
             let service = self.service().map_or("", Service::name);
             let at = error.offset().unwrap_or(0);
-            let found = format!("a different key: the decrypted bytes are not a message ({error})");
-            return Error::malformed(format!("the {service} key of this connection"), found).at(at);
+            let problem = format!(
+                "these are another shard's keys: the {service} key does not decrypt this \
+                 connection ({error})"
+            );
+            return Error::malformed("", problem).at(at);
         }
         error
     }

@@ -27,7 +27,7 @@ fn an_observer_without_the_right_key_reports_it_once() {
     let streams = conversation(Service::Auth, true);
     for (keys, wanted) in [
         (&KeyRing::new(), "keys needed for auth"),
-        (&*OTHER_KEYS, "wanted the auth key of this connection, found a different key"),
+        (&*OTHER_KEYS, "another shard's keys: the auth key does not decrypt this connection"),
     ] {
         let (mut observer, events) = watch(keys, &streams);
         let reported: Vec<_> = events.iter().filter(|line| line.contains(wanted)).collect();

@@ -97,7 +97,7 @@ fn a_late_connection_without_the_right_key_is_reported() {
     let missing = 0..connect_bytes(Service::Game);
     for (keys, wanted) in [
         (KeyRing::new(), "keys needed for something"),
-        (OTHER_KEYS.clone(), "wanted the key of this connection, found other keys"),
+        (OTHER_KEYS.clone(), "another shard's keys: none of them decrypts this connection"),
     ] {
         let events = watch(Connection::observer(Arc::new(keys)), &streams, missing.clone());
         let reported = events.iter().filter(|line| line.contains(wanted)).count();

@@ -105,7 +105,7 @@ fn an_observer_reports_missing_parts() {
     let events = watch(&OTHER_KEYS, None, usize::MAX);
     let reported = faults(&events);
     assert_eq!(reported.len(), 1, "{reported:?}");
-    assert!(reported[0].contains("wanted the auth key of this connection"), "{reported:?}");
+    assert!(reported[0].contains("another shard's keys: the auth key"), "{reported:?}");
 
     let reported = faults(&watch(&KEYS, Some(3), usize::MAX));
     assert!(reported[0].contains("wanted a message after the missing bytes"), "{reported:?}");

@@ -295,7 +295,7 @@ fn the_ends_continue_over_a_relay_with_the_wrong_keys() {
             _ => {}
         });
     }
-    assert!(faults[0].contains("wanted the auth key of this connection"), "{faults:?}");
+    assert!(faults[0].contains("another shard's keys: the auth key"), "{faults:?}");
     assert_eq!(pair.written, pair.arrived);
     let each = small_messages(Service::Auth, Side::Client).len();
     assert_eq!(events[0].len(), 2 + 20 * each);

@@ -175,11 +175,11 @@ pub(crate) struct Tcpdump {
     #[arg(long, value_name = "NUMBER", requires_all = ["write", "ring_limits"],
           value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub(crate) ring: Option<u32>,
-    /// Size of a file of the ring: 500kB, 100MB, 2GB
+    /// Maximum size of each file in the ring: 500kB, 100MB, 2GB
     #[arg(long, value_name = "SIZE", requires = "ring", group = "ring_limits",
           value_parser = parse_size)]
     pub(crate) ring_size: Option<u64>,
-    /// Time in a file of the ring: 30s, 10m, 24h
+    /// Time span of each file in the ring: 30s, 10m, 24h
     #[arg(long, value_name = "TIME", requires = "ring", group = "ring_limits",
           value_parser = parse_time)]
     pub(crate) ring_time: Option<Duration>,
@@ -225,8 +225,8 @@ pub(crate) enum Export {
   worldwire export pcapng game.pcapng --filter 'auth.*' --decrypted -o - | wireshark -k -i -
 
 Each message becomes a packet with its original time and addresses; its name and values are the packet's \
-comment. What could not be decrypted is missing from the streams. docs/wireshark.md explains how to use \
-the file. `dissect -o NAME.pcapng` writes packets as they were captured instead.")]
+comment. Bytes that could not be decrypted are missing from the streams. docs/wireshark.md explains how to \
+use the file. `dissect -o NAME.pcapng` writes packets as they were captured instead.")]
     Pcapng(ExportPcapng),
     /// Write a Wireshark dissector in Lua for a family's messages
     #[command(after_help = "Examples:
@@ -235,8 +235,8 @@ the file. `dissect -o NAME.pcapng` writes packets as they were captured instead.
   tshark -X lua_script:uru.lua -r plain.pcapng -Y 'uru.message.name == \"auth.AcctLoginRequest\"' -V
 
 The dissector is generated from the definitions that worldwire itself decodes with. It reads captures from \
-`export pcapng`, and plain streams with \"Decode As\". Messages of which a part is shown as bytes are \
-listed. docs/wireshark.md explains the names of its fields.")]
+`export pcapng`, and plain streams with \"Decode As\". The command lists messages that \
+the dissector shows partly as bytes. docs/wireshark.md explains the names of its fields.")]
     Wireshark(ExportWireshark),
 }
 

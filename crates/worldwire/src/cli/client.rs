@@ -51,7 +51,7 @@ Examples:
     #[command(after_help = format!("\
 With --account, the client runs steps, separated by +:
   login                     log in at the auth server, and open a session at the margin server
-  list                      list the account's characters
+  list                      list the account's characters, as of the login
   create HANDLE             create a character, and load it
   load HANDLE               load a character
   delete HANDLE             delete a character
@@ -61,7 +61,7 @@ With --account, the client runs steps, separated by +:
   emote NAME                play an emote
   travel DISTRICT           go to another district, by its number, and wait until the character is there
   wait SECONDS              print who comes and goes, and what others say and do
-  leave                     jack out; the server removes the character after a few seconds
+  leave                     jack out and end the session; the character leaves after a few seconds
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it. With --count, {{}} in the account and in steps is replaced by the client's number, from 1.
@@ -86,12 +86,12 @@ Examples:
 
 /// The help after the list of steps.
 const URU_HELP: &str = "
-A NODE is an ID, player, or made for the last node created. An INSTANCE is a UUID, or a number for the
-UUID that ends with it. A GAME is blue-spiral, heek, var-sync, marker, tic-tac-toe or climbing-wall. Steps
-in a game take the one of its type that was joined last.
+A NODE is an ID, a player, or the word `made` for the last node created. An INSTANCE is a UUID, or a
+number for the UUID that ends with it. A GAME is blue-spiral, heek, var-sync, marker, tic-tac-toe or
+climbing-wall. Steps in a game apply to the game of that type that was joined last.
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, the steps up to the login, or up to the word again, run once, and the others
+for it. With --count, the steps up to the login, or up to the word `again`, run once, and the others
 repeat, with a pause after a failure; {} in the account and in steps is replaced by the client's
 number, from 1. The server may limit connections from one address.
 

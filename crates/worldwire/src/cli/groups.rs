@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Read captures",
         &["dissect", "inspect", "follow", "stats", "doctor", "diff", "filter", "capture"],
     ),
-    ("Take things out of captures", &["export", "extcap", "sanitize", "secrets"]),
+    ("Export from captures", &["export", "extcap", "sanitize", "secrets"]),
     ("Single messages and files", &["decode", "encode", "codecs", "codegen", "conformance"]),
     ("Live traffic", &["serve", "client", "proxy", "replay", "mods"]),
     ("Worlds", &["ki", "mxo", "tera", "uru"]),

@@ -137,7 +137,7 @@ pub(crate) enum KiDml {
   worldwire ki dml list Root.wad
   worldwire ki dml list LOGIN Messages/")]
     List {
-        /// List only the messages of this service, by name or number; a path is like --data
+        /// List only the messages of this service, by name or number; a path is read as with --data
         #[arg(value_name = "SERVICE|PATH")]
         named: Vec<String>,
         /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
@@ -155,7 +155,7 @@ pub(crate) enum KiDml {
     Show {
         /// SERVICE.MESSAGE, by names or numbers
         message: String,
-        /// Message XML, like --data
+        /// Message XML, as with --data
         paths: Vec<PathBuf>,
         /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]

@@ -154,7 +154,7 @@ pub(crate) enum KiLang {
   worldwire ki lang find commons Root.wad
   worldwire ki lang find Zone_0000 Locale/English/ --json")]
     Find {
-        /// String to find in texts, codes and comments; can also be last
+        /// String to find in texts, codes and comments; can also be the last argument
         text: String,
         /// Locale files, archives, directories
         #[arg(required = true)]

@@ -112,7 +112,7 @@ pub(crate) struct Common {
     /// Use this profile of worldwire.toml, instead of those that match the traffic
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Ignore settings: worldwire.toml, in this directory and the user's, and variables
+    /// Ignore settings: all worldwire.toml files, and variables such as WORLDWIRE_KEYS
     #[arg(long, global = true, conflicts_with = "profile")]
     pub(crate) no_settings: bool,
     /// Write a log to standard error: a level from error to trace, or levels of parts, such as
@@ -187,9 +187,9 @@ The server's messages are indented.")]
   worldwire capture eth0 port 14617 --write night.pcapng --ring 24 --ring-time 1h --stop-after 24h
 
 This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
-privileges to run it. PACKETS is a filter in tcpdump's language.")]
+privileges that it requires. PACKETS is a filter in tcpdump's language.")]
     Capture(LiveCapture),
-    /// Export messages to Wireshark, and downloaded files
+    /// Export messages and dissectors for Wireshark, or downloaded files
     #[command(subcommand, arg_required_else_help = true)]
     Export(Export),
     /// Deliver decrypted messages to Wireshark, which runs this command itself
@@ -197,8 +197,8 @@ privileges to run it. PACKETS is a filter in tcpdump's language.")]
   worldwire extcap --extcap-interfaces
   worldwire extcap --capture --extcap-interface worldwire-recording --file evening.pcapng --fifo pipe
 
-Put a link to this program into Wireshark's personal extcap directory, and its list of interfaces offers \
-live and recorded messages: see docs/wireshark.md.")]
+To add live and recorded messages to Wireshark's list of interfaces, put a link to this program into one \
+of its extcap directories: see docs/wireshark.md.")]
     Extcap(Extcap),
     /// Explain the filter language, or check a filter
     #[command(long_about = FILTERS, after_help = "Examples:
@@ -206,8 +206,8 @@ live and recorded messages: see docs/wireshark.md.")]
   worldwire filter 'auth.* and result != 0'
   worldwire filter 'S_CHAT and message contains \"hi\"' --data definitions/
 
-With FILTER, prints \"valid\", or explains what is wrong, with exit code 1: the syntax, or names of \
-messages and fields that no definition has.")]
+With FILTER, prints \"valid\", or reports syntax errors and unknown names of messages and fields, with \
+exit code 1.")]
     Filter(FilterArguments),
     /// Summarise the conversations and messages of a capture
     #[command(after_help = "Examples:

@@ -27,7 +27,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ModsCheck {
-    /// The directory of the mods
+    /// Directory that contains the mods
     pub(crate) folder: PathBuf,
     #[command(flatten)]
     pub(crate) data: Data,

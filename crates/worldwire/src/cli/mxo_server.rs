@@ -52,7 +52,7 @@ pub(crate) enum MxoAccount {
         name: String,
         #[command(flatten)]
         password: NewPassword,
-        /// The account cannot log in until `activate`
+        /// Create an inactive account, which cannot log in until `mxo account activate`
         #[arg(long)]
         inactive: bool,
         #[command(flatten)]

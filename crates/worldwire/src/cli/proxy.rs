@@ -288,8 +288,8 @@ pub(crate) struct ProxyMxo {
     /// The server's private key, auth.pem in its directory: decrypts logins
     #[arg(long, value_name = "FILE", requires = "auth")]
     pub(crate) server_key: Option<PathBuf>,
-    /// Private signing key that clients trust: signs a key of the proxy's own, which decrypts logins in
-    /// place of the server's. Clients need the pubkey.dat in --folder
+    /// Private signing key that clients trust. The proxy signs its own key with it, and uses that key
+    /// instead of the server's to decrypt logins. Clients need the pubkey.dat in --folder
     #[arg(long, value_name = "FILE", requires = "auth", conflicts_with = "server_key")]
     pub(crate) signing_key: Option<PathBuf>,
     /// The server's pubkey.dat [default: ask the server and trust it]

@@ -162,7 +162,7 @@ other files are packed with gzip and listed in manifests: External and ThinExter
 for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
 are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
 added or changed are not removed. Symbolic links are followed; those that lead out of the client's
-folder are reported, because clients can download what they lead to. Files that only another shard's key
+folder are reported, because clients can download their targets. Files that only another shard's key
 decrypts are skipped.
 
 Examples:
@@ -433,7 +433,7 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Check the vault: cycles, missing nodes, incomplete players and ages, names of players
+    /// Check the vault: cycles, missing nodes, incomplete players and ages, invalid names
     ///
     /// Findings of one kind are summarised in one line. --details and --json list all of them.
     #[command(after_help = "Examples:

@@ -268,7 +268,7 @@ fn account(dissection: &Dissection, doubts: &Doubts, subject: &str, common: &Com
     }
     if dissection.summary().conversations == 0 && unused == 0 && refused.is_empty() {
         let why = match all {
-            0 => "it contains no packets".to_owned(),
+            0 => "contains no packets".to_owned(),
             _ => format!("{}, none with data or the start of a conversation", packets(all)),
         };
         common.note("capture", &why);

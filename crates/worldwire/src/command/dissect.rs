@@ -326,12 +326,12 @@ fn saved_packets(
         return Ok(None);
     };
     let refuse = |why: &str| Err(Failure::Run(format!("--write {}: {why}", shown(path))));
-    let format = match OutputFormat::of(path)? {
+    let format = match OutputFormat::of(path) {
         _ if matches!(wanted, OutputFormat::Capture(_)) => {
             return refuse("-o already saves all packets");
         }
-        OutputFormat::Any => CaptureFormat { is_pcapng: true, is_gzip: false },
-        OutputFormat::Capture(format) if !format.is_gzip => format,
+        Ok(OutputFormat::Any) => CaptureFormat { is_pcapng: true, is_gzip: false },
+        Ok(OutputFormat::Capture(format)) if !format.is_gzip => format,
         _ => return refuse("saves packets; use the extension .pcapng or .pcap"),
     };
     let (tcpdump, force) = (arguments.capture.tcpdump.as_ref(), arguments.target.force);

@@ -149,7 +149,7 @@ impl Live {
             }
         });
         spawned.map_err(|error| {
-            Refusal::Failed(Failure::Run(format!("starting a thread: {}", reason(&error))))
+            Refusal::Failed(Failure::Run(format!("cannot start a thread: {}", reason(&error))))
         })?;
         let (last_moment, _interruption) = (None, interruption);
         let mut live = Self { messages, interrupted, _interruption, last_moment, copy, child };

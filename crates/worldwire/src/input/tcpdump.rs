@@ -25,7 +25,8 @@ impl Child {
             guard.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
         let stdout = child.stdout.take();
         let child = Self(child);
-        let stdout = stdout.ok_or_else(|| Failure::Run("a capture has no output".to_owned()))?;
+        let stdout = stdout
+            .ok_or_else(|| Failure::Run("cannot read the capturing program's output".to_owned()))?;
         Ok((child, stdout))
     }
 }

@@ -118,7 +118,7 @@ impl Target {
         let endings: Vec<String> = endings.iter().map(|end| format!(".{end}")).collect();
         let (endings, end) = (endings.join(" or "), printable(&end.to_string_lossy()));
         let output = shown(output);
-        Err(Failure::Run(format!("-o {output}: writes {what}: use {endings}, not .{end}")))
+        Err(Failure::Run(format!("{output}: {what} needs the extension {endings}, not .{end}")))
     }
 
     /// Refuses to overwrite what is read.
@@ -130,7 +130,7 @@ impl Target {
         match self.output.as_deref().and_then(|output| Some((output, file(output)?))) {
             Some((output, own)) if inputs.any(|input| file(input).as_ref() == Some(&own)) => {
                 let output = output.display();
-                Err(Failure::Run(format!("-o {output}: this is the capture itself")))
+                Err(Failure::Run(format!("{output}: this is the capture itself")))
             }
             _ => Ok(()),
         }

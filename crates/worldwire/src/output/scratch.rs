@@ -29,7 +29,8 @@ impl Scratch {
     /// Creates a directory, and deletes those of programs that were killed.
     pub(crate) fn create() -> Result<Self, Failure> {
         Self::create_in(&std::env::temp_dir()).map_err(|error| {
-            Failure::Run(format!("a temporary directory for --inspect: {}", reason(&error)))
+            let reason = reason(&error);
+            Failure::Run(format!("cannot create a temporary directory for --inspect: {reason}"))
         })
     }
 

@@ -159,8 +159,10 @@ impl Sources {
                 Some(Err(diagnostics)) => {
                     report::diagnostics(&diagnostics);
                     let path = shown(&path);
-                    let hint = "correct it, or ignore all settings with --no-settings";
-                    return Err(Failure::Run(format!("{path}: settings with errors; {hint}")));
+                    let hint = "correct them, or ignore all settings with --no-settings";
+                    return Err(Failure::Run(format!(
+                        "{path}: the settings contain errors; {hint}"
+                    )));
                 }
                 None => {}
             }

@@ -97,9 +97,9 @@ fn contradictions_and_other_formats_are_refused() {
         ("a.json", &["--fields", "date"], "JSON lines hold all fields"),
         ("a.pcap", &["--secrets"], "needs -o NAME.pcapng"),
         ("a.pcap", &["--first"], "a capture holds packets"),
-        ("a.cap", &[], ".cap files are not written; use .txt, .json"),
-        ("a.json.gz", &[], ".json.gz files are not written"),
-        ("a.XLSX", &[], ".xlsx files are not written"),
+        ("a.cap", &[], "cannot write .cap files; use .txt, .json"),
+        ("a.json.gz", &[], "cannot write .json.gz files"),
+        ("a.XLSX", &[], "cannot write .xlsx files"),
     ] {
         let path = folder.path().join(name);
         let (_, err, code) = dissect(&[options, &["-o", path.to_str().unwrap()]].concat());

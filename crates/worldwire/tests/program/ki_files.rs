@@ -128,10 +128,16 @@ fn an_output_name_with_a_wrong_extension_is_refused() {
     let (zone, map) = (sample("ki-zone.wad"), sample("ki-zonemap.nav"));
     let folder = tempfile::tempdir().unwrap();
     for (noun, verb, input, name, wanted) in [
-        ("bcd", "export", &zone, "z.fbx", "writes glTF or OBJ: use .gltf or .obj, not .fbx"),
-        ("bcd", "draw", &zone, "z.png", "writes SVG: use .svg, not .png"),
-        ("nav", "draw", &map, "n.png", "writes SVG: use .svg, not .png"),
-        ("nav", "graphml", &map, "n.svg", "writes GraphML: use .graphml or .xml, not .svg"),
+        (
+            "bcd",
+            "export",
+            &zone,
+            "z.fbx",
+            "glTF or OBJ needs the extension .gltf or .obj, not .fbx",
+        ),
+        ("bcd", "draw", &zone, "z.png", "SVG needs the extension .svg, not .png"),
+        ("nav", "draw", &map, "n.png", "SVG needs the extension .svg, not .png"),
+        ("nav", "graphml", &map, "n.svg", "GraphML needs the extension .graphml or .xml, not .svg"),
     ] {
         let output = folder.path().join(name);
         let (code, _, err) = run(&[&noun, &verb, input, &"-o", &output]);

@@ -247,7 +247,7 @@ fn what_cannot_be_read_is_omitted_and_reported() {
 #[test]
 fn wrong_targets_are_refused() {
     for (arguments, why) in [
-        (&["sanitize", "uru-login.pcapng", "-o", "x.pcap"][..], "use .pcapng"),
+        (&["sanitize", "uru-login.pcapng", "-o", "x.pcap"][..], "needs the extension .pcapng"),
         (&["sanitize", "-", "-o", "x.pcapng"], "reads the capture twice"),
         (&["sanitize", "nothing.pcapng", "-o", "x.pcapng"], "no such file"),
         (

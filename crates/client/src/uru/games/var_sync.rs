@@ -117,7 +117,7 @@ impl Playing<'_, VarSyncGame> {
         }
     }
 
-    /// Sets a variable for everybody. Only the owner may.
+    /// Sets a variable for everybody. Only the owner may do this.
     pub fn set(&mut self, name: &str, value: &VarValue) -> Result<(), PlayError> {
         let Some((var, variable)) = self.state.named(name) else {
             return Err(PlayError::NoVariable(name.to_owned()));

@@ -111,12 +111,12 @@ fn addresses_and_dates_are_metadata() {
     );
     let definitions = crate::Definitions::built_in();
     for (filter, wanted) in [
-        ("src == server", "`src` is an address, such as `192.0.2.1`, never `server`"),
+        ("src == server", "`src` is an address, such as `192.0.2.1`, not `server`"),
         (
             "date > yesterday",
-            "`date` is a date, such as `\"2026-01-01 00:00:00\"`, never `yesterday`",
+            "`date` is a date, such as `\"2026-01-01 00:00:00\"`, not `yesterday`",
         ),
-        ("port == http", "`port` is a number, never `http`"),
+        ("port == http", "`port` is a number, not `http`"),
     ] {
         let values = Filter::parse(filter).unwrap().unknown_values(&Resolver::new(&definitions));
         assert_eq!(values.iter().map(ToString::to_string).collect::<Vec<_>>(), [wanted]);

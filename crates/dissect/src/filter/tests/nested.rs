@@ -266,10 +266,10 @@ fn operators_and_values_of_the_wrong_kind_are_mistakes() {
     for (text, problem) in [
         ("transId contains \"5\"", "`transId` is a number; `contains` works on text and bytes"),
         ("fields.transId ~ \"5\"", "`fields.transId` is a number; `matches` works on text"),
-        ("auth.* and transId == abc", "`transId` is a number, never `\"abc\"`"),
+        ("auth.* and transId == abc", "`transId` is a number, not `\"abc\"`"),
         ("stream startswith 5", "`stream` is a number; `startswith` works on text and bytes"),
         ("from has 4", "`from` is text; `has` works on numbers and flags"),
-        ("PropagateBuffer and playerId == Yeesha", "`playerId` is a number, never `\"Yeesha\"`"),
+        ("PropagateBuffer and playerId == Yeesha", "`playerId` is a number, not `\"Yeesha\"`"),
     ] {
         assert_eq!(problems(text), [problem], "{text}");
     }
@@ -285,7 +285,7 @@ fn operators_and_values_of_the_wrong_kind_are_mistakes() {
     assert!(!unknown[0].is_certain);
     assert_eq!(
         unknown[0].to_string(),
-        "`elapsed` is the number of seconds since the first packet, never `1767225600`; did you \
+        "`elapsed` is the number of seconds since the first packet, not `1767225600`; did you \
          mean `date`?"
     );
 }

@@ -148,7 +148,7 @@ pub(super) fn document<'t>(
         };
         let is_first = document.nodes.is_empty();
         if open.is_empty() && !(is_first && tag.name == "Objects") {
-            let what = if is_first { "the root element is" } else { "another root element:" };
+            let what = if is_first { "the root element is" } else { "a second root element:" };
             diagnostics.error(
                 &tag.span,
                 format!("{what} {}", tag.name),

@@ -241,7 +241,7 @@ impl Task {
         }
         if let Some(error) = overtaken {
             self.failing.store(true, Ordering::Relaxed);
-            error!(%error, "the vault has ended");
+            error!(%error, "the vault has stopped");
             self.overtaken.send_replace(Some(Arc::new(error)));
         }
         self.queues.clear();

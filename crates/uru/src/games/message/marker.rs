@@ -41,13 +41,13 @@ pub mod client {
         /// Forgets the player's captures.
         5 ResetGame {}
 
-        /// Renames the game. Only its creator may.
+        /// Renames the game. Only its creator may do this.
         6 ChangeGameName<'a> {
             /// The new name.
             name "name": GameText<'a, NAME_UNITS>,
         }
 
-        /// Changes the time limit. Only the game's creator may.
+        /// Changes the time limit. Only the game's creator may do this.
         7 ChangeTimeLimit {
             /// The limit in milliseconds.
             time_limit "timeLimit": u32,
@@ -56,7 +56,7 @@ pub mod client {
         /// Deletes the game.
         8 DeleteGame {}
 
-        /// Adds a marker. Only the game's creator may.
+        /// Adds a marker. Only the game's creator may do this.
         9 AddMarker<'a> {
             /// The position in the age.
             x "x": Double,
@@ -70,13 +70,13 @@ pub mod client {
             age "age": GameText<'a, AGE_UNITS>,
         }
 
-        /// Deletes a marker. Only the game's creator may.
+        /// Deletes a marker. Only the game's creator may do this.
         10 DeleteMarker {
             /// The marker's ID.
             marker "marker": u32,
         }
 
-        /// Changes a marker's text. Only the game's creator may.
+        /// Changes a marker's text. Only the game's creator may do this.
         11 ChangeMarkerName<'a> {
             /// The marker's ID.
             marker "marker": u32,

@@ -14,7 +14,7 @@ pub mod client {
         /// Messages of VarSync from a member.
         pub enum ClientMessage<'a>: "VarSync", Client;
 
-        /// Changes a text variable. Only the owner may.
+        /// Changes a text variable. Only the owner may do this.
         3 SetStringVar<'a> {
             /// The variable's ID.
             var "var": u32,
@@ -22,7 +22,7 @@ pub mod client {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// Changes a number variable. Only the owner may.
+        /// Changes a number variable. Only the owner may do this.
         4 SetNumericVar {
             /// The variable's ID.
             var "var": u32,

@@ -51,7 +51,8 @@ messages! {
         client_challenge "clientChallenge": u32,
         /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
-        /// See [`crypt::login`](crate::crypt::login).
+        /// Proof of the password: its digest or, for an e-mail address, a hash of the digest and both
+        /// challenges.
         challenge_hash "challengeHash": [u8; 20],
         /// Unused.
         auth_token "authToken": Str<'a, 64>,
@@ -71,7 +72,7 @@ messages! {
         trans_id "transId": TransId,
         /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
-        /// See [`crypt::login`](crate::crypt::login).
+        /// The digest of the password.
         password_hash "passwordHash": [u8; 20],
         /// The account's privileges.
         account_flags "accountFlags": AccountFlags,
@@ -84,7 +85,7 @@ messages! {
         trans_id "transId": TransId,
         /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
-        /// See [`crypt::login`](crate::crypt::login).
+        /// The SHA-0 digest of the new password and the account name.
         password_hash "passwordHash": [u8; 20],
     }
 
@@ -118,7 +119,7 @@ messages! {
         trans_id "transId": TransId,
         /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
-        /// See [`crypt::login`](crate::crypt::login).
+        /// The digest of the password.
         password_hash "passwordHash": [u8; 20],
         /// The activation key.
         key "key": Uuid,

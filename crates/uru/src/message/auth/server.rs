@@ -396,7 +396,7 @@ messages! {
         ranks "ranks": Nested<'a, Ranks<'static>, 1_048_576>,
     }
 
-    /// Tells whether an account exists.
+    /// Reports whether an account exists.
     48 AccountExistsReply {
         trans_id "transId": TransId,
         /// The result.

@@ -21,7 +21,7 @@ messages! {
         payload "payload": Bytes32<'a, 65_536>,
     }
 
-    /// Requests the address of the file server. Launchers always do.
+    /// Requests the address of the file server. Launchers always request it.
     1 FileSrvIpAddressRequest {
         trans_id "transId": TransId,
         /// 1 from the launcher; servers ignore it.

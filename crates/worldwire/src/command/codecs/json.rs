@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Codecs) -> Result<(), Failure> {
                 Some(entry) => {
                     let found = entries(codec, entry);
                     if found.is_empty() {
-                        complain(codec.name, &format!("has no message or class {entry:?}"));
+                        complain(codec.name, &format!("no message or class is named {entry:?}"));
                         return Err(Failure::Input);
                     }
                     found.iter().for_each(|it| push(it, &mut out));

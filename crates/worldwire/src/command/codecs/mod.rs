@@ -95,7 +95,7 @@ fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), String> {
         }
         None => String::new(),
     };
-    Err(format!("has no message or class {entry:?}{hint}"))
+    Err(format!("no message or class is named {entry:?}{hint}"))
 }
 
 fn list(classes: &[ClassRow], out: &mut String) {

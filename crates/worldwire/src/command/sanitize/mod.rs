@@ -32,7 +32,9 @@ static LIMITS: Limits = Limits::DEFAULT;
 pub(crate) fn run(arguments: &SanitizeArguments, common: &Common) -> Result<(), Failure> {
     let SanitizeArguments { file, knowledge, output, force, seed } = arguments;
     if file == Path::new("-") || !file.is_file() {
-        let problem = "sanitize reads the capture twice; save it to a file first".to_owned();
+        let problem = "sanitize reads the capture twice, so it needs a regular file, not a pipe \
+                       or a directory"
+            .to_owned();
         let is_missing = file != Path::new("-") && !file.exists();
         return Err(match is_missing {
             true => Failure::Run(format!("{}: no such file", crate::output::shown(file))),
@@ -84,7 +86,7 @@ fn key(seed: Option<u64>) -> Result<[u8; 32], Failure> {
     match seed {
         Some(seed) => key[..8].copy_from_slice(&seed.to_le_bytes()),
         None => getrandom::fill(&mut key)
-            .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?,
+            .map_err(|error| Failure::Run(format!("cannot get random numbers: {error}")))?,
     }
     Ok(key)
 }

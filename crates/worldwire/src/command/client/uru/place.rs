@@ -66,7 +66,7 @@ fn of_folder(folder: &Path) -> Result<String, Failure> {
     Ok(keys::server_ini(&ring, &config))
 }
 
-/// An eavesdropper on an unencrypted connection could log in. On the local machine there is none.
+/// An eavesdropper on an unencrypted connection could log in. Loopback connections have none.
 fn check_encryption(shard: &Shard, arguments: &ClientUru) -> Result<(), Failure> {
     if arguments.plain {
         return Ok(());

@@ -72,7 +72,11 @@ fn facts(totals: &Totals, page: &mut Page) {
         (what, grouped(all.messages), sides),
         ("Captured", bytes(captured), format!("{} of messages", bytes(all.bytes))),
         ("Duration", duration(seconds), began),
-        ("Decoded", decoded, format!("of messages; {} not completely", counted(doubts, "message"))),
+        (
+            "Decoded",
+            decoded,
+            format!("of message bytes; {} not fully decoded", counted(doubts, "message")),
+        ),
         ("Problems", grouped(trouble), counted(totals.gaps, "gap")),
     ]);
 }
