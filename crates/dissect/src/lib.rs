@@ -42,6 +42,7 @@
 //! | [`Format`] | writes items as text or JSON lines |
 //! | [`Item::push_info`], [`cut`] | the most telling values of a message, on one line |
 //! | [`Line`] | a message as a JSON line, to be encoded |
+//! | [`stats`] | sums over whole captures |
 //! | [`Definitions`] | layouts of messages, built in and from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
 //! | [`Facts`] | facts that conversations share |
@@ -75,6 +76,7 @@ mod registry;
 mod render;
 mod session;
 mod sink;
+pub mod stats;
 #[cfg(feature = "tera")]
 mod tera;
 #[cfg(feature = "uru")]

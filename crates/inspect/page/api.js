@@ -40,7 +40,8 @@ async function exchange(path, init) {
   const tag = response.headers.get("etag");
   if (response.status === 204) return { body: null, tag };
   const type = response.headers.get("content-type") ?? "";
-  const body = type.startsWith("application/json") ? await response.json() : null;
+  const isText = type.startsWith("image/svg");
+  const body = type.startsWith("application/json") ? await response.json() : isText ? await response.text() : null;
   if (!response.ok) throw new Refused(body?.error ?? response.statusText, response.status, body);
   return { body, tag };
 }
@@ -138,6 +139,44 @@ export async function saveNotes(list, known) {
   });
   return tag;
 }
+
+/**
+ * The contents of a directory of an archive, or the files whose names contain some words.
+ * @param {{folder?: string, search?: string, start: number}} wanted
+ * @returns {Promise<{total: number, start: number, rows: T.ArchiveRow[]}>}
+ */
+export const archive = (wanted) => request(`/api/archive/files${query(wanted)}`);
+
+/** @param {number} file @returns {Promise<T.FileDetail>} */
+export const archiveFile = (file) => request(`/api/archive/files/${file}`);
+
+/** The address of a file's content. @param {number} file */
+export const contentPath = (file) => `/api/archive/files/${file}/content`;
+
+/** A file as SVG. @param {number} file @returns {Promise<string>} */
+export const picture = async (file) => (await exchange(`/api/archive/files/${file}/picture`)).body;
+
+/**
+ * The children of a vault node, nodes with a text, or all nodes without parents.
+ * @param {{parent?: number, search?: string, start: number}} wanted
+ * @returns {Promise<{total: number, nodes: T.VaultLine[], known: {nodes: number, references: number}, status: T.WorldStatus}>}
+ */
+export const vault = (wanted) => request(`/api/uru/vault${query(wanted)}`);
+
+/** @param {number} id @returns {Promise<T.VaultNode>} */
+export const vaultNode = (id) => request(`/api/uru/vault/${id}`);
+
+/** @returns {Promise<{ages: T.AgeLine[], status: T.WorldStatus}>} */
+export const ages = () => request("/api/uru/ages");
+
+/** @param {number} age @param {number} start @returns {Promise<{total: number, objects: T.AgeObject[]}>} */
+export const ageObjects = (age, start) => request(`/api/uru/ages/${age}${query({ start })}`);
+
+/** @param {number} age @param {number} object @returns {Promise<T.AgeObjectDetail>} */
+export const ageObject = (age, object) => request(`/api/uru/ages/${age}/objects/${object}`);
+
+/** @param {number} age @returns {Promise<{paths: T.AgePath[]}>} */
+export const agePaths = (age) => request(`/api/uru/ages/${age}/paths`);
 
 /** The state of the running program. @returns {Promise<T.LiveState>} */
 export const live = () => request("/api/live");

@@ -165,7 +165,9 @@ watch(["detail"], () => {
   const notice = byId("notice");
   notice.replaceChildren(...notices.map((text) => element("p", {}, text)));
   notice.hidden = notices.length === 0;
-  setText(byId("title"), detail ? `${detail.name} from ${detail.from}, row ${detail.row}` : "No message selected");
+  const isFile = detail?.file !== undefined || values.capture?.archive;
+  const title = detail ? `${detail.name} from ${detail.from}, row ${detail.row}` : "No message selected";
+  setText(byId("title"), isFile ? "" : title);
 });
 
 /** A field was chosen elsewhere, such as in the bytes. */

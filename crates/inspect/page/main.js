@@ -9,16 +9,19 @@ import "./copy.js";
 import { byId, inputById, setText } from "./dom.js";
 import "./export.js";
 import { cancel, show } from "./filter.js";
-import { counted, grouped, oneLine } from "./format.js";
+import { counted, grouped, oneLine, size } from "./format.js";
 import { grow } from "./messages.js";
 import { toggle } from "./notes.js";
 import * as search from "./search.js";
 import "./server.js";
 import { forgetStatuses, keepStatus, report, set, values, watch } from "./store.js";
 import * as timeline from "./timeline.js";
-import "./worlds.js";
+import { visibleView } from "./worlds.js";
+import "./worlds-ages.js";
+import "./worlds-ki.js";
 import "./worlds-mxo.js";
 import "./worlds-tera.js";
+import "./worlds-uru.js";
 
 /** @import * as T from "./types.js" */
 
@@ -31,8 +34,10 @@ function status() {
   if (!capture) return;
   document.title = `${capture.file} – worldwire`;
   setText(byId("file"), capture.live === "server" ? "server" : capture.file);
-  if (capture.live === "server") {
-    setText(byId("status"), isConnected ? "the server is running" : "not connected");
+  const { archive } = capture;
+  if (archive || capture.live === "server") {
+    const state = archive ? `${counted(archive.files, "file")}, ${size(archive.size)}` : "the server is running";
+    setText(byId("status"), isConnected ? state : "not connected");
     return;
   }
   const { selection, stream } = values.shown;
@@ -88,11 +93,20 @@ watch(["shown"], () => {
 /** The previous region of the page, for Escape. @type {Record<string, string>} */
 const BACK = { bytes: "fields", fields: "messages", bits: "bytes", conversations: "messages", held: "messages" };
 
+/** The search fields and lists of views of worlds. @type {Record<string, string>} */
+const SEARCHES = { archive: "file-search", vault: "vault-search" };
+/** @type {Record<string, string>} */
+const LISTS = { archive: "files", vault: "vault-nodes", ages: "age-objects" };
+/** The search field of the visible view. @param {string} own that of messages */
+const searchId = (own) => SEARCHES[visibleView()] ?? own;
+/** The list of the visible view, instead of the messages. @param {string} id */
+const listId = (id) => (id === "messages" ? (LISTS[visibleView()] ?? id) : id);
+
 document.addEventListener("keydown", (event) => {
   const target = event.target instanceof HTMLElement ? event.target : document.body;
   if (event.ctrlKey && event.key.toLowerCase() === "f") {
     event.preventDefault();
-    const input = inputById("search");
+    const input = inputById(searchId("search"));
     input.focus();
     input.select();
     return;
@@ -102,10 +116,12 @@ document.addEventListener("keydown", (event) => {
     target instanceof HTMLSelectElement ||
     target instanceof HTMLTextAreaElement;
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  // The other keys are about messages.
+  if (visibleView() !== "messages" && !["/", "?", "Escape"].includes(event.key)) return;
   switch (event.key) {
     case "/":
-      inputById("filter").focus();
-      inputById("filter").select();
+      inputById(searchId("filter")).focus();
+      inputById(searchId("filter")).select();
       break;
     case "?":
       help.showModal();
@@ -129,7 +145,7 @@ document.addEventListener("keydown", (event) => {
       void resend();
       break;
     case "Escape":
-      byId(BACK[target.id] ?? (target.closest("#bits") ? "bytes" : "messages")).focus();
+      byId(listId(BACK[target.id] ?? (target.closest("#bits") ? "bytes" : "messages"))).focus();
       break;
     default:
       return;

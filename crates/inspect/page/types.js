@@ -42,6 +42,7 @@
  * @property {boolean} changed
  * @property {string} [live]
  * @property {string[]} views
+ * @property {{files: number, size: number}} [archive]
  * @property {number} rows
  * @property {number} conversations
  * @property {number} problems
@@ -112,6 +113,7 @@
  * @property {string} family
  * @property {string} from
  * @property {string} name
+ * @property {number} [file] The number of a file in an archive, which is not a message.
  * @property {string} [note]
  * @property {[number, number]} range
  * @property {number} node_count
@@ -124,6 +126,76 @@
  * @property {string} [line]
  * @property {string} [codec]
  * @property {{base: number, bytes: string}} [captured]
+ *
+ * @typedef {object} ArchiveRow A directory has `files`, a file has the other members.
+ * @property {string} path
+ * @property {number} [files]
+ * @property {number} [file]
+ * @property {number} [size]
+ * @property {number} [stored]
+ *
+ * @typedef {object} FileDetail
+ * @property {number} file
+ * @property {string} path
+ * @property {string} kind
+ * @property {number} size
+ * @property {number} stored
+ * @property {boolean} cut
+ * @property {boolean} picture
+ * @property {string} [codec]
+ * @property {string} [text]
+ * @property {number} node_count
+ * @property {FieldNode[]} nodes
+ * @property {Layer[]} layers
+ * @property {string} [error]
+ * @property {string[]} remarks
+ *
+ * @typedef {object} WorldStatus How far the capture was read for a view.
+ * @property {number} bytes
+ * @property {boolean} complete
+ * @property {boolean} caught_up
+ * @property {boolean} full
+ *
+ * @typedef {object} NamedValue
+ * @property {string} name
+ * @property {string} [game] The game's name for a numbered field.
+ * @property {string} value
+ *
+ * @typedef {object} VaultLine
+ * @property {number} id
+ * @property {string} type
+ * @property {string} title
+ * @property {number} [children]
+ * @property {boolean} [deleted]
+ *
+ * @typedef {VaultLine & {fields: NamedValue[], parents: VaultLine[], shown_children: VaultLine[],
+ *   history: {row: number, time: string, from: string, fields: NamedValue[]}[]}} VaultNode
+ *
+ * @typedef {object} AgeLine
+ * @property {number} age
+ * @property {string} name
+ * @property {number} objects
+ * @property {number} paths
+ *
+ * @typedef {object} AgeObject
+ * @property {number} object
+ * @property {string} name
+ * @property {string | null} player
+ * @property {string} descriptor
+ * @property {number} changes
+ *
+ * @typedef {object} AgeObjectDetail
+ * @property {number} object
+ * @property {string} name
+ * @property {string | null} player
+ * @property {string} descriptor
+ * @property {NamedValue[]} variables
+ * @property {{row: number, time: string, from: string, variables: NamedValue[]}[]} history
+ *
+ * @typedef {object} AgePath
+ * @property {string} name
+ * @property {string | null} player
+ * @property {[string, number, number, number, number][]} points Time, row, x, y, z.
  *
  * @typedef {object} Series
  * @property {string} [name]

@@ -80,12 +80,13 @@ tabs.addEventListener("keydown", (event) => {
 
 watch(["capture"], () => {
   const named = (values.capture?.views ?? []).filter((name) => registered.has(name));
-  const wanted = [MESSAGES, ...named];
+  // An archive has no messages.
+  const wanted = values.capture?.archive ? named : [MESSAGES, ...named];
   if (wanted.join() !== names.join()) {
     names = wanted;
     tabs.replaceChildren(...names.map(tab));
     tabs.hidden = names.length < 2;
-    showView(names.includes(current) ? current : MESSAGES);
+    showView(names.includes(current) ? current : (names[0] ?? MESSAGES));
   } else {
     registered.get(current)?.shown?.();
   }

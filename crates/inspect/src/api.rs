@@ -25,7 +25,7 @@ use crate::page;
 use crate::selection::{Chosen, Selection};
 use crate::state::State;
 use crate::timeline::{Period, Timeline, timeline};
-use crate::worlds;
+use crate::worlds::{self, ArchiveSummary};
 
 type Shared = extract::State<Arc<State>>;
 type Outcome<T> = Result<T, Refusal>;
@@ -97,6 +97,9 @@ pub(crate) struct CaptureStatus {
     live: Option<&'static str>,
     /// The names of the views of worlds that the page can show.
     views: Vec<&'static str>,
+    /// The archive that is shown instead of a capture, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive: Option<ArchiveSummary>,
     rows: usize,
     conversations: usize,
     problems: u64,
@@ -112,7 +115,10 @@ pub(crate) struct CaptureStatus {
 pub(crate) fn status(state: &State) -> CaptureStatus {
     let recording = &state.recording;
     let views = worlds::views(state);
-    let file = recording.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = match &state.archive {
+        Some(archive) => archive.name().to_owned(),
+        None => recording.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    };
     let index = state.index();
     let (first, last) = index.span().map(|(a, b)| (a.to_string(), b.to_string())).unzip();
     CaptureStatus {
@@ -126,6 +132,7 @@ pub(crate) fn status(state: &State) -> CaptureStatus {
         changed: recording.is_changed(),
         live: state.live.as_ref().map(|live| live.kind()),
         views,
+        archive: state.archive.as_deref().map(ArchiveSummary::of),
         rows: index.len(),
         conversations: index.conversations.len(),
         problems: index.problems,

@@ -72,7 +72,7 @@ pub(crate) struct Node<'d> {
 }
 
 #[derive(Debug, Serialize)]
-struct LayerDetail<'d> {
+pub(crate) struct LayerDetail<'d> {
     name: &'d str,
     base: u64,
     length: usize,
@@ -140,7 +140,16 @@ fn codec(line: &str, families: Families) -> Option<&'static str> {
     Some(codec)
 }
 
-/// All fields, in reading order.
+impl<'d> LayerDetail<'d> {
+    /// The first bytes of data of this length.
+    pub(crate) fn plain(name: &'d str, data: &[u8], length: usize) -> Self {
+        let mut bytes = String::new();
+        push_hex(&mut bytes, data.get(..MAX_LAYER).unwrap_or(data));
+        Self { name, base: 0, length, bytes, parent: None }
+    }
+}
+
+/// The fields of a tree, in reading order.
 pub(crate) fn nodes<'t>(tree: &'t Tree<'_>) -> Vec<Node<'t>> {
     let mut found = Vec::new();
     // The depth of a tree is bounded by the limits of its decoder.
@@ -201,7 +210,8 @@ fn kind(value: Value<'_>) -> &'static str {
     }
 }
 
-fn layers<'t>(layers: &'t [Layer<'_>]) -> Vec<LayerDetail<'t>> {
+/// The layers of a tree, with their first bytes.
+pub(crate) fn layers<'t>(layers: &'t [Layer<'_>]) -> Vec<LayerDetail<'t>> {
     let mut room = MAX_LAYERS;
     let show = |layer: &'t Layer<'_>| {
         let data = layer.data();

@@ -14,7 +14,6 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_core::Stream;
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use worldwire_capture::{CaptureWriter, Conversations, LinkType, Owner, Record};
 use worldwire_core::json::Style;
@@ -68,15 +67,41 @@ pub(crate) async fn export(
     if !state.index().is_complete {
         return Err(Refusal::busy("the capture is still being read; export when it is complete"));
     }
-    let ended = |_| Refusal::failed("the program is shutting down");
-    let permit = Arc::clone(&state.work).acquire_owned().await.map_err(ended)?;
-    let (sender, receiver) = channel(MAX_WAITING);
     let name = match format {
         ExportFormat::Pcapng => "selection.pcapng",
         ExportFormat::JsonLines => "selection.jsonl",
         ExportFormat::Csv => "selection.csv",
     };
-    let work = move || run(&state, format, selection.as_deref(), sender, permit);
+    let own = Arc::clone(&state);
+    download(&state, name, kind, move |out| {
+        let selection = selection.as_deref();
+        match format {
+            ExportFormat::Pcapng => write_packets(&own, selection, out),
+            ExportFormat::JsonLines => write_lines(&own, selection, out),
+            ExportFormat::Csv => write_table(&own, selection, out),
+        }
+    })
+    .await
+}
+
+/// Answers with a file of this name, which a thread of its own writes while it is sent.
+pub(crate) async fn download(
+    state: &State,
+    name: &str,
+    kind: &'static str,
+    write: impl FnOnce(&mut Sending) -> io::Result<()> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let ended = |_| Refusal::failed("the program is shutting down");
+    let permit = Arc::clone(&state.work).acquire_owned().await.map_err(ended)?;
+    let (sender, receiver) = channel(MAX_WAITING);
+    let work = move || {
+        let _permit = permit;
+        let mut out = Sending { sender, piece: Vec::new() };
+        if let Err(error) = write(&mut out).and_then(|()| out.flush()) {
+            // This makes the download fail, instead of look complete.
+            let _ = out.sender.blocking_send(Err(error));
+        }
+    };
     let thread = thread::Builder::new().name("export".to_owned()).spawn(work);
     thread.map_err(|error| {
         Refusal::failed(format!("cannot start a thread for the export: {error}"))
@@ -89,25 +114,6 @@ pub(crate) async fn export(
 }
 
 type Piece = io::Result<Bytes>;
-
-fn run(
-    state: &State,
-    format: ExportFormat,
-    selection: Option<&Selection>,
-    sender: Sender<Piece>,
-    _permit: OwnedSemaphorePermit,
-) {
-    let mut out = Sending { sender, piece: Vec::new() };
-    let outcome = match format {
-        ExportFormat::Pcapng => write_packets(state, selection, &mut out),
-        ExportFormat::JsonLines => write_lines(state, selection, &mut out),
-        ExportFormat::Csv => write_table(state, selection, &mut out),
-    };
-    if let Err(error) = outcome.and_then(|()| out.flush()) {
-        // This makes the download fail, instead of look complete.
-        let _ = out.sender.blocking_send(Err(error));
-    }
-}
 
 /// Writes all packets of the conversations that have a selected row, and all IP fragments, which do
 /// not reveal their conversation.
@@ -221,7 +227,7 @@ fn write_table(state: &State, selection: Option<&Selection>, out: &mut Sending) 
 }
 
 /// Sends written data in pieces.
-struct Sending {
+pub(crate) struct Sending {
     sender: Sender<Piece>,
     piece: Vec<u8>,
 }

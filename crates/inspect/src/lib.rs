@@ -45,6 +45,7 @@ mod worlds;
 pub use error::InspectError;
 pub use live::{Answering, Live, LiveRefusal};
 pub use server::{Inspector, Settings};
+pub use worlds::KiArchive;
 
 /// The example in the README compiles.
 #[cfg(doctest)]

@@ -32,12 +32,14 @@ files! {
     "/conversations.js", SCRIPT, "conversations.js";
     "/copy.js", SCRIPT, "copy.js";
     "/dom.js", SCRIPT, "dom.js";
+    "/drawing.js", SCRIPT, "drawing.js";
     "/export.js", SCRIPT, "export.js";
     "/fields.js", SCRIPT, "fields.js";
     "/filter.js", SCRIPT, "filter.js";
     "/form.js", SCRIPT, "form.js";
     "/format.js", SCRIPT, "format.js";
     "/json.js", SCRIPT, "json.js";
+    "/lazy-tree.js", SCRIPT, "lazy-tree.js";
     "/main.js", SCRIPT, "main.js";
     "/menu.js", SCRIPT, "menu.js";
     "/messages.js", SCRIPT, "messages.js";
@@ -49,8 +51,11 @@ files! {
     "/store.js", SCRIPT, "store.js";
     "/timeline.js", SCRIPT, "timeline.js";
     "/worlds.js", SCRIPT, "worlds.js";
+    "/worlds-ages.js", SCRIPT, "worlds-ages.js";
+    "/worlds-ki.js", SCRIPT, "worlds-ki.js";
     "/worlds-mxo.js", SCRIPT, "worlds-mxo.js";
     "/worlds-tera.js", SCRIPT, "worlds-tera.js";
+    "/worlds-uru.js", SCRIPT, "worlds-uru.js";
 }
 
 /// Routes of the page.
@@ -76,6 +81,9 @@ mod tests {
         for word in ["style=", "<style", " onclick", " onload", " onerror", "javascript:"] {
             assert!(!html.contains(word), "{word}");
         }
+        // A rule that is not closed would take all later ones into itself.
+        let (_, _, css) = FILES.iter().find(|(path, ..)| *path == "/page.css").unwrap();
+        assert_eq!(css.matches('{').count(), css.matches('}').count());
         for (path, _, text) in FILES {
             let forbidden =
                 ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];

@@ -22,6 +22,7 @@ use crate::index::Index;
 use crate::live::Live;
 use crate::recording::Recording;
 use crate::state::State;
+use crate::worlds::KiArchive;
 use crate::{api, indexer};
 
 /// How long open connections can delay the shutdown.
@@ -42,11 +43,18 @@ pub struct Settings {
     pub follow: bool,
     /// A running program to watch and control.
     pub live: Option<Arc<dyn Live>>,
+    /// An archive to show. The capture is then an empty one.
+    pub archive: Option<Arc<KiArchive>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), follow: false, live: None }
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            follow: false,
+            live: None,
+            archive: None,
+        }
     }
 }
 
@@ -71,14 +79,14 @@ impl Inspector {
         options: Options,
         settings: Settings,
     ) -> Result<Self, InspectError> {
-        let Settings { listen: address, follow, live } = settings;
+        let Settings { listen: address, follow, live, archive } = settings;
         let failed = |source| InspectError::Listen { address, source };
         let recording = Recording::open(capture, options, follow)?;
         let system = |what| move |source| InspectError::System { what, source };
         let index = Index::new().map_err(system("no temporary file for the index"))?;
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let guard = Arc::new(Guard::new(listener.local_addr().map_err(failed)?)?);
-        let state = Arc::new(State::new(recording, index, live));
+        let state = Arc::new(State::new(recording, index, live, archive));
         let own = Arc::clone(&state);
         let thread = thread::Builder::new().name("indexer".to_owned());
         let thread = thread.spawn(move || indexer::run(&own));

@@ -1,7 +1,9 @@
 //! The state that all requests share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 
 use tokio::sync::Semaphore;
 use worldwire_dissect::{Dissection, Facts};
@@ -15,7 +17,7 @@ use crate::notes::Notes;
 use crate::recording::{Progress, Recording};
 use crate::selection::Selections;
 use crate::suggestions::Vocabulary;
-use crate::worlds::{Board, Plane};
+use crate::worlds::{Board, KiArchive, Plane, UruWorld};
 
 /// The open capture.
 #[derive(Debug)]
@@ -34,6 +36,10 @@ pub(crate) struct State {
     pub(crate) mxo: Plane,
     /// The running program that is watched, if any.
     pub(crate) live: Option<Arc<dyn Live>>,
+    /// The archive that is shown instead of a capture, if any.
+    pub(crate) archive: Option<Arc<KiArchive>>,
+    /// What the capture shows of an Uru shard, once that is requested.
+    pub(crate) uru: OnceLock<Arc<UruWorld>>,
     /// Permits for requests that keep a thread busy. Others wait.
     pub(crate) work: Arc<Semaphore>,
     /// Permits for WebSockets.
@@ -47,7 +53,12 @@ const MAX_BUSY: usize = 4;
 const MAX_SOCKETS: usize = 128;
 
 impl State {
-    pub(crate) fn new(recording: Recording, index: Index, live: Option<Arc<dyn Live>>) -> Self {
+    pub(crate) fn new(
+        recording: Recording,
+        index: Index,
+        live: Option<Arc<dyn Live>>,
+        archive: Option<Arc<KiArchive>>,
+    ) -> Self {
         let notes = Notes::beside(recording.path());
         Self {
             recording,
@@ -62,6 +73,8 @@ impl State {
             tera: Board::default(),
             mxo: Plane::default(),
             live,
+            archive,
+            uru: OnceLock::new(),
             work: Arc::new(Semaphore::new(MAX_BUSY)),
             sockets: Arc::new(Semaphore::new(MAX_SOCKETS)),
             is_closed: AtomicBool::new(false),

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry as Slot};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use globset::GlobBuilder;
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping};
 use rayon::prelude::*;
@@ -49,8 +50,7 @@ const TABLE_BYTES: u64 = 1 << 20;
 impl Archive {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| Self::open(path.clone()));
-        opened.map_err(|failed| failed.raise(py, &path))
+        Self::of_path(py, path)
     }
 
     fn __len__(&self) -> usize {
@@ -58,7 +58,7 @@ impl Archive {
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
-        name.extract::<Cow<'_, str>>().is_ok_and(|name| self.by_name.contains_key(&*name))
+        name.extract::<Cow<'_, str>>().is_ok_and(|name| self.has(&name))
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -66,9 +66,7 @@ impl Archive {
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let index = self.index(name)?;
-        let contents = py.detach(|| self.read_entry(index, &mut Inflater::new()));
-        Ok(PyBytes::new(py, &contents.map_err(|failed| failed.raise(py, &self.path))?))
+        Ok(PyBytes::new(py, &self.content(py, name)?))
     }
 
     /// The names of the files, in the order of the archive.
@@ -94,7 +92,7 @@ impl Archive {
         name: &str,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match self.by_name.contains_key(name) {
+        match self.has(name) {
             true => Ok(self.__getitem__(py, name)?.into_any()),
             false => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
         }
@@ -118,10 +116,7 @@ impl Archive {
         // Not all at once, so that Ctrl-C works.
         for (names, indices) in names.chunks(FILES_AT_ONCE).zip(indices.chunks(FILES_AT_ONCE)) {
             py.check_signals()?;
-            let read = |inflater: &mut Inflater, index: &usize| self.read_entry(*index, inflater);
-            let contents: Result<Vec<_>, Failed> = py.detach(|| {
-                pool.install(|| indices.par_iter().map_init(Inflater::new, read).collect())
-            });
+            let contents = py.detach(|| pool.install(|| self.read_entries(indices)));
             let contents = contents.map_err(|failed| failed.raise(py, &self.path))?;
             for (name, content) in names.iter().zip(contents) {
                 dict.set_item(name, PyBytes::new(py, &content))?;
@@ -189,10 +184,32 @@ impl Archive {
     }
 }
 
+/// Whether a file is an archive, judging by its first bytes.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    const MAGIC: [u8; 5] = *b"KIWAD";
+    let mut head = [0; MAGIC.len()];
+    // Opening a pipe could wait forever.
+    path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
+        && head == MAGIC
+}
+
 /// How many files are read before Python is asked for signals.
 const FILES_AT_ONCE: usize = 1_024;
 
 impl Archive {
+    pub(crate) fn of_path(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened = py.detach(|| Self::open(path.clone()));
+        opened.map_err(|failed| failed.raise(py, &path))
+    }
+
+    /// The content of a file.
+    pub(crate) fn content(&self, py: Python<'_>, name: &str) -> PyResult<Vec<u8>> {
+        let index = self.index(name)?;
+        let content = py.detach(|| self.read_entry(index, &mut Inflater::new()));
+        content.map_err(|failed| failed.raise(py, &self.path))
+    }
+
     fn open(path: PathBuf) -> Result<Self, Failed> {
         let file = File::open(&path)?;
         let size = file.metadata()?.len();
@@ -221,7 +238,8 @@ impl Archive {
         self.read(py, self.names().map(Cow::into_owned).collect())
     }
 
-    fn names(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
+    /// The names of the files, in the order of the archive.
+    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
         let mut names: Vec<(usize, &str)> =
             self.by_name.iter().map(|(name, index)| (*index, name.as_str())).collect();
         names.sort_unstable();
@@ -233,7 +251,12 @@ impl Archive {
         known.ok_or_else(|| PyKeyError::new_err(self.missing(name)))
     }
 
-    fn missing(&self, name: &str) -> String {
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// The error text for a file that is not there.
+    pub(crate) fn missing(&self, name: &str) -> String {
         let near = nearest(name, self.by_name.keys().map(String::as_str));
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         format!("the archive has no file `{name}`{hint}")
@@ -243,47 +266,135 @@ impl Archive {
         self.table.entries.get(index)
     }
 
-    /// The stored bytes of an entry, with the entry for them alone.
-    fn stored(&self, index: usize) -> Result<(Vec<u8>, Entry<'static>), Failed> {
+    /// Where the data of an entry is in the file.
+    fn range(&self, index: usize) -> Result<Range<u64>, Failed> {
         let entry = self.entry(index).ok_or_else(|| Error::invalid("no such entry"))?;
         let (start, size) = (u64::from(entry.offset), u64::from(entry.stored_size()));
-        let own = Entry { offset: 0, ..entry.clone() };
         if size == 0 {
-            return Ok((Vec::new(), own));
+            return Ok(0..0);
         }
         if start < self.table_size as u64 || start + size > self.size {
             let wanted = format!("data between {} and {}", self.table_size, self.size);
             let error = Error::malformed(wanted, format!("{size} bytes at {start}"));
             return Err(error.about(entry.name_lossy().into_owned()).into());
         }
-        let mut bytes = Vec::with_capacity(entry.stored_size() as usize);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(start))?;
-        (&*file).take(size).read_to_end(&mut bytes)?;
-        Ok((bytes, own))
+        Ok(start..start + size)
+    }
+
+    /// Reads a part of the file, or what is left of it.
+    fn read_range(&self, range: Range<u64>) -> Result<Vec<u8>, Failed> {
+        let size = range.end.saturating_sub(range.start);
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        if size > 0 {
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.seek(SeekFrom::Start(range.start))?;
+            (&*file).take(size).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The stored bytes of an entry, with the entry for them alone.
+    fn stored(&self, index: usize) -> Result<(Vec<u8>, Entry<'_>), Failed> {
+        let bytes = self.read_range(self.range(index)?)?;
+        Ok((bytes, self.alone(index)?))
+    }
+
+    /// An entry for its own data.
+    fn alone(&self, index: usize) -> Result<Entry<'_>, Failed> {
+        let entry = self.entry(index).ok_or_else(|| Error::invalid("no such entry"))?;
+        Ok(Entry { name: Cow::Borrowed(&entry.name), offset: 0, ..*entry })
     }
 
     /// The file of an entry, checked and inflated.
     fn read_entry(&self, index: usize, inflater: &mut Inflater) -> Result<Vec<u8>, Failed> {
         let (stored, entry) = self.stored(index)?;
-        let read = || {
-            let (limits, inflater) = (Limits::DEFAULT, inflater);
-            let archive = wad::Archive::of_data(&stored, &limits);
-            let file = archive.read(&entry, inflater)?.map(<[u8]>::to_vec);
-            inflater.release();
-            let absent = || Error::invalid("it is not downloaded yet");
-            file.ok_or_else(|| absent().about(entry.name_lossy().into_owned()))
-        };
-        let read = catch_defect(read);
-        read.map_err(|defect| Failed::Defect(defect.report("read a file of an archive", &stored)))?
-            .map_err(Failed::Error)
+        opened(&stored, &entry, inflater)
     }
+
+    /// The files of entries, in the same order, read on all cores. Neighbours are read at once.
+    fn read_entries(&self, indices: &[usize]) -> Result<Vec<Vec<u8>>, Failed> {
+        let ranges = indices.iter().enumerate().map(|(at, index)| Ok((self.range(*index)?, at)));
+        let mut ranges = ranges.collect::<Result<Vec<_>, Failed>>()?;
+        ranges.sort_unstable_by_key(|(range, _)| range.start);
+        let mut runs: Vec<Vec<(Range<u64>, usize)>> = Vec::new();
+        for (range, at) in ranges {
+            let last = runs.last_mut().filter(|run| {
+                let (start, end) = bounds(run);
+                // Entries can share data, and those without any are at 0.
+                let gap = range.start.checked_sub(end);
+                gap.is_some_and(|gap| gap <= MAX_GAP) && range.end - start <= MAX_RUN
+            });
+            match last {
+                Some(run) => run.push((range, at)),
+                None => runs.push(vec![(range, at)]),
+            }
+        }
+        let read = |inflater: &mut Inflater, run: &Vec<(Range<u64>, usize)>| {
+            let (start, end) = bounds(run);
+            let bytes = self.read_range(start..end)?;
+            let part = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+            let read = run.iter().map(|(range, at)| {
+                let stored = bytes.get(part(range.start)..part(range.end)).unwrap_or_default();
+                let index = indices.get(*at).copied().unwrap_or(usize::MAX);
+                Ok((*at, opened(stored, &self.alone(index)?, inflater)?))
+            });
+            read.collect::<Result<Vec<_>, Failed>>()
+        };
+        let read = runs.par_iter().map_init(Inflater::new, read).collect::<Result<Vec<_>, _>>()?;
+        let mut contents = vec![Vec::new(); indices.len()];
+        for (at, content) in read.into_iter().flatten() {
+            if let Some(place) = contents.get_mut(at) {
+                *place = content;
+            }
+        }
+        Ok(contents)
+    }
+}
+
+/// Entries with at most this many bytes between them are read at once, up to this many bytes.
+const MAX_GAP: u64 = 16 << 10;
+const MAX_RUN: u64 = 256 << 10;
+
+/// The start of the first range and the end of the last.
+fn bounds(run: &[(Range<u64>, usize)]) -> (u64, u64) {
+    let start = run.first().map_or(0, |(range, _)| range.start);
+    (start, run.last().map_or(0, |(range, _)| range.end))
+}
+
+/// The file of an entry, given its stored bytes.
+fn opened(stored: &[u8], entry: &Entry<'_>, inflater: &mut Inflater) -> Result<Vec<u8>, Failed> {
+    let read = || {
+        let (limits, inflater) = (Limits::DEFAULT, inflater);
+        let archive = wad::Archive::of_data(stored, &limits);
+        let file = archive.read(entry, inflater)?.map(<[u8]>::to_vec);
+        inflater.release();
+        let absent = || Error::invalid("it is not downloaded yet");
+        file.ok_or_else(|| absent().about(entry.name_lossy().into_owned()))
+    };
+    let read = catch_defect(read);
+    read.map_err(|defect| Failed::Defect(defect.report("read a file of an archive", stored)))?
+        .map_err(Failed::Error)
 }
 
 /// The files of a mapping from names to bytes or `None`.
 fn files_in(files: &Bound<'_, PyMapping>) -> PyResult<Vec<(String, Option<Vec<u8>>)>> {
-    let items = files.items()?;
-    items.iter().map(|item| item.extract::<(String, Option<Vec<u8>>)>()).collect()
+    let read = |item: Bound<'_, PyAny>| {
+        let (name, content) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+        if content.is_none() {
+            return Ok((name, None));
+        }
+        match content.extract::<Cow<'_, [u8]>>() {
+            Ok(bytes) => Ok((name, Some(bytes.into_owned()))),
+            Err(_) => {
+                let kind = content.get_type().name()?;
+                let message = format!("the content of `{name}` must be bytes or None, not {kind}");
+                // A game object has a method that returns them.
+                let hint = if content.hasattr("encode")? { "; call its `encode`" } else { "" };
+                Err(PyTypeError::new_err(message + hint))
+            }
+        }
+    };
+    files.items()?.iter().map(read).collect()
 }
 
 /// Writes an archive beside its path and then renames it, so that nobody sees half of it.

@@ -83,37 +83,22 @@ impl Capture {
 
     /// The values of these fields and metadata as columns, one row for each message. Reads the
     /// capture to its end.
-    fn table(&self, py: Python<'_>, columns: Vec<String>) -> PyResult<Table> {
+    fn table(&self, py: Python<'_>, columns: &Bound<'_, PyAny>) -> PyResult<Table> {
+        let columns: Vec<String> = columns
+            .extract()
+            .map_err(|_| PyTypeError::new_err("columns must be a list of names"))?;
         let parsed = read_columns(py, &columns, &self.knowledge)?;
-        let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let plan = match mem::replace(&mut *state, State::Ended) {
-            State::Opened(plan) => plan,
-            other => {
-                *state = other;
-                let message = "the capture has already been read; open it again";
-                return Err(PyRuntimeError::new_err(message));
-            }
-        };
-        drop(state);
-        let (mut reports, mut rows) = (plan.start(Columns(parsed))?, Vec::new());
-        loop {
-            py.check_signals()?;
-            let reports = &mut reports;
-            match py.detach(move || reports.recv_timeout(PATIENCE)) {
-                Ok(Report::Batch(batch)) => rows.extend(batch),
-                Ok(Report::End(outcome)) => {
-                    outcome.map_err(|fault| fault.raise(py))?;
-                    break;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
+        let mut rows = Vec::new();
+        self.drain(py, Columns(parsed), |batch| rows.extend(batch))?.map_err(|it| it.raise(py))?;
         py.detach(|| Table::of(&columns, rows)).map_err(|fault| fault.raise(py))
     }
 
     /// The same values as NumPy arrays, by name.
-    fn to_numpy<'py>(&self, py: Python<'py>, columns: Vec<String>) -> PyResult<Bound<'py, PyDict>> {
+    fn to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        columns: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         self.table(py, columns)?.to_numpy(py)
     }
 
@@ -124,6 +109,52 @@ impl Capture {
 }
 
 impl Capture {
+    /// The selected conversation, and whether there is a filter.
+    pub(crate) fn selected(&self, py: Python<'_>) -> (Option<u64>, bool) {
+        let state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Opened(plan) => (plan.selection.stream, plan.selection.filter.is_some()),
+            _ => (None, false),
+        }
+    }
+
+    /// Reads the capture to its end, and passes the batches to `take`. The result says whether it
+    /// could be read completely.
+    pub(crate) fn drain<H: Harvest>(
+        &self,
+        py: Python<'_>,
+        harvest: H,
+        mut take: impl FnMut(H::Batch) + Send,
+    ) -> PyResult<Result<(), Fault>> {
+        let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let plan = match mem::replace(&mut *state, State::Ended) {
+            State::Opened(plan) => plan,
+            other => {
+                *state = other;
+                let message = "the capture has already been read; open it again";
+                return Err(PyRuntimeError::new_err(message));
+            }
+        };
+        drop(state);
+        let mut reports = plan.start(harvest)?;
+        loop {
+            py.check_signals()?;
+            let (reports, take) = (&mut reports, &mut take);
+            let outcome = py.detach(move || match reports.recv_timeout(PATIENCE) {
+                Ok(Report::Batch(batch)) => {
+                    take(batch);
+                    None
+                }
+                Ok(Report::End(outcome)) => Some(outcome),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Ok(())),
+            });
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
+    }
+
     /// Waits a moment for more messages.
     fn receive(&self) -> Result<(), Fault> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +195,8 @@ impl Harvest for Keep {
     type Batch = Messages;
 
     fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Messages) {
-        batch.push(StoredMessage::of(item, name, tree));
+        let message = StoredMessage::of(item, name, tree, &mut batch.line);
+        batch.push(message);
     }
 }
 
@@ -174,6 +206,8 @@ impl Harvest for Keep {
 pub(crate) struct Messages {
     list: Vec<StoredMessage>,
     size: usize,
+    /// Room for a JSON line.
+    line: String,
 }
 
 impl Messages {

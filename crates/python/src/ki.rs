@@ -5,15 +5,16 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyList};
 use rayon::prelude::*;
-use worldwire_core::Error;
-use worldwire_core::json::{Json, bytes, parse};
+use worldwire_core::json::{Json, parse};
+use worldwire_core::{Error, nearest};
 use worldwire_dissect::catch_defect;
-use worldwire_ki::object::{Header, Leaf, Object, ObjectCodec, ObjectOptions, ValueRef};
+use worldwire_ki::object::{Header, Object, ObjectCodec, ObjectOptions, ValueRef};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 use crate::error::{Class, Fault};
+use crate::game_value::{of_json, of_value};
 use crate::knowledge::{paths, read_file, warn};
 use crate::reading::pool;
 use crate::values::json_of;
@@ -47,6 +48,10 @@ impl TypeList {
 
     fn __contains__(&self, name: &str) -> bool {
         self.classes.find(name).is_some()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<type list, {} classes>", self.classes.all().len())
     }
 
     /// The names of a class's properties, in the order in which objects contain them.
@@ -87,8 +92,8 @@ impl TypeList {
             let part: Vec<Cow<'_, [u8]>> =
                 part.iter().map(|data| data.extract()).collect::<PyResult<_>>()?;
             let decode = |data: &Cow<'_, [u8]>| self.decoded(data, lenient);
-            let decoded: Result<Vec<Decoded>, Fault> =
-                py.detach(|| pool.install(|| part.par_iter().map(decode).collect()));
+            let decoded: Result<Vec<Decoded>, Fault> = py
+                .detach(|| pool.install(|| part.par_iter().with_min_len(32).map(decode).collect()));
             for decoded in decoded.map_err(|fault| fault.raise(py))? {
                 all.push(decoded.noted(py)?);
             }
@@ -151,28 +156,43 @@ impl GameObject {
         Ok(self.json.get_or_init(|| json))
     }
 
-    /// The value at a path if it is a number, without converting the whole object.
-    fn single<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = self.object.root(&self.classes).and_then(|root| value_at(root, path));
-        Ok(match found.and_then(|value| value.leaf()) {
-            Some(Leaf::Unsigned(number)) => Some(number.into_pyobject(py)?.into_any()),
-            Some(Leaf::Signed(number)) => Some(number.into_pyobject(py)?.into_any()),
-            Some(Leaf::Bool(value)) => Some(value.into_pyobject(py)?.to_owned().into_any()),
-            _ => None,
-        })
+    fn value(&self, py: Python<'_>) -> PyResult<&Json> {
+        self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))
+    }
+
+    /// The names of the properties.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let root = self.object.root(&self.classes);
+        let values = root.into_iter().flat_map(|root| root.children());
+        values.filter_map(|value| value.slot().property().map(|property| &*property.name))
+    }
+
+    fn missing(&self, path: &str) -> String {
+        let near = nearest(path, self.names());
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("the object has no `{path}`{hint}")
+    }
+
+    fn value_object<'py>(
+        &self,
+        py: Python<'py>,
+        value: &ValueRef<'_, '_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        of_value(py, value).map_err(|error| Fault::of(Class::Decode, &error).raise(py))
     }
 }
 
 #[pymethods]
 impl GameObject {
     fn __getitem__<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(value) = self.single(py, path)? {
-            return Ok(value);
+        let root = self.object.root(&self.classes);
+        if let Some(value) = root.and_then(|root| value_at(root, path)) {
+            return self.value_object(py, &value);
         }
-        let json = self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
-        match find(json, path) {
-            Some(found) => object_of(py, found),
-            None => Err(PyKeyError::new_err(format!("the object has no `{path}`"))),
+        // `$class`, and the parts of values such as vectors.
+        match find(self.value(py)?, path) {
+            Some(found) => of_json(py, found),
+            None => Err(PyKeyError::new_err(self.missing(path))),
         }
     }
 
@@ -193,10 +213,30 @@ impl GameObject {
         removed.map_err(|error| Fault::of(Class::Encode, &error).at_path(path).raise(py))
     }
 
+    fn __contains__(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(path) = path.extract::<Cow<'_, str>>() else { return Ok(false) };
+        Ok(!path.is_empty() && find(self.value(py)?, &path).is_some())
+    }
+
+    fn __len__(&self) -> usize {
+        self.names().count()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.keys(py)?.try_iter()?.into_any())
+    }
+
+    /// The names of the properties.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.names().collect::<Vec<_>>())
+    }
+
     /// All values as plain dictionaries and lists. `$class` is an object's class.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let json = self.json().map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
-        object_of(py, json)
+        match self.object.root(&self.classes) {
+            Some(root) => self.value_object(py, &root),
+            None => Ok(py.None().into_bound(py)),
+        }
     }
 
     /// The JSON that `worldwire ki op decode` writes.
@@ -257,37 +297,5 @@ fn find<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
     ends.into_iter().find_map(|end| {
         let (name, rest) = path.split_at(end);
         json.get(name).and_then(|found| find(found, rest.strip_prefix('.').unwrap_or(rest)))
-    })
-}
-
-/// The Python object for JSON. Its depth has a limit.
-fn object_of<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match json {
-        Json::Null => py.None().into_bound(py),
-        Json::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(value), _) => value.into_pyobject(py)?.into_any(),
-            (_, Some(value)) => value.into_pyobject(py)?.into_any(),
-            _ => number.as_f64().into_pyobject(py)?.into_any(),
-        },
-        Json::String(text) => PyString::new(py, text).into_any(),
-        Json::Array(items) => {
-            let list = PyList::empty(py);
-            items.iter().try_for_each(|item| list.append(object_of(py, item)?))?;
-            list.into_any()
-        }
-        Json::Object(object) => {
-            if object.len() == 1
-                && object.contains_key("$hex")
-                && let Ok(bytes) = bytes(json)
-            {
-                return Ok(PyBytes::new(py, &bytes).into_any());
-            }
-            let dict = PyDict::new(py);
-            for (name, value) in object.iter() {
-                dict.set_item(name, object_of(py, value)?)?;
-            }
-            dict.into_any()
-        }
     })
 }

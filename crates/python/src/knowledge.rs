@@ -1,4 +1,4 @@
-//! Keys and definitions, as `keys=` and `data=` name them.
+//! What decoding needs besides bytes: keys and definitions, as `keys=` and `data=` name them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use worldwire_capture::{CaptureReader, Record, SecretsKind};
-use worldwire_core::{Diagnostic, Limits, Severity};
+use worldwire_core::Limits;
 use worldwire_dissect::filter::{FieldPath, Filter, Resolver};
-use worldwire_dissect::{Definitions, Keys, KiObjects, MxoObjects};
-use worldwire_ki::schema::classes::TypeLists;
+use worldwire_dissect::{Definitions, Keys};
 
+use crate::definitions::read_definitions;
 use crate::error::{Class, Fault, of_file};
 
 /// What decoding and encoding need besides bytes.
@@ -115,105 +115,11 @@ pub(crate) fn keys_inside(path: &Path) -> Result<Keys, Fault> {
     Keys::parse(&text).map_err(failed)
 }
 
-fn read_definitions(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Definitions> {
-    let mut definitions = Definitions::built_in();
-    let (mut lists, mut tables) = (Vec::new(), Vec::new());
-    for path in paths(argument)? {
-        let is_folder = path.is_dir();
-        let files = if is_folder { files(&path)? } else { vec![path.clone()] };
-        let mut of_messages = Vec::new();
-        let mut is_used = false;
-        for file in files {
-            let name = file.to_string_lossy().into_owned();
-            let may_list = !is_folder || file.extension().is_some_and(|it| it == "json");
-            // Directories may contain unrelated files of any size.
-            if is_folder && !may_list && !definitions.may_be_in(&name) {
-                continue;
-            }
-            let bytes = read_file(py, &file)?;
-            if may_list && is_type_list(&bytes, is_folder) {
-                is_used = true;
-                lists.push((name, bytes));
-            } else if MxoObjects::are_in(&bytes) {
-                is_used = true;
-                // Tables refer to each other, in any order.
-                tables.push((name, bytes));
-            } else if !is_folder || definitions.may_be_in(&name) {
-                of_messages.push((name, bytes));
-            }
-        }
-        let said = definitions.add(of_messages);
-        if said.is_none() && !is_used {
-            let fault = Fault::new(
-                Class::Definitions,
-                format!("{}: contains no definitions", path.display()),
-            );
-            let hint = "`data` takes message definitions, type lists, and folders of these";
-            return Err(fault
-                .at_path(&path.to_string_lossy())
-                .hinting(Some(hint.into()))
-                .raise(py));
-        }
-        report(py, &said.unwrap_or_default())?;
-    }
-    report(py, &definitions.add(tables).unwrap_or_default())?;
-    if !lists.is_empty() {
-        let mut reader = TypeLists::new();
-        for (name, text) in &lists {
-            let failed =
-                |error: worldwire_core::Error| Fault::of(Class::Definitions, &error).raise(py);
-            reader.add(name, text).map_err(failed)?;
-        }
-        let classes = Arc::new(reader.compile());
-        definitions.edit(|objects: &mut KiObjects| objects.set_classes(classes));
-    }
-    Ok(definitions)
-}
-
-/// Raises the first error, and reports warnings to Python.
-fn report(py: Python<'_>, said: &[Diagnostic]) -> PyResult<()> {
-    for diagnostic in said {
-        if diagnostic.severity() == Severity::Error {
-            let fault = Fault::new(Class::Definitions, diagnostic).at_path(diagnostic.file());
-            return Err(fault.hinting(diagnostic.help_text().map(str::to_owned)).raise(py));
-        }
-        warn(py, &diagnostic.to_string())?;
-    }
-    Ok(())
-}
-
 /// Reports a warning to Python.
 pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     let class = py.import("worldwire._errors")?.getattr("WorldwireWarning")?;
     py.import("warnings")?.call_method1("warn", (text, class, 2))?;
     Ok(())
-}
-
-/// Whether a file looks like a type list, judging by its first bytes.
-fn is_type_list(bytes: &[u8], is_of_folder: bool) -> bool {
-    const LOOK: usize = 64 << 10;
-    let head = bytes.get(..LOOK).unwrap_or(bytes);
-    let has = |key: &[u8]| head.windows(key.len()).any(|window| window == key);
-    has(b"\"hash\"") && if is_of_folder { has(b"\"bases\"") } else { has(b"\"properties\"") }
-}
-
-/// All files in a directory and its subdirectories, sorted. Links to directories are not followed.
-fn files(folder: &Path) -> PyResult<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        let failed = |error| of_file(&folder, &error);
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let path = entry.path();
-            if entry.file_type().map_err(failed)?.is_dir() {
-                folders.push(path);
-            } else if path.is_file() {
-                files.push(path);
-            }
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
 }
 
 /// Reads a whole file of bounded size.

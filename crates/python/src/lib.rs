@@ -10,19 +10,23 @@
 //! | `capture`, `reading`, `source` | captures: the iterator, the reading threads, and their sources |
 //! | `message`, `record`, `stored`, `names` | messages, fields, and the values behind them |
 //! | `table` | columns of values, for NumPy and Arrow |
+//! | `totals` | sums over captures |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
-//! | `ki`, `archive` | type lists, game objects and archives of KI |
-//! | `machine` | connections without I/O |
-//! | `knowledge`, `catalog` | keys and definitions; definitions as objects |
+//! | `ki`, `game_value`, `archive` | type lists, game objects and archives of KI |
+//! | `machine`, `login` | connections without I/O, and logins |
+//! | `knowledge`, `definitions`, `catalog` | keys and definitions; definitions as objects |
 //! | `error` | errors as exceptions |
 
 mod archive;
 mod capture;
 mod catalog;
 mod codec;
+mod definitions;
 mod error;
+mod game_value;
 mod ki;
 mod knowledge;
+mod login;
 mod machine;
 mod message;
 mod names;
@@ -31,6 +35,7 @@ mod record;
 mod source;
 mod stored;
 mod table;
+mod totals;
 mod values;
 
 /// The native part of `worldwire`.
@@ -47,13 +52,20 @@ mod native {
     #[pymodule_export]
     use super::ki::{GameObject, TypeList};
     #[pymodule_export]
-    use super::machine::{Machine, uru_login};
+    use super::login::{
+        AuthLogin, MarginLogin, Ticket, ki_character, ki_login, ki_new_character, ki_proof,
+        ki_secret, uru_login,
+    };
+    #[pymodule_export]
+    use super::machine::Machine;
     #[pymodule_export]
     use super::message::Message;
     #[pymodule_export]
     use super::record::Record;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::totals::totals;
     use pyo3::prelude::*;
     use pyo3::types::PyMapping;
 

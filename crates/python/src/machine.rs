@@ -13,12 +13,12 @@ use worldwire_ki::connection as ki;
 use worldwire_ki::message::RawMessage;
 use worldwire_mxo::connection as mxo;
 use worldwire_mxo::crypt::SessionKey;
-use worldwire_mxo::frame::RpcMessage;
+use worldwire_mxo::frame::{Channel, RpcMessage};
+use worldwire_mxo::login::{LoginConfig, LoginConnection, LoginMessage};
 use worldwire_tera::connection as tera;
 use worldwire_uru::connect::ConnectData;
 use worldwire_uru::connection as uru;
 use worldwire_uru::crypt::key::ServerKind;
-use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
 
@@ -36,6 +36,7 @@ pub(crate) struct Machine {
 enum Family {
     Ki(Box<ki::Connection>),
     Mxo(Box<mxo::Connection>),
+    MxoLogin(Box<LoginConnection>, Channel),
     Tera(Box<tera::Connection>),
     Uru(Box<uru::Connection>),
 }
@@ -59,6 +60,7 @@ macro_rules! each {
         match $family {
             Family::Ki($connection) => $do,
             Family::Mxo($connection) => $do,
+            Family::MxoLogin($connection, _) => $do,
             Family::Tera($connection) => $do,
             Family::Uru($connection) => $do,
         }
@@ -100,6 +102,40 @@ impl Machine {
             Side::Server => mxo::Connection::server(mxo::ServerConfig::new(epoch), session, now),
         };
         Ok(Self { machine: Family::Mxo(Box::new(machine)), side })
+    }
+
+    /// An MxO connection over TCP, on the channel "auth" or "margin". `epoch` is that of
+    /// [`ki`](Self::ki).
+    #[staticmethod]
+    fn mxo_login(
+        py: Python<'_>,
+        side: &str,
+        channel: &str,
+        epoch: f64,
+        now: f64,
+    ) -> PyResult<Self> {
+        let (side, epoch, now) = (side_of(side)?, time(epoch)?, time(now)?);
+        let channel = match channel {
+            "auth" => Channel::Auth,
+            "margin" => Channel::Margin,
+            other => {
+                let text = format!("channel is \"auth\" or \"margin\", not {other:?}");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        let machine = match side {
+            Side::Client => {
+                // Servers are silent for as long as their client is in the game.
+                let idle_time = Duration::from_secs(30 * 24 * 60 * 60);
+                let config = LoginConfig { idle_time, ..LoginConfig::client(channel, epoch) };
+                LoginConnection::client(Arc::new(config), &random(py)?, now)
+            }
+            Side::Server => {
+                let config = LoginConfig::server(channel, epoch);
+                LoginConnection::server(Arc::new(config), &random(py)?, now)
+            }
+        };
+        Ok(Self { machine: Family::MxoLogin(Box::new(machine), channel), side })
     }
 
     /// A TERA connection.
@@ -212,6 +248,13 @@ impl Machine {
                 mxo::Unit::Rpc { .. } => ("mxo.rpc", rpc(piece.bytes)),
                 _ => ("mxo.objects", piece.bytes.to_vec()),
             }),
+            Family::MxoLogin(it, _) => collect(&mut **it, &mut all, |piece| {
+                let codec = match piece.channel {
+                    Channel::Auth => "mxo.auth",
+                    Channel::Margin => "mxo.margin",
+                };
+                (codec, piece.bytes.to_vec())
+            }),
             Family::Tera(it) => {
                 collect(&mut **it, &mut all, |piece| ("tera.packet", piece.bytes.to_vec()));
             }
@@ -242,6 +285,21 @@ impl Machine {
             };
             fault.raise(py)
         })
+    }
+
+    /// Encrypts an MxO connection on the margin channel from here on.
+    fn set_key(&mut self, key: [u8; 16]) -> PyResult<()> {
+        let Family::MxoLogin(it, _) = &mut self.machine else {
+            return Err(PyValueError::new_err("only MxO's margin channel takes a key"));
+        };
+        it.set_key(SessionKey::new(&key));
+        Ok(())
+    }
+
+    /// The session of a KI connection: its ID, and seconds and milliseconds of its offer.
+    fn ki_session(&self) -> Option<(u16, i64, u32)> {
+        let Family::Ki(it) = &self.machine else { return None };
+        it.salt().map(|salt| (salt.session_id, salt.seconds, salt.millis))
     }
 
     /// Ends the connection. Queued bytes can still be sent.
@@ -280,6 +338,11 @@ impl Machine {
             Family::Mxo(it) => {
                 let mut reader = Reader::within(data, &limits);
                 let message = RpcMessage::decode(&mut reader, Some(self.side));
+                let message = message.map_err(|error| SendError::Encode(Error::closed(error)))?;
+                it.sender().send(&message)
+            }
+            Family::MxoLogin(it, channel) => {
+                let message = LoginMessage::decode_strictly(data, *channel, self.side);
                 let message = message.map_err(|error| SendError::Encode(Error::closed(error)))?;
                 it.sender().send(&message)
             }
@@ -334,22 +397,8 @@ fn rpc(body: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What a client of Uru sends to log in: its challenge and the hash, given a random number and the
-/// server's challenge.
-#[pyfunction]
-pub(crate) fn uru_login<'py>(
-    py: Python<'py>,
-    account: &str,
-    password: &str,
-    challenge: u32,
-) -> PyResult<(u32, Bound<'py, PyBytes>)> {
-    let random = u32::from_le_bytes(random(py)?);
-    let fields = login_fields(account, password, random, challenge);
-    Ok((fields.client_challenge, PyBytes::new(py, &fields.challenge_hash)))
-}
-
 /// Random bytes from the operating system.
-fn random<const N: usize>(py: Python<'_>) -> PyResult<[u8; N]> {
+pub(crate) fn random<const N: usize>(py: Python<'_>) -> PyResult<[u8; N]> {
     py.import("os")?.getattr("urandom")?.call1((N,))?.extract()
 }
 

@@ -31,10 +31,9 @@ pub(crate) struct StoredMessage {
     /// Its bytes with and without the frame, in the data of `fields`.
     bytes: Range<usize>,
     body: Range<usize>,
+    /// Its JSON line before and after the value of `fields`, in the data of `fields`.
+    line: [Range<usize>; 2],
     fields: Arc<Stored>,
-    /// Its JSON line without the value of `fields`, which belongs at `fields_at`.
-    line: Box<str>,
-    fields_at: usize,
     error: Option<Box<str>>,
     is_note: bool,
     encoder: Option<Arc<dyn LineEncoder>>,
@@ -47,10 +46,16 @@ enum MessageName {
 }
 
 impl StoredMessage {
-    /// Keeps an item, given its name and tree.
-    pub(crate) fn of(item: &Item<'_>, name: &str, tree: &Tree<'_>) -> Self {
+    /// Keeps an item, given its name and tree. `line` is room for a text, which is cheaper than a
+    /// new one for every message.
+    pub(crate) fn of(item: &Item<'_>, name: &str, tree: &Tree<'_>, line: &mut String) -> Self {
         let (all, body) = (item.bytes(), item.body());
-        let mut data = all.to_vec();
+        line.clear();
+        let mut fields_at = 0;
+        item.push_line(name, tree, |line| fields_at = line.len(), line);
+        // Allocations are a large part of the time that a message takes, so this is one of few.
+        let mut data = Vec::with_capacity(all.len() + line.len());
+        data.extend_from_slice(all);
         let inside = all.as_ptr_range();
         // The bytes nearly always contain the body.
         let start = match inside.contains(&body.as_ptr()) || body.is_empty() {
@@ -64,12 +69,13 @@ impl StoredMessage {
                 all.len()
             }
         };
+        let line_at = data.len();
+        data.extend_from_slice(line.as_bytes());
+        let (fields_at, line_end) = (line_at + fields_at, data.len());
         let fields = match item.note() {
-            Some(note) => Stored::of_text("what", &note.text),
+            Some(note) => Stored::of_text("what", &note.text, data),
             None => Stored::of(tree, tree.find("fields"), data, body, start),
         };
-        let (mut line, mut fields_at) = (String::with_capacity(256), 0);
-        item.push_line(name, tree, |line| fields_at = line.len(), &mut line);
         // Only definitions encode steps of connection setup.
         let message = item.message().filter(|message| message.is_message());
         let error = tree.error().or_else(|| fields.error()).map(|error| error.to_string().into());
@@ -85,9 +91,8 @@ impl StoredMessage {
             position: item.range.clone(),
             bytes: 0..all.len(),
             body: start..start + body.len(),
+            line: [line_at..fields_at, fields_at..line_end],
             fields: Arc::new(fields),
-            line: line.into(),
-            fields_at,
             error,
             is_note: item.note().is_some(),
             encoder: message.and_then(|message| message.line_encoder()),
@@ -96,7 +101,7 @@ impl StoredMessage {
 
     /// Its approximate size in memory; never 0.
     pub(crate) fn size(&self) -> usize {
-        size_of::<Self>() + self.line.len() + self.fields.size()
+        size_of::<Self>() + self.fields.size()
     }
 
     fn name(&self) -> &str {
@@ -108,8 +113,11 @@ impl StoredMessage {
 
     /// The JSON line, as `worldwire dissect --json` writes it.
     fn line(&self, style: Style) -> String {
-        let (before, after) = self.line.split_at(self.fields_at);
-        let mut line = String::with_capacity(self.line.len() + 256);
+        let [before, after] = self.line.clone().map(|range| {
+            let text = self.fields.data().get(range).unwrap_or_default();
+            str::from_utf8(text).unwrap_or_default()
+        });
+        let mut line = String::with_capacity(before.len() + after.len() + 256);
         line.push_str(before);
         self.fields.push_json(TOP, style, &mut line);
         line.push_str(after);

@@ -9,7 +9,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use worldwire_capture::{CaptureError, CaptureReader, Record};
 use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Filter, Subject};
-use worldwire_dissect::{Dissection, Item, Options, Scratch, Sink, catch_defect};
+use worldwire_dissect::{Dissection, Item, Options, Overview, Scratch, Sink, catch_defect};
 
 use crate::error::{Class, Fault};
 use crate::source::Source;
@@ -33,9 +33,16 @@ pub(crate) struct Selection {
 pub(crate) trait Harvest: Send + Sync + 'static {
     /// Collects the results of a batch.
     type Batch: Sink + 'static;
+    /// Whether `keep` uses the tree; otherwise it can be empty.
+    const NEEDS_FIELDS: bool = true;
 
     /// Adds a selected message, given its name and tree.
     fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Self::Batch);
+
+    /// Takes every conversation, once it or the capture has ended.
+    fn conversation(&self, overview: &Overview) {
+        let _ = overview;
+    }
 
     /// A mistake by the user that only messages reveal.
     fn mistake(&self) -> Option<Fault> {
@@ -102,6 +109,8 @@ impl Plan {
             reading.dissection.end();
             // If the receiver is gone, the rest is not needed.
             let _ = reading.run();
+            let Reading { dissection, harvest, .. } = &*reading;
+            dissection.overviews().into_iter().for_each(|overview| harvest.conversation(overview));
         }
         reading.fault.take().or(fault).map_or(Ok(()), Err)
     }
@@ -124,9 +133,12 @@ impl<H: Harvest> Reading<H> {
         let (selection, harvest) = (&*selection, &*harvest);
         let mut batch = H::Batch::default();
         let show = |item: &Item<'_>, scratch: &mut Scratch, batch: &mut H::Batch| {
-            selection.pass(item, scratch, |name, tree| harvest.keep(item, name, tree, batch));
+            let keep = |name: &str, tree: &Tree<'_>| harvest.keep(item, name, tree, batch);
+            selection.pass(item, scratch, H::NEEDS_FIELDS, keep);
         };
         dissection.run(&show, &mut batch, |_| ());
+        // Also frees their memory.
+        dissection.take_closed().iter().for_each(|overview| harvest.conversation(overview));
         let ambiguity = selection.filter.as_ref().and_then(Filter::ambiguity);
         let ambiguity = ambiguity.map(|it| Fault::new(Class::Filter, format!("filter: {it}")));
         if let Some(mistake) = ambiguity.or_else(|| harvest.mistake()) {
@@ -142,8 +154,15 @@ impl<H: Harvest> Reading<H> {
 }
 
 impl Selection {
-    /// Passes the name and tree of an item to `keep` if it is selected.
-    fn pass(&self, item: &Item<'_>, scratch: &mut Scratch, keep: impl FnOnce(&str, &Tree<'_>)) {
+    /// Passes the name and tree of an item to `keep` if it is selected. `needs_fields` says whether
+    /// `keep` uses the tree.
+    fn pass(
+        &self,
+        item: &Item<'_>,
+        scratch: &mut Scratch,
+        needs_fields: bool,
+        keep: impl FnOnce(&str, &Tree<'_>),
+    ) {
         let is_note = item.message().is_none();
         if self.stream.is_some_and(|stream| stream != item.stamp.stream) || is_note && !self.notes {
             return;
@@ -151,6 +170,10 @@ impl Selection {
         let (name, limits) = (&*scratch.name, Limits::DEFAULT);
         let by_name = self.filter.as_ref().map(|filter| filter.matches_name(item.family, name));
         if by_name == Some(Some(false)) {
+            return;
+        }
+        if !needs_fields && by_name.is_none() {
+            keep(name, &Tree::new());
             return;
         }
         let tree: Tree<'_> = item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyAttributeError, PyKeyError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use worldwire_core::json::{Json, Style, parse};
@@ -55,6 +55,14 @@ impl Record {
     }
 }
 
+/// The error text for a field that somebody tries to set.
+fn read_only(name: &str) -> String {
+    format!(
+        "`{name}` cannot be set: fields are read-only. `encode` of the message, or of its codec, \
+         takes new values, and `to_dict` returns a copy that you can change"
+    )
+}
+
 #[pymethods]
 impl Record {
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -69,6 +77,18 @@ impl Record {
             Some(node) => object(py, &self.stored, node),
             None => Err(PyAttributeError::new_err(self.missing(name))),
         }
+    }
+
+    fn __setitem__(&self, name: &str, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err(read_only(name)))
+    }
+
+    fn __delitem__(&self, name: &str) -> PyResult<()> {
+        Err(PyTypeError::new_err(read_only(name)))
+    }
+
+    fn __setattr__(&self, name: &str, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyAttributeError::new_err(read_only(name)))
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {

@@ -17,7 +17,8 @@ use crate::record::Record;
 #[derive(Default)]
 pub(crate) struct Stored {
     nodes: Vec<Node>,
-    /// The decoded bytes, followed by text and bytes that do not occur in them.
+    /// The decoded bytes, and what the owner keeps with them, followed by text and bytes that do not
+    /// occur in them.
     data: Vec<u8>,
     /// Set if data was left out because of [`MAX_DATA`].
     error: Option<Error>,
@@ -87,9 +88,9 @@ impl Stored {
         stored
     }
 
-    /// A record with one text, such as a note.
-    pub(crate) fn of_text(name: &str, text: &str) -> Self {
-        let mut stored = Self::default();
+    /// A record with one text, such as a note. `data` is kept before it.
+    pub(crate) fn of_text(name: &str, text: &str, data: Vec<u8>) -> Self {
+        let mut stored = Self { data, ..Self::default() };
         let empty = Node { name: stored.label(""), value: Held::Record, next: 2, bytes: (0, 0) };
         stored.nodes.push(empty);
         let (name, value) = (stored.label(name), stored.text(text));

@@ -122,6 +122,17 @@ def test_fields_are_read_by_name_attribute_and_path(samples: Path) -> None:
         fields.transID
 
 
+def test_fields_are_read_only(samples: Path) -> None:
+    needs = {"keys": "uru-keys.toml"}
+    fields: Any = next(opened(samples, "uru-login.pcapng", needs)).fields
+    with pytest.raises(TypeError, match="read-only"):
+        fields["name"] = 1
+    with pytest.raises(AttributeError, match="`encode` of the message"):
+        fields.name = 1
+    with pytest.raises(TypeError, match="read-only"):
+        del fields["name"]
+
+
 def test_ranges_are_positions_in_the_body(samples: Path) -> None:
     needs = {"keys": "uru-keys.toml"}
     login = next(opened(samples, "uru-login.pcapng", needs, filter="auth.AcctLoginRequest"))

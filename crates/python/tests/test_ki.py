@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,19 @@ def test_objects_are_read_changed_and_encoded(samples: Path) -> None:
     again = types.decode(pet.encode())
     assert again["m_snacks"] == [pet["m_snacks[0]"]] and again["m_snacks[0].m_points"] == 7
     assert again["m_name"] == "Ember" and again.json() == pet.json()
+
+
+def test_objects_list_their_properties(samples: Path) -> None:
+    types = TypeList(samples / "ki-types.json")
+    assert repr(types) == f"<type list, {len(types)} classes>"
+    pet = types.decode((samples / "ki-pet.xml").read_bytes())
+    assert list(pet) == pet.keys() and len(pet) == len(types.properties("class MadeUpPet"))
+    assert sorted(pet) == sorted(types.properties("class MadeUpPet"))
+    assert "m_name" in pet and "m_snacks[0].m_points" in pet
+    number: object = 3
+    assert "m_absent" not in pet and "" not in pet and number not in pet
+    with pytest.raises(KeyError, match="did you mean `m_name`"):
+        pet["m_nam"]
 
 
 def test_mistakes_are_reported(samples: Path) -> None:
@@ -136,3 +150,14 @@ def test_many_objects_are_decoded_at_once(samples: Path) -> None:
         types.decode_all([data, data[:10]])
     with pytest.raises(TypeError):
         types.decode_all(["text"])  # type: ignore[list-item]
+
+
+def test_contents_are_bytes(samples: Path, tmp_path: Path) -> None:
+    pet = TypeList(samples / "ki-types.json").decode((samples / "ki-pet.xml").read_bytes())
+    path = tmp_path / "new.wad"
+    contents: list[Any] = [(pet, "not GameObject; call its `encode`"), ("text", "not str"), (3, "int")]
+    for content, expected in contents:
+        with pytest.raises(TypeError, match=expected):
+            Archive.create(path, {"a.xml": content})
+    Archive.create(path, {"a.xml": b"a", "b.xml": b"b"})
+    assert Archive(path)["a.xml"] == b"a"

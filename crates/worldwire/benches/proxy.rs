@@ -3,7 +3,8 @@
 //! server are threads of this program, on the same cores, and speak TERA, encrypted on both sides
 //! of the proxy.
 //!
-//! With Node.js, it measures toolbox mods, too. `WORLDWIRE_BENCH_HOOK` is a hook to measure as
+//! With Node.js, it measures toolbox mods, too; with the argument `mods`, nothing else.
+//! `WORLDWIRE_BENCH_HOOK` is a hook to measure as
 //! well, such as `python3 hook.py`. Set `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every
 //! `S_CHAT`.
 
@@ -29,6 +30,8 @@ const RATE: u32 = 2_000;
 const FLOOD: usize = 300_000;
 /// The same through a hook.
 const HOOKED: usize = 30_000;
+/// The number of characters in a chat as long as that of tera-toolbox's figures.
+const CHAT_TEXT: usize = 72;
 /// How many connections are idle: a proxy accepts 32 from an address.
 const ADDRESSES: u8 = 20;
 const PER_ADDRESS: usize = 30;
@@ -58,9 +61,37 @@ const MODS: [(&str, &str, bool); 4] = [
     ),
 ];
 
+/// Hooks of mods that change nothing, and the microseconds that tera-toolbox's dispatcher alone
+/// spends on an `S_CHAT` of 179 bytes through one of them, and through ten (Node.js 20, two cores,
+/// the fastest of nine rounds).
+const HOOKS: [(&str, &str, [f64; 2]); 4] = [
+    ("an event hook", "mod.hook('S_CHAT', 'event', () => { count++; })", [0.12, 0.38]),
+    (
+        "a raw hook",
+        "mod.hook('S_CHAT', 'raw', (code, data) => { if (data[5] === 99) count++; })",
+        [1.63, 14.9],
+    ),
+    (
+        "a typed hook that reads",
+        "mod.hook('S_CHAT', 2, event => { if (event.channel === 99) count++; })",
+        [1.74, 10.1],
+    ),
+    (
+        "a typed hook that returns true",
+        "mod.hook('S_CHAT', 2, event => { if (event.channel === 99) count++; return true; })",
+        [3.32, 32.0],
+    ),
+];
+/// How many messages pass in each round with mods, and how many rounds are measured.
+const IN_ROUND: usize = 100_000;
+const ROUNDS: usize = 5;
+
 fn main() {
     let folder = tempfile::tempdir().expect("a directory");
     let messages = Arc::new(Messages::read());
+    if std::env::args().any(|argument| argument == "mods") {
+        return mods(&messages, folder.path());
+    }
     let direct = latencies(&messages, None);
     println!("direct: {}", shown(&direct));
     let through = |name: &str, words: &[&str]| {
@@ -96,10 +127,84 @@ fn main() {
     idle(&messages, folder.path());
 }
 
+/// Prints what hooks of mods cost, and what messages without hooks cost, with many in flight.
+fn mods(messages: &Arc<Messages>, folder: &Path) {
+    let path = folder.join("mods");
+    std::fs::create_dir(&path).expect("a directory");
+    let write = |hook: &str, count: usize| {
+        let code = format!(
+            "let count = 0; module.exports = function (mod) {{ \
+             for (let i = 0; i < {count}; i++) {hook}; }};"
+        );
+        std::fs::write(path.join("one.js"), code).expect("a mod");
+    };
+    println!(
+        "us of CPU time per message of {} bytes, fastest of {ROUNDS} rounds of {IN_ROUND}",
+        messages.long_chat.len()
+    );
+    let [proxy, _] = fastest(messages, folder, &[]);
+    println!("without mods: proxy {proxy:.2}");
+    write("mod.hook('C_CHAT', 1, () => true)", 10);
+    let [own, hooks] = fastest(messages, folder, &["--mods", "mods"]);
+    println!("10 hooks on other messages: proxy {own:.2}, Node.js {hooks:.2}");
+    for (name, hook, original) in HOOKS {
+        for (count, original) in [1, 10].into_iter().zip(original) {
+            write(hook, count);
+            let [own, hooks] = fastest(messages, folder, &["--mods", "mods"]);
+            let ratio = hooks / original;
+            println!(
+                "{name}, {count} of it: proxy {own:.2}, Node.js {hooks:.2}; tera-toolbox's \
+                 dispatcher alone {original:.2}, {ratio:.2}x"
+            );
+        }
+    }
+}
+
+/// The CPU time that a proxy and its hooks spend on each message in the fastest round, in
+/// microseconds.
+fn fastest(messages: &Arc<Messages>, folder: &Path, words: &[&str]) -> [f64; 2] {
+    let (mut client, mut server, proxy) = connected(messages, Some((folder, words)));
+    let proxy = proxy.expect("a proxy");
+    client.expected.clone_from(&messages.long_chat);
+    let mut fastest = [f64::INFINITY; 2];
+    for round in 0..=ROUNDS {
+        let before = proxy.cpu();
+        pass(&mut client, &mut server, &messages.long_chat, IN_ROUND);
+        // The first round warms up the compiler of Node.js.
+        for (fastest, (after, before)) in
+            fastest.iter_mut().zip(proxy.cpu().into_iter().zip(before)).filter(|_| round > 0)
+        {
+            let used = after.saturating_sub(before).as_secs_f64() * 1e6 / IN_ROUND as f64;
+            *fastest = fastest.min(used);
+        }
+    }
+    assert_eq!(client.same, (ROUNDS + 1) * IN_ROUND);
+    fastest
+}
+
+/// Sends messages from the server to the client as fast as possible.
+fn pass(client: &mut End, server: &mut End, message: &[u8], count: usize) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for index in 1..=count {
+                server.connection.sender().send(message).expect("room");
+                if index % 16 == 0 || index == count {
+                    server.flush();
+                }
+            }
+        });
+        let mut received = 0;
+        while received < count {
+            received += client.receive().expect("an open connection");
+        }
+    });
+}
+
 /// The encoded messages that are sent.
 struct Messages {
     first: Vec<u8>,
     chat: Vec<u8>,
+    long_chat: Vec<u8>,
 }
 
 fn samples() -> &'static Path {
@@ -118,15 +223,23 @@ impl Messages {
             problems.is_some_and(|problems| problems.is_empty()),
             "the definitions have errors"
         );
-        let encoded = |name: &str| {
+        let encoded = |name: &str, text: Option<String>| {
             let line = lines.lines().find(|line| line.contains(&format!("\"tera.{name}\"")));
-            let line = parse(line.expect("a message")).expect("JSON");
+            let mut line = parse(line.expect("a message")).expect("JSON");
+            if let Some(text) = text {
+                let fields = line.get_mut("fields").expect("fields");
+                *fields.get_mut("message").expect("a text") = text.into();
+            }
             let line = Line::parse(&line).expect("a line").expect("a message");
             let (keys, limits) = (&Keys::none(), &Limits::DEFAULT);
             let options = CodecOptions { from: line.from, keys, definitions: &definitions, limits };
             line.encode(&options).expect("a message").expect("bytes")
         };
-        Self { first: encoded("C_CHECK_VERSION"), chat: encoded("S_CHAT") }
+        Self {
+            first: encoded("C_CHECK_VERSION", None),
+            chat: encoded("S_CHAT", None),
+            long_chat: encoded("S_CHAT", Some("x".repeat(CHAT_TEXT))),
+        }
     }
 }
 
@@ -328,25 +441,9 @@ fn flood(
     client.expected.clone_from(&messages.chat);
     let cpu = || proxy.as_ref().map_or_else(Default::default, Proxy::cpu);
     let (before, began) = (cpu(), Instant::now());
-    let sender = {
-        let messages = Arc::clone(messages);
-        thread::spawn(move || {
-            for index in 1..=count {
-                server.connection.sender().send(&messages.chat).expect("room");
-                if index % 16 == 0 || index == count {
-                    server.flush();
-                }
-            }
-            server
-        })
-    };
-    let mut received = 0;
-    while received < count {
-        received += client.receive().expect("an open connection");
-    }
-    let rate = received as f64 / began.elapsed().as_secs_f64();
+    pass(&mut client, &mut server, &messages.chat, count);
+    let rate = count as f64 / began.elapsed().as_secs_f64();
     let after = cpu();
-    sender.join().expect("a server");
     assert_eq!(client.same, if changes { 0 } else { count });
     let Some(_proxy) = proxy else { return format!("{rate:.0} messages/s") };
     let each = |index: usize| {

@@ -51,7 +51,7 @@ impl<T: Send + Sync + 'static> Latest<T> {
         }
         let length = state.recording.length();
         let found = state.busy(move |state| match (read(state), state.is_closed()) {
-            (_, true) => Err(Refusal::failed("the program is ending")),
+            (_, true) => Err(Refusal::failed("the program is shutting down")),
             (found, false) => Ok(Arc::new(found)),
         });
         let found = found.await?;

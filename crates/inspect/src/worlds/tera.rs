@@ -40,6 +40,8 @@ const MAX_OPCODES: usize = 2_048;
 const MAX_BUILDS: usize = 16;
 /// The maximum number of messages tried per opcode, as for `worldwire tera def rank`.
 const MAX_MESSAGES: usize = 1_000;
+/// The maximum size of these messages: every definition is tried on all of them.
+const MAX_TRIED_BYTES: usize = 1 << 20;
 /// The maximum size of the messages kept for all opcodes.
 const MAX_BYTES: usize = 32 << 20;
 /// The maximum number of pairs of an opcode and a message before or after it.
@@ -81,8 +83,9 @@ struct Found {
     /// How many each side sent, by [`Side::index`].
     counts: [u64; 2],
     lengths: Option<(usize, usize)>,
-    /// The first messages.
+    /// The first messages, and their size.
     kept: Vec<Kept>,
+    bytes: usize,
     /// The row of the first message.
     row: usize,
     before: BTreeMap<u16, u64>,
@@ -167,7 +170,11 @@ impl Unknown {
         found.counts[from.index()] += 1;
         let (shortest, longest) = found.lengths.unwrap_or((usize::MAX, 0));
         found.lengths = Some((shortest.min(bytes.len()), longest.max(bytes.len())));
-        if found.kept.len() < MAX_MESSAGES && self.bytes + bytes.len() <= MAX_BYTES {
+        let has_room = found.kept.len() < MAX_MESSAGES
+            && found.bytes + bytes.len() <= MAX_TRIED_BYTES
+            && self.bytes + bytes.len() <= MAX_BYTES;
+        if has_room {
+            found.bytes += bytes.len();
             self.bytes += bytes.len();
             let (stream, from, bytes) = (*stream, *from, bytes.clone());
             found.kept.push(Kept { row, stream, from, bytes });
@@ -228,7 +235,12 @@ impl Unknown {
     }
 
     /// The definitions that fit an opcode, best first, as JSON.
-    fn candidates(&self, build: usize, opcode: u16, top: usize) -> Outcome<Arc<str>> {
+    fn candidates(
+        &self,
+        state: &State,
+        (build, opcode): (usize, u16),
+        top: usize,
+    ) -> Outcome<Arc<str>> {
         let key = (build, opcode, top);
         let ranked = || self.ranked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = ranked().get(&key) {
@@ -237,6 +249,9 @@ impl Unknown {
         let (found, packets) = self.of(build, opcode)?;
         let mut ranking = Ranking::of(packets);
         for Kept { stream, from, bytes, .. } in &found.kept {
+            if state.is_closed() {
+                return Err(Refusal::failed("the program is ending"));
+            }
             ranking.push(*stream, *from, bytes);
         }
         let candidates = ranking.finish();
@@ -337,7 +352,7 @@ async fn candidates(
 ) -> Outcome<Response> {
     let unknown = state.tera.known(&state, Unknown::read).await?;
     let top = wanted.top.unwrap_or(10).min(MAX_CANDIDATES);
-    let rank = move |_: &Arc<State>| unknown.candidates(wanted.build, opcode, top);
+    let rank = move |state: &Arc<State>| unknown.candidates(state, (wanted.build, opcode), top);
     let answer = state.busy(rank).await?;
     Ok(([(CONTENT_TYPE, "application/json")], answer.to_string()).into_response())
 }

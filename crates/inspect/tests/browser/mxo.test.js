@@ -61,7 +61,9 @@ test("objects are drawn from above, move with the slider, and lead to their mess
   await page.getByRole("button", { name: "Show message" }).click();
   assert.equal(await page.getByRole("tab", { name: "Messages" }).getAttribute("aria-selected"), "true");
   assert.match(await page.locator("#title").innerText(), new RegExp(`game\\.Objects from client, row ${row}`));
-  assert.match(await page.locator("#fields").innerText(), /-140\.94212/);
+  await page.getByRole("treegrid", { name: "Fields" }).focus();
+  await page.keyboard.press("End");
+  await until(page, () => /-140\.94212/.test(document.getElementById("fields")?.textContent ?? ""));
 
   // The same with the keyboard, for another conversation.
   await page.getByRole("tab", { name: "Plane" }).click();
@@ -114,17 +116,17 @@ test("hostile names and places, and many objects, do no harm", async (t) => {
   });
   await page.route(/\/api\/mxo\/views\/0/, async (route) => {
     const places = [-3.4e38, 3.4e38, 0, 1e-38];
-    const objects = Array.from({ length: 2000 }, (_, view) => ({
+    const objects = Array.from({ length: 600 }, (_, view) => ({
       view, goid: 12, spawn: 1, kind: "character", name: names[view % 3], object: names[0], guess: true,
       at: [places[view % 4], view, places[(view + 1) % 4]], yaw: view % 256, state: view, row: view % 50, since: "0", trail: [[0, 0]],
     }));
     await route.fulfill({ json: { time: "0", total: 16_000, objects } });
   });
   await plane(page);
-  await page.getByText("16,000 objects, the first 2000 are shown").waitFor();
+  await page.getByText("16,000 objects, the first 600 are shown").waitFor();
   assert.equal(await page.evaluate(() => document.querySelectorAll("img, script:not([src])").length), 0);
   const lines = await page.evaluate(() => document.querySelectorAll(".above line").length);
-  assert.ok(lines < 2100, String(lines));
+  assert.ok(lines < 700, String(lines));
   const text = await page.evaluate(() => document.body.innerText);
   assert.ok(!/[\u0007\u202e]/.test(text));
   for (const name of ["Zoom in", "Zoom out", "Fit"]) await page.getByRole("button", { name }).click();

@@ -66,6 +66,29 @@ await page.keyboard.press("Escape");
 await page.setViewportSize({ width: 390, height: 800 });
 await picture("phone");
 await server.stop();
+await page.setViewportSize({ width: 1280, height: 800 });
+
+const archive = await serve(path.join(samples, "ki-zone.wad"));
+await page.goto(archive.url);
+await page.locator("#files .row", { hasText: "collision.bcd" }).click();
+await page.getByRole("img", { name: "collision.bcd from above" }).waitFor();
+await page.locator("#fields .row", { hasText: "category_flags" }).first().click();
+await picture("archive");
+await archive.stop();
+
+const walk = await serve(path.join(samples, "uru-walk.pcapng"), "--keys", path.join(samples, "uru-keys.toml"), "--data", path.join(samples, "sdl"));
+await page.goto(walk.url);
+await page.getByRole("tab", { name: "Vault" }).click();
+await page.locator("#vault-nodes .row").click();
+await page.getByRole("treegrid", { name: "Vault" }).focus();
+await page.keyboard.press("ArrowRight");
+await page.getByRole("button", { name: /Journal/ }).click();
+await picture("vault");
+await page.getByRole("tab", { name: "Ages", exact: true }).click();
+await page.locator("#age-objects .row").first().click();
+await page.getByRole("slider", { name: "Time" }).fill("700");
+await picture("ages");
+await walk.stop();
 
 await page.setViewportSize({ width: 1280, height: 800 });
 const views = [

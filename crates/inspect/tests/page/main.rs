@@ -10,3 +10,4 @@ mod ki;
 mod live;
 mod mxo;
 mod tera;
+mod worlds;

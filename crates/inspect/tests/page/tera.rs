@@ -1,7 +1,13 @@
 //! TERA's opcodes without a name.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 use worldwire_dissect::{Definitions, Options};
+use worldwire_inspect::Settings;
 use worldwire_tera::file::{CodeMap, MapKind};
 
 use crate::client::{Page, sample, with_keys};
@@ -154,6 +160,27 @@ async fn without_a_map_every_opcode_is_unknown() {
         assert_eq!(answer.status, 200, "{answer:?}");
         assert!(answer.json()["candidates"].is_array());
     }
+    page.end().await;
+}
+
+#[tokio::test]
+async fn the_board_grows_with_the_capture() {
+    let whole = std::fs::read(sample("tera-login.pcapng")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcapng");
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let settings = Settings { follow: true, ..Settings::default() };
+    let page = Page::open_with(&path, Options::default(), settings).await;
+    let before = page.get("/api/tera/opcodes").await.json()["messages"].as_u64().unwrap();
+    assert!(before < 15, "{before}");
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&whole[whole.len() / 2..]).unwrap();
+    let wait = async {
+        while page.get("/api/tera/opcodes").await.json()["messages"] != 15 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), wait).await.expect("messages in time");
     page.end().await;
 }
 

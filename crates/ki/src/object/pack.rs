@@ -1,6 +1,7 @@
 //! Compressed data preceded by its size.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use worldwire_core::{Error, Limits, Reader, Result, Writer};
@@ -80,9 +81,20 @@ pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u
 /// # Errors
 /// Malformed, if bytes follow the data, or it is not zlib data.
 pub(crate) fn inflate_up_to(packed: &[u8], max: usize) -> Result<Option<Vec<u8>>> {
+    INFLATER.with_borrow_mut(|inflater| {
+        inflater.reset(true);
+        inflate_with(inflater, packed, max)
+    })
+}
+
+thread_local! {
+    /// Kept by each thread, because most objects are much smaller than its 32 KB of memory.
+    static INFLATER: RefCell<Decompress> = RefCell::new(Decompress::new(true));
+}
+
+fn inflate_with(inflater: &mut Decompress, packed: &[u8], max: usize) -> Result<Option<Vec<u8>>> {
     // The capacity follows the output, because a stated size cannot be trusted.
     let mut plain = Vec::new();
-    let mut inflater = Decompress::new(true);
     loop {
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
         let rest = packed.get(read..).unwrap_or(&[]);
@@ -91,7 +103,8 @@ pub(crate) fn inflate_up_to(packed: &[u8], max: usize) -> Result<Option<Vec<u8>>
         }
         let before = (inflater.total_in(), inflater.total_out());
         let status = inflater
-            .decompress_vec(rest, &mut plain, FlushDecompress::None)
+            // Nothing is copied for later calls if the output fits.
+            .decompress_vec(rest, &mut plain, FlushDecompress::Finish)
             .map_err(|error| Error::malformed("zlib data", error.to_string()))?;
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
         if plain.len() > max {

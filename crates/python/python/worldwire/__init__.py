@@ -18,9 +18,11 @@ from ._errors import (
     FilterError,
     KeysError,
     LimitError,
+    Refused,
     WorldwireWarning,
 )
 from ._native import Capture, Context, Message, Record, Table, __version__, codecs, open
+from ._stats import Stats, stats
 from ._types import Side
 from .connection import Connection, Event
 
@@ -39,6 +41,8 @@ __all__ = [
     "LimitError",
     "Message",
     "Record",
+    "Refused",
+    "Stats",
     "Table",
     "WorldwireWarning",
     "__version__",
@@ -46,6 +50,7 @@ __all__ = [
     "decode",
     "encode",
     "open",
+    "stats",
 ]
 
 def decode(codec: str, data: bytes, *, side: Side = "client") -> Any:

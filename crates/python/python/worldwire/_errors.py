@@ -31,7 +31,12 @@ class Error(Exception):
 
 
 class CaptureError(Error):
-    """A capture cannot be read any further. All messages before the damage have been returned."""
+    """A capture cannot be read any further. All messages before the damage have been returned.
+
+    If `stats` raises it, `partial` is what was counted before the damage.
+    """
+
+    partial: Any = None
 
 
 class DecodeError(Error):
@@ -58,6 +63,14 @@ class KeysError(Error):
 
 class LimitError(Error):
     """The input exceeds a limit that protects against hostile input."""
+
+
+class Refused(Error):
+    """The server refused a request. `result` is the reason, such as "AuthenticationFailed"."""
+
+    def __init__(self, request: str, result: object) -> None:
+        super().__init__(f"{request}: the server answers {result}")
+        self.result = result
 
 
 class WorldwireWarning(UserWarning):

@@ -150,6 +150,9 @@ class Table:
         """
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
+def totals(capture: Capture) -> Tuple[str, Optional[BaseException]]:
+    """The sums over a capture as JSON, and the exception if not all of it can be read."""
+
 @final
 class Context:
     """Keys and definitions for decoding and encoding, read once."""
@@ -275,6 +278,8 @@ class Machine:
         side: Side, session_id: int, key: builtins.bytes, character: int, times: Tuple[float, float]
     ) -> Machine: ...
     @staticmethod
+    def mxo_login(side: Side, channel: str, epoch: float, now: float) -> Machine: ...
+    @staticmethod
     def tera(side: Side, now: float) -> Machine: ...
     @staticmethod
     def uru(
@@ -287,6 +292,8 @@ class Machine:
     def transmit(self) -> Optional[builtins.bytes]: ...
     def events(self) -> List[Tuple[Any, Any, Optional[str], builtins.bytes, str]]: ...
     def send(self, data: Union[builtins.bytes, bytearray]) -> None: ...
+    def set_key(self, key: builtins.bytes) -> None: ...
+    def ki_session(self) -> Optional[Tuple[int, int, int]]: ...
     def close(self) -> None: ...
     @property
     def is_established(self) -> bool: ...
@@ -297,6 +304,53 @@ class Machine:
 
 def uru_login(account: str, password: str, challenge: int) -> Tuple[int, builtins.bytes]:
     """What a client of Uru sends to log in, given the server's challenge: its own, and the hash."""
+
+def ki_login(account: str, password: str, session: Tuple[int, int, int]) -> bytes:
+    """The `Rec1` that a client of KI sends to log in."""
+
+def ki_secret(sealed: bytes, session: Tuple[int, int, int]) -> Optional[str]:
+    """The secret in the `Rec1` of the answer; None if it belongs to another session."""
+
+def ki_proof(secret: str, session: Tuple[int, int, int]) -> str:
+    """The `PassKey3` that proves the secret on another connection."""
+
+def ki_character(blob: bytes) -> Tuple[int, str, int]:
+    """The ID, name and school of a KI character."""
+
+def ki_new_character(name: str, school: str) -> bytes:
+    """A new KI character."""
+
+@final
+class AuthLogin:
+    """The login at an auth server of MxO, without I/O."""
+
+    def __new__(cls, account: str, password: str, public_key: Optional[Path]) -> Self: ...
+    def receive(self, data: builtins.bytes) -> None: ...
+    def poll(self) -> Optional[builtins.bytes]: ...
+    def outcome(self) -> Optional[Tuple[Optional[Ticket], str]]: ...
+
+@final
+class Ticket:
+    """The result of a login at an auth server of MxO."""
+
+    @property
+    def characters(self) -> List[Tuple[int, str, int]]:
+        """The characters: ID, name, and the number of the world."""
+    @property
+    def worlds(self) -> List[Tuple[int, str]]:
+        """The worlds: number and name."""
+
+@final
+class MarginLogin:
+    """A session at a margin server of MxO, without I/O."""
+
+    def __new__(cls, ticket: Ticket) -> Self: ...
+    def receive(self, data: builtins.bytes) -> None: ...
+    def poll(self) -> Optional[Tuple[str, builtins.bytes, int, str]]: ...
+    def claim(self, name: str) -> None: ...
+    def create(self, data: builtins.bytes) -> None: ...
+    def load(self, character: int) -> None: ...
+    def delete(self, character: int) -> None: ...
 
 @final
 class TypeList:
@@ -324,6 +378,11 @@ class GameObject:
     def __getitem__(self, path: str, /) -> Any: ...
     def __setitem__(self, path: str, value: Any, /) -> None: ...
     def __delitem__(self, path: str, /) -> None: ...
+    def __contains__(self, path: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def keys(self) -> List[str]:
+        """The names of the properties."""
     def to_dict(self) -> Any:
         """All values as plain dictionaries and lists. `$class` is an object's class."""
     def json(self) -> str:

@@ -16,7 +16,7 @@ it returns None, and call `timeout` at the time that `next_timeout` returns.
 from __future__ import annotations
 
 import time
-from typing import Any, List, Literal, Mapping, Optional, Union
+from typing import Any, List, Literal, Mapping, Optional, Tuple, Union
 
 from ._errors import Error
 from ._native import Context, Machine, Record
@@ -50,13 +50,15 @@ class Event:
 
     @property
     def name(self) -> str:
-        """The name of a message: "AcctLoginReply"."""
+        """The name of a message: "AcctLoginReply", "LOGIN.MSG_CHARACTERLIST", "LoadWorld"."""
         value = self._decoded()
-        if isinstance(value, Record):
-            name = value.get("name")
-            if isinstance(name, str):
-                return name
-        return ""
+        if not isinstance(value, Record):
+            return ""
+        if self.codec == "ki.dml":
+            return f"{value.service}.{value.order}"
+        # TERA's messages and MxO's RPC messages have an opcode, which is a number without a name.
+        name = value.get("name", value.get("opcode", ""))
+        return name if isinstance(name, str) else hex(name)
 
     @property
     def fields(self) -> Record:
@@ -196,6 +198,8 @@ class Connection:
         if self.family == "ki":
             service, _, order = name.partition(".")
             value = {"service": service, "order": order, "fields": fields or {}}
+        elif self._codec in ("mxo.rpc", "tera.packet"):
+            value = {"opcode": name, "fields": fields or {}}
         if self._codec is None:
             raise Error("the client has not said which service it wants yet")
         self.send_bytes(self._context.encode(self._codec, value, side=self.side))
@@ -204,9 +208,18 @@ class Connection:
         """Queue an encoded message, without a frame. For MxO, an RPC message with its length."""
         self._machine.send(data)
 
+    def set_key(self, key: bytes) -> None:
+        """Encrypt everything that an MxO connection to a margin server sends and receives from now on."""
+        self._machine.set_key(key)
+
     def close(self) -> None:
         """End the connection. Queued bytes can still be sent."""
         self._machine.close()
+
+    @property
+    def session(self) -> Optional[Tuple[int, int, int]]:
+        """A KI session: its ID, and seconds and milliseconds of its offer. Login secrets depend on it."""
+        return self._machine.ki_session()
 
     @property
     def is_established(self) -> bool:

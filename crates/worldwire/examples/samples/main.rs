@@ -14,6 +14,7 @@ mod tera;
 mod uru;
 mod uru_age;
 mod uru_games;
+mod uru_walk;
 
 use std::error::Error;
 use std::fs::File;

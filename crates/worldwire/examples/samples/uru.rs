@@ -27,7 +27,7 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::{Outcome, Tape, uru_age, uru_games};
+use super::{Outcome, Tape, uru_age, uru_games, uru_walk};
 
 /// Writes the Uru samples.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
@@ -56,7 +56,8 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
         std::fs::write(folder.join(name), state(&descriptors, json)?)?;
     }
     uru_age::write(folder, keys.clone())?;
-    uru_games::write(folder, keys)
+    uru_games::write(folder, keys.clone())?;
+    uru_walk::write(folder, keys)
 }
 
 /// A state from its JSON, as a blob.
@@ -442,10 +443,10 @@ impl Stage {
 
 pub(super) const PLAYER: u32 = 10_190;
 pub(super) const ACCOUNT: Uuid = Uuid([0x11; 16]);
-const INSTANCE: Uuid = Uuid([0x22; 16]);
+pub(super) const INSTANCE: Uuid = Uuid([0x22; 16]);
 const STATE: &str = "STATEDESC Garden\n{\n    VERSION 1\n    VAR BOOL open[1] DEFAULT=0\n}\n";
 
-fn player_node() -> VaultNode<'static> {
+pub(super) fn player_node() -> VaultNode<'static> {
     VaultNode {
         node_id: Some(PLAYER),
         create_time: Some(1_767_200_000),
@@ -463,7 +464,7 @@ fn player_node() -> VaultNode<'static> {
     }
 }
 
-fn info_node() -> VaultNode<'static> {
+pub(super) fn info_node() -> VaultNode<'static> {
     VaultNode {
         node_id: Some(PLAYER + 1),
         node_type: Some(NodeType::PlayerInfo),
@@ -475,7 +476,7 @@ fn info_node() -> VaultNode<'static> {
     }
 }
 
-fn chronicle_node() -> VaultNode<'static> {
+pub(super) fn chronicle_node() -> VaultNode<'static> {
     VaultNode {
         node_id: Some(PLAYER + 2),
         node_type: Some(NodeType::Chronicle),

@@ -28,10 +28,10 @@ use super::uru::{ACCOUNT, LATER_STATE, PLAYER, Stage, Talk, state};
 use super::{Outcome, Tape};
 
 /// The player who is already there.
-const OTHER: u32 = 10_200;
+pub(super) const OTHER: u32 = 10_200;
 /// The sequence prefix of the age.
 const PREFIX: i32 = 120;
-const TIME: UnifiedTime = UnifiedTime { seconds: 1_767_225_600, microseconds: 0 };
+pub(super) const TIME: UnifiedTime = UnifiedTime { seconds: 1_767_225_600, microseconds: 0 };
 
 /// The payload of a pulled lever's message.
 const LEVER: &str = r#"{
@@ -135,7 +135,7 @@ fn hello() -> PlasmaMessage<'static> {
     .into()
 }
 
-fn member(player_id: u32, name: &str) -> MemberInfo<'static> {
+pub(super) fn member(player_id: u32, name: &str) -> MemberInfo<'static> {
     MemberInfo {
         flags: MemberFlags(0),
         client: ClientGuid {
@@ -155,17 +155,21 @@ fn member(player_id: u32, name: &str) -> MemberInfo<'static> {
     }
 }
 
-fn lever() -> Uoid<'static> {
+pub(super) fn lever() -> Uoid<'static> {
     object(0x2d, "FernLever", None)
 }
 
-fn object(class_index: u16, name: &'static str, clone: Option<CloneIds>) -> Uoid<'static> {
+pub(super) fn object(
+    class_index: u16,
+    name: &'static str,
+    clone: Option<CloneIds>,
+) -> Uoid<'static> {
     let sequence_number = SequenceNumber::from_page(PREFIX, 0).unwrap_or(SequenceNumber(0));
     let location = Location { sequence_number, flags: LocationFlags(0) };
     Uoid { location, load_mask: None, class_index, object_id: 7, name: name.into(), clone }
 }
 
-fn encoded<'d>(value: &impl Field<'d>) -> Outcome<Vec<u8>> {
+pub(super) fn encoded<'d>(value: &impl Field<'d>) -> Outcome<Vec<u8>> {
     let mut writer = Writer::new();
     value.encode(&mut writer)?;
     Ok(writer.into_bytes())
@@ -178,7 +182,7 @@ fn buffer<'m>(message: impl Into<NetMessage<'m>>) -> Outcome<(ClassIndex, Vec<u8
     Ok((ClassIndex(class.into()), bytes))
 }
 
-fn from_client<'m>(
+pub(super) fn from_client<'m>(
     stage: &mut Stage,
     talk: &mut Talk,
     message: impl Into<NetMessage<'m>>,
@@ -189,7 +193,7 @@ fn from_client<'m>(
     stage.say(talk, game::client::ClientMessage::from(message))
 }
 
-fn from_age<'m>(
+pub(super) fn from_age<'m>(
     stage: &mut Stage,
     talk: &mut Talk,
     message: impl Into<NetMessage<'m>>,

@@ -9,7 +9,7 @@ use super::Knowledge;
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// A pcap or pcapng capture, optionally gzipped
+    /// A pcap or pcapng capture, optionally gzipped, or a KI archive (.wad)
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) knowledge: Knowledge,

@@ -159,7 +159,7 @@ pub(crate) enum Command {
 `worldwire filter` explains filters.")]
     Dissect(Dissect),
     #[cfg(feature = "network")]
-    /// Show a capture in the browser
+    /// Show a capture, or a KI archive, in the browser
     #[command(after_help = "\
 Prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
 stops the program. Bookmarks and notes are saved beside the capture, in FILE.worldwire-notes.json.
@@ -167,7 +167,8 @@ stops the program. Bookmarks and notes are saved beside the capture, in FILE.wor
 Examples:
   worldwire inspect game.pcapng --keys keys.toml
   worldwire inspect game.pcapng --keys keys.toml --open
-  worldwire inspect game.pcapng --data definitions/ --listen 127.0.0.1:8080")]
+  worldwire inspect game.pcapng --data definitions/ --listen 127.0.0.1:8080
+  worldwire inspect Root.wad --data types.json")]
     Inspect(Inspect),
     /// Show one conversation as a dialogue, or every byte of it
     #[command(after_help = "Examples:

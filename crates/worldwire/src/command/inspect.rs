@@ -1,17 +1,23 @@
 //! `worldwire inspect`.
 
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{self, IsTerminal};
 use std::iter::once;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use worldwire_inspect::{InspectError, Inspector, Settings};
+use worldwire_capture::CaptureWriter;
+use worldwire_dissect::Options;
+use worldwire_inspect::{InspectError, Inspector, KiArchive, Settings};
 use worldwire_net::Stop;
 
+use super::ki::inside::is_archive_file;
 use super::{capture, system};
 use crate::cli::{Common, Inspect};
 use crate::definitions;
-use crate::output::{Failure, Interruption, complain, print, reason, say, shown};
+use crate::input::{map, title};
+use crate::output::{Failure, Interruption, Scratch, complain, print, reason, say, shown};
 
 pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
     if arguments.file == Path::new("-") {
@@ -19,11 +25,19 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
         return Err(Failure::Run(problem.to_owned()));
     }
     let definitions = definitions::load(&arguments.knowledge.data, common)?;
-    let options = capture::options(once(&*arguments.file), &arguments.knowledge, definitions)?;
-    let settings =
+    let mut settings =
         Settings { listen: arguments.listen, follow: arguments.is_growing, ..Settings::default() };
+    let (_scratch, file, options) = if is_archive_file(&arguments.file) {
+        settings.archive = Some(archive(arguments)?);
+        let (scratch, empty) = empty_capture("archive")?;
+        (Some(scratch), empty, Options { definitions, ..Options::default() })
+    } else {
+        let own = once(&*arguments.file);
+        let options = capture::options(own, &arguments.knowledge, definitions)?;
+        (None, arguments.file.clone(), options)
+    };
     system::runtime()?.block_on(async {
-        let inspector = Inspector::open(&arguments.file, options, settings).await;
+        let inspector = Inspector::open(&file, options, settings).await;
         let inspector = inspector.map_err(|error| failed(&error))?;
         let stop = Stop::new();
         let signal = stop.signal();
@@ -36,13 +50,39 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
             }
             say("worldwire: Ctrl-C stops the server");
         }
-        if arguments.open && std::io::stdout().is_terminal() {
+        if arguments.open && io::stdout().is_terminal() {
             open(&url, common);
         }
         let served = inspector.serve(signal).await;
         drop(interruption);
         served.map_err(|error| failed(&error))
     })
+}
+
+/// Opens the archive that the user named.
+fn archive(arguments: &Inspect) -> Result<Arc<KiArchive>, Failure> {
+    let path = &arguments.file;
+    if arguments.is_growing {
+        let problem = format!("{}: --growing is for captures; this is an archive", shown(path));
+        return Err(Failure::Run(problem));
+    }
+    let bytes = map::open(path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let archive = KiArchive::open(&name, bytes).map_err(|error| {
+        complain(&title(path), &error.to_string());
+        Failure::Input
+    })?;
+    Ok(Arc::new(archive))
+}
+
+/// A capture without packets, for pages that show something else. It is removed with its directory.
+pub(super) fn empty_capture(name: &str) -> Result<(Scratch, PathBuf), Failure> {
+    let scratch = Scratch::create()?;
+    let path = scratch.path().join(format!("{name}.pcapng"));
+    let file = File::create(&path).map_err(|error| Failure::io(&path, &error))?;
+    let written = CaptureWriter::new(file, &[]).and_then(|mut writer| writer.flush());
+    written.map_err(|error| Failure::Run(error.to_string()))?;
+    Ok((scratch, path))
 }
 
 pub(super) fn failed(error: &InspectError) -> Failure {

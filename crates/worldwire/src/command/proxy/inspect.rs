@@ -48,7 +48,7 @@ pub(super) async fn open(
     }
     let options = Options { keys, definitions: definitions.clone(), ..Options::default() };
     let live: Arc<dyn Live> = Arc::new(Watched(operators));
-    let settings = Settings { listen, follow: true, live: Some(live) };
+    let settings = Settings { listen, follow: true, live: Some(live), ..Settings::default() };
     Inspector::open(&recording.path, options, settings).await.map_err(|error| failed(&error))
 }
 

@@ -1,7 +1,6 @@
 //! `worldwire serve --inspect`: the page on a running server.
 
 use std::fmt;
-use std::fs::File;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,12 +12,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use worldwire_capture::CaptureWriter;
 use worldwire_inspect::{Answering, InspectError, Inspector, Live, LiveRefusal, Settings};
 use worldwire_net::Signal;
 use worldwire_server::operators::{self, Operated};
 
-use crate::command::inspect::failed;
+use crate::command::inspect::{empty_capture, failed};
 use crate::output::{Failure, Scratch, reason, recent_log, say};
 
 /// The parts of a server that the page shows, by the requests of its operators.
@@ -27,6 +25,8 @@ pub(super) struct Shown {
     pub(super) kind: &'static str,
     /// The lists: a title, and the request that returns one object per row.
     pub(super) lists: &'static [(&'static str, &'static str)],
+    /// The page's views of the world, which make requests.
+    pub(super) views: &'static [&'static str],
     /// The requests that the page may make.
     pub(super) allowed: &'static [&'static str],
     /// The member of a kick that names the account.
@@ -57,12 +57,7 @@ impl Page {
         status: Option<SocketAddr>,
         signal: Signal,
     ) -> Result<Self, Failure> {
-        // The page needs a capture, which stays empty.
-        let scratch = Scratch::create()?;
-        let path = scratch.path().join(format!("{}.pcapng", shown.kind));
-        let file = File::create(&path).map_err(|error| Failure::io(&path, &error))?;
-        let written = CaptureWriter::new(file, &[]).and_then(|mut writer| writer.flush());
-        written.map_err(|error| Failure::Run(error.to_string()))?;
+        let (scratch, path) = empty_capture(shown.kind)?;
         let server: Server<S> =
             Server { folder: folder.to_owned(), shown, status, of: PhantomData };
         let live: Option<Arc<dyn Live>> = Some(Arc::new(server));
@@ -128,6 +123,10 @@ impl<S: Operated> Live for Server<S> {
 
     fn interval(&self) -> Duration {
         Duration::from_secs(1)
+    }
+
+    fn views(&self) -> &'static [&'static str] {
+        self.shown.views
     }
 
     fn state(&self) -> Answering<'_, Json> {

@@ -15,6 +15,7 @@ use crate::output::{Failure, Interruption, complain, say, shown};
 const SHOWN: Shown = Shown {
     kind: "ki",
     lists: &[("Accounts", r#"{"request":"accounts"}"#), ("Totals", r#"{"request":"census"}"#)],
+    views: &[],
     allowed: &["kick"],
     kicked: "name",
     account: "name",

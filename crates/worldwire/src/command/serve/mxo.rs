@@ -19,6 +19,7 @@ use crate::output::{Failure, Interruption, complain, say, shown};
 const SHOWN: Shown = Shown {
     kind: "mxo",
     lists: &[("Accounts", r#"{"request":"accounts"}"#), ("Totals", r#"{"request":"census"}"#)],
+    views: &[],
     allowed: &["kick"],
     kicked: "name",
     account: "name",

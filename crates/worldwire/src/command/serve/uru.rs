@@ -21,7 +21,8 @@ const SHOWN: Shown = Shown {
         ("Ages", r#"{"request":"ages","all":false,"running":true}"#),
         ("Games", r#"{"request":"games"}"#),
     ],
-    allowed: &["kick", "message"],
+    views: &["vault"],
+    allowed: &["kick", "message", "tree", "show", "find", "set", "ages", "online"],
     kicked: "who",
     account: "account",
 };

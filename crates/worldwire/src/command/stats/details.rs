@@ -5,10 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use worldwire_core::Side;
+use worldwire_dissect::stats::{Counted, MAX_NAMES, Rates};
 use worldwire_dissect::{Overview, Time};
-
-use super::rates::Rates;
-use super::totals::{Counted, MAX_NAMES};
 
 /// The maximum number of conversations that are kept: the largest.
 pub(super) const MAX_CONVERSATIONS: usize = 100;
@@ -121,10 +119,19 @@ mod tests {
         let mut details = Details::default();
         for number in 0..MAX_NAMES as u64 + 9 {
             let name = format!("toy.{number}");
-            let mut item = Counted::message(&name, "toy", Side::Client);
-            item.bytes = u64::MAX >> (number % 64);
-            item.problem = Some("\u{e4}".repeat(MAX_TEXT).into());
-            details.add(&item);
+            details.add(&Counted {
+                stream: 0,
+                family: "toy",
+                from: Side::Client,
+                since: Duration::ZERO,
+                name: name.into(),
+                bytes: u64::MAX >> (number % 64),
+                transaction: None,
+                is_message: true,
+                is_problem: true,
+                lacks_definition: false,
+                problem: Some("\u{e4}".repeat(MAX_TEXT).into()),
+            });
         }
         assert_eq!((details.rates.len(), details.problems.len()), (MAX_NAMES, MAX_PROBLEMS));
         assert!(details.problems.iter().all(|problem| problem.text.len() <= MAX_TEXT));

@@ -2,15 +2,12 @@
 
 mod conversations;
 mod details;
-mod histogram;
-mod rates;
-mod replies;
 mod report;
 mod summary;
-mod totals;
 
 use std::collections::BTreeMap;
 
+use worldwire_dissect::stats::{Counted, Totals};
 use worldwire_dissect::{Counts, Dissection, Item, Overview, Scratch};
 
 use super::capture::{self, Extras};
@@ -20,7 +17,6 @@ use crate::cli::{Common, Stats, Target};
 use crate::definitions;
 use crate::output::{Failure, Output, print, say};
 use details::Details;
-use totals::{Counted, Totals};
 
 pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
@@ -32,8 +28,9 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
         // Only the tree says what is wrong with a message.
         let needs_fields = is_report && item.is_problem();
         selection.pass(item, scratch, needs_fields, |shown| {
-            let counted = Counted::of(shown);
-            out.extend(counted.map(|it| if is_report { it.with_problem(shown) } else { it }));
+            let (item, tree) = (shown.item, shown.tree);
+            let counted = Counted::of(item, shown.name);
+            out.extend(counted.map(|it| if is_report { it.with_problem(item, tree) } else { it }));
         });
     };
     let capture = &arguments.capture;
@@ -62,7 +59,7 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
         list(arguments, &dissection, needs_counts.then_some(&matching), &mut out)?;
         (dissection, clean)
     } else {
-        let mut totals = Totals::new(&selection);
+        let mut totals = Totals::new(selection.stream, selection.filter.is_some());
         let mut details = is_report.then(Details::default);
         // The callbacks for items and for closed conversations both add to them.
         let cell = std::cell::RefCell::new((&mut totals, &mut details));
@@ -101,7 +98,10 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
                 let files = capture.files().map(|file| file.display().to_string());
                 out = report::html(&totals, details, &files.collect::<Vec<_>>());
             }
-            (None, true) => summary::json(&totals, &mut out),
+            (None, true) => {
+                totals.push_json(&mut out);
+                out.push('\n');
+            }
             (None, false) => summary::text(&totals, arguments.top, &mut out),
         }
         (dissection, clean)

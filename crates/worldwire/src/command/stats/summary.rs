@@ -1,11 +1,10 @@
-//! The totals as text for people, and as JSON.
+//! The totals as text for people.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use worldwire_core::json::string;
+use worldwire_dissect::stats::{Amount, NameRow, Totals};
 
-use super::totals::{Amount, NameRow, Totals};
 use crate::output::{counted, printable};
 
 /// The number of columns of the longest bar.
@@ -139,83 +138,6 @@ fn replies(totals: &Totals, top: usize, out: &mut String) {
     if unanswered > 0 {
         let _ = writeln!(out, "{unanswered:>9} {:>31}without a reply", "");
     }
-}
-
-/// One JSON object; `docs/captures.md` lists its keys.
-pub(super) fn json(totals: &Totals, out: &mut String) {
-    let all = totals.total();
-    let [client, server] = totals.captured;
-    let recognised: u64 = totals.families.values().sum();
-    let _ = write!(
-        out,
-        "{{\"conversations\":{},\"recognised\":{recognised},\"families\":{{",
-        totals.conversations
-    );
-    for (index, (family, count)) in totals.families.iter().enumerate() {
-        let _ = write!(out, "{}\"{family}\":{count}", comma(index));
-    }
-    let _ = write!(
-        out,
-        "}},\"captured\":{{\"client\":{client},\"server\":{server},\"unrecognised\":{}}}",
-        totals.unrecognised_bytes
-    );
-    let (first, last) = match totals.span {
-        Some((first, last)) => (first.to_string(), last.to_string()),
-        None => ("null".to_owned(), "null".to_owned()),
-    };
-    let _ = write!(out, ",\"first\":{first},\"last\":{last},\"gaps\":{}", totals.gaps);
-    let [client, server] = totals.sent;
-    let _ = write!(
-        out,
-        ",\"messages\":{},\"bytes\":{},\"client\":{},\"server\":{},\"problems\":{}",
-        all.messages,
-        all.bytes,
-        amount(client),
-        amount(server),
-        totals.problems
-    );
-    let _ = write!(
-        out,
-        ",\"undefined\":{},\"incomplete\":{},\"names\":[",
-        amount(totals.undefined),
-        amount(totals.incomplete)
-    );
-    for (index, (name, row)) in totals.names().into_iter().enumerate() {
-        let NameRow { family, sent: [client, server], bytes } = row;
-        let _ = write!(out, "{}{{\"family\":\"{family}\",\"name\":", comma(index));
-        string(name, out);
-        let _ = write!(out, ",\"client\":{client},\"server\":{server},\"bytes\":{bytes}}}");
-    }
-    let (interval, intervals) = totals.rates.intervals();
-    let _ = write!(
-        out,
-        "],\"others\":{},\"interval\":{},\"intervals\":[",
-        amount(totals.others),
-        interval.as_secs_f64()
-    );
-    for (index, [client, server]) in intervals.iter().enumerate() {
-        let _ = write!(out, "{}[{client},{server}]", comma(index));
-    }
-    out.push_str("],\"replies\":[");
-    for (index, (name, times)) in totals.replies.rows().into_iter().enumerate() {
-        let _ = write!(out, "{}{{\"request\":", comma(index));
-        string(name, out);
-        let [median, most] = [50, 95].map(|percent| times.percentile(percent).as_secs_f64());
-        let (count, longest) = (times.count(), times.longest().as_secs_f64());
-        let _ = write!(
-            out,
-            ",\"count\":{count},\"median\":{median},\"p95\":{most},\"longest\":{longest}}}"
-        );
-    }
-    let _ = writeln!(out, "],\"unanswered\":{}}}", totals.replies.unanswered());
-}
-
-fn comma(index: usize) -> &'static str {
-    if index > 0 { "," } else { "" }
-}
-
-fn amount(Amount { messages, bytes }: Amount) -> String {
-    format!("{{\"messages\":{messages},\"bytes\":{bytes}}}")
 }
 
 /// A share with one digit after the point.

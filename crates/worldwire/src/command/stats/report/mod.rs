@@ -10,11 +10,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use worldwire_core::Side;
 use worldwire_dissect::Time;
+use worldwire_dissect::stats::{Rates, Totals};
 
 use super::details::{ConversationRow, Details, MAX_CONVERSATIONS, MAX_PROBLEMS};
-use super::rates::Rates;
 use super::summary::{millis, percent};
-use super::totals::Totals;
 use crate::output::{counted, printable};
 use page::{Page, escaped};
 use plots::Series;

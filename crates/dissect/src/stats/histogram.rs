@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Counts durations. The memory is bounded, and quantiles are at most 3 % off.
 #[derive(Debug, Default)]
-pub(super) struct Histogram {
+pub struct Histogram {
     /// Microseconds: 16 buckets for every power of two.
     buckets: Vec<u64>,
     count: u64,
@@ -17,7 +17,8 @@ const PARTS: u64 = 16;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 
 impl Histogram {
-    pub(super) fn add(&mut self, duration: Duration) {
+    /// Counts a duration.
+    pub fn add(&mut self, duration: Duration) {
         let index = index(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
         if self.buckets.len() <= index {
             self.buckets.resize(index + 1, 0);
@@ -29,16 +30,21 @@ impl Histogram {
         self.longest = self.longest.max(duration);
     }
 
-    pub(super) fn count(&self) -> u64 {
+    /// How many durations were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.count
     }
 
-    pub(super) fn longest(&self) -> Duration {
+    /// The longest duration; zero if there is none.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
         self.longest
     }
 
     /// The duration that this many percent of all do not exceed.
-    pub(super) fn percentile(&self, percent: u64) -> Duration {
+    #[must_use]
+    pub fn percentile(&self, percent: u64) -> Duration {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
         let mut seen = 0;
         for (index, count) in self.buckets.iter().enumerate() {

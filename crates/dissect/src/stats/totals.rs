@@ -3,42 +3,48 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use worldwire_core::Side;
-use worldwire_dissect::{NoteKind, Overview, Time};
+use worldwire_core::{Side, Tree};
 
 use super::rates::Rates;
 use super::replies::Replies;
-use crate::command::selection::{Selection, Shown};
+use crate::item::{Item, NoteKind, Time};
+use crate::overview::Overview;
 
 /// The maximum number of names that are counted separately. A hostile capture can have any number
 /// of them.
-pub(super) const MAX_NAMES: usize = 4096;
+pub const MAX_NAMES: usize = 4096;
 
 /// What is counted of an item.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
-    pub(super) stream: u64,
-    pub(super) family: &'static str,
-    pub(super) from: Side,
+pub struct Counted {
+    /// The conversation.
+    pub stream: u64,
+    /// Its family.
+    pub family: &'static str,
+    /// The sender.
+    pub from: Side,
     /// The time since the first packet.
-    pub(super) since: Duration,
+    pub since: Duration,
     /// The name, with those of messages inside.
-    pub(super) name: Box<str>,
+    pub name: Box<str>,
     /// The number of its bytes.
-    pub(super) bytes: u64,
-    pub(super) transaction: Option<u64>,
+    pub bytes: u64,
+    /// The number that connects a request with its reply.
+    pub transaction: Option<u64>,
     /// Whether it is a message rather than a note.
-    pub(super) is_message: bool,
-    pub(super) is_problem: bool,
-    pub(super) lacks_definition: bool,
+    pub is_message: bool,
+    /// Whether it is a problem; see [`Item::is_problem`].
+    pub is_problem: bool,
+    /// Whether it is a message without a definition.
+    pub lacks_definition: bool,
     /// What the problem is, for reports.
-    pub(super) problem: Option<Box<str>>,
+    pub problem: Option<Box<str>>,
 }
 
 impl Counted {
-    /// `None` for notes other than problems.
-    pub(super) fn of(shown: &Shown<'_, '_>) -> Option<Self> {
-        let Shown { item, name, .. } = shown;
+    /// Counts an item with this name; `None` for notes other than problems.
+    #[must_use]
+    pub fn of(item: &Item<'_>, name: &str) -> Option<Self> {
         let is_problem_note = item.note().is_some_and(|note| note.kind == NoteKind::Problem);
         let message = item.message();
         (message.is_some() || is_problem_note).then(|| {
@@ -61,12 +67,13 @@ impl Counted {
         })
     }
 
-    /// The same with the text of a problem.
-    pub(super) fn with_problem(self, shown: &Shown<'_, '_>) -> Self {
+    /// The same with the text of a problem, given the item and its tree.
+    #[must_use]
+    pub fn with_problem(self, item: &Item<'_>, tree: &Tree<'_>) -> Self {
         if !self.is_problem {
             return self;
         }
-        let problem = match (shown.item.note(), shown.tree.error()) {
+        let problem = match (item.note(), tree.error()) {
             (Some(note), _) => note.text.clone(),
             (None, Some(error)) => format!("{}: {error}", self.name),
             (None, None) => format!("{}: cannot be decoded completely", self.name),
@@ -95,9 +102,11 @@ impl Counted {
 
 /// Messages, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Amount {
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
+pub struct Amount {
+    /// How many messages.
+    pub messages: u64,
+    /// The sum of their bytes.
+    pub bytes: u64,
 }
 
 impl Amount {
@@ -109,51 +118,60 @@ impl Amount {
 
 /// The messages of one name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NameRow {
-    pub(super) family: &'static str,
-    /// By [`Side::index`].
-    pub(super) sent: [u64; 2],
-    pub(super) bytes: u64,
+pub struct NameRow {
+    /// Their family.
+    pub family: &'static str,
+    /// How many each side sent, by [`Side::index`].
+    pub sent: [u64; 2],
+    /// The sum of their bytes.
+    pub bytes: u64,
 }
 
 /// Sums over all selected items and conversations. Their size does not depend on how many there
 /// are: there are at most [`MAX_NAMES`] names, and the other parts are bounded, too.
 #[derive(Debug)]
-pub(super) struct Totals {
+pub struct Totals {
     /// Only this conversation.
     stream: Option<u64>,
     /// Whether a filter selects the items.
-    pub(super) is_filtered: bool,
-    pub(super) conversations: u64,
+    pub is_filtered: bool,
+    /// How many conversations.
+    pub conversations: u64,
     /// Recognised conversations by family.
-    pub(super) families: BTreeMap<&'static str, u64>,
+    pub families: BTreeMap<&'static str, u64>,
     /// Captured bytes by [`Side::index`].
-    pub(super) captured: [u64; 2],
+    pub captured: [u64; 2],
     /// Captured bytes of conversations that were not recognised.
-    pub(super) unrecognised_bytes: u64,
-    pub(super) gaps: u64,
+    pub unrecognised_bytes: u64,
+    /// Gaps in the capture.
+    pub gaps: u64,
     /// The first and the last packet.
-    pub(super) span: Option<(Time, Time)>,
-    /// By [`Side::index`].
-    pub(super) sent: [Amount; 2],
+    pub span: Option<(Time, Time)>,
+    /// Messages by sender, by [`Side::index`].
+    pub sent: [Amount; 2],
     /// Messages without a definition.
-    pub(super) undefined: Amount,
+    pub undefined: Amount,
     /// Messages that cannot be decoded completely.
-    pub(super) incomplete: Amount,
+    pub incomplete: Amount,
     /// Notes about problems.
-    pub(super) problems: u64,
+    pub problems: u64,
     names: HashMap<Box<str>, NameRow>,
     /// Messages of further names.
-    pub(super) others: Amount,
-    pub(super) rates: Rates,
-    pub(super) replies: Replies,
+    pub others: Amount,
+    /// Messages over time.
+    pub rates: Rates,
+    /// Times between requests and replies.
+    pub replies: Replies,
 }
 
 impl Totals {
-    pub(super) fn new(selection: &Selection) -> Self {
+    /// Counts nothing yet. `stream` selects one conversation; `is_filtered` says whether a filter
+    /// selects the items that will be [added](Self::add).
+    #[must_use]
+    pub fn new(stream: Option<u64>, is_filtered: bool) -> Self {
         Self {
-            stream: selection.stream,
-            is_filtered: selection.filter.is_some(),
+            stream,
+            is_filtered,
             conversations: 0,
             families: BTreeMap::new(),
             captured: [0; 2],
@@ -172,7 +190,7 @@ impl Totals {
     }
 
     /// Adds a conversation at its end. Returns false if it is not selected.
-    pub(super) fn add_conversation(&mut self, overview: &Overview) -> bool {
+    pub fn add_conversation(&mut self, overview: &Overview) -> bool {
         if self.stream.is_some_and(|stream| stream != overview.stream) {
             return false;
         }
@@ -192,7 +210,7 @@ impl Totals {
     }
 
     /// Adds an item, in the order of the capture.
-    pub(super) fn add(&mut self, item: &Counted) {
+    pub fn add(&mut self, item: &Counted) {
         let Counted { from, bytes, .. } = *item;
         if !item.is_message {
             self.problems += 1;
@@ -221,13 +239,15 @@ impl Totals {
     }
 
     /// All messages.
-    pub(super) fn total(&self) -> Amount {
+    #[must_use]
+    pub fn total(&self) -> Amount {
         let [client, server] = self.sent;
         Amount { messages: client.messages + server.messages, bytes: client.bytes + server.bytes }
     }
 
     /// The names, most frequent first.
-    pub(super) fn names(&self) -> Vec<(&str, NameRow)> {
+    #[must_use]
+    pub fn names(&self) -> Vec<(&str, NameRow)> {
         let mut names: Vec<_> = self.names.iter().map(|(name, row)| (&**name, *row)).collect();
         names.sort_by_key(|(name, row)| (core::cmp::Reverse(row.sent.iter().sum::<u64>()), *name));
         names
@@ -240,7 +260,7 @@ mod tests {
 
     #[test]
     fn names_are_bounded_and_nothing_is_lost() {
-        let mut totals = Totals::new(&Selection { stream: None, filter: None });
+        let mut totals = Totals::new(None, false);
         for number in 0..MAX_NAMES as u64 + 500 {
             let name = format!("toy.{number}");
             totals.add(&Counted::message(&name, "toy", Side::Client));

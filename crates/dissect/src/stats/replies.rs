@@ -16,7 +16,7 @@ type Transaction = (u64, u64);
 
 /// Measures the time from each request of a client to the first reply with its number.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub struct Replies {
     /// Requests without a reply, with their time and the index of their name.
     pending: HashMap<Transaction, (Duration, usize)>,
     /// The same requests and answered ones, oldest first.
@@ -27,7 +27,8 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    pub(super) fn add(&mut self, item: &Counted) {
+    /// Adds a message, in the order of the capture.
+    pub fn add(&mut self, item: &Counted) {
         let Some(transaction) = item.transaction else { return };
         let transaction = (item.stream, transaction);
         if item.from == Side::Server {
@@ -68,7 +69,8 @@ impl Replies {
     }
 
     /// Requests with their reply times, those with the longest median first.
-    pub(super) fn rows(&self) -> Vec<(&str, &Histogram)> {
+    #[must_use]
+    pub fn rows(&self) -> Vec<(&str, &Histogram)> {
         let answered = self.rows.iter().filter(|(_, histogram)| histogram.count() > 0);
         let mut rows: Vec<_> = answered.map(|(name, times)| (&**name, times)).collect();
         rows.sort_by_key(|(name, times)| (core::cmp::Reverse(times.percentile(50)), *name));
@@ -76,7 +78,8 @@ impl Replies {
     }
 
     /// How many requests have no reply.
-    pub(super) fn unanswered(&self) -> u64 {
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
         self.forgotten + self.pending.len() as u64
     }
 }

@@ -7,7 +7,7 @@ use worldwire_core::Side;
 /// Counts messages in intervals. The intervals get longer as the capture does, so their number is
 /// bounded.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub struct Rates {
     /// Nanoseconds: 1 or 2, times a power of ten.
     interval: u64,
     counts: Vec<[u64; 2]>,
@@ -17,7 +17,7 @@ pub(super) struct Rates {
 
 /// The maximum number of intervals.
 const MAX_INTERVALS: usize = 100;
-/// The maximum number of rows in text output.
+/// The maximum number of rows.
 const MAX_ROWS: usize = 10;
 
 impl Default for Rates {
@@ -28,7 +28,7 @@ impl Default for Rates {
 
 impl Rates {
     /// Counts a message, by the time since the first packet.
-    pub(super) fn add(&mut self, since: Duration, from: Side) {
+    pub fn add(&mut self, since: Duration, from: Side) {
         let since = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         let index = loop {
             match usize::try_from(since / self.interval) {
@@ -52,12 +52,14 @@ impl Rates {
     }
 
     /// The length of an interval, and the messages of client and server in each.
-    pub(super) fn intervals(&self) -> (Duration, &[[u64; 2]]) {
+    #[must_use]
+    pub fn intervals(&self) -> (Duration, &[[u64; 2]]) {
         (Duration::from_nanos(self.interval), &self.counts)
     }
 
-    /// The same, reduced to a few rows.
-    pub(super) fn rows(&self) -> (Duration, Vec<[u64; 2]>) {
+    /// The same, reduced to at most ten rows.
+    #[must_use]
+    pub fn rows(&self) -> (Duration, Vec<[u64; 2]>) {
         let count = self.counts.len();
         let factors = [1, 2, 5, 10];
         let factor = factors.into_iter().find(|factor| count.div_ceil(*factor) <= MAX_ROWS);
