@@ -198,9 +198,10 @@ async function change(node, name, before, after) {
 /** Saves an edited field. @param {T.VaultNode} node @param {string} name @param {string} shown @param {string} text */
 async function save(node, name, shown, text) {
   const isNumber = /Int32/.test(name);
+  // What the user typed stays.
+  if (isNumber && !/^-?\d+$/.test(text.trim())) return report(`${name} must be a whole number`);
   const [before, after] = isNumber ? [Number(shown), Number(text)] : [shown, text];
   try {
-    if (isNumber && !/^-?\d+$/.test(text.trim())) throw new Error(`${name} must be a whole number`);
     await change(node.id, name, before, after);
     edits.push({ node: node.id, name, before, after });
     if (edits.length > MAX_EDITS) edits.shift();

@@ -3,7 +3,8 @@
 //!
 //! [`Inspector`] opens a capture and serves a page, and the JSON API and WebSocket that the page
 //! uses. It reads the capture once, in the background, and keeps a row of 32 bytes for each
-//! message. Everything else is decoded from the file again when a client requests it.
+//! message. Everything else is decoded from the file again when a client requests it. Instead of a
+//! capture, a page can show a [`KiArchive`].
 //!
 //! | module | what it does |
 //! | --- | --- |

@@ -93,6 +93,22 @@ mod tests {
         }
     }
 
+    /// A rule that is not closed swallows all rules after it.
+    #[test]
+    fn the_rules_of_the_style_sheet_are_closed() {
+        let css = FILES.iter().find(|(path, ..)| *path == "/page.css").unwrap().2;
+        let (mut depth, mut is_group) = (0, false);
+        for line in css.lines() {
+            if depth == 0 {
+                is_group = line.starts_with('@');
+            }
+            depth += line.matches('{').count();
+            assert!(depth <= 1 + usize::from(is_group), "a rule before {line:?} is not closed");
+            depth -= line.matches('}').count();
+        }
+        assert_eq!(depth, 0);
+    }
+
     /// The page escapes the same characters as all other output.
     #[test]
     fn the_page_knows_the_hostile_characters() {

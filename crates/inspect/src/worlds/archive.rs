@@ -103,7 +103,12 @@ impl KiArchive {
         let mut path = String::new();
         let has_all = |(_, file): &(usize, &ArchivedFile)| {
             path.clear();
-            path.extend(file.path.chars().flat_map(char::to_lowercase));
+            if file.path.is_ascii() {
+                path.push_str(&file.path);
+                path.make_ascii_lowercase();
+            } else {
+                path.extend(file.path.chars().flat_map(char::to_lowercase));
+            }
             words.iter().all(|word| path.contains(word))
         };
         let found = self.files.iter().enumerate().filter(has_all);
@@ -205,10 +210,11 @@ mod tests {
 
     #[test]
     fn directories_are_listed_before_files() {
-        let archive = archive(&["b", "a-b", "a", "a/y", "a/x/1", "a/x/2", "Z/q"]);
+        let archive = archive(&["b", "a-b", "a", "a/y", "a/x/1", "a/x/2", "Z/ä"]);
         assert_eq!(shown(&archive.folder("")), ["Z/ 1", "a/ 3", "a", "a-b", "b"]);
         assert_eq!(shown(&archive.folder("a/")), ["a/x/ 2", "y"]);
         assert_eq!(shown(&archive.folder("a/x/")), ["1", "2"]);
+        assert_eq!(shown(&archive.search("Ä")), ["ä"]);
         assert!(archive.folder("c/").is_empty() && archive.folder("../").is_empty());
         assert_eq!(shown(&archive.search("A X")), ["1", "2"]);
         let mut inflater = Inflater::new();
@@ -257,6 +263,6 @@ mod tests {
         let archive = KiArchive { name: String::new(), bytes: Box::new(Vec::new()), files };
         let root = archive.folder("");
         assert_eq!((root.len(), root[0]), (1000, Listed::Folder("0/", 1000)));
-        assert_eq!(archive.search("999/ 7999").len(), 1);
+        assert_eq!(archive.search("999/ 7999").len(), 111);
     }
 }

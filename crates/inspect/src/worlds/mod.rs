@@ -1,4 +1,4 @@
-//! Views of worlds: what a world's messages or files say about the world as a whole.
+//! Views of a world as a whole, as its messages or files show it.
 //!
 //! A view exists if the capture has messages for it, or if the program that serves the page offers it.
 //! `/api/capture` lists the names of views, and the page shows one tab for each.

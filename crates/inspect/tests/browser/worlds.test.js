@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, test } from "node:test";
 import { accessible, close, command, complete, cursor, decoded, folder, open, rows, run, samples, until, visit } from "./harness.js";
-import { withPage } from "./worlds.js";
+import { behindProxy, withPage } from "./worlds.js";
 
 after(close);
 
@@ -226,7 +226,29 @@ test("an age has states with a history, and positions over time", async (t) => {
   await page.keyboard.press("Enter");
   assert.equal(await page.getByRole("tab", { name: "Messages" }).getAttribute("aria-selected"), "true");
   assert.ok((await cursor(page, "messages")) !== null);
-  await decoded(page, Number(/row (\d+)$/.exec((await page.locator("#view-ages .plane [role=button]").first().getAttribute("aria-label")) ?? "")?.[1]));
+  await decoded(page, Number(/row (\d+)$/.exec((await page.locator("#view-ages .positions [role=button]").first().getAttribute("aria-label")) ?? "")?.[1]));
+});
+
+test("a proxy's page shows the vault and the age of its players while they play", async (t) => {
+  const { url, play } = await behindProxy(t);
+  const { page } = await visit(t, url);
+  const ann = await play("ann", "login + create-player Ann female + set-player Ann + vault + enter city + wait 600");
+  await ann.hear("out", /AllThere/);
+  await page.getByRole("tab", { name: "Vault" }).click();
+  const player = page.locator("#vault-nodes .row:not([hidden])", { hasText: "Player Ann" });
+  await player.first().waitFor();
+  await player.first().click();
+  await page.getByRole("row", { name: "PlayerName IString64_1 Ann" }).waitFor();
+  await page.getByRole("treegrid", { name: "Vault" }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.locator("#vault-nodes .row[aria-level='2']:not([hidden])", { hasText: "PlayerInfo Ann" }).waitFor();
+  // What arrives later does not close the tree.
+  const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
+  await ben.hear("out", /AllThere/);
+  await page.locator("#vault-nodes .row[aria-level='2']:not([hidden])", { hasText: "PlayerInfo Ann" }).waitFor();
+  await page.getByRole("tab", { name: "Ages", exact: true }).click();
+  await until(page, () => document.querySelectorAll("#age-choice option").length > 0);
+  await accessible(page, "the ages behind a proxy");
 });
 
 test("a shard shows its own vault", async (t) => {

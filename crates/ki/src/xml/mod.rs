@@ -213,7 +213,6 @@ impl<'t> Tag<'t> {
         diagnostics: &mut Diagnostics<'_>,
     ) -> Vec<Attribute<'t>> {
         let mut located = Vec::with_capacity(2);
-        let mut from = self.span.end;
         for attribute in self.tag.attributes() {
             let attribute = match attribute {
                 Ok(attribute) => attribute,
@@ -222,26 +221,25 @@ impl<'t> Tag<'t> {
                     continue;
                 }
             };
-            // Attributes are in file order, so each name is the next occurrence of its text.
-            let name = attribute.key.into_inner();
-            let rest = self.text.get(from..).unwrap_or_default();
-            let at = from + rest.find(name).unwrap_or(0);
-            let span = at..at + name.len();
-            let quote = self.text.get(span.end..).and_then(|rest| rest.find(['"', '\'']));
-            let value_at = span.end + quote.map_or(0, |quote| quote + 1);
-            let value_span = value_at..value_at + attribute.value.len();
-            from = value_span.end;
-            let is_plain = !attribute.value.contains('&');
-            let in_file = self.text.get(value_span);
-            let value = match in_file.filter(|value| is_plain && *value == attribute.value) {
-                Some(value) => Cow::Borrowed(value),
-                None => Cow::Owned(unescaped(&attribute.value).into_owned()),
+            let Some(span) = span_in(self.text, attribute.key.into_inner()) else { continue };
+            let in_file = span_in(self.text, &attribute.value);
+            let value = match in_file.and_then(|span| self.text.get(span)) {
+                Some(value) if !value.contains('&') => Cow::Borrowed(value),
+                _ => Cow::Owned(unescaped(&attribute.value).into_owned()),
             };
             let name = self.text.get(span.clone()).unwrap_or_default();
             located.push(Attribute { name, span, value });
         }
         located
     }
+}
+
+/// Where a part borrowed from a text is in it. `None` if it is a copy.
+#[inline]
+fn span_in(text: &str, part: &str) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    let end = start + part.len();
+    (end <= text.len()).then_some(start..end)
 }
 
 /// A text with its entities resolved, or verbatim if it has unknown ones.

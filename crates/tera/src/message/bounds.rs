@@ -80,8 +80,29 @@ impl Chain {
 
     /// Validates the position and links of the element with an index, of `count`; its offset is
     /// stored at `link`. Returns the offset of the next one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn element(
+        &mut self,
+        (data, floor): (&[u8], usize),
+        (at, link): (usize, usize),
+        (index, count): (usize, usize),
+    ) -> Result<usize> {
+        // Nothing is at offset 0, which is before every floor.
+        if at >= floor
+            && let Some([a, b, low, high]) = data.get(at..).and_then(|rest| rest.first_chunk())
+            && usize::from(u16::from_le_bytes([*a, *b])) == at
+        {
+            if index > 0 {
+                self.follow(at, link)?;
+            }
+            return Ok(u16::from_le_bytes([*low, *high]).into());
+        }
+        self.invalid((data, floor), (at, link), (index, count))
+    }
+
+    /// The error for an element that is not at its offset.
+    #[cold]
+    fn invalid(
         &mut self,
         (data, floor): (&[u8], usize),
         (at, link): (usize, usize),

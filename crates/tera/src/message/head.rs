@@ -85,6 +85,16 @@ impl Head {
         }
     }
 
+    /// Appends the space for it to a buffer.
+    #[inline]
+    pub(super) fn reserve(self, out: &mut Vec<u8>) {
+        // Each length is constant, so this needs no loop.
+        match self.form() {
+            HeaderForm::Plain => out.extend_from_slice(&[0; HeaderForm::Plain.bytes()]),
+            HeaderForm::Integrity => out.extend_from_slice(&[0; HeaderForm::Integrity.bytes()]),
+        }
+    }
+
     /// Writes it into the space reserved at the start of a message.
     #[inline]
     pub(super) fn put(self, message: &mut [u8]) {

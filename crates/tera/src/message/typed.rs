@@ -82,12 +82,13 @@ pub trait Typed<'d>: Sized {
     /// Reads a message. Text and bytes are borrowed.
     #[inline]
     fn decode(message: &'d [u8], form: HeaderForm) -> Result<(Head, Self)> {
-        let read = || {
-            let head = Head::read(message, form)?;
-            let mut input = Input::new(message, form.bytes() + Self::WORDS);
-            Ok((head, Self::read(&mut input, form.bytes())?))
-        };
-        read().map_err(|error: Error| error.about(format!("{}.{}", Self::NAME, Self::VERSION)))
+        let head = Head::read(message, form).map_err(about::<Self>)?;
+        let mut input = Input::new(message, form.bytes() + Self::WORDS);
+        // Not with `map_err`, which would copy the fields once more.
+        match Self::read(&mut input, form.bytes()) {
+            Ok(fields) => Ok((head, fields)),
+            Err(error) => Err(about::<Self>(error)),
+        }
     }
 
     /// Appends a message to `out`, in canonical form.
@@ -97,7 +98,7 @@ pub trait Typed<'d>: Sized {
     #[inline]
     fn encode(&self, head: Head, out: &mut Vec<u8>) -> Result<()> {
         let origin = out.len();
-        out.resize(origin + head.form().bytes(), 0);
+        head.reserve(out);
         let mut output = Output { out, origin };
         match self.write(&mut output).and_then(|()| output.position()) {
             Ok(_) => {
@@ -110,6 +111,11 @@ pub trait Typed<'d>: Sized {
             }
         }
     }
+}
+
+#[cold]
+fn about<'d, T: Typed<'d>>(error: Error) -> Error {
+    error.about(format!("{}.{}", T::NAME, T::VERSION))
 }
 
 /// A message being read.
@@ -219,13 +225,13 @@ impl<'d> Input<'d> {
         let mut chain = Chain::new();
         for index in 0..count.into() {
             let next = chain.element((self.data, self.floor), (at, link), (index, count.into()));
-            match next.and_then(|next| read(self, at + 4).map(|item| (item, next))) {
-                Ok((item, next)) => {
-                    items.push(item);
-                    (link, at) = (at + 2, next);
-                }
+            let next = next.map_err(|error| error.inside_item(index))?;
+            // Not with `map_err`, which would copy the element once more.
+            match read(self, at + 4) {
+                Ok(item) => items.push(item),
                 Err(error) => return Err(error.inside_item(index)),
             }
+            (link, at) = (at + 2, next);
         }
         if at == 0 { Ok(items) } else { Err(bounds::too_long(at, count.into(), link)) }
     }

@@ -17,21 +17,20 @@ pub(super) const MAX_BYTES: usize = 1 << 20;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Packet {
     bytes: Arc<[u8]>,
-    carrier: Carrier,
-    importance: Importance,
+    content: Content,
 }
 
-/// The message of the game connection that carries the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carrier {
-    /// `PropagateBuffer`, with the class of the net message.
-    PropagateBuffer(ClassIndex),
-    /// `GameMgrMsg`.
-    GameMgrMsg,
+/// What the bytes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// A net message, which a `PropagateBuffer` carries.
+    NetMessage(Importance),
+    /// A message of the game manager, which a `GameMgrMsg` carries.
+    GameManager,
 }
 
 /// Whether a message may be discarded when a client reads too slowly.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Importance {
     /// Must be delivered.
     Kept,
@@ -42,12 +41,22 @@ pub enum Importance {
 }
 
 /// Identifies the object of a position message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Where the object's uoid is in the message.
-    pub(super) object: Range<usize>,
+    /// Where the object's uoid begins and ends in the message. In 32 bits, because a packet is copied for
+    /// every receiver.
+    start: u32,
+    end: u32,
     /// A hash that represents the state's descriptor.
-    pub(super) descriptor: u64,
+    descriptor: u64,
+}
+
+impl Position {
+    /// `object` is where its uoid is in the message. `None` if that is beyond any valid message.
+    pub(super) fn of(object: Range<usize>, descriptor: u64) -> Option<Self> {
+        let (start, end) = (object.start.try_into().ok()?, object.end.try_into().ok()?);
+        Some(Self { start, end, descriptor })
+    }
 }
 
 impl Packet {
@@ -57,17 +66,14 @@ impl Packet {
     }
 
     pub(super) fn new(bytes: impl Into<Arc<[u8]>>, importance: Importance) -> Self {
-        let bytes = bytes.into();
-        let class = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class).into());
-        let carrier = Carrier::PropagateBuffer(ClassIndex(class));
-        Self { bytes, carrier, importance }
+        Self { bytes: bytes.into(), content: Content::NetMessage(importance) }
     }
 
     /// A message of the game manager or of a game, as
     /// [`GameManager`](crate::games::GameManager) delivers it.
     #[must_use]
     pub fn of_game(bytes: Arc<[u8]>) -> Self {
-        Self { bytes, carrier: Carrier::GameMgrMsg, importance: Importance::Kept }
+        Self { bytes, content: Content::GameManager }
     }
 
     /// A net message created by the server.
@@ -93,27 +99,31 @@ impl Packet {
     /// The class of the net message; 0 for a message of a game.
     #[must_use]
     pub fn class(&self) -> ClassIndex {
-        match self.carrier {
-            Carrier::PropagateBuffer(class) => class,
-            Carrier::GameMgrMsg => ClassIndex(0),
-        }
+        let class = match self.content {
+            Content::NetMessage(_) => self.bytes.first_chunk().copied().unwrap_or_default(),
+            Content::GameManager => [0; 2],
+        };
+        ClassIndex(u16::from_le_bytes(class).into())
     }
 
     /// Whether the message may be discarded.
     #[must_use]
     pub fn importance(&self) -> &Importance {
-        &self.importance
+        match &self.content {
+            Content::NetMessage(importance) => importance,
+            Content::GameManager => &Importance::Kept,
+        }
     }
 
     /// The message of the game connection that carries it.
     #[must_use]
     pub fn message(&self) -> ServerMessage<'_> {
         let bytes = &*self.bytes;
-        match self.carrier {
-            Carrier::PropagateBuffer(type_) => {
-                PropagateBuffer { type_, buffer: Bytes32::new(bytes) }.into()
+        match self.content {
+            Content::NetMessage(_) => {
+                PropagateBuffer { type_: self.class(), buffer: Bytes32::new(bytes) }.into()
             }
-            Carrier::GameMgrMsg => GameMgrMsg { buffer: Bytes32::new(bytes) }.into(),
+            Content::GameManager => GameMgrMsg { buffer: Bytes32::new(bytes) }.into(),
         }
     }
 
@@ -122,7 +132,7 @@ impl Packet {
     /// # Errors
     /// If the message belongs to a game, whose type only the game manager knows.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
-        if self.carrier == Carrier::GameMgrMsg {
+        if self.content == Content::GameManager {
             return Err(Error::invalid("a game manager message, not a net message"));
         }
         let mut reader = worldwire_core::Reader::new(&self.bytes);
@@ -133,9 +143,9 @@ impl Packet {
 
     /// The key that position messages of the same object share.
     pub(super) fn position(&self) -> Option<(&[u8], u64)> {
-        match &self.importance {
-            Importance::Position(position) => {
-                Some((self.bytes.get(position.object.clone())?, position.descriptor))
+        match *self.importance() {
+            Importance::Position(Position { start, end, descriptor }) => {
+                Some((self.bytes.get(start as usize..end as usize)?, descriptor))
             }
             _ => None,
         }
@@ -145,9 +155,9 @@ impl Packet {
 impl fmt::Debug for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = self.bytes.len();
-        match self.carrier {
-            Carrier::PropagateBuffer(class) => write!(f, "Packet({class}, {length} bytes)"),
-            Carrier::GameMgrMsg => write!(f, "Packet(GameMgrMsg, {length} bytes)"),
+        match self.content {
+            Content::NetMessage(_) => write!(f, "Packet({}, {length} bytes)", self.class()),
+            Content::GameManager => write!(f, "Packet(GameMgrMsg, {length} bytes)"),
         }
     }
 }
@@ -159,4 +169,14 @@ pub struct Delivery {
     pub to: u32,
     /// The message.
     pub packet: Packet,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_small() {
+        assert!(size_of::<Option<Packet>>() <= 40, "{} bytes", size_of::<Packet>());
+    }
 }

@@ -133,7 +133,9 @@ impl SendQueue {
         if let Some(positions) = &mut self.positions {
             positions.forget(&packet, number);
         }
-        self.skip_gaps();
+        if self.gaps > 0 {
+            self.skip_gaps();
+        }
         if let Some(positions) = &mut self.positions {
             positions.forget_before(self.first);
         }
@@ -308,7 +310,7 @@ mod tests {
         let importance = match kind {
             KEPT => Importance::Kept,
             VOICE => Importance::Voice,
-            _ => Importance::Position(Position { object: 0..1, descriptor: 7 }),
+            _ => Importance::Position(Position::of(0..1, 7).unwrap()),
         };
         let mut bytes = vec![kind];
         bytes.extend(number.to_le_bytes());

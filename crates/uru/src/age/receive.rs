@@ -378,8 +378,6 @@ fn position(bytes: &[u8], descriptor: u64) -> Importance {
         Uoid::decode(&mut reader, "object").ok()?;
         Some(layout.end..layout.end + reader.position())
     });
-    match object {
-        Some(object) => Importance::Position(Position { object, descriptor }),
-        None => Importance::Kept,
-    }
+    let position = object.and_then(|object| Position::of(object, descriptor));
+    position.map_or(Importance::Kept, Importance::Position)
 }

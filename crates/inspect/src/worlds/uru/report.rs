@@ -129,7 +129,8 @@ fn read(name: &str, tree: &Tree<'_>, found: &mut Vec<Report>) -> Option<()> {
             found.push(Report::AgeAsked { transaction: transaction()?, name });
         }
         "auth.AgeReply" => {
-            let host = number("fields.ageMcpId")?;
+            // A refused request has no host.
+            let host = number("fields.ageMcpId").filter(|host| *host != 0)?;
             found.push(Report::AgeFound { transaction: transaction()?, host });
         }
         "auth.AcctPlayerInfo" => {

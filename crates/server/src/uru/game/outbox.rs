@@ -71,19 +71,27 @@ impl Outbox {
             return false;
         }
         let is_news = inner.queue.is_empty();
-        let has_room = inner.queue.push(packet).is_ok();
-        let mut waited = None;
-        if !has_room {
-            inner.closed = Some("the client reads too slowly");
-            waited = Some(mem::replace(&mut inner.queue, SendQueue::new(0)));
+        if inner.queue.push(packet).is_err() {
+            self.overflow(inner);
+            return false;
         }
         drop(inner);
-        drop(waited);
         // The connection takes messages until the queue is empty, so one wakeup is enough.
-        if is_news || !has_room {
+        if is_news {
             self.news.notify_one();
         }
-        has_room
+        true
+    }
+
+    /// Ends the connection and discards its messages.
+    #[cold]
+    fn overflow(&self, mut inner: MutexGuard<'_, Inner>) {
+        inner.closed = Some("the client reads too slowly");
+        let queue = mem::replace(&mut inner.queue, SendQueue::new(0));
+        // The lock is not held while the messages are dropped.
+        drop(inner);
+        drop(queue);
+        self.news.notify_one();
     }
 
     /// Ends the connection after the queued messages.

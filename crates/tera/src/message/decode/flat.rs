@@ -9,8 +9,8 @@ use crate::schema::plan::{Op, Plan, Scope, TextPlace};
 use crate::types::text::text_length;
 
 impl<'d, 'n> Run<'d, 'n> {
-    /// Reads a scope as encoders write it: each text and list begins where the one before it ends,
-    /// and elements without bodies are contiguous. Anything else goes to
+    /// Reads a scope as encoders write it: each body begins where the one before it ends, and
+    /// elements without bodies are contiguous. Anything else goes to
     /// [`one_body`](Self::one_body). Returns the end of its last body.
     #[inline(always)]
     pub(super) fn flat<S: Sink<'d, 'n>>(
@@ -50,6 +50,16 @@ impl<'d, 'n> Run<'d, 'n> {
                         let text = rest.get(..length).unwrap_or_default();
                         sink.text(Leaf { plan, field, body }, text, cursor);
                         cursor += length + 2;
+                        continue;
+                    }
+                }
+                Op::Bytes { offset, count, field, body, .. } => {
+                    let length = word(head, count);
+                    if word(head, offset) == cursor
+                        && let Some(bytes) = readable.get(cursor..cursor + length)
+                    {
+                        sink.bytes(Leaf { plan, field, body }, bytes, cursor);
+                        cursor += length;
                         continue;
                     }
                 }
