@@ -207,11 +207,12 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
     }
     let longest = if longest == 0 { usize::MAX } else { longest.saturating_mul(4) };
     let cut = text.char_indices().nth(longest).map_or(text, |(at, _)| &text[..at]);
-    out.push('"');
+    let is_raw = reads_better_raw(cut);
+    out.push_str(if is_raw { "r\"" } else { "\"" });
     for c in cut.chars() {
         match c {
             '"' => out.push_str("\\\""),
-            '\\' => out.push('\\'),
+            '\\' if !is_raw => out.push_str("\\\\"),
             _ if is_hostile(c) => {
                 let _ = write!(out, "{}", c.escape_default());
             }
@@ -222,6 +223,53 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
     if cut.len() < text.len() {
         let _ = write!(out, "... ({} characters)", text.chars().count());
     }
+}
+
+/// Whether a text is shown as `r"C:\dat"`, where a backslash is a backslash: it has one, and nothing that
+/// must be escaped. Otherwise a backslash is shown as `\\`, because it could seem to begin an escape.
+#[must_use]
+pub fn reads_better_raw(text: &str) -> bool {
+    text.contains('\\') && !text.chars().any(|c| c == '"' || is_hostile(c))
+}
+
+/// The character that an escape sequence in quoted text stands for, and the length of the sequence,
+/// both without the backslash. `rest` is what follows the backslash. Accepts the escapes of text, `\"`,
+/// `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`, and those that only JSON has: `\/`, `\b`, `\f` and `\u001b`,
+/// also as surrogate pairs. So a value can be copied from either kind of output.
+#[must_use]
+pub fn parse_escape(rest: &str) -> Option<(char, usize)> {
+    let c = match rest.chars().next()? {
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        '0' => '\0',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        c @ ('"' | '\\' | '/') => c,
+        'u' => return code_point(rest.get(1..)?).map(|(c, length)| (c, 1 + length)),
+        _ => return None,
+    };
+    Some((c, 1))
+}
+
+/// The character after `\u`, and the length of what names it.
+fn code_point(rest: &str) -> Option<(char, usize)> {
+    let number = |digits: &str| {
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    };
+    if let Some(rest) = rest.strip_prefix('{') {
+        let end = rest.bytes().take(7).position(|byte| byte == b'}')?;
+        return Some((char::from_u32(number(rest.get(..end)?)?)?, end + 2));
+    }
+    let unit = |text: &str| u16::try_from(number(text.get(..4)?)?).ok();
+    let first = unit(rest)?;
+    if !(0xd800..0xdc00).contains(&first) {
+        return Some((char::from_u32(first.into())?, 4));
+    }
+    let second = unit(rest.get(4..)?.strip_prefix("\\u")?)?;
+    let c = char::decode_utf16([first, second]).next()?.ok()?;
+    Some((c, "d83d\\ude00".len()))
 }
 
 /// Whether a character could disguise text: it controls a terminal, is invisible, changes the direction
@@ -310,5 +358,46 @@ mod tests {
         let mut out = String::new();
         write_text("a\x1b[2J\u{202e}\"", Form::Utf8, 48, &mut out);
         assert_eq!(out, "\"a\\u{1b}[2J\\u{202e}\\\"\"");
+    }
+
+    /// The text between quotes with its escapes replaced.
+    fn unescaped(quoted: &str) -> Option<String> {
+        if let Some(raw) = quoted.strip_prefix("r\"") {
+            return raw.strip_suffix('"').map(str::to_owned);
+        }
+        let mut rest = quoted.strip_prefix('"')?.strip_suffix('"')?;
+        let mut text = String::new();
+        while let Some(c) = rest.chars().next() {
+            let (c, length) = match c {
+                '\\' => parse_escape(&rest[1..]).map(|(c, length)| (c, length + 1))?,
+                c => (c, c.len_utf8()),
+            };
+            text.push(c);
+            rest = &rest[length..];
+        }
+        Some(text)
+    }
+
+    #[test]
+    fn text_can_be_read_from_both_kinds_of_output() {
+        for text in ["C:\\new\\table.dat", "\"\\\"", "\\u{41}", "\u{1b}\u{7f}\0\n", "Dün \u{202e}"]
+        {
+            let mut out = String::new();
+            write_text(text, Form::Utf8, 0, &mut out);
+            assert_eq!(unescaped(&out).as_deref(), Some(text), "{out}");
+            out.clear();
+            crate::json::string(text, &mut out);
+            assert_eq!(unescaped(&out).as_deref(), Some(text), "{out}");
+        }
+        let of_json = r#""\/\b\f\u00fc\ud83d\ude00\u{1f600}""#;
+        assert_eq!(unescaped(of_json).as_deref(), Some("/\u{8}\u{c}ü\u{1f600}\u{1f600}"));
+        for wrong in
+            ["", "d", "'", "u", "u+123", "u12", "u{", "u{}", "u{110000}", "u{d800}", "ud83d"]
+        {
+            assert_eq!(parse_escape(wrong), None, "{wrong}");
+        }
+        for wrong in ["ude00", "ud83dx", "ud83d\\u0041", "u{0000041}"] {
+            assert_eq!(parse_escape(wrong), None, "{wrong}");
+        }
     }
 }

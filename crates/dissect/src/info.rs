@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar as _;
-use worldwire_core::text::is_hostile;
+use worldwire_core::text::{is_hostile, reads_better_raw};
 use worldwire_core::value::{Content, push_hex};
 use worldwire_core::{Form, NodeRef, Tree, Value};
 
@@ -490,8 +490,10 @@ fn beginning(bytes: &[u8], form: Form) -> &[u8] {
 
 /// Appends a text in quotes.
 fn push_text(text: &str, out: &mut String) {
-    out.push('"');
-    let is_cut = push_escaped(text, MAX_TEXT, out);
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(at, _)| at);
+    let is_raw = reads_better_raw(text.get(..end).unwrap_or(text));
+    out.push_str(if is_raw { "r\"" } else { "\"" });
+    let is_cut = push_escaped(text, MAX_TEXT, is_raw, out);
     out.push_str(if is_cut { "...\"" } else { "\"" });
 }
 
@@ -499,19 +501,25 @@ fn push_text(text: &str, out: &mut String) {
 fn push_name(name: &str, out: &mut String) {
     match name.len() <= MAX_NAME && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => out.push_str(name),
-        false => drop(push_escaped(name, MAX_NAME, out)),
+        false => drop(push_escaped(name, MAX_NAME, true, out)),
     }
 }
 
-/// Appends at most `most` characters. Returns whether there are more.
-fn push_escaped(text: &str, most: usize, out: &mut String) -> bool {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"';
+/// Appends at most `most` characters; if the text is raw, with backslashes as they are. Returns whether
+/// there are more.
+fn push_escaped(text: &str, most: usize, is_raw: bool, out: &mut String) -> bool {
+    let is_plain = |byte: &u8| match byte {
+        b'"' => false,
+        b'\\' => is_raw,
+        byte => matches!(byte, b' '..=b'~'),
+    };
     let (plain, rest) = text.split_at(text.bytes().take(most).take_while(is_plain).count());
     out.push_str(plain);
     for (index, c) in (plain.len()..).zip(rest.chars()) {
         match c {
             _ if index == most => return true,
             '"' => out.push_str("\\\""),
+            '\\' if !is_raw => out.push_str("\\\\"),
             _ if is_hostile(c) => out.extend(c.escape_default()),
             _ => out.push(c),
         }
@@ -681,13 +689,20 @@ pub(crate) mod tests {
 
     #[test]
     fn hostile_text_stays_on_its_line() {
+        let shown = |text: &str| {
+            info(text.as_bytes(), InfoFields::default(), |reader| {
+                let length = reader.remaining();
+                reader.span("text", length, Form::Utf8).map(drop)
+            })
+        };
         let text = "a\u{1b}[2J\n\u{202e}\u{2028}\u{200b}\u{e0041}\"'é漢";
-        let shown = info(text.as_bytes(), InfoFields::default(), |reader| {
-            let length = reader.remaining();
-            reader.span("text", length, Form::Utf8).map(drop)
-        });
         let wanted = r#"text="a\u{1b}[2J\n\u{202e}\u{2028}\u{200b}\u{e0041}\"'é漢""#;
-        assert_eq!(shown, wanted);
+        assert_eq!(shown(text), wanted);
+        // As a filter accepts it.
+        assert_eq!(shown("dat\\new.age"), r#"text=r"dat\new.age""#);
+        assert_eq!(shown("dat\\new\t"), r#"text="dat\\new\t""#);
+        let cut = "\\".to_owned() + &"a".repeat(MAX_TEXT) + "\n";
+        assert_eq!(shown(&cut), format!("text=r\"\\{}...\"", "a".repeat(MAX_TEXT - 1)));
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub enum End {
     Cut,
     /// The peer read nothing for too long.
     Stalled,
+    /// A relay held what a peer had sent for too long after the peer ended its stream.
+    Abandoned,
     /// The connection machine or the application panicked, with this message. A worldwire defect.
     Panicked(String),
 }
@@ -111,6 +113,7 @@ impl fmt::Display for End {
             Self::Stopped => f.write_str("closed because the server is stopping"),
             Self::Cut => f.write_str("cut because the server is stopping"),
             Self::Stalled => f.write_str("the peer stopped reading"),
+            Self::Abandoned => f.write_str("a peer left while its messages were held"),
             Self::Panicked(text) => write!(f, "a defect in worldwire: {text}"),
         }
     }

@@ -152,6 +152,10 @@ impl Conversation {
         if self.exchange.is_confirmed() {
             self.waiting = None;
         }
+        self.log_reports();
+    }
+
+    fn log_reports(&mut self) {
         let connection = self.number;
         while let Some(report) = self.exchange.poll_report() {
             match report {
@@ -222,6 +226,8 @@ impl Intermediary for Conversation {
 
     fn close(&mut self) {
         self.exchange.close();
+        self.listed.update(self.exchange.counts());
+        self.log_reports();
     }
 
     async fn woken(&mut self) {

@@ -144,6 +144,22 @@ impl Desk {
         }
     }
 
+    /// Drops the messages that are still held when the conversation ends.
+    pub(crate) fn drop_held(&mut self) {
+        let mut dropped = 0_usize;
+        for held in core::mem::take(&mut self.held).into_messages() {
+            if held.decision != Decision::Drop {
+                dropped += 1;
+                self.note_decision(held.from, &held.name, &Decision::Drop);
+            }
+        }
+        if dropped > 0 {
+            let messages = if dropped == 1 { "held message was" } else { "held messages were" };
+            let text = format!("{dropped} {messages} dropped: the conversation has ended");
+            self.report(Report::Problem(text));
+        }
+    }
+
     /// Reports that something could not be carried out, also to the hook that asked for it.
     pub(crate) fn refuse(&mut self, ticket: Option<u64>, report: Report) {
         if let (Some(ticket), Some(hooks), Report::Problem(why)) = (ticket, &self.hooks, &report) {

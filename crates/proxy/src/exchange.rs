@@ -304,10 +304,10 @@ impl Exchange {
         self.session.is_closed()
     }
 
-    /// Ends it.
+    /// Ends it. Messages that are still held are dropped, which is reported.
     pub fn close(&mut self) {
         self.session.close();
-        self.desk.held.clear();
+        self.desk.drop_held();
     }
 
     /// The wall-clock time of the last step.
@@ -383,8 +383,7 @@ impl Exchange {
             self.session.close();
         }
         if self.session.is_closed() {
-            // What was held is gone.
-            return self.desk.held.clear();
+            return self.desk.drop_held();
         }
         // Sides whose next message waits for room in a queue.
         let mut full = [false; 2];

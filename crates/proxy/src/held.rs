@@ -100,8 +100,9 @@ impl HeldMessages {
         Some(changed)
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+    /// All of them, oldest first.
+    pub(crate) fn into_messages(self) -> impl Iterator<Item = Held> {
+        self.messages.into_values()
     }
 
     /// The next message that can be released. `full` are the sides whose next message waits for

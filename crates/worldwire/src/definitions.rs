@@ -24,9 +24,17 @@ const DEFINITIONS: &str = "definitions of messages";
 
 /// Reads definitions, hints and other descriptions of messages.
 pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure> {
+    load_noting_errors(data, common).map(|(definitions, _)| definitions)
+}
+
+/// Like [`load`]. Also returns false if definitions with errors were skipped.
+pub(crate) fn load_noting_errors(
+    data: &Data,
+    common: &Common,
+) -> Result<(Definitions, bool), Failure> {
     let Data { revision, patch, pin, .. } = data;
     let mut definitions = Definitions::built_in();
-    add_kind(&mut definitions, &data.paths, (DEFINITIONS, *revision), common)?;
+    let clean = add_kind(&mut definitions, &data.paths, (DEFINITIONS, *revision), common)?;
     for (index, one) in pin.iter().enumerate() {
         let mut before = pin.iter().take(index);
         if let Some(other) = before.find(|other| other.name == one.name) {
@@ -41,7 +49,7 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
         let known = BuildFacts { revision: *revision, patch: *patch, pins };
         definitions.edit(|tera: &mut TeraDefinitions| tera.set_known(known));
     }
-    Ok(definitions)
+    Ok((definitions, clean))
 }
 
 /// Reads definitions from files and directories; they override the built-in ones.

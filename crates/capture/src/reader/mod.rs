@@ -164,6 +164,16 @@ impl<R: Read> CaptureReader<R> {
         Self { source, state, largest: largest(limits), packets, done: false }
     }
 
+    /// The first comment on the section that was read last, at most 256 bytes of it: what a program says
+    /// about the whole file. `None` before the first record, and if the format has no comments.
+    #[must_use]
+    pub fn comment(&self) -> Option<&str> {
+        match &self.state {
+            FormatState::Pcap(_) => None,
+            FormatState::Pcapng(pcapng) => pcapng.comment(),
+        }
+    }
+
     /// The next record, or `None` at the end.
     ///
     /// # Errors

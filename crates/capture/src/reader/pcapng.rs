@@ -2,7 +2,8 @@
 //! end.
 //!
 //! Reads section headers, interface descriptions, enhanced, simple and obsolete packets, and
-//! decryption secrets. Skips comments, and all other blocks, whatever their length.
+//! decryption secrets. Of comments, keeps only the first on a section. Skips all other blocks, whatever
+//! their length.
 
 use core::ops::Range;
 use std::io::Read;
@@ -26,6 +27,8 @@ pub(super) struct Pcapng {
     interfaces: Vec<Interface>,
     /// The number of interfaces in earlier sections.
     interfaces_before: u32,
+    /// The first comment on the current section, shortened.
+    comment: Option<Box<str>>,
     /// The time of the last packet that had one.
     time: Timestamp,
     /// The size of the current block, consumed when the next one is requested.
@@ -59,11 +62,17 @@ impl Pcapng {
         core::mem::take(&mut self.pending)
     }
 
+    /// The first comment on the current section, at most [`MAX_COMMENT`] bytes of it.
+    pub(super) fn comment(&self) -> Option<&str> {
+        self.comment.as_deref()
+    }
+
     pub(super) const fn new() -> Self {
         Self {
             order: Order::Little,
             interfaces: Vec::new(),
             interfaces_before: 0,
+            comment: None,
             time: Timestamp::from_nanos(0),
             pending: 0,
         }
@@ -199,6 +208,15 @@ impl Pcapng {
         let described = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
         self.interfaces_before = self.interfaces_before.saturating_add(described);
         self.interfaces.clear();
+        self.comment = None;
+        let mut options = Options(*cursor);
+        while let Some((code, value)) = options.next(self.order) {
+            if code == OPT_COMMENT {
+                let text = value.get(..MAX_COMMENT).unwrap_or(value);
+                self.comment = Some(String::from_utf8_lossy(text).into());
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -389,5 +407,9 @@ const SMALLEST: usize = 12;
 /// The maximum number of interfaces per section; real captures have a handful.
 const INTERFACES: usize = 65_536;
 
+/// The number of bytes of a section's comment that are kept.
+const MAX_COMMENT: usize = 256;
+
+const OPT_COMMENT: u16 = 1;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;

@@ -154,6 +154,26 @@ fn every_classic_magic_in_both_orders() {
 }
 
 #[test]
+fn the_first_comment_on_a_section_is_kept() {
+    let long = "é".repeat(1_000);
+    for (comments, kept) in [
+        (&[][..], None),
+        (&["", "second"], Some(String::new())),
+        (&["first", "second"], Some("first".to_owned())),
+        (&[&*long], Some("é".repeat(128))),
+    ] {
+        let mut file = Vec::new();
+        let mut writer = CaptureWriter::new(&mut file, comments).unwrap();
+        let interface = writer.interface(LinkType::ETHERNET).unwrap();
+        writer.packet(interface, Timestamp::from_nanos(0), &[1], 1).unwrap();
+        let mut reader = CaptureReader::new(&file[..], &Limits::DEFAULT).unwrap();
+        assert_eq!(reader.comment(), None, "nothing was read yet");
+        reader.next().unwrap().unwrap();
+        assert_eq!(reader.comment(), kept.as_deref());
+    }
+}
+
+#[test]
 fn sections_interfaces_and_clocks() {
     let mut file = Vec::new();
     for big in [false, true] {

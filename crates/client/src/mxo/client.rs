@@ -26,6 +26,17 @@ use worldwire_net::{Application, Clock, Driver, End, Flow, Stop};
 
 use super::ClientView;
 
+/// How an attempt to [travel](Client::travel) ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Travel {
+    /// The character is in the district.
+    Arrived,
+    /// The server has refused, with this text.
+    Refused(String),
+    /// The character is not there in time.
+    Late,
+}
+
 /// A client's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -270,12 +281,20 @@ impl Client {
     }
 
     /// Goes to a district through a hardline, and waits until the character is there, or for at most
-    /// this long. Returns whether it is. The server may refuse with a text.
+    /// this long. A server refuses with a text: if one arrives, and the character does not leave within
+    /// three seconds, the wait is over.
     ///
     /// # Errors
     /// None in practice.
-    pub async fn travel(&self, district: u32, patience: Duration) -> worldwire_core::Result<bool> {
-        let from = self.with_view(|view| view.district().unwrap_or(0));
+    pub async fn travel(
+        &self,
+        district: u32,
+        patience: Duration,
+    ) -> worldwire_core::Result<Travel> {
+        let from = self.with_view(|view| {
+            view.take_answer();
+            view.district().unwrap_or(0)
+        });
         self.send(HardlineTeleport {
             from_hardline: 0,
             from_district: from,
@@ -283,11 +302,23 @@ impl Client {
             to_district: district,
         })?;
         let start = Instant::now();
-        let is_there = || self.with_view(|view| view.district() == Some(district));
-        while !is_there() && !self.is_over() && start.elapsed() < patience {
+        let mut answer: Option<(Instant, String)> = None;
+        while !self.is_over() && start.elapsed() < patience {
+            let (now_in, text) = self.with_view(|view| (view.district(), view.take_answer()));
+            if now_in == Some(district) {
+                return Ok(Travel::Arrived);
+            }
+            answer = text.map(|text| (Instant::now(), text)).or(answer);
+            match answer {
+                _ if now_in.is_none() => answer = None,
+                Some((at, text)) if at.elapsed() >= REFUSAL_TIME => {
+                    return Ok(Travel::Refused(text));
+                }
+                _ => {}
+            }
             sleep(ARRIVAL_POLL).await;
         }
-        Ok(is_there())
+        Ok(Travel::Late)
     }
 
     /// Jacks out: asks the server to let the character go, which takes some seconds, and waits until
@@ -351,6 +382,9 @@ const LEAVE_POLL: Duration = Duration::from_millis(10);
 
 /// How often to check whether the character has arrived in another district.
 const ARRIVAL_POLL: Duration = Duration::from_millis(20);
+/// How long after a text from the server the character may still leave. A text that is not a refusal
+/// must not end the wait, even on a bad network.
+const REFUSAL_TIME: Duration = Duration::from_secs(3);
 /// A message without a known layout: the character leaves a district.
 const LEAVE_WORLD: u16 = 0x8107;
 
@@ -396,6 +430,7 @@ impl ClientApplication {
     /// Answers an RPC message.
     fn answer(&mut self, body: &[u8], sender: &mut Sender) {
         if RpcMessage::of(body).opcode() == LEAVE_WORLD {
+            self.state.view().depart();
             return respond(ReadyForNewWorld { reserved: 0 }.into(), sender);
         }
         let Ok(Some(message)) = ServerRpc::decode(body) else { return };

@@ -27,7 +27,7 @@ mod login;
 mod status_page;
 mod view;
 
-pub use client::{Client, ConnectError, Settings};
+pub use client::{Client, ConnectError, Settings, Travel};
 pub use compare::{Difference, compare};
 pub use login::{LoginError, Margin, Stream, log_in, log_in_over, plain_character};
 pub use status_page::{ExpectedViews, StatusPageError, query};

@@ -87,8 +87,10 @@ pub enum Happening {
 #[derive(Debug)]
 pub struct ClientView {
     replica: Replica,
-    /// The district whose world was loaded last.
+    /// The district whose world was loaded last. `None` after the character has left it.
     district: Option<u32>,
+    /// The last text from the server itself, until it is taken.
+    answer: Option<String>,
     sampler: Sampler,
     walks: bool,
     /// Where the character appeared.
@@ -114,6 +116,7 @@ impl ClientView {
         Self {
             replica: Replica::new(objects),
             district: None,
+            answer: None,
             sampler: Sampler::new(seed),
             walks: true,
             home: None,
@@ -140,6 +143,16 @@ impl ClientView {
     #[must_use]
     pub fn district(&self) -> Option<u32> {
         self.district.filter(|_| self.replica.view(OWN_VIEW).is_some())
+    }
+
+    /// The character leaves its district, to load the world of another one.
+    pub(super) fn depart(&mut self) {
+        self.district = None;
+    }
+
+    /// Takes the last text that the server itself has sent since the last call.
+    pub(super) fn take_answer(&mut self) -> Option<String> {
+        self.answer.take()
     }
 
     /// Makes the character walk or stop.
@@ -186,12 +199,11 @@ impl ClientView {
                 let text = |text: &Option<worldwire_mxo::types::Str<'_>>| {
                     text.as_ref().map(worldwire_mxo::types::Str::text).unwrap_or_default()
                 };
-                Happening::Said {
-                    scope: chat.scope,
-                    handle: text(&chat.handle),
-                    text: text(&chat.text),
-                    message: chat.message_id,
+                let (handle, text) = (text(&chat.handle), text(&chat.text));
+                if handle.is_empty() && chat.scope == ChatScope::System {
+                    self.answer = Some(text.clone());
                 }
+                Happening::Said { scope: chat.scope, handle, text, message: chat.message_id }
             }
             ServerRpc::LoadWorld(world) => {
                 self.district = Some(world.district);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::time::{Instant, sleep, timeout};
-use worldwire_client::mxo::{Client, Happening, LoginError, Margin, compare};
+use worldwire_client::mxo::{Client, Happening, LoginError, Margin, Travel, compare};
 use worldwire_core::json::Style;
 use worldwire_mxo::login::LoginStatus;
 use worldwire_mxo::message::{OWN_VIEW, Script};
@@ -157,7 +157,8 @@ async fn players_travel_between_districts() {
     notices(&trinity, |it| matches!(it, Happening::Appeared { name, .. } if is_neo(name))).await;
     neo.with_view(|view| view.take_happenings().for_each(drop));
     for district in [2, 3, 1, 2] {
-        assert!(neo.travel(district, PATIENCE).await.unwrap(), "district {district}");
+        let travelled = neo.travel(district, PATIENCE).await.unwrap();
+        assert_eq!(travelled, Travel::Arrived, "district {district}");
     }
     let loads = neo.with_view(|view| {
         let loads = |it: &Happening| matches!(it, Happening::LoadsWorld { .. });
@@ -179,10 +180,12 @@ async fn players_travel_between_districts() {
         sees_all(&stage, client).await;
     }
     // No hardline leads within a district, or to one that the server does not have.
-    for district in [2, 4] {
-        neo.travel(district, Duration::from_secs(10)).await.unwrap();
-    }
-    assert_eq!(heard(&neo, 2).await[1].1, "This server does not have that hardline.");
+    const REFUSAL: &str = "This server does not have that hardline.";
+    let began = Instant::now();
+    assert_eq!(neo.travel(2, PATIENCE).await.unwrap(), Travel::Arrived, "it is there already");
+    assert_eq!(neo.travel(4, PATIENCE).await.unwrap(), Travel::Refused(REFUSAL.to_owned()));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(heard(&neo, 2).await[1].1, REFUSAL);
     assert_eq!(neo.with_view(|view| view.district()), Some(2));
     // It returns to the district in which it left.
     neo.leave().await;

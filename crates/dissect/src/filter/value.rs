@@ -6,6 +6,7 @@ use winnow::combinator::{opt, separated};
 use winnow::error::ErrMode;
 use winnow::stream::Location as _;
 use winnow::token::{literal as mark, take, take_till};
+use worldwire_core::text::parse_escape;
 use worldwire_core::value::parse_hex;
 
 use super::class::ObjectClass;
@@ -266,32 +267,14 @@ pub(super) fn quoted(input: &mut Input<'_>) -> Outcome<String> {
 
 /// The character after a backslash.
 fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
-    let wrong = |found: &str| {
+    let Some((c, length)) = parse_escape(rest(input)) else {
+        let found: String = rest(input).chars().take(1).collect();
         let wanted = r#"one of the escapes `\"`, `\\`, `\n`, `\r`, `\t` and `\u{...}`"#;
-        let hint = "backslashes are literal in text that starts with `r\"`";
-        Err(ErrMode::Cut(Problem::new(at, wanted, format!("`\\{found}`")).hint(hint)))
+        let hint = "write `\\\\` for a backslash, or put `r` before the quotes: r\"C:\\dat\"";
+        return Err(ErrMode::Cut(Problem::new(at, wanted, format!("`\\{found}`")).hint(hint)));
     };
-    match opt(take(1_usize)).parse_next(input)? {
-        Some("n") => Ok('\n'),
-        Some("r") => Ok('\r'),
-        Some("t") => Ok('\t'),
-        Some("0") => Ok('\0'),
-        Some("u") => {
-            let digits = rest(input).strip_prefix('{').and_then(|text| text.split_once('}'));
-            let Some((digits, _)) = digits else {
-                return wrong("u");
-            };
-            let number = u32::from_str_radix(digits, 16).ok().filter(|_| digits.len() <= 6);
-            let Some(c) = number.and_then(char::from_u32) else {
-                return wrong("u{...}");
-            };
-            take(digits.len() + 2).void().parse_next(input)?;
-            Ok(c)
-        }
-        Some(c @ ("\"" | "\\")) => Ok(if c == "\"" { '"' } else { '\\' }),
-        Some(other) => wrong(other),
-        None => wrong(""),
-    }
+    take(length).void().parse_next(input)?;
+    Ok(c)
 }
 
 /// Text up to the closing quote, without escapes. The opening quote was read.

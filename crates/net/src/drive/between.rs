@@ -100,10 +100,14 @@ pub struct Between {
 
 /// How long both peers may be silent over UDP, which has no way to end a conversation.
 const SILENCE: Duration = Duration::from_secs(120);
+/// How long a relay may hold what a peer sent before it ended its stream. The peer has most likely
+/// gone, and a message that nobody decides on must not keep both connections open forever.
+const ABANDON_TIME: Duration = Duration::from_secs(60);
 
 impl Between {
     /// Drives a relay between two streams until both have ended and all output is written. A panic
-    /// in the relay ends only this conversation.
+    /// in the relay ends only this conversation. So does a relay that forwards nothing for a minute
+    /// of what it [keeps](Intermediary::kept_bytes) of a stream that has ended.
     pub async fn streams<C, S, R>(&self, client: C, server: S, relay: &mut R) -> Ended
     where
         C: AsyncRead + AsyncWrite + Send,
@@ -171,12 +175,15 @@ struct End<R, W> {
     is_finished: bool,
     /// When it last read something, and how many bytes it had read by then.
     progress: (Instant, u64),
+    /// After it has ended its stream: when the relay last forwarded some of what it keeps of the
+    /// stream, and how many bytes it kept then.
+    kept: (Instant, usize),
 }
 
 impl<R: Receive, W: Transmit> End<R, W> {
     fn new(reader: R, writer: W) -> Self {
-        let progress = (Instant::now(), 0);
-        Self { reader, writer, is_reading: true, is_finished: false, progress }
+        let (progress, kept) = ((Instant::now(), 0), (Instant::now(), 0));
+        Self { reader, writer, is_reading: true, is_finished: false, progress, kept }
     }
 
     /// Moves output to the writer.
@@ -195,6 +202,18 @@ impl<R: Receive, W: Transmit> End<R, W> {
     /// When the peer counts as stalled.
     fn stalls(&self, patience: Duration) -> Option<Instant> {
         (self.writer.pending() > 0).then(|| self.progress.0 + patience)
+    }
+
+    /// When the relay has held the rest of its ended stream for too long, given how many bytes it
+    /// keeps of it.
+    fn abandoned_at(&mut self, kept: usize) -> Option<Instant> {
+        if self.is_reading || kept == 0 {
+            return None;
+        }
+        if kept != self.kept.1 {
+            self.kept = (Instant::now(), kept);
+        }
+        Some(self.kept.0 + ABANDON_TIME)
     }
 }
 
@@ -254,9 +273,14 @@ where
             self.finish_sides().await;
             let Self { driver, client, server, relay, silence } = self;
             let stalls = [client.stalls(stall_time), server.stalls(stall_time)];
+            let abandoned = [
+                client.abandoned_at(relay.kept_bytes(Side::Client)),
+                server.abandoned_at(relay.kept_bytes(Side::Server)),
+            ];
             let silent = silence.map(|silence| heard + silence);
             let due = relay.poll_timeout().and_then(|at| driver.clock.instant(at));
-            let wake = stalls.into_iter().flatten().chain(silent).chain(due).min();
+            let limits = stalls.into_iter().chain(abandoned).flatten();
+            let wake = limits.chain(silent).chain(due).min();
             if let Some(wake) = wake
                 && timer.deadline() != wake
             {
@@ -292,6 +316,9 @@ where
                     let passed = Instant::now();
                     if stalls.into_iter().flatten().any(|at| at <= passed) {
                         return Ended::Stalled;
+                    }
+                    if abandoned.into_iter().flatten().any(|at| at <= passed) {
+                        return Ended::Abandoned;
                     }
                     if silent.is_some_and(|at| at <= passed) {
                         return Ended::Closed(CloseReason::Timeout(Timer::Idle));

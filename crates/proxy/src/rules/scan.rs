@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use worldwire_core::text::parse_escape;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Diagnostic, Source};
 
@@ -240,30 +241,19 @@ impl<'t> Scanner<'t> {
 
     /// The character after a backslash at `at`.
     fn escape(&mut self, at: usize) -> Outcome<char> {
-        let Some(c) = self.peek().filter(|c| *c != '\n') else {
+        if self.peek().is_none_or(|c| c == '\n') {
             return Err(self.unclosed(at));
-        };
-        self.at += c.len_utf8();
-        Ok(match c {
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            '0' => '\0',
-            '"' | '\\' => c,
-            'u' => {
-                let digits = self.rest().strip_prefix('{').and_then(|rest| rest.split_once('}'));
-                let digits = digits.map(|(digits, _)| digits).filter(|digits| digits.len() <= 6);
-                let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                match (digits, number.and_then(char::from_u32)) {
-                    (Some(digits), Some(c)) => {
-                        self.at += digits.len() + 2;
-                        c
-                    }
-                    _ => return Err(self.bad_escape(at)),
-                }
+        }
+        match parse_escape(self.rest()) {
+            Some((c, length)) => {
+                self.at += length;
+                Ok(c)
             }
-            _ => return Err(self.bad_escape(at)),
-        })
+            None => {
+                self.at += self.peek().map_or(0, char::len_utf8);
+                Err(self.bad_escape(at))
+            }
+        }
     }
 
     fn bad_escape(&mut self, at: usize) -> Reported {

@@ -154,6 +154,10 @@ fn nothing_is_held_in_a_closed_conversation() {
     table.exchange.poll_report().expect("a breakpoint");
     table.exchange.close();
     assert!(table.exchange.held().is_empty());
+    let dropped = "2 held messages were dropped: the conversation has ended".to_owned();
+    assert_eq!(table.exchange.poll_report(), Some(Report::Problem(dropped)));
+    assert_eq!(table.exchange.counts().dropped, 2);
+    table.exchange.close();
     table.exchange.timeout(Duration::from_secs(1));
     assert_eq!(table.exchange.poll_report(), None, "nothing was forwarded");
     assert_eq!(table.exchange.poll_timeout(), None);

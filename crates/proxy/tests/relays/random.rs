@@ -1,7 +1,7 @@
 //! Messages are changed, dropped, held and added at random. Both ends receive exactly what a model
 //! says, whatever the pieces in which streams arrive, and whatever a bad network does.
 
-use worldwire_proxy::fuzzing::relayed::{Choices, FAMILIES, MakeWorld, Play, Rates};
+use worldwire_proxy::fuzzing::relayed::{Choices, FAMILIES, MXO_LOGIN, MakeWorld, Play, Rates};
 
 /// The number of conversations of each family: `$WORLDWIRE_RELAY_RUNS`, or 250.
 fn runs() -> u64 {
@@ -35,6 +35,11 @@ fn ki() {
 #[test]
 fn mxo() {
     relay(FAMILIES[1]);
+}
+
+#[test]
+fn mxo_login() {
+    relay(MXO_LOGIN);
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn a_manifest() {
     insta::assert_snapshot!(both(&reader.finish()), @r#"
     0x0000..0x00d2    files: 1 item
     0x0000..0x00d0      [0]
-    0x0000..0x001e        clientName: "dat\Garden.age"
+    0x0000..0x001e        clientName: r"dat\Garden.age"
     0x001e..0x003a        downloadName: "Garden.age.gz"
     0x003a..0x007c        md5: "0123456789abcdef0123456789abcdef"
     0x007c..0x00be        md5compressed: "fedcba9876543210fedcba9876543210"

@@ -236,7 +236,8 @@ use the file. `dissect -o NAME.pcapng` writes packets as they were captured inst
 
 The dissector is generated from the definitions that worldwire itself decodes with. It reads captures from \
 `export pcapng`, and plain streams with \"Decode As\". The command lists messages that \
-the dissector shows partly as bytes. docs/wireshark.md explains the names of its fields.")]
+the dissector shows partly as bytes. Definitions with errors are reported and left out, with exit code 1. \
+docs/wireshark.md explains the names of its fields.")]
     Wireshark(ExportWireshark),
 }
 
@@ -306,7 +307,7 @@ const BYTES: [&str; 3] = ["dump", "wire", "raw"];
 pub(crate) struct Follow {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Number of the conversation; `worldwire stats` lists them
+    /// Number of the conversation; `worldwire stats --conversations` lists them
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
     /// Show only matching messages, such as 'result != 0'; see `worldwire filter`

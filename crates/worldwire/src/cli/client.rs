@@ -59,7 +59,8 @@ With --account, the client runs steps, separated by +:
   say TEXT                  say something to everyone nearby
   whisper HANDLE TEXT       say something to one player
   emote NAME                play an emote
-  travel DISTRICT           go to another district, by its number, and wait until the character is there
+  travel DISTRICT           go to another district, by its number, and wait until the character is there;
+                            `serve mxo` has those in the `other_districts` of its mxo.toml
   wait SECONDS              print who comes and goes, and what others say and do
   leave                     jack out and end the session; the character leaves after a few seconds
 
@@ -219,7 +220,8 @@ pub(crate) struct ClientMxo {
     #[arg(long)]
     pub(crate) json: bool,
     /// Compare the views with those on the server's status page [default: port 10080 on the server]
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true,
+        default_missing_value = "")]
     pub(crate) compare: Option<String>,
     /// Time limit for the world to settle, and for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]

@@ -384,7 +384,7 @@ fn threads() -> RangedU64ValueParser<usize> {
 }
 
 /// The destination of a result.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Target {
     /// Output file; - is standard output
     #[arg(short, long, value_name = "FILE")]

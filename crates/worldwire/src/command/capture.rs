@@ -78,7 +78,7 @@ pub(crate) fn read_taking<S: Sink>(
 ) -> Result<(Dissection, bool), Failure> {
     start_threads(0);
     let Extras { wire, secrets, meanwhile, is_again } = extras;
-    let known = options(arguments.files(), &arguments.knowledge, definitions)?;
+    let known = options(arguments.files(), &arguments.knowledge, definitions, common)?;
     let options = Options { wire, secrets, ..known };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
@@ -193,6 +193,7 @@ pub(crate) fn options<'p>(
     files: impl Iterator<Item = &'p Path>,
     knowledge: &Knowledge,
     definitions: Definitions,
+    common: &Common,
 ) -> Result<Options, Failure> {
     let (mut family, mut ports) = (None, Vec::new());
     for given in &knowledge.families {
@@ -201,8 +202,8 @@ pub(crate) fn options<'p>(
             (Some(port), named) => ports.push((port, named)),
         }
     }
-    let mut keys = input::keys(&knowledge.keys)?;
-    input::add_keys_inside(&mut keys, files);
+    let mut keys = input::keys(&knowledge.keys, common)?;
+    input::add_keys_inside(&mut keys, files)?;
     Ok(Options { keys, definitions, family, ports, ..Options::default() })
 }
 

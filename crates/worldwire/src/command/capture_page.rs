@@ -59,7 +59,7 @@ impl CapturePage {
         common: &Common,
     ) -> Result<Self, Failure> {
         let definitions = definitions::load(&arguments.knowledge.data, common)?;
-        let options = capture::options(once(file), &arguments.knowledge, definitions)?;
+        let options = capture::options(once(file), &arguments.knowledge, definitions, common)?;
         let settings = Settings { listen, follow: true, ..Settings::default() };
         let (file, stop, runtime) = (file.to_owned(), Stop::new(), system::runtime()?);
         let mut signal = stop.signal();

@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         (None, Some(path)) => (input::read(path)?, path.display().to_string()),
         (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
     };
-    let keys = input::keys(&arguments.context.keys)?;
+    let keys = input::keys(&arguments.context.keys, common)?;
     note_unused_keys(codec, &arguments.context.keys, common);
     let limits = Limits::DEFAULT;
     let definitions = definitions::load(&arguments.context.data, common)?;

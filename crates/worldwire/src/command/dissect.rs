@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use worldwire_core::Side;
 use worldwire_core::json::{self, Style};
@@ -25,8 +25,8 @@ use crate::cli::{Capture, Common, Dissect, Follow, JsonForm, Knowledge, Target, 
 use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{
-    CaptureFile, CaptureFormat, Failure, Output, OutputFormat, Ring, RingLimits, SavedPackets,
-    counted, printable, say, shown, terminal_width,
+    CaptureFile, CaptureFormat, Failure, Output, OutputFormat, PacketsTarget, RingLimits, counted,
+    printable, say, shown, terminal_width,
 };
 use crate::settings::{ColorRule, Paint, Setting};
 
@@ -40,10 +40,11 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let paints = paints(&format, &definitions, common)?;
     arguments.target.spares(arguments.capture.files())?;
     let copy = Cell::new(saved_packets(arguments, wanted)?);
-    let (selection, hidden) = (Selection { stream: view.stream, filter }, AtomicU64::new(0));
+    let selection = Selection { stream: view.stream, filter };
+    let (hidden, found) = (AtomicU64::new(0), AtomicBool::new(false));
     let needs_fields = !paints.is_empty();
     let reading =
-        Reading { arguments, view, common, selection, format, copy, hidden, needs_fields };
+        Reading { arguments, view, common, selection, format, copy, hidden, found, needs_fields };
     let view = &reading.view;
     if let OutputFormat::Capture(format) = wanted {
         return match capture::is_live(&arguments.capture) {
@@ -153,6 +154,10 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             say(format_args!("{count} without a definition; what to do: {command}"));
         }
     }
+    if reading.selection.filter.is_some() && !reading.found.load(Ordering::Relaxed) {
+        // Not a failure: a capture without problems has nothing that `--filter problem` selects.
+        common.note("filter", "nothing matches");
+    }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
@@ -206,9 +211,11 @@ struct Reading<'r> {
     selection: Selection,
     format: Format,
     /// The file for all packets of a live capture.
-    copy: Cell<Option<SavedPackets>>,
+    copy: Cell<Option<PacketsTarget>>,
     /// How many problems the filter hides.
     hidden: AtomicU64,
+    /// Whether anything was selected.
+    found: AtomicBool,
     /// Whether colour rules look at fields that the format does not show.
     needs_fields: bool,
 }
@@ -221,14 +228,17 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         mut write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
-        let Self { arguments, common, selection, format, copy, hidden, .. } = self;
+        let Self { arguments, common, selection, format, copy, hidden, found, .. } = self;
         let watches_stdout = arguments.target.is_stdout();
         let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
         let extras = Extras { secrets: arguments.secrets, meanwhile, ..Extras::default() };
         let needs_fields = format.needs_fields() || self.needs_fields;
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
             let is_first = !scratch.is_repeated;
-            let is_hidden = !selection.pass(item, scratch, needs_fields, |shown| show(shown, out));
+            let is_hidden = !selection.pass(item, scratch, needs_fields, |shown| {
+                found.store(true, Ordering::Relaxed);
+                show(shown, out);
+            });
             if is_hidden && is_first && item.is_problem() {
                 hidden.fetch_add(1, Ordering::Relaxed);
             }
@@ -320,7 +330,7 @@ fn named_format(arguments: &Dissect, common: &Common) -> Result<(OutputFormat, V
 fn saved_packets(
     arguments: &Dissect,
     wanted: OutputFormat,
-) -> Result<Option<SavedPackets>, Failure> {
+) -> Result<Option<PacketsTarget>, Failure> {
     let tcpdump = arguments.capture.tcpdump.as_ref();
     let Some(path) = tcpdump.and_then(|tcpdump| tcpdump.write.as_deref()) else {
         return Ok(None);
@@ -337,12 +347,10 @@ fn saved_packets(
     let (tcpdump, force) = (arguments.capture.tcpdump.as_ref(), arguments.target.force);
     if let Some((files, tcpdump)) = tcpdump.and_then(|it| Some((it.ring?, it))) {
         let limits = RingLimits { files, size: tcpdump.ring_size, time: tcpdump.ring_time };
-        let ring = Ring::start(path, format, force, limits)?;
-        return Ok(Some(SavedPackets::Ring(Box::new(ring))));
+        return PacketsTarget::ring(path, format, force, limits).map(Some);
     }
     let target = Target { output: Some(path.to_owned()), force };
-    let file = CaptureFile::new(Output::open_growing(&target)?, format)?;
-    Ok(Some(SavedPackets::File(Box::new(file))))
+    PacketsTarget::file(target, format).map(Some)
 }
 
 /// Writes all packets of a live capture as they arrive.
@@ -359,8 +367,7 @@ fn write_arriving(
                 .to_owned(),
         ));
     }
-    let output = Output::open_growing(&arguments.target)?;
-    copy.set(Some(SavedPackets::File(Box::new(CaptureFile::new(output, format)?))));
+    copy.set(Some(PacketsTarget::file(arguments.target.clone(), format)?));
     let nothing = |_: &Shown<'_, '_>, (): &mut ()| {};
     let (dissection, clean) = reading.read(definitions, nothing, |()| Ok(()))?;
     let summary = dissection.summary();

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         Some("-") => "standard input".to_owned(),
         _ => path.display().to_string(),
     };
-    let keys = input::keys(&arguments.context.keys)?;
+    let keys = input::keys(&arguments.context.keys, common)?;
     let limits = Limits::DEFAULT;
     let mut definitions = definitions::load(&arguments.context.data, common)?;
     if arguments.lenient {

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
         (Some(scratch), empty, Options { definitions, ..Options::default() })
     } else {
         let own = once(&*arguments.file);
-        let options = capture::options(own, &arguments.knowledge, definitions)?;
+        let options = capture::options(own, &arguments.knowledge, definitions, common)?;
         (None, arguments.file.clone(), options)
     };
     system::runtime()?.block_on(async {

@@ -22,7 +22,7 @@ use worldwire_dissect::catch_defect;
 use super::packets::{Filled, Meanwhile, PATIENCE, Refusal};
 use super::tcpdump::Child;
 use crate::cli::StopAfter;
-use crate::output::{Failure, Interruption, SavedPackets, printable, reason, say};
+use crate::output::{Failure, Interruption, PacketsTarget, SavedPackets, printable, reason, say};
 
 /// The packets of a capture that is being written.
 pub(super) struct Live {
@@ -109,7 +109,7 @@ impl Live {
         Meanwhile { copy, watches_stdout }: Meanwhile,
     ) -> Result<Self, Refusal> {
         let (sender, messages) = sync_channel(BLOCKS);
-        let copy: SharedCopy = Arc::new(Mutex::new(copy));
+        let (target, copy) = (copy, SharedCopy::default());
         if watches_stdout {
             let sender = sender.clone();
             std::thread::spawn(move || {
@@ -141,7 +141,10 @@ impl Live {
         let (limits, copied) = (limits.clone(), Arc::clone(&copy));
         let reader = std::thread::Builder::new().name("capture".to_owned());
         let spawned = reader.spawn(move || {
-            let outcome = catch_defect(|| read(open(), &limits, &copied, &mut quota, &sender));
+            let outcome = catch_defect(|| {
+                let copy = (target, &*copied);
+                read(open(), &limits, copy, &mut quota, &sender);
+            });
             if let Err(defect) = outcome {
                 let source = io::Error::other(defect.report("the capture file", &[]));
                 let fault = CaptureError::Read { offset: 0, source };
@@ -363,7 +366,7 @@ fn wait_for_closed_stdout() -> bool {
 fn read(
     opened: Opened,
     limits: &Limits,
-    copy: &SharedCopy,
+    (target, copy): (Option<PacketsTarget>, &Mutex<Option<SavedPackets>>),
     quota: &mut Quota,
     sender: &SyncSender<Message>,
 ) {
@@ -385,6 +388,13 @@ fn read(
             return;
         }
     };
+    match target.map(PacketsTarget::open).transpose() {
+        Ok(saved) => *copy.lock().unwrap_or_else(PoisonError::into_inner) = saved,
+        Err(failure) => {
+            tell(Message::Refused(Refusal::Failed(failure)));
+            return;
+        }
+    }
     if !tell(Message::Opened) {
         return;
     }

@@ -17,6 +17,7 @@ use worldwire_core::Limits;
 use worldwire_core::value::parse_hex;
 use worldwire_dissect::Keys;
 
+use crate::cli::Common;
 use crate::output::{Failure, complain, shown};
 pub(crate) use walk::{all, files};
 
@@ -118,11 +119,26 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// The beginning of the comment on captures of decrypted messages.
+pub(crate) const DECRYPTED: &str = "Decrypted by worldwire:";
+
 /// Adds the keys that captures themselves contain: before their packets, and in a recording of a
 /// proxy also between them.
-pub(crate) fn add_keys_inside<'p>(keys: &mut Keys, paths: impl Iterator<Item = &'p Path>) {
+///
+/// # Errors
+/// A capture of decrypted messages, from `export pcapng`. Its streams begin without the handshakes that
+/// recognition needs, and would look like encrypted ones.
+pub(crate) fn add_keys_inside<'p>(
+    keys: &mut Keys,
+    paths: impl Iterator<Item = &'p Path>,
+) -> Result<(), Failure> {
     for path in paths {
-        let text = text_inside(path);
+        let (text, comment) = inside(path);
+        if comment.is_some_and(|comment| comment.starts_with(DECRYPTED)) {
+            let what = "decrypted messages for Wireshark, from `worldwire export pcapng`";
+            complain(&shown(path), &format!("{what}; read the capture that was exported instead"));
+            return Err(Failure::Input);
+        }
         // Recordings of plain conversations have no keys.
         if !text.replace(MORE_KEYS, "").trim().is_empty()
             && let Err(error) = keys.add(&text)
@@ -130,11 +146,17 @@ pub(crate) fn add_keys_inside<'p>(keys: &mut Keys, paths: impl Iterator<Item = &
             complain(&shown(path), &format!("keys in the capture: {error}"));
         }
     }
+    Ok(())
 }
 
 /// The key file inside a capture, as text.
 pub(crate) fn text_inside(path: &Path) -> String {
-    let mut text = String::new();
+    inside(path).0
+}
+
+/// The key file inside a capture, as text, and the comment on its last section.
+fn inside(path: &Path) -> (String, Option<String>) {
+    let (mut text, mut comment) = (String::new(), None);
     if path.is_file()
         && let Ok(file) = File::open(path)
         && let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT)
@@ -149,16 +171,23 @@ pub(crate) fn text_inside(path: &Path) -> String {
                 _ => {}
             }
         }
+        comment = capture.comment().map(str::to_owned);
     }
-    text
+    (text, comment)
 }
 
-/// Reads key files, if any.
-pub(crate) fn keys(paths: &[PathBuf]) -> Result<Keys, Failure> {
+/// Reads key files, if any. A file without any content is accepted: a server that was started with
+/// `--secrets` appends the first key when somebody logs in.
+pub(crate) fn keys(paths: &[PathBuf], common: &Common) -> Result<Keys, Failure> {
     let mut keys = Keys::none();
     for path in paths {
         tracing::debug!(path = %path.display(), "keys");
-        keys.add(&read_text(path)?).map_err(|error| {
+        let text = read_text(path)?;
+        if text.trim().is_empty() {
+            common.note(&shown(path), "has no keys yet");
+            continue;
+        }
+        keys.add(&text).map_err(|error| {
             let text = error.to_string();
             let mut lines: Vec<&str> = text.lines().collect();
             let last = lines.pop().unwrap_or_default();

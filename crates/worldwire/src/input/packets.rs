@@ -14,7 +14,7 @@ use super::live::Live;
 use super::merged::Merged;
 use super::tcpdump::Child;
 use crate::cli::Tcpdump;
-use crate::output::{Failure, Interruption, SavedPackets};
+use crate::output::{Failure, Interruption, PacketsTarget};
 
 /// How long a partial batch waits for more packets: short enough to go unnoticed, long enough to
 /// fill batches under load.
@@ -31,7 +31,7 @@ enum Source {
 #[derive(Debug, Default)]
 pub(crate) struct Meanwhile {
     /// Write every packet to these files.
-    pub(crate) copy: Option<SavedPackets>,
+    pub(crate) copy: Option<PacketsTarget>,
     /// Stop when nobody reads standard output any more.
     pub(crate) watches_stdout: bool,
 }

@@ -21,7 +21,7 @@ pub(crate) use capture_file::CaptureFile;
 pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use format::{CaptureFormat, OutputFormat};
 pub(crate) use place::{FilePlace, Place};
-pub(crate) use ring::{Ring, RingLimits, SavedPackets};
+pub(crate) use ring::{PacketsTarget, RingLimits, SavedPackets};
 #[cfg(feature = "network")]
 pub(crate) use scratch::Scratch;
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};

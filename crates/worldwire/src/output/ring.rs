@@ -16,7 +16,7 @@ use worldwire_capture::{
 };
 use worldwire_core::Limits;
 
-use super::{CaptureFile, CaptureFormat, Failure, Output, occupied, reason, shown};
+use super::{CaptureFile, CaptureFormat, Failure, Output, Place, occupied, reason, shown};
 use crate::cli::Target;
 
 /// When a file of a ring is full, and how many files there are.
@@ -27,6 +27,53 @@ pub(crate) struct RingLimits {
     pub(crate) size: Option<u64>,
     /// Between the first and the last packet.
     pub(crate) time: Option<Duration>,
+}
+
+/// Where packets are to be saved. The first file is created once the capture has begun, so that nothing
+/// is left behind if it is refused.
+#[derive(Clone, Debug)]
+pub(crate) struct PacketsTarget {
+    target: Target,
+    format: CaptureFormat,
+    ring: Option<(PathBuf, RingLimits)>,
+}
+
+impl PacketsTarget {
+    /// One file, which must not exist unless it may be overwritten.
+    pub(crate) fn file(target: Target, format: CaptureFormat) -> Result<Self, Failure> {
+        Place::of(&target)?;
+        Ok(Self { target, format, ring: None })
+    }
+
+    /// A ring of files. The number precedes the extension: `evening-00001.pcapng`.
+    pub(crate) fn ring(
+        path: &Path,
+        format: CaptureFormat,
+        force: bool,
+        limits: RingLimits,
+    ) -> Result<Self, Failure> {
+        // A file that is in the way must not end the capture hours later.
+        if !force && let Some(other) = existing(path) {
+            return Err(Failure::Run(occupied(&other)));
+        }
+        let target = Target { output: Some(numbered(path, 1)), force };
+        Ok(Self { target, format, ring: Some((path.to_owned(), limits)) })
+    }
+
+    /// Creates the file, or the first one.
+    pub(crate) fn open(self) -> Result<SavedPackets, Failure> {
+        let Self { target, format, ring } = self;
+        let file = CaptureFile::new(Output::open_growing(&target)?, format)?;
+        Ok(match ring {
+            None => SavedPackets::File(Box::new(file)),
+            Some((path, limits)) => SavedPackets::Ring(Box::new(Ring::start(
+                path,
+                file,
+                (format, target.force),
+                limits,
+            ))),
+        })
+    }
 }
 
 /// The files that packets are saved to: one, or a ring.
@@ -74,31 +121,25 @@ pub(crate) struct Ring {
 const OVERHEAD: u64 = 32;
 
 impl Ring {
-    /// Starts the first file. The number precedes the extension: `evening-00001.pcapng`.
-    pub(crate) fn start(
-        path: &Path,
-        format: CaptureFormat,
-        force: bool,
+    /// A ring that has only its first file.
+    fn start(
+        path: PathBuf,
+        first: CaptureFile,
+        (format, force): (CaptureFormat, bool),
         limits: RingLimits,
-    ) -> Result<Self, Failure> {
-        // A file that is in the way must not end the capture hours later.
-        if !force && let Some(other) = existing(path) {
-            return Err(Failure::Run(occupied(&other)));
-        }
-        let first = numbered(path, 1);
-        let current = open(&first, format, force)?;
-        Ok(Self {
-            path: path.to_owned(),
+    ) -> Self {
+        Self {
+            files: VecDeque::from([numbered(&path, 1)]),
+            path,
             format,
             force,
             limits,
-            current,
+            current: first,
             number: 1,
             size: 0,
             begun: None,
-            files: VecDeque::from([first]),
             beginnings: Beginnings::new(),
-        })
+        }
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), CaptureError> {

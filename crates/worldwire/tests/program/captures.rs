@@ -336,7 +336,15 @@ fn capture_runs_tcpdump() {
     // Files are not overwritten by accident, and a failing capture is an error.
     let (_, err, code) = run(&[&capture[..], &write[..]].concat(), &path);
     assert!(code == 2 && err.contains("already exists"), "{err}");
+    // Nothing is left behind if the key file is refused, or nothing can be captured.
+    let fresh = folder.path().join("fresh.pcapng");
+    let write = ["--write", fresh.to_str().unwrap()];
+    let refused = ["--keys", "uru-manifest.mfs"];
+    let (_, err, code) = run(&[&capture[..], &write[..], &refused[..]].concat(), &path);
+    assert!(code == 2 && err.contains("uru-manifest.mfs: ") && !fresh.exists(), "{err}");
     let denied = fake("tcpdump", folder.path(), "echo 'eth7: no permission' >&2; exit 1");
+    let (_, err, code) = run(&[&capture[..], &write[..]].concat(), &denied);
+    assert!(code == 2 && err.contains("no permission") && !fresh.exists(), "{err}");
     let (_, err, code) = run(&capture, &denied);
     assert!(code == 2 && err.contains("eth7: no permission"), "{err}");
     assert!(err.contains("nothing was captured; see the message above"), "{err}");
@@ -410,6 +418,68 @@ fn several_key_files_are_merged() {
     let (_, said, code) = worldwire(&two);
     let wanted = "uru-keys.toml: the gatekeeper key differs from the one in an earlier key file\n";
     assert!(code == 2 && said.ends_with(wanted), "{said}");
+}
+
+/// A server that was started with `--secrets` appends the first key when somebody logs in.
+#[test]
+fn a_key_file_without_content_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secrets.toml");
+    let path = path.to_str().unwrap();
+    fs::write(path, "\n").unwrap();
+    let words = ["dissect", SAMPLE, "--names", "--keys", path];
+    let (out, err, code) = worldwire(&[&words[..], &KEYS[..]].concat());
+    assert_eq!(out, worldwire(&[&["dissect", SAMPLE, "--names"], &KEYS[..]].concat()).0);
+    assert!(code == 0 && err.contains("secrets.toml: has no keys yet\n"), "{err}");
+    fs::write(path, "[nonsense]\n").unwrap();
+    let (_, err, code) = worldwire(&words);
+    assert!(code == 2 && err.contains("secrets.toml: the file has no keys; "), "{err}");
+}
+
+#[test]
+fn decrypted_captures_are_recognised() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("plain.pcapng");
+    let plain = plain.to_str().unwrap();
+    let export = ["export", "pcapng", SAMPLE, "--decrypted", "-o", plain];
+    assert_eq!(worldwire(&[&export[..], &KEYS[..]].concat()).2, 0);
+    for command in ["dissect", "stats", "doctor"] {
+        let (out, err, code) = worldwire(&[command, plain]);
+        assert!((out.as_str(), code) == ("", 1), "{command}: {out} {err}");
+        assert!(err.contains("read the capture that was exported instead"), "{err}");
+    }
+}
+
+/// A capture without problems has nothing that `--filter problem` selects, so this is not an error.
+#[test]
+fn a_filter_that_selects_nothing_is_reported() {
+    let words = ["dissect", SAMPLE, "--stream", "1", "--filter", "gap"];
+    let (out, err, code) = worldwire(&[&words[..], &KEYS[..]].concat());
+    assert_eq!((out.as_str(), code), ("", 0), "{err}");
+    assert!(err.contains("worldwire: filter: nothing matches\n"), "{err}");
+    let words = ["dissect", SAMPLE, "--quiet", "--filter", "accountName == nobody"];
+    assert_eq!(worldwire(&[&words[..], &KEYS[..]].concat()), (String::new(), String::new(), 0));
+    let (_, err, code) = worldwire(&[&words[..], &["--first"], &KEYS[..]].concat());
+    assert!(code == 1 && err.contains("no message 1: only 0 messages match"), "{err}");
+}
+
+/// A path of Windows, whose backslashes could begin escapes.
+#[test]
+fn values_are_copied_from_any_output_into_a_filter() {
+    for (form, start) in [
+        (&["--brief"][..], r#"r"dat\Tele"#),
+        (&[], r#"r"dat\Tele"#),
+        (&["--json"], r#""dat\\Tele"#),
+    ] {
+        let words = ["dissect", SAMPLE, "--filter", "any contains r\"dat\\Tele\""];
+        let (out, err, _) = worldwire(&[&words[..], form, &KEYS[..]].concat());
+        let at = out.find(start).unwrap_or_else(|| panic!("{form:?}: {out} {err}"));
+        let end = at + start.len() + out[at + start.len()..].find('"').unwrap();
+        let filter = format!("any contains {}", &out[at..=end]);
+        let words = ["dissect", SAMPLE, "--quiet", "--names", "--filter", &filter];
+        let (out, err, code) = worldwire(&[&words[..], &KEYS[..]].concat());
+        assert!(code == 0 && out.lines().count() > 0, "{filter}: {err}");
+    }
 }
 
 #[test]

@@ -139,8 +139,8 @@ fn players_log_in_and_play() {
     assert!(code == Some(0) && out.starts_with("4 clients in "), "{out} {err}");
     // Their views are those of the server, in spite of a bad network.
     let words = "--count 3 --loss 10 --delay 20 login + load Clone{} + enter + wait 1";
-    let compare = ["--compare", &serving.status];
-    let words: Vec<_> = compare.into_iter().chain(words.split(' ')).collect();
+    let compare = format!("--compare={}", serving.status);
+    let words: Vec<_> = [&*compare].into_iter().chain(words.split(' ')).collect();
     let (code, out, err) = serving.client("clone", &words);
     assert!(code == Some(0) && err.contains("3 clients see exactly what"), "{out} {err}");
     let sky = |words: &[&str]| run(&[&["mxo", "sky"], words, &server].concat());

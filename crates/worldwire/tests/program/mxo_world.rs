@@ -84,9 +84,9 @@ fn clients_match_the_server_on_a_bad_network() {
     assert_eq!(keys, wanted);
     assert_eq!(fs::metadata(&secrets).unwrap().permissions().mode() & 0o777, 0o600);
 
-    let status = serving.status.clone();
+    let compare = format!("--compare={}", serving.status);
     let rough = ["--loss", "20", "--duplicate", "10", "--reorder", "20", "--delay", "5"];
-    let all = ["--count", "3", "--seconds", "2", "--compare", &status, "--views"];
+    let all = ["--count", "3", "--seconds", "2", &compare, "--views"];
     let (code, out, err) = visit(&serving, &[&rough[..], &all].concat());
     assert_eq!(code, Some(0), "{err}");
     assert!(
@@ -101,7 +101,7 @@ fn clients_match_the_server_on_a_bad_network() {
     let (code, out, err) = visit(&serving, &words);
     assert!(code == Some(0) && out.starts_with("{\"character\":7,\"views\":["), "{out} {err}");
     // Nothing listens on port 1, so no status page answers.
-    let (code, _, err) = visit(&serving, &["--seconds", "0", "--compare", "127.0.0.1:1"]);
+    let (code, _, err) = visit(&serving, &["--seconds", "0", "--compare=127.0.0.1:1"]);
     assert!(code == Some(2) && err.contains("the status page at 127.0.0.1:1: "), "{err}");
 
     let id = serving.child.id().to_string();

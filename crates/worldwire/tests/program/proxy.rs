@@ -463,7 +463,8 @@ fn messages_are_added_to_conversations_of_mxo() {
     let serve =
         ["serve", "mxo", "--open-world", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"];
     let mut world = Running::start(home, &[&serve[..], &["--secrets", "keys.toml"]].concat());
-    let page = world.said.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let page = world.said.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let compare = format!("--compare={page}");
     world.ignore_log();
     let rpc = |opcode: &str| {
         format!(
@@ -483,7 +484,7 @@ fn messages_are_added_to_conversations_of_mxo() {
     let mut proxy = Running::start(home, &[&relay[..], &more].concat());
     let at = proxy.address();
     proxy.ignore_log();
-    let visit = ["client", "mxo", &at, "--count", "2", "--seconds", "3", "--compare", &page];
+    let visit = ["client", "mxo", &at, "--count", "2", "--seconds", "3", &compare];
     let mut client = worldwire(home, &visit).stderr(Stdio::piped()).spawn().unwrap();
     let fields = r#"{"sections":[{"mpm":"Rpc","lists":[{"messages":[
         {"opcode":"Info","data":{"$hex":"05"}}]}]}]}"#;

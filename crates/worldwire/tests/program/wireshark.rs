@@ -312,6 +312,64 @@ fn interfaces_are_described_as_wireshark_asks() {
     assert!(errors.contains("unknown interface \"eth0\"; use worldwire-live"), "{errors}");
 }
 
+/// Wireshark learns that nothing can be delivered. Problems inside a capture are comments on packets.
+#[test]
+fn a_refused_key_file_or_capture_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let [latin, out] = ["latin.toml", "out"].map(|name| folder.path().join(name));
+    fs::write(&latin, [b'a', 0xe9]).unwrap();
+    let (latin, out) = (latin.to_str().unwrap(), out.to_str().unwrap());
+    let plain = folder.path().join("plain.pcapng").display().to_string();
+    let export = ["export", "pcapng", "uru-login.pcapng", "--keys", "uru-keys.toml"];
+    let output = ours(&[&export[..], &["--decrypted", "-o", &plain]].concat());
+    assert!(output.status.code().is_some_and(|code| code < 2));
+    for (file, keys, wanted) in [
+        ("uru-login.pcapng", latin, "not UTF-8 text"),
+        ("uru-login.pcapng", "tera/revisions.json", "worldwire: tera/revisions.json: "),
+        ("uru-keys.toml", "uru-keys.toml", "not a pcap or pcapng capture"),
+        (
+            &plain,
+            "uru-keys.toml",
+            "decrypted messages for Wireshark, from `worldwire export pcapng`",
+        ),
+    ] {
+        let interface = ["--capture", "--extcap-interface", "worldwire-recording"];
+        let more = ["--fifo", out, "--file", file, "--keys", keys];
+        let output = ours(&[&interface[..], &more].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{file} {keys}: {errors}");
+        assert!(errors.contains(wanted), "{errors}");
+    }
+}
+
+/// Two messages are built in, and have the same numbers in every build.
+#[test]
+fn a_dissector_without_some_definitions_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for name in ["map", "definitions"] {
+        fs::create_dir_all(data.join(name)).unwrap();
+    }
+    let map = data.join("map/protocol.999001.map");
+    fs::write(&map, "C_CHAT 5001\nS_CHAT 5002\n").unwrap();
+    let script = folder.path().join("tera.lua");
+    let export = || {
+        let words = ["export", "wireshark", "tera", "--force", "-o", script.to_str().unwrap()];
+        let output = ours(&[&words[..], &["--data", data.to_str().unwrap()]].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), errors, script.exists())
+    };
+    let name = "definitions/C_CHAT.1.def";
+    fs::copy(samples().join("tera").join(name), data.join(name)).unwrap();
+    fs::write(data.join("definitions/S_CHAT.2.def"), "strange field\n").unwrap();
+    let (code, errors, is_written) = export();
+    assert_eq!((code, is_written), (Some(1), true), "{errors}");
+    assert!(errors.contains("S_CHAT.2.def:1:"), "{errors}");
+    assert!(errors.contains("definitions with errors were skipped"), "{errors}");
+    fs::remove_file(data.join("definitions/S_CHAT.2.def")).unwrap();
+    assert_eq!(export(), (Some(0), "3 messages described\n".to_owned(), true));
+}
+
 /// tshark lists the interfaces, starts the program, and reads packets from it.
 #[cfg(unix)]
 #[test]

@@ -49,7 +49,7 @@ fn errors_point_at_the_mistake() {
         ("a == 0:ff", 6, "wanted bytes such as `00:ff:1a`, found `0:ff`"),
         ("a == hex\"\n\u{202e}\"", 6, "found `\\n\\u{202e}`"),
         ("a == hex\"0\"", 6, "an even number of hexadecimal digits"),
-        ("a == \"\\d\"", 7, "found `\\d`; backslashes are literal in text that starts with"),
+        ("a == \"\\d\"", 7, "found `\\d`; write `\\\\` for a backslash, or put `r` before"),
         ("a ~ \"(\"", 5, "wanted a regular expression, found open group"),
         ("a ~ 00:ff", 5, "wanted a regular expression, found bytes"),
         ("a < true", 3, "wanted `==` or `!=`, found `<` with true"),

@@ -35,6 +35,7 @@ use crate::handler::{Effects, Handler, Next, Passing};
 pub(super) static TARGETS: &[Target] = &[
     Target { name: "ki_relay_decisions", run: |data| fuzz(FAMILIES[0], data), seeds },
     Target { name: "mxo_relay_decisions", run: |data| fuzz(FAMILIES[1], data), seeds },
+    Target { name: "mxo_login_relay_decisions", run: |data| fuzz(MXO_LOGIN, data), seeds },
     Target { name: "tera_relay_decisions", run: |data| fuzz(FAMILIES[2], data), seeds },
     Target { name: "uru_relay_decisions", run: |data| fuzz(FAMILIES[3], data), seeds },
 ];

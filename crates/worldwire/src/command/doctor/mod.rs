@@ -12,7 +12,9 @@ use std::sync::Mutex;
 
 use serde_json::json;
 use worldwire_core::{Error, Limits, Tree};
-use worldwire_dissect::{Item, KiObjects, Note, NoteKind, Scratch, Stamp, TeraDefinitions};
+use worldwire_dissect::{
+    Item, KiObjects, Note, NoteKind, Overview, Scratch, Stamp, TeraDefinitions,
+};
 use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
@@ -27,6 +29,9 @@ use crate::{definitions, input};
 const MAX_SELECTED: usize = 4096;
 /// The maximum number of findings of one kind that are listed.
 const MAX_LISTED: usize = 50;
+/// The maximum number of different findings of one kind that are kept, and sorted. A hostile capture can
+/// have a new one in every packet.
+const MAX_KEPT: usize = 16_384;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;
@@ -39,13 +44,14 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let tera_definitions = definitions.part::<TeraDefinitions>();
     let objects = definitions.part::<KiObjects>();
     let protocols = definitions.part::<Protocols>();
-    let has_logins =
-        !input::keys(&arguments.capture.knowledge.keys)?.part::<KeyFile>().logins().is_empty();
+    // Whatever is wrong with them is reported when the capture is read.
+    let quiet = Common { quiet: true, ..Common::default() };
+    let keys = input::keys(&arguments.capture.knowledge.keys, &quiet)?;
+    let has_logins = !keys.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
-    // By finding: its count, and where it occurred first.
-    let mut findings: BTreeMap<String, (u64, Stamp)> = BTreeMap::new();
+    let mut findings = Tally::default();
     // What would reveal more, with the number of messages affected and the first of them.
-    let mut advice: BTreeMap<String, (u64, Stamp)> = BTreeMap::new();
+    let mut advice = Tally::default();
     // As in `dissect`, notes about possibly valid data do not count as problems of the capture.
     let mut is_harmed = false;
     let show = |item: &Item<'_>, scratch: &mut Scratch, found: &mut Vec<Finding>| {
@@ -103,30 +109,59 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         found.extend(advice.map(|text| Finding { text, stamp, kind: Kind::Advice }));
         scratch.tree = tree.recycle();
     };
-    let (dissection, clean) =
-        capture::read(&arguments.capture, common, definitions, show, |found: &Vec<_>| {
-            selection.check()?;
-            for Finding { text, stamp, kind } in found {
-                is_harmed |= *kind != Kind::Remark;
-                let kinds = if *kind == Kind::Advice { &mut advice } else { &mut findings };
-                match kinds.get_mut(&**text) {
-                    Some((count, _)) => *count += 1,
-                    None => drop(kinds.insert(text.to_string(), (1, *stamp))),
+    let is_selected = |stream: u64, name: &str| {
+        selection.filter.is_none()
+            || selected.lock().is_ok_and(|selected| selected.contains(&(stream, name.to_owned())))
+    };
+    let mut undefined = Undefined::default();
+    // All messages of a conversation have been selected or not by the time it closes.
+    let mut count = |overview: &Overview| {
+        if arguments.stream.is_some_and(|wanted| wanted != overview.stream) {
+            return;
+        }
+        let Some(family) = overview.family else {
+            // A filter selects messages, and it has none.
+            undefined.strange += u64::from(selection.filter.is_none());
+            return;
+        };
+        for (name, [client, server]) in overview.messages.iter() {
+            if !is_selected(overview.stream, name) {
+                continue;
+            }
+            if family.name() != "tera" && has_no_name(name) {
+                let advice = family.vocabulary().advice();
+                let key = (family.name(), advice, name.to_owned());
+                *undefined.unknown.entry(key).or_default() += client + server;
+            }
+            if family.name() == "ki" && objects.classes().is_none() {
+                let message = protocols.message_named(name);
+                for field in message.into_iter().flat_map(|message| objects.fields(message)) {
+                    let key = (name.to_owned(), field.to_owned());
+                    *undefined.closed.entry(key).or_default() += client + server;
                 }
             }
-            Ok(())
-        })?;
-
+        }
+    };
+    let take = |found: &Vec<Finding>| {
+        selection.check()?;
+        for Finding { text, stamp, kind } in found {
+            is_harmed |= *kind != Kind::Remark;
+            let kinds = if *kind == Kind::Advice { &mut advice } else { &mut findings };
+            kinds.add(text, stamp);
+        }
+        Ok(())
+    };
+    let (extras, closed) = (capture::Extras::default(), Some(&mut count as _));
+    let (dissection, clean) =
+        capture::read_taking(&arguments.capture, common, definitions, extras, show, take, closed)?;
     selection.check()?;
     if let Some(stream) = arguments.stream {
         capture::check_stream(&dissection, stream)?;
     }
-    let selected = selected.into_inner().unwrap_or_default();
-    let is_selected = |stream: u64, name: &str| {
-        selection.filter.is_none() || selected.contains(&(stream, name.to_owned()))
-    };
+    dissection.overviews().into_iter().for_each(&mut count);
     let mut out = Report { is_json: arguments.json, text: String::new() };
-    let mut findings: Vec<_> = findings.into_iter().collect();
+    let (other_findings, other_advice) = (findings.others, advice.others);
+    let (mut findings, advice): (Vec<_>, _) = (findings.kept.into_iter().collect(), advice.kept);
     findings.sort_by(|(one, (_, first)), (other, (_, second))| {
         first.stream.cmp(&second.stream).then_with(|| in_order(one, other))
     });
@@ -136,42 +171,19 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         let times = if *count == 1 { at } else { format!("{count} times, first {at}") };
         out.first("finding", finding, *count, first, &format!("{finding} ({times})"));
     }
-    if findings.len() > MAX_LISTED {
-        out.more(&format!("{} more findings", findings.len() - MAX_LISTED));
+    let more = findings.len().saturating_sub(MAX_LISTED) as u64 + other_findings;
+    if more > 0 {
+        out.more(&format!("{more} more findings"));
     }
     for (text, (count, first)) in advice.iter().take(MAX_LISTED) {
         let (messages, at) = (counted(*count, "message"), moment(first));
         out.first("advice", text, *count, first, &format!("{messages} {text} (first {at})"));
     }
-    if advice.len() > MAX_LISTED {
-        out.more(&format!("{} more definitions missing", advice.len() - MAX_LISTED));
+    let more = advice.len().saturating_sub(MAX_LISTED) as u64 + other_advice;
+    if more > 0 {
+        out.more(&format!("{more} more definitions missing"));
     }
-    let mut unknown: BTreeMap<(&str, Option<&str>, &str), u64> = BTreeMap::new();
-    let mut strange = 0_u64;
-    let mut closed: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    let is_wanted = |stream: u64| arguments.stream.is_none_or(|wanted| wanted == stream);
-    for overview in dissection.overviews().into_iter().filter(|it| is_wanted(it.stream)) {
-        let Some(family) = overview.family else {
-            // A filter selects messages, and it has none.
-            strange += u64::from(selection.filter.is_none());
-            continue;
-        };
-        for (name, [client, server]) in overview.messages.iter() {
-            if !is_selected(overview.stream, name) {
-                continue;
-            }
-            if family.name() != "tera" && has_no_name(name) {
-                let advice = family.vocabulary().advice();
-                *unknown.entry((family.name(), advice, name)).or_default() += client + server;
-            }
-            if family.name() == "ki" && objects.classes().is_none() {
-                let message = protocols.message_named(name);
-                for field in message.into_iter().flat_map(|message| objects.fields(message)) {
-                    *closed.entry((name, field)).or_default() += client + server;
-                }
-            }
-        }
-    }
+    let Undefined { unknown, closed, strange } = undefined;
     well &= unknown.is_empty();
     let mut of_tera = String::new();
     well &= tera.report(&arguments.capture, &tera_definitions, &mut of_tera);
@@ -197,6 +209,38 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         say(dissection.summary());
     }
     if well { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Messages without a definition, in the conversations that have closed.
+#[derive(Default)]
+struct Undefined {
+    /// By family, advice and name: how many messages have only a number.
+    unknown: BTreeMap<(&'static str, Option<&'static str>, String), u64>,
+    /// By name and field: how many of KI's messages contain an object of an unknown class.
+    closed: BTreeMap<(String, String), u64>,
+    /// Conversations of an unknown family.
+    strange: u64,
+}
+
+/// How often each finding occurred.
+#[derive(Default)]
+struct Tally {
+    /// By finding: its count, and where it occurred first.
+    kept: BTreeMap<String, (u64, Stamp)>,
+    /// How often others occurred.
+    others: u64,
+}
+
+impl Tally {
+    fn add(&mut self, finding: &str, stamp: &Stamp) {
+        if let Some((count, _)) = self.kept.get_mut(finding) {
+            *count += 1;
+        } else if self.kept.len() < MAX_KEPT {
+            self.kept.insert(finding.to_owned(), (1, *stamp));
+        } else {
+            self.others += 1;
+        }
+    }
 }
 
 /// What the command prints: text, or lines of JSON.
@@ -314,6 +358,16 @@ fn has_no_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn findings_are_bounded() {
+        let mut tally = Tally::default();
+        for number in 0..MAX_KEPT + 5 {
+            tally.add(&format!("packet {number}"), &Stamp::default());
+        }
+        tally.add("packet 0", &Stamp::default());
+        assert_eq!((tally.kept.len(), tally.others, tally.kept["packet 0"].0), (MAX_KEPT, 5, 2));
+    }
 
     #[test]
     fn findings_are_sorted_by_their_numbers() {

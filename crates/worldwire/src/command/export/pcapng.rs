@@ -29,10 +29,15 @@ pub(super) fn run(arguments: &ExportPcapng, common: &Common) -> Result<(), Failu
     // It contains passwords and session keys.
     output.hide()?;
     let watches_stdout = arguments.target.is_stdout();
-    write(&arguments.capture, common, definitions, &selection, output, watches_stdout)
+    let clean = write(&arguments.capture, common, definitions, &selection, output, watches_stdout)?;
+    if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Writes the selected messages of a capture, decrypted, as they arrive.
+/// Writes the selected messages of a capture, decrypted, as they arrive. Returns whether all of it could
+/// be read.
+///
+/// # Errors
+/// The capture cannot be read at all, or the output cannot be written.
 pub(in crate::command) fn write(
     arguments: &Capture,
     common: &Common,
@@ -40,7 +45,7 @@ pub(in crate::command) fn write(
     selection: &Selection,
     output: Output,
     watches_stdout: bool,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut writer = PlainWriter::new(output)?;
     writer.flush()?;
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Piece>| {
@@ -87,5 +92,8 @@ pub(in crate::command) fn write(
             say(format_args!("{} omitted: not recognised", counted(unread, "conversation")));
         }
     }
-    if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+    if selection.filter.is_some() && written.messages == 0 {
+        common.note("filter", "no message matches");
+    }
+    Ok(clean && summary.problems == 0)
 }

@@ -14,6 +14,7 @@ use worldwire_capture::{
 use worldwire_core::{Side, Tree};
 use worldwire_dissect::{Item, NoteKind, Time};
 
+use crate::input::DECRYPTED;
 use crate::output::{Failure, Output};
 
 /// A message or note to write.
@@ -119,9 +120,11 @@ const DATAGRAM: usize = 65_507;
 
 impl PlainWriter {
     pub(super) fn new(output: Output) -> Result<Self, Failure> {
-        let about = "Decrypted by worldwire: one packet per message, its name and values as a comment. \
-                     Headers, handshakes and acknowledgements are generated.";
-        let writer = CaptureWriter::new(output, &[about]).map_err(|error| failed(&error))?;
+        let about = format!(
+            "{DECRYPTED} one packet per message, its name and values as a comment. Headers, handshakes \
+             and acknowledgements are generated."
+        );
+        let writer = CaptureWriter::new(output, &[&about]).map_err(|error| failed(&error))?;
         let (interfaces, open) = (HashMap::new(), HashMap::new());
         Ok(Self { writer, interfaces, open, written: Written::default() })
     }

@@ -79,7 +79,7 @@ impl<'a> Relaying<'a> {
         arguments: &'a ProxyCommon,
         common: &'a Common,
     ) -> Result<Self, Failure> {
-        let keys = input::keys(&arguments.keys)?;
+        let keys = input::keys(&arguments.keys, common)?;
         let definitions = Arc::new(definitions::load(&arguments.data, common)?);
         let shown = match &arguments.show {
             Some(filter) => Some(Shown::new(filter, &definitions, common)?),

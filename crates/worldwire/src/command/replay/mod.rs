@@ -26,11 +26,11 @@ use lines::Lines;
 
 pub(crate) fn run(arguments: &Replay, common: &Common) -> Result<(), Failure> {
     let definitions = Arc::new(definitions::load(&arguments.data, common)?);
-    let mut keys = input::keys(&arguments.keys)?;
-    input::add_keys_inside(&mut keys, std::iter::once(&*arguments.file));
+    let mut keys = input::keys(&arguments.keys, common)?;
+    input::add_keys_inside(&mut keys, std::iter::once(&*arguments.file))?;
     let live = match &arguments.live_keys[..] {
         [] => keys.clone(),
-        paths => input::keys(paths)?,
+        paths => input::keys(paths, common)?,
     };
     let ignored = ignored(arguments, &definitions, common)?;
     let rules = rules(arguments, &definitions)?;

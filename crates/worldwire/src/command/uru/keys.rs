@@ -7,7 +7,7 @@ use worldwire_server::uru::keys;
 use worldwire_uru::crypt::key::{PrimeKind, ServerKind};
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 
-use crate::cli::{KeyFormat, UruKeys};
+use crate::cli::{Common, KeyFormat, UruKeys};
 use crate::command::system;
 use crate::input;
 use crate::output::{Failure, complain, write_all, write_secret};
@@ -21,7 +21,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             write_secret(target, ring.format(spelling(*format)).as_bytes())
         }
         UruKeys::Convert { file, to, target } => {
-            let keys = input::keys(slice::from_ref(file))?;
+            let keys = input::keys(slice::from_ref(file), &Common::default())?;
             let ring = keys.part::<KeyRing>();
             if is_for_servers(*to) {
                 check_secrets(file, &ring)?;

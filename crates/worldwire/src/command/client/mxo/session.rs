@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep_until};
 use worldwire_client::mxo::{
-    Client, ConnectError, Happening, LoginError, Margin, Settings, log_in, plain_character,
+    Client, ConnectError, Happening, LoginError, Margin, Settings, Travel, log_in, plain_character,
 };
 use worldwire_mxo::login::{AuthClientConfig, Character};
 use worldwire_mxo::message::Script;
@@ -106,9 +106,13 @@ impl Session {
             Step::Emote(emote) => self.client()?.emote(*emote)?,
             Step::Travel(district) => {
                 let patience = self.setup.patience;
-                if !self.client()?.travel(*district, patience).await? {
-                    self.check()?;
-                    return Err(said("the server did not take the character there"));
+                match self.client()?.travel(*district, patience).await? {
+                    Travel::Arrived => {}
+                    Travel::Refused(text) => return Err(Problem::Said(refused(&text))),
+                    Travel::Late => {
+                        self.check()?;
+                        return Err(said("the server did not take the character there"));
+                    }
                 }
             }
             Step::Wait(seconds) => {
@@ -218,6 +222,12 @@ impl Session {
         let unknown = || Problem::Said(format!("the account has no character {handle:?}"));
         found.map(|character| character.id).ok_or_else(unknown)
     }
+}
+
+/// The error for a district that the server does not lead to.
+fn refused(text: &str) -> String {
+    let advice = "the districts of `serve mxo` are the `other_districts` in its mxo.toml";
+    format!("the server answers {text:?}; {advice}")
 }
 
 fn character_json(character: &Character<'_>) -> Json {

@@ -36,7 +36,7 @@ struct Part {
 
 pub(super) fn run(arguments: &ExportWireshark, common: &Common) -> Result<(), Failure> {
     arguments.target.ends_in("a dissector in Lua", &["lua"])?;
-    let definitions = definitions::load(&arguments.data, common)?;
+    let (definitions, clean) = definitions::load_noting_errors(&arguments.data, common)?;
     let part = match &*arguments.family {
         "ki" => ki::part(&definitions),
         "mxo" => mxo::part(),
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &ExportWireshark, common: &Common) -> Result<(), Fa
             complain(name, "a part of it is shown as bytes");
         }
     }
-    Ok(())
+    if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
 impl Part {
