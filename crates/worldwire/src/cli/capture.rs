@@ -175,7 +175,8 @@ pub(crate) struct Tcpdump {
     #[arg(long, value_name = "NUMBER", requires_all = ["write", "ring_limits"],
           value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub(crate) ring: Option<u32>,
-    /// Maximum size of each file in the ring: 500kB, 100MB, 2GB
+    /// Maximum size of each file in the ring, not counting the copies of earlier packets at its
+    /// beginning: 500kB, 100MB, 2GB
     #[arg(long, value_name = "SIZE", requires = "ring", group = "ring_limits",
           value_parser = parse_size)]
     pub(crate) ring_size: Option<u64>,

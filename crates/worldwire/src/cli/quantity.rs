@@ -12,7 +12,7 @@ pub(super) fn parse_time(text: &str) -> Result<Duration, &'static str> {
     let (number, unit) = text.split_at_checked(split).ok_or(wanted)?;
     let factor = match unit {
         "ms" => 1,
-        "s" | "" => 1_000,
+        "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
         _ => return Err(wanted),
@@ -84,6 +84,8 @@ mod tests {
         ] {
             assert_eq!(text.parse::<StopAfter>(), expected, "{text}");
         }
+        assert_eq!(parse_time("2s"), Ok(Duration::from_secs(2)));
+        assert!(parse_time("2").is_err() && parse_size("5").is_err());
         for text in ["", "0", "0MB", "-1", "10x", "MB", "99999999999GB", "25h"] {
             assert!(text.parse::<StopAfter>().is_err(), "{text}");
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use worldwire_core::{Limits, nearest};
@@ -12,8 +13,8 @@ use worldwire_dissect::{
 };
 
 use crate::cli::{Capture, Common, Knowledge, Target};
-use crate::input;
 use crate::input::packets::{Filled, Meanwhile, Packets, Refusal};
+use crate::input::{self, GrowingKeys};
 use crate::output::{Failure, Output, complain, counted, say};
 
 /// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
@@ -77,12 +78,18 @@ pub(crate) fn read_taking<S: Sink>(
     mut closed: Option<&mut dyn FnMut(&Overview)>,
 ) -> Result<(Dissection, bool), Failure> {
     start_threads(0);
-    let Extras { wire, secrets, meanwhile, is_again } = extras;
+    let Extras { wire, secrets, mut meanwhile, is_again } = extras;
+    let is_prompt = is_live(arguments);
+    let mut growing_keys = match is_prompt {
+        true => GrowingKeys::watch(&arguments.knowledge.keys, &arguments.file),
+        false => None,
+    };
+    meanwhile.wait = growing_keys.as_ref().map_or_else(Duration::default, GrowingKeys::wait);
     let known = options(arguments.files(), &arguments.knowledge, definitions, common)?;
     let options = Options { wire, secrets, ..known };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);
-    let mut packets = match open(arguments, &options.limits, &progress, meanwhile) {
+    let mut packets = match open(arguments, common, &options.limits, &progress, meanwhile) {
         Ok(packets) => packets,
         Err(Refusal::Failed(failure)) => return Err(failure),
         Err(Refusal::NoCapture(path, error)) => {
@@ -96,11 +103,13 @@ pub(crate) fn read_taking<S: Sink>(
     let mut doubts = Doubts::default();
     let mut out = S::default();
     // Output of a stored capture is merged and written while the next batch is read.
-    let is_prompt = is_live(arguments);
     let mut unwritten: Option<Unwritten<S>> = None;
     let mut filled = packets.fill(false, |packet| dissection.push(packet));
     let fault = loop {
         let last = matches!(filled, Filled::End(_));
+        if let Some(keys) = growing_keys.as_mut().and_then(|keys| keys.changed(last)) {
+            dissection.set_keys(keys);
+        }
         if last {
             dissection.end();
         }
@@ -158,6 +167,11 @@ pub(crate) fn read_taking<S: Sink>(
         complain(&subject, &error.to_string());
     }
     dissection.overviews().into_iter().for_each(|overview| doubts.add(overview));
+    let copies = packets.copies();
+    if copies > 0 {
+        let copies = counted(copies, "packet");
+        common.note("capture", &format!("{copies} left out: copies of packets in other files"));
+    }
     let blamed = account(&dissection, &doubts, &subject, common);
     Ok((dissection, fault.is_none() && !doubts.is_torn && !blamed))
 }
@@ -209,6 +223,7 @@ pub(crate) fn options<'p>(
 
 fn open(
     arguments: &Capture,
+    common: &Common,
     limits: &Limits,
     progress: &ProgressBar,
     meanwhile: Meanwhile,
@@ -223,7 +238,7 @@ fn open(
         return Err(Refusal::Failed(Failure::Run(problem)));
     }
     match tcpdump {
-        Some(tcpdump) => Packets::capture(tcpdump, limits, meanwhile),
+        Some(tcpdump) => Packets::capture(tcpdump, common.quiet, limits, meanwhile),
         None if is_live(arguments) => Packets::live(file, *is_growing, limits, meanwhile),
         None => Packets::stored(arguments.files(), limits, progress),
     }

@@ -230,7 +230,8 @@ impl Reading<'_> {
     ) -> Result<(Dissection, bool), Failure> {
         let Self { arguments, common, selection, format, copy, hidden, found, .. } = self;
         let watches_stdout = arguments.target.is_stdout();
-        let meanwhile = Meanwhile { copy: copy.take(), watches_stdout };
+        let copy = copy.take();
+        let meanwhile = Meanwhile { copy, watches_stdout, ..Meanwhile::default() };
         let extras = Extras { secrets: arguments.secrets, meanwhile, ..Extras::default() };
         let needs_fields = format.needs_fields() || self.needs_fields;
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut S| {
@@ -340,7 +341,9 @@ fn saved_packets(
         _ if matches!(wanted, OutputFormat::Capture(_)) => {
             return refuse("-o already saves all packets");
         }
-        Ok(OutputFormat::Any) => CaptureFormat { is_pcapng: true, is_gzip: false },
+        Ok(OutputFormat::Any) if path.extension().is_none() => {
+            CaptureFormat { is_pcapng: true, is_gzip: false }
+        }
         Ok(OutputFormat::Capture(format)) if !format.is_gzip => format,
         _ => return refuse("saves packets; use the extension .pcapng or .pcap"),
     };

@@ -4,7 +4,7 @@
 //! output. The guard notices immediately that the program that started it is gone, because its
 //! standard input is closed, however that program ended. It then ends the capturing program.
 
-use std::io;
+use std::io::{self, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -13,10 +13,14 @@ use crate::output::{Failure, Interruption, reason};
 
 /// The command. Only this program uses it, so it is not among those of `--help`.
 pub(super) const COMMAND: &str = "capture-guard";
+/// The word after it if the capturing program's messages are shown only if it fails.
+pub(super) const QUIET: &str = "--quiet";
 
 /// A requested guard.
 #[derive(Debug)]
 pub(crate) struct Guard {
+    /// Whether the capturing program's messages are shown only if it fails.
+    is_quiet: bool,
     interface: String,
     packets: Vec<String>,
 }
@@ -31,8 +35,9 @@ impl Guard {
         if words.next()? != COMMAND {
             return None;
         }
-        let mut words = words.map(|word| word.to_string_lossy().into_owned());
-        Some(Self { interface: words.next()?, packets: words.collect() })
+        let mut words = words.map(|word| word.to_string_lossy().into_owned()).peekable();
+        let is_quiet = words.next_if(|word| word == QUIET).is_some();
+        Some(Self { is_quiet, interface: words.next()?, packets: words.collect() })
     }
 
     /// Captures until either side ends.
@@ -40,6 +45,7 @@ impl Guard {
         // Ctrl-C reaches the capturing program too, which may still have packets to write.
         let _interruption = Interruption::ask_first(|| ());
         let mut child = self.start()?;
+        let messages = child.stderr.take().map(|messages| std::thread::spawn(|| kept(messages)));
         let (sender, is_gone) = channel::<()>();
         std::thread::spawn(move || {
             // Ends when nobody holds the other end.
@@ -50,7 +56,11 @@ impl Guard {
             match child.try_wait() {
                 Ok(None) => {}
                 Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(Some(_)) | Err(_) => return Err(Failure::Input),
+                Ok(Some(_)) | Err(_) => {
+                    let messages = messages.and_then(|messages| messages.join().ok());
+                    let _ = io::stderr().write_all(&messages.unwrap_or_default());
+                    return Err(Failure::Input);
+                }
             }
             if is_gone.recv_timeout(NAP) == Err(RecvTimeoutError::Disconnected) {
                 // If it may not be killed, its next packet ends it.
@@ -65,7 +75,7 @@ impl Guard {
     /// Starts tcpdump, or dumpcap if there is no tcpdump. Each packet goes to standard output as
     /// soon as it is captured.
     fn start(&self) -> Result<Child, Failure> {
-        let Self { interface, packets } = self;
+        let Self { is_quiet, interface, packets } = self;
         let mut tcpdump =
             vec!["--immediate-mode", "-U", "-s", "0", "-w", "-", "-i", interface.as_str(), "--"];
         tcpdump.extend(packets.iter().map(String::as_str));
@@ -81,7 +91,12 @@ impl Guard {
             #[cfg(windows)]
             (r"C:\Program Files\Wireshark\dumpcap.exe", &dumpcap),
         ] {
-            match Command::new(program).args(arguments).stdin(Stdio::null()).spawn() {
+            let mut command = Command::new(program);
+            command.args(arguments).stdin(Stdio::null());
+            if *is_quiet {
+                command.stderr(Stdio::piped());
+            }
+            match command.spawn() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 started => {
                     let why = |error| Failure::Run(format!("{program}: {}", reason(&error)));
@@ -95,4 +110,13 @@ impl Guard {
                 .to_owned(),
         ))
     }
+}
+
+/// Reads messages to their end, and keeps the first ones.
+fn kept(mut messages: impl Read) -> Vec<u8> {
+    const MAX: u64 = 64 << 10;
+    let mut kept = Vec::new();
+    let _ = messages.by_ref().take(MAX).read_to_end(&mut kept);
+    let _ = io::copy(&mut messages, &mut io::sink());
+    kept
 }

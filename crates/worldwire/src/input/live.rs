@@ -5,6 +5,7 @@
 //! pipe, a FIFO or a terminal. This needs only blocking reads.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -35,6 +36,12 @@ pub(super) struct Live {
     copy: SharedCopy,
     /// The capturing program, if this program started it.
     child: Option<Child>,
+    /// How long packets wait, those that do, and when they arrived.
+    wait: Duration,
+    waiting: VecDeque<(Instant, Block)>,
+    waiting_bytes: usize,
+    /// What ended the capture, while packets wait.
+    end: Option<Message>,
 }
 
 /// The input. Opened in the reading thread, because opening a FIFO can block.
@@ -69,6 +76,8 @@ const BLOCK_BYTES: usize = 256 << 10;
 const BLOCK_PACKETS: usize = 4096;
 /// The maximum number of blocks waiting for the receiver.
 const BLOCKS: usize = 16;
+/// The maximum number of bytes of waiting packets. More are passed on early.
+const MAX_WAITING: usize = 32 << 20;
 /// How long the capturing program has to finish after the user interrupts both programs: it may
 /// still have packets in its buffers.
 const GRACE: Duration = Duration::from_millis(300);
@@ -106,7 +115,7 @@ impl Live {
         child: Option<Child>,
         stop_after: &[StopAfter],
         limits: &Limits,
-        Meanwhile { copy, watches_stdout }: Meanwhile,
+        Meanwhile { copy, wait, watches_stdout }: Meanwhile,
     ) -> Result<Self, Refusal> {
         let (sender, messages) = sync_channel(BLOCKS);
         let (target, copy) = (copy, SharedCopy::default());
@@ -155,7 +164,18 @@ impl Live {
             Refusal::Failed(Failure::Run(format!("cannot start a thread: {}", reason(&error))))
         })?;
         let (last_moment, _interruption) = (None, interruption);
-        let mut live = Self { messages, interrupted, _interruption, last_moment, copy, child };
+        let mut live = Self {
+            messages,
+            interrupted,
+            _interruption,
+            last_moment,
+            copy,
+            child,
+            wait,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            end: None,
+        };
         match live.receive(None) {
             Some(Message::Refused(Refusal::NoCapture(..))) if live.child.is_some() => {
                 let text = "nothing was captured; see the message above";
@@ -175,23 +195,49 @@ impl Live {
     ) -> Filled {
         let mut until = is_brief.then(|| Instant::now() + PATIENCE);
         loop {
-            match self.receive(until) {
-                Some(Message::Block(block)) => {
-                    let mut is_full = false;
-                    for packet in block.packets() {
-                        is_full |= push(&packet);
-                    }
-                    if is_full {
-                        return Filled::More;
-                    }
-                    until.get_or_insert_with(|| Instant::now() + PATIENCE);
-                }
-                None => return Filled::More,
+            if self.release(push, &mut until) {
+                return Filled::More;
+            }
+            match self.end.take() {
+                None => {}
                 Some(Message::End(fault)) => return Filled::End(fault),
                 Some(Message::Unread) => return Filled::Unread,
                 Some(_) => return Filled::End(None),
             }
+            let due = self.waiting.front().map(|(arrived, _)| *arrived + self.wait);
+            match self.receive(until.into_iter().chain(due).min()) {
+                Some(Message::Block(block)) => {
+                    self.waiting_bytes += block.bytes.len();
+                    self.waiting.push_back((Instant::now(), block));
+                }
+                None if until.is_some_and(|until| until <= Instant::now()) => return Filled::More,
+                None => {}
+                end => self.end = end,
+            }
         }
+    }
+
+    /// Passes on the packets that have waited long enough; at the end of the capture, all of them.
+    /// Returns whether the batch is full.
+    fn release(
+        &mut self,
+        push: &mut impl FnMut(&Packet<'_>) -> bool,
+        until: &mut Option<Instant>,
+    ) -> bool {
+        let Self { wait, waiting, waiting_bytes, end, .. } = self;
+        let mut is_full = false;
+        while !is_full {
+            let is_due = |(arrived, _): &mut (Instant, Block)| {
+                end.is_some() || *waiting_bytes > MAX_WAITING || arrived.elapsed() >= *wait
+            };
+            let Some((_, block)) = waiting.pop_front_if(is_due) else { break };
+            *waiting_bytes -= block.bytes.len();
+            for packet in block.packets() {
+                is_full |= push(&packet);
+            }
+            until.get_or_insert_with(|| Instant::now() + PATIENCE);
+        }
+        is_full
     }
 
     /// The next message, or `None` if none arrives in time. After the user requests a stop, waits a

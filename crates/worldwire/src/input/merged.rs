@@ -1,9 +1,16 @@
 //! Several capture files read as one, with the packets in order of time.
+//!
+//! Captures that overlap contain the same packets: the files of a ring begin with copies of earlier
+//! packets, so that each can be read alone. Read together, every packet counts once. A packet is a copy
+//! if an earlier packet of another file has the same time, link type and bytes. Nothing marks copies, so this
+//! also works for pcap, and for files that other programs have written.
 
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read;
 use std::path::Path;
 
-use worldwire_capture::{CaptureError, CaptureReader, Packet, Record};
+use worldwire_capture::{CaptureError, CaptureReader, LinkType, Packet, Record, Timestamp};
 use worldwire_core::Limits;
 
 use super::packets::Refusal;
@@ -16,13 +23,15 @@ const MAX_CAPTURES: usize = 256;
 type Input = Box<dyn Read + Send>;
 
 /// Reads several captures together, always taking the capture whose next packet is the earliest. If
-/// times are equal, the first capture wins. Each capture is read in its own order. Packets are numbered
-/// in the merged order.
+/// times are equal, the first capture wins. Each capture is read in its own order. Copies are left out.
+/// Packets are numbered in the merged order.
 pub(crate) struct Merged {
     sources: Vec<Source>,
     /// The packet that was returned last.
     current: Held,
     count: u64,
+    recent: Recent,
+    copies: u64,
     /// The error that ended a capture. The others are still read to their ends.
     fault: Option<CaptureError>,
 }
@@ -65,7 +74,13 @@ impl Merged {
             let title = super::title(path);
             sources.push(Source { title, capture, next: NOTHING, is_over: false });
         }
-        Ok(Self { sources, current: NOTHING, count: 0, fault: None })
+        let (current, recent) = (NOTHING, Recent::default());
+        Ok(Self { sources, current, count: 0, recent, copies: 0, fault: None })
+    }
+
+    /// How many copies were left out so far.
+    pub(crate) fn copies(&self) -> u64 {
+        self.copies
     }
 
     /// The next record; with several captures, the next packet. An error in one of several is
@@ -74,29 +89,82 @@ impl Merged {
     /// # Errors
     /// Those of [`CaptureReader::next`].
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
-        let Self { sources, current, count, fault } = self;
+        let Self { sources, current, count, recent, copies, fault } = self;
         if sources.len() == 1 {
             return sources[0].capture.next();
         }
-        for source in &mut *sources {
-            if let Err(error) = source.fill() {
-                complain(&source.title, &error.to_string());
-                fault.get_or_insert(error);
+        let packet = loop {
+            for source in &mut *sources {
+                if let Err(error) = source.fill() {
+                    complain(&source.title, &error.to_string());
+                    fault.get_or_insert(error);
+                }
             }
-        }
-        let waiting = sources.iter_mut().filter_map(|source| {
-            let time = source.next.packet.as_ref()?.time;
-            Some((time, source))
-        });
-        let Some((_, first)) = waiting.min_by_key(|(time, _)| *time) else {
-            return fault.take().map_or(Ok(None), Err);
+            let waiting = sources.iter_mut().enumerate().filter_map(|(index, source)| {
+                let packet = source.next.packet?;
+                Some((packet, index, source))
+            });
+            let Some((packet, index, first)) = waiting.min_by_key(|(packet, ..)| packet.time)
+            else {
+                return fault.take().map_or(Ok(None), Err);
+            };
+            core::mem::swap(current, &mut first.next);
+            first.next.packet = None;
+            if !recent.is_copy(index, &Packet { data: &current.data, ..packet }) {
+                break packet;
+            }
+            *copies += 1;
         };
-        core::mem::swap(current, &mut first.next);
-        first.next.packet = None;
         *count += 1;
         let number = *count;
-        let packet = current.packet.map(|packet| Packet { number, data: &current.data, ..packet });
-        Ok(packet.map(Record::Packet))
+        Ok(Some(Record::Packet(Packet { number, data: &current.data, ..packet })))
+    }
+}
+
+/// The latest packets, to recognise copies of them. In order of time, a copy follows its original
+/// directly, unless the captures are not quite in that order.
+#[derive(Default)]
+struct Recent {
+    /// The captures that they come from, by content.
+    from: HashMap<Content, usize>,
+    /// Oldest first.
+    order: VecDeque<Content>,
+    hasher: RandomState,
+}
+
+/// Identifies a packet by its time, link type, original length and bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Content {
+    time: Timestamp,
+    link: LinkType,
+    length: u32,
+    /// Nobody knows the key, so nobody can craft another packet with the same digest.
+    digest: u64,
+}
+
+impl Recent {
+    /// How many packets are remembered.
+    const MAX: usize = 1 << 16;
+
+    /// Remembers a packet of a capture, and returns whether another capture had it before.
+    fn is_copy(&mut self, capture: usize, packet: &Packet<'_>) -> bool {
+        let Packet { time, link, original_length: length, data, unusable, .. } = *packet;
+        if unusable.is_some() {
+            return false;
+        }
+        let content = Content { time, link, length, digest: self.hasher.hash_one(data) };
+        if let Some(from) = self.from.get(&content) {
+            // The same packet twice in one capture was captured twice.
+            return *from != capture;
+        }
+        if self.order.len() == Self::MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.from.remove(&oldest);
+        }
+        self.from.insert(content, capture);
+        self.order.push_back(content);
+        false
     }
 }
 
@@ -131,5 +199,52 @@ impl Source {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(time: i64, data: &[u8]) -> Packet<'_> {
+        Packet {
+            number: 1,
+            time: Timestamp::from_parts(0, time),
+            interface: 0,
+            link: LinkType::ETHERNET,
+            data,
+            original_length: 4,
+            unusable: None,
+            offset: 0,
+        }
+    }
+
+    #[test]
+    fn only_packets_of_other_captures_are_copies() {
+        let mut recent = Recent::default();
+        let (one, other) = (packet(5, b"data"), packet(5, b"more"));
+        // A capture can have a packet twice, and another capture both.
+        let seen = [
+            (0, one),
+            (0, one),
+            (0, other),
+            (1, one),
+            (1, one),
+            (2, other),
+            (1, packet(6, b"data")),
+        ];
+        let copies: Vec<bool> =
+            seen.iter().map(|(capture, packet)| recent.is_copy(*capture, packet)).collect();
+        assert_eq!(copies, [false, false, false, true, true, true, false]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut recent = Recent::default();
+        for time in 0..Recent::MAX as i64 + 10 {
+            assert!(!recent.is_copy(0, &packet(time, b"data")));
+        }
+        assert_eq!((recent.order.len(), recent.from.len()), (Recent::MAX, Recent::MAX));
+        assert!(recent.is_copy(1, &packet(10, b"data")) && !recent.is_copy(1, &packet(9, b"data")));
     }
 }

@@ -1,5 +1,6 @@
 //! Files and standard input.
 
+mod growing_keys;
 pub(crate) mod guard;
 mod live;
 pub(crate) mod map;
@@ -19,6 +20,7 @@ use worldwire_dissect::Keys;
 
 use crate::cli::Common;
 use crate::output::{Failure, complain, shown};
+pub(crate) use growing_keys::GrowingKeys;
 pub(crate) use walk::{all, files};
 
 /// The name of an input in messages.

@@ -32,6 +32,8 @@ enum Source {
 pub(crate) struct Meanwhile {
     /// Write every packet to these files.
     pub(crate) copy: Option<PacketsTarget>,
+    /// How long packets wait before they are passed on.
+    pub(crate) wait: Duration,
     /// Stop when nobody reads standard output any more.
     pub(crate) watches_stdout: bool,
 }
@@ -78,15 +80,25 @@ impl Packets {
         Live::open(path, grows, limits, meanwhile).map(|live| Self(Source::Live(live)))
     }
 
-    /// Starts a capture and waits for its header.
+    /// Starts a capture and waits for its header. With `is_quiet`, the messages of the capturing program
+    /// are shown only if it fails.
     pub(crate) fn capture(
         tcpdump: &Tcpdump,
+        is_quiet: bool,
         limits: &Limits,
         meanwhile: Meanwhile,
     ) -> Result<Self, Refusal> {
-        let child = Child::start(tcpdump).map_err(Refusal::Failed)?;
+        let child = Child::start(tcpdump, is_quiet).map_err(Refusal::Failed)?;
         Live::of_child(child, &tcpdump.stop_after, limits, meanwhile)
             .map(|live| Self(Source::Live(live)))
+    }
+
+    /// How many packets of several captures were copies of others, and left out.
+    pub(crate) fn copies(&self) -> u64 {
+        match &self.0 {
+            Source::Stored(stored) => stored.capture.copies(),
+            Source::Live(_) => 0,
+        }
     }
 
     /// Passes packets to `push` until it reports a full batch. On a live capture, does not wait for

@@ -6,7 +6,7 @@
 
 use std::process::{self, ChildStdout, Command, Stdio};
 
-use super::guard::COMMAND;
+use super::guard::{COMMAND, QUIET};
 use crate::cli::Tcpdump;
 use crate::output::{Failure, reason};
 
@@ -15,12 +15,14 @@ pub(super) struct Child(process::Child);
 
 impl Child {
     /// Starts the capture, through the guard that also ends it when this program is killed. Its
-    /// packets are forwarded as they arrive; its messages go to standard error.
-    pub(super) fn start(asked: &Tcpdump) -> Result<(Self, ChildStdout), Failure> {
+    /// packets are forwarded as they arrive; its messages go to standard error, with `is_quiet` only if
+    /// it fails.
+    pub(super) fn start(asked: &Tcpdump, is_quiet: bool) -> Result<(Self, ChildStdout), Failure> {
         let failed = |error| Failure::Run(format!("cannot start a capture: {}", reason(&error)));
         let program = std::env::current_exe().map_err(failed)?;
         let mut guard = Command::new(program);
-        guard.args([COMMAND, &asked.interface]).args(&asked.packets);
+        guard.arg(COMMAND).args(is_quiet.then_some(QUIET));
+        guard.arg(&asked.interface).args(&asked.packets);
         let mut child =
             guard.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
         let stdout = child.stdout.take();

@@ -64,6 +64,11 @@ impl PacketsTarget {
     pub(crate) fn open(self) -> Result<SavedPackets, Failure> {
         let Self { target, format, ring } = self;
         let file = CaptureFile::new(Output::open_growing(&target)?, format)?;
+        if target.force
+            && let Some((path, _)) = &ring
+        {
+            remove_others(path, &numbered(path, 1))?;
+        }
         Ok(match ring {
             None => SavedPackets::File(Box::new(file)),
             Some((path, limits)) => SavedPackets::Ring(Box::new(Ring::start(
@@ -207,11 +212,25 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Removes the files of an earlier ring, which would pass for files of this one.
+fn remove_others(path: &Path, first: &Path) -> Result<(), Failure> {
+    let mut others = all_existing(path).into_iter().filter(|other| other != first);
+    others.try_for_each(|other| {
+        std::fs::remove_file(&other).map_err(|error| Failure::io(&other, &error))
+    })
+}
+
 /// A file that has the name of a file of the ring.
 fn existing(path: &Path) -> Option<PathBuf> {
+    all_existing(path).into_iter().next()
+}
+
+/// All files that have the name of a file of the ring.
+fn all_existing(path: &Path) -> Vec<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let entries = std::fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
-    let stem = format!("{}-", path.file_stem()?.to_string_lossy());
+    let entries = std::fs::read_dir(folder.unwrap_or_else(|| Path::new(".")));
+    let (Ok(entries), Some(stem)) = (entries, path.file_stem()) else { return Vec::new() };
+    let stem = format!("{}-", stem.to_string_lossy());
     let end =
         path.extension().map_or_else(String::new, |end| format!(".{}", end.to_string_lossy()));
     let is_ours = |name: &str| {
@@ -219,8 +238,8 @@ fn existing(path: &Path) -> Option<PathBuf> {
         number.is_some_and(|it| it.len() >= 5 && it.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let names = entries.flatten().map(|entry| entry.file_name());
-    let found = names.into_iter().find(|name| is_ours(&name.to_string_lossy()))?;
-    Some(path.with_file_name(found))
+    let ours = names.filter(|name| is_ours(&name.to_string_lossy()));
+    ours.map(|name| path.with_file_name(name)).collect()
 }
 
 /// The first packets of every open conversation.
@@ -344,6 +363,12 @@ mod tests {
         assert_eq!(existing(&path), None);
         let other = folder.path().join("evening-00042.pcapng");
         std::fs::write(&other, "").expect("there is room");
-        assert_eq!(existing(&path), Some(other));
+        assert_eq!(existing(&path), Some(other.clone()));
+        // They are removed, but no other files.
+        let first = folder.path().join("evening-00001.pcapng");
+        std::fs::write(&first, "").expect("there is room");
+        remove_others(&path, &first).expect("they can be removed");
+        assert!(first.exists() && !other.exists());
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it exists").count(), 5);
     }
 }

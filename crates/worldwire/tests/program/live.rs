@@ -360,6 +360,80 @@ fn each_file_of_a_ring_opens_on_its_own() {
     let output = capture(&["--ring", "2", "--ring-time", "1h", "--force"]);
     assert!(output.status.success());
     assert_eq!(messages(&folder.path().join("evening-00001.pcapng")), all);
+    // Nothing of the longer ring is left.
+    assert_eq!(files().len(), 1);
+}
+
+/// The copies at the beginning of each file count only once.
+#[cfg(unix)]
+#[test]
+fn the_files_of_a_ring_are_read_as_one() {
+    for name in ["uru-games.pcapng", "mxo-login.pcapng"] {
+        let file = sample(name);
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("cat '{}'", file.display());
+        let path = crate::captures::fake("tcpdump", folder.path(), &script);
+        let mut command = worldwire(&["capture", "any", "--quiet", "--names"]);
+        command.args(["--ring", "100", "--ring-size", "2kB", "--write", "evening.pcapng"]);
+        let output = command.current_dir(&folder).env("PATH", &path).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code().is_some_and(|code| code < 2), "{said}");
+        let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<PathBuf> =
+            entries.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect();
+        files.sort();
+        assert!(files.len() > 2, "{files:?}");
+        let dissect = |files: &[PathBuf]| {
+            let output = worldwire(&["dissect", "--json"]).args(files).output().unwrap();
+            (output.stdout, String::from_utf8(output.stderr).unwrap())
+        };
+        let ((together, said), (whole, _)) = (dissect(&files), dissect(&[file]));
+        assert!(together == whole && !whole.is_empty(), "{name}");
+        assert!(said.contains(" left out: copies of packets in other files"), "{said}");
+    }
+}
+
+/// The capturing program's own messages are of interest only if it fails.
+#[cfg(unix)]
+#[test]
+fn a_quiet_capture_shows_only_errors() {
+    let file = sample("uru-login.pcapng");
+    let folder = tempfile::tempdir().unwrap();
+    for (end, code) in [("0", 0), ("1", 2)] {
+        let packets = if code == 0 { format!("cat '{}'", file.display()) } else { String::new() };
+        let script = format!("echo 'listening on eth7' >&2\n{packets}\nexit {end}");
+        let path = crate::captures::fake("tcpdump", folder.path(), &script);
+        for (more, is_shown) in [(&["--quiet"][..], code != 0), (&[], true)] {
+            let mut command = worldwire(&["capture", "eth7", "--names"]);
+            let output = command.args(more).env("PATH", &path).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(code), "{said}");
+            assert_eq!(said.contains("listening on eth7"), is_shown, "{more:?} {said}");
+        }
+    }
+}
+
+/// A server appends the keys of a session during its login.
+#[cfg(unix)]
+#[test]
+fn keys_that_arrive_during_a_capture_are_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("secrets.toml");
+    fs::write(&keys, "[[mxo.session]]\nkey = \"000102030405060708090a0b0c0d0e0f\"\n").unwrap();
+    let [file, more] = ["mxo-login.pcapng", "mxo-login-keys.toml"].map(sample);
+    // The key file is read before the script begins.
+    let script =
+        format!("cat '{}' >> '{}'; exec cat '{}'", more.display(), keys.display(), file.display());
+    let path = crate::captures::fake("tcpdump", folder.path(), &script);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["capture", "any", "--names", "--quiet", "--keys"]).arg(&keys);
+    let output = command.env("PATH", &path).output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let whole = command.args(["dissect", "--names", "--quiet", "--keys"]).arg(&more).arg(&file);
+    let whole = whole.output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(shown, String::from_utf8(whole.stdout).unwrap());
+    assert!(output.status.success() && shown.contains("margin.LoadCharacterReply"), "{shown}");
 }
 
 #[cfg(unix)]

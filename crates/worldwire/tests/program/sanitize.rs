@@ -27,7 +27,7 @@ struct Case {
     bytes: &'static [&'static str],
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     Case {
         file: "uru-login.pcapng",
         keys: &["--keys", "uru-keys.toml"],
@@ -76,6 +76,23 @@ const CASES: [Case; 8] = [
         data: &[],
         texts: &["Merle", "Ambrose", "hello there", "192.0.2.1"],
         bytes: &["1bf1ddaf1a95af06ed37dd119c48e108"],
+    },
+    Case {
+        file: "mxo-login.pcapng",
+        keys: &["--keys", "mxo-login-keys.toml"],
+        data: &[],
+        texts: &["Merle", "Ambrose", "hacker", "white rabbit", "Whoa", "192.0.2.1"],
+        bytes: &[
+            // The session's key and ID, the challenge, the server's key, and the user's.
+            "78774a186003cdaf73dfefce516edeac",
+            "a794b617",
+            "cb6e387de1e6234aa45f4df00a8b62ad",
+            "acab5c73d774d63b53214142585ee66f",
+            "9c978604af2616fab62fd73ccb05765f",
+            // What is encrypted for the server, and with the account's key.
+            "27fd4b80afb9f8a49cef1b6f9fce4587",
+            "260dbcd9661fc14fec587f145ca53666",
+        ],
     },
     Case {
         file: "tera-login.pcapng",
@@ -218,6 +235,82 @@ fn a_player_has_one_new_name() {
     let user = json.lines().find_map(|line| value(line, user)).unwrap();
     assert_eq!(info, user);
     assert_eq!(info.len(), "Yeesha".len());
+}
+
+/// The messages of a capture as JSON lines.
+fn lines(arguments: &[&str]) -> Vec<Value> {
+    let (json, err, code) = run(&[&["dissect", "--json"], arguments].concat());
+    assert_eq!(code, 0, "{err}");
+    let json = String::from_utf8(json).unwrap();
+    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Auth, margin and world of one login share certificates, a session and a character.
+#[test]
+fn a_login_of_mxo_stays_one_login() {
+    /// The names of all fields, and the lengths of texts and lists.
+    fn shape(value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields = fields.iter().map(|(name, value)| (name.clone(), shape(value)));
+                Value::Object(fields.collect())
+            }
+            Value::Array(items) => items.iter().map(shape).collect(),
+            Value::String(text) => Value::from(text.len()),
+            _ => Value::Null,
+        }
+    }
+    let (case, folder) = (&CASES[7], tempfile::tempdir().unwrap());
+    let path = sanitized(case, folder.path(), "7");
+    let old = lines(&[&[case.file], case.keys].concat());
+    let new = lines(&[path.to_str().unwrap()]);
+    let order = |lines: &[Value]| -> Vec<Value> {
+        let line = |line: &Value| {
+            let fields =
+                if line["name"] == "opened" { Value::Null } else { shape(&line["fields"]) };
+            serde_json::json!([line["stream"], line["from"], line["name"], fields])
+        };
+        lines.iter().map(line).collect()
+    };
+    assert_eq!(order(&new), order(&old));
+    let value = |name: &str, pointer: &str| {
+        let of = |lines: &[Value]| {
+            let line = lines.iter().find(|line| line["name"] == name).unwrap();
+            line["fields"].pointer(pointer).unwrap().clone()
+        };
+        assert_ne!(of(&new), of(&old), "{name} {pointer}");
+        of(&new)
+    };
+    assert_eq!(
+        value("auth.AuthReply", "/fields/success/certificate"),
+        value("margin.CertConnectRequest", "/fields/certificate")
+    );
+    let session = value("margin.ConnectReply", "/fields/sessionId").as_u64().unwrap();
+    let (keys, ..) = run(&["secrets", "export", path.to_str().unwrap(), "-o", "-"]);
+    let keys = String::from_utf8(keys).unwrap();
+    // The margin channel and the world have the same key.
+    assert!(keys.contains(&format!("id = {session:#x}")), "{keys}");
+    let own = keys.lines().filter(|line| line.starts_with("key")).collect::<Vec<_>>();
+    assert!(!own.is_empty() && own.iter().all(|key| *key == own[0]), "{keys}");
+    let id = value("margin.LoadCharacterReply", "/fields/characterId");
+    assert_eq!(id, value("margin.ClaimCharacterNameReply", "/fields/characterId"));
+    assert_eq!(id, value("setup.Hello", "/characterUid"));
+}
+
+/// A part of a login would be of no use, and must not look like another.
+#[test]
+fn a_login_without_its_key_is_omitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcapng");
+    let target = path.to_str().unwrap();
+    let (_, err, code) = run(&["sanitize", "mxo-login.pcapng", "-o", target]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("omitted: conversation 1: the messages after the challenge"), "{err}");
+    assert!(err.contains("no key was given"), "{err}");
+    let names: Vec<Value> = lines(&[target]).iter().map(|line| line["name"].clone()).collect();
+    let of =
+        |kind: &str| names.iter().filter(|name| name.as_str().unwrap().starts_with(kind)).count();
+    assert_eq!([of("auth."), of("margin."), of("game.")], [6, 0, 0], "{names:?}");
 }
 
 #[test]

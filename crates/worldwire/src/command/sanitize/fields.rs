@@ -42,9 +42,23 @@ const KEPT: &[&str] = &[
     "sky",
     "system.name",
     "values.key",
+    "worlds.name",
 ];
-/// Numbers that identify accounts, characters and computers.
-const IDENTITIES: &[&str] = &["CharID", "MachineID", "UserID", "accountId", "characterUid"];
+/// Numbers that identify accounts, characters, computers and sessions. Entries are like those of
+/// [`KEPT`].
+const IDENTITIES: &[&str] = &[
+    "CharID",
+    "CharacterID",
+    "MachineID",
+    "UserID",
+    "accountId",
+    "characterId",
+    "characterUid",
+    "characters.id",
+    "data.id",
+    "sessionId",
+    "userId",
+];
 /// Fields whose texts are names, which can also occur in other texts.
 const NAMES: [&str; 6] = ["name", "account", "author", "user", "handle", "player"];
 /// The encrypted part of KI's logins, which the user's passwords may have opened.
@@ -160,7 +174,7 @@ impl Writer<'_> {
                 Content::Bytes(bytes) => hex(&self.pseudonyms.blob(&bytes), out),
                 Content::Text(text) => string(&self.text(&text, span.form, path), out),
             },
-            Value::Unsigned(number) | Value::Hex(number) if IDENTITIES.contains(&path[1]) => {
+            Value::Unsigned(number) | Value::Hex(number) if is_listed(IDENTITIES, path) => {
                 out.push_str(&self.pseudonyms.number(number).to_string());
             }
             _ => write_node(node, Style::default(), out),
@@ -244,12 +258,16 @@ fn has_opened(node: NodeRef<'_, '_>) -> bool {
     node.children().any(|child| is_opened(child) || has_opened(child))
 }
 
-fn is_kept([parent, name]: [&str; 2]) -> bool {
-    let fits = |kept: &&str| match kept.split_once('.') {
+fn is_kept(path: [&str; 2]) -> bool {
+    path[1].starts_with('$') || is_listed(KEPT, path)
+}
+
+/// Whether a list has an entry for a field, alone or with the field around it.
+fn is_listed(list: &[&str], [parent, name]: [&str; 2]) -> bool {
+    list.iter().any(|listed| match listed.split_once('.') {
         Some((around, own)) => around == parent && own == name,
-        None => *kept == name,
-    };
-    name.starts_with('$') || KEPT.iter().any(fits)
+        None => *listed == name,
+    })
 }
 
 fn is_guid(text: &str) -> bool {

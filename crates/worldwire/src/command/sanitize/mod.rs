@@ -2,20 +2,23 @@
 //!
 //! The capture is read twice: first for names, addresses and the families of conversations, then
 //! for the messages. A message is written only if it was decoded completely and its fields could be
-//! encoded with their replacements, so no bytes are copied unread.
+//! encoded with their replacements, so no bytes are copied unread. Finally, the new capture is read,
+//! and must contain every message that was written.
 
 mod fields;
+mod mxo;
 mod pseudonyms;
+mod readback;
 mod seal;
 mod wire;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddrV4;
 use std::path::Path;
 
 use worldwire_core::json::parse;
 use worldwire_core::{Limits, Reader, Side, Tree};
-use worldwire_dissect::{Definitions, Dissection, Item, NoteKind, Scratch, Time};
+use worldwire_dissect::{Definitions, Dissection, Ends, Item, NoteKind, Scratch, Time};
 use worldwire_ki::frame::FrameHead;
 
 use super::capture::{self, Extras};
@@ -23,9 +26,11 @@ use crate::cli::{Capture, Common, SanitizeArguments, Target};
 use crate::definitions;
 use crate::output::{Failure, Output, complain, counted, printable, say};
 use fields::{Opened, collect, have_same_fields, replaced};
+use mxo::is_login;
 use pseudonyms::{Found, Pseudonyms};
+use readback::{Names, Route};
 use seal::{Sealer, Start};
-use wire::Wire;
+use wire::{Part, Wire, Written};
 
 static LIMITS: Limits = Limits::DEFAULT;
 
@@ -48,36 +53,40 @@ pub(crate) fn run(arguments: &SanitizeArguments, common: &Common) -> Result<(), 
     capture.knowledge = knowledge.clone();
     let definitions = definitions::load(&knowledge.data, common)?;
     let sanitizer = Sanitizer { capture, common, definitions };
-    let output = Output::open(&target)?;
+    let opened = Output::open(&target)?;
 
-    let first = sanitizer.first_reading()?;
-    let pseudonyms = Pseudonyms::new(key(*seed)?, &first.found);
+    let key = key(*seed)?;
+    let first = sanitizer.first_reading(key)?;
+    let pseudonyms = Pseudonyms::new(key, &first.found);
     let mut omitted = Omitted::default();
     let mut conversations = HashMap::new();
-    let mut keys = String::new();
+    let mut keys = BTreeSet::new();
     for start in &first.starts {
         let conversation = start.conversation(&pseudonyms, &mut omitted);
         if let Some(conversation) = conversation {
-            keys.push_str(&conversation.sealer.keys().map(|keys| keys + "\n").unwrap_or_default());
+            keys.extend(conversation.sealer.keys());
             conversations.insert(start.stream, conversation);
         }
     }
+    let keys: Vec<String> = keys.into_iter().collect();
     let mut writing = Writing {
         pseudonyms: &pseudonyms,
         conversations,
-        wire: Wire::new(output, &keys)?,
+        wire: Wire::new(opened, &keys.join("\n"))?,
         omitted,
         messages: 0,
     };
     sanitizer.second_reading(&mut writing)?;
     let Writing { wire, omitted, messages, .. } = writing;
-    let written = counted(wire.conversations(), "conversation");
-    wire.finish()?;
+    let written = wire.finish()?;
     if !common.quiet {
-        say(format_args!("{} of {written} written", counted(messages, "message")));
+        let conversations = counted(written.conversations(), "conversation");
+        say(format_args!("{} of {conversations} written", counted(messages, "message")));
     }
     omitted.report(common);
-    if first.clean && omitted.is_empty() { Ok(()) } else { Err(Failure::Input) }
+    // What went to standard output or a device cannot be read again.
+    let is_right = !output.is_file() || sanitizer.reads_back(output, &written)?;
+    if first.clean && omitted.is_empty() && is_right { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// The key of all replacements.
@@ -112,7 +121,10 @@ struct ConversationStart {
     is_udp: bool,
     /// The name of its first message.
     first: String,
-    is_encrypted: bool,
+    /// The keys that decrypted it, as a part of a key file.
+    secrets: Option<String>,
+    /// Why a login cannot be written.
+    unwritable: Option<String>,
     bytes: u64,
 }
 
@@ -127,8 +139,13 @@ impl ConversationStart {
             omitted.conversation(self.stream, "none of its messages can be read");
             return None;
         }
-        let Self { stream, first, is_encrypted, .. } = self;
-        let start = Start { stream: *stream, family, first, is_encrypted: *is_encrypted };
+        // A part of a login is of no use.
+        if let Some(why) = self.unwritable.as_ref().filter(|_| is_login(family, self.is_udp)) {
+            omitted.conversation(self.stream, why);
+            return None;
+        }
+        let Self { stream, first, secrets, .. } = self;
+        let start = Start { stream: *stream, family, first, secrets: secrets.as_deref() };
         let is_supported = !self.is_udp || family == "mxo";
         let sealer = match is_supported {
             true => Sealer::new(&start, pseudonyms),
@@ -160,7 +177,7 @@ struct Omitted {
     unrecognised: u64,
     unrecognised_bytes: u64,
     /// Recognised conversations.
-    conversations: BTreeMap<u64, &'static str>,
+    conversations: BTreeMap<u64, String>,
     /// Messages by name and reason.
     messages: BTreeMap<(String, String), u64>,
     /// Reports of parts that could not be read.
@@ -174,8 +191,8 @@ struct Omitted {
 const MAX_LISTED: usize = 20;
 
 impl Omitted {
-    fn conversation(&mut self, stream: u64, why: &'static str) {
-        self.conversations.insert(stream, why);
+    fn conversation(&mut self, stream: u64, why: &str) {
+        self.conversations.insert(stream, why.to_owned());
     }
 
     fn message(&mut self, name: &str, why: &str) {
@@ -225,7 +242,15 @@ impl Omitted {
 
 /// The part of an item that the first reading keeps.
 enum Seen {
-    First { stream: u64, name: String },
+    First {
+        stream: u64,
+        name: String,
+    },
+    /// Why a login cannot be written.
+    Unwritable {
+        stream: u64,
+        why: String,
+    },
     Found(Found),
 }
 
@@ -248,12 +273,20 @@ struct Read {
 }
 
 impl Sanitizer<'_> {
-    fn first_reading(&self) -> Result<FirstReading, Failure> {
+    fn first_reading(&self, key: [u8; 32]) -> Result<FirstReading, Failure> {
+        // Names do not matter for whether a message can be encoded.
+        let pseudonyms = Pseudonyms::new(key, &Found::default());
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Seen>| {
+            let stream = item.stamp.stream;
+            let is_udp = item.ends.is_some_and(Ends::is_datagrams);
+            if is_login(item.family, is_udp)
+                && let Some(why) = unwritable(item, &scratch.name, &pseudonyms)
+            {
+                out.push(Seen::Unwritable { stream, why });
+            }
             if item.message().is_none() {
                 return;
             }
-            let stream = item.stamp.stream;
             out.push(Seen::First { stream, name: scratch.name.clone() });
             let tree = item.tree(core::mem::take(&mut scratch.tree).recycle(), &LIMITS);
             let mut found = Found::default();
@@ -264,11 +297,15 @@ impl Sanitizer<'_> {
             scratch.tree = tree.recycle();
         };
         let (mut found, mut firsts) = (Found::default(), HashMap::new());
+        let mut unwritable = HashMap::new();
         let (dissection, clean) = self.read(false, show, |seen| {
             for one in seen {
                 match one {
                     Seen::First { stream, name } => {
                         firsts.entry(*stream).or_insert_with(|| name.clone());
+                    }
+                    Seen::Unwritable { stream, why } => {
+                        unwritable.entry(*stream).or_insert_with(|| why.clone());
                     }
                     Seen::Found(more) => found.add(more),
                 }
@@ -285,7 +322,8 @@ impl Sanitizer<'_> {
                 ends,
                 is_udp: overview.datagrams,
                 first: firsts.remove(&overview.stream).unwrap_or_default(),
-                is_encrypted: overview.secrets.is_some(),
+                secrets: overview.secrets.clone(),
+                unwritable: unwritable.remove(&overview.stream),
                 bytes: overview.bytes.iter().sum(),
             });
         }
@@ -314,6 +352,46 @@ impl Sanitizer<'_> {
         Ok(())
     }
 
+    /// Reads the new capture, which needs no key files. Returns whether it contains exactly the
+    /// messages that were written, and reports conversations that differ.
+    fn reads_back(&self, path: &Path, written: &Written) -> Result<bool, Failure> {
+        let mut capture = Capture::plain(path, self.capture.knowledge.data.clone());
+        capture.knowledge.families.clone_from(&self.capture.knowledge.families);
+        let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<_>| {
+            if let (Some(ends), true) = (item.ends, item.message().is_some()) {
+                let of = Side::BOTH.map(|side| ends.of(side));
+                let route = Route { ends: of, is_udp: ends.is_datagrams() };
+                out.push((route, item.from, scratch.name.clone()));
+            }
+        };
+        let mut names = Names::default();
+        let extras = Extras { is_again: true, ..Extras::default() };
+        let definitions = self.definitions.clone();
+        let (_, is_whole) = capture::read_with(
+            &capture,
+            self.common,
+            definitions,
+            extras,
+            show,
+            |all: &Vec<(Route, Side, String)>| {
+                all.iter().for_each(|(route, from, name)| names.add(*route, *from, name));
+                Ok(())
+            },
+        )?;
+        let differing = written.names.differing(&names);
+        for route in &differing {
+            let streams = written.routes.get(route).into_iter().flatten();
+            let streams: Vec<String> = streams.map(u64::to_string).collect();
+            let streams = if streams.is_empty() { "?".to_owned() } else { streams.join(" and ") };
+            let problem = format!(
+                "conversation {streams} of the original cannot be read back as it was written; do \
+                 not use it"
+            );
+            complain(&crate::output::shown(path), &problem);
+        }
+        Ok(is_whole && differing.is_empty())
+    }
+
     fn read<T: Send>(
         &self,
         is_again: bool,
@@ -325,6 +403,17 @@ impl Sanitizer<'_> {
         capture::read_with(&self.capture, self.common, definitions, extras, show, |all: &Vec<T>| {
             add(all)
         })
+    }
+}
+
+/// Why a login cannot be written, if an item reveals that.
+fn unwritable(item: &Item<'_>, name: &str, pseudonyms: &Pseudonyms) -> Option<String> {
+    match item.note() {
+        Some(note) => {
+            let is_fault = matches!(note.kind, NoteKind::Problem | NoteKind::Gap);
+            is_fault.then(|| note.text.clone())
+        }
+        None => encoded(item, pseudonyms).err().map(|why| format!("{name} {why}")),
     }
 }
 
@@ -435,14 +524,15 @@ impl Writing<'_> {
             Piece::Message(message) => message.clone(),
         };
         let sealed = plain.and_then(|plain| {
-            let sealed = conversation.sealer.seal(*from, name, plain, self.pseudonyms);
+            let sealed = conversation.sealer.seal((*from, *time), name, plain, self.pseudonyms);
             sealed.map_err(str::to_owned)
         });
         match sealed {
             Ok(bytes) => {
                 self.messages += 1;
-                let Conversation { ends, is_udp, .. } = conversation;
-                self.wire.write(*stream, *ends, *is_udp, *time, *from, &bytes)
+                let Conversation { ends, is_udp, .. } = *conversation;
+                let (stream, time, from, bytes) = (*stream, *time, *from, &*bytes);
+                self.wire.write(&Part { stream, ends, is_udp, time, from, name, bytes })
             }
             Err(why) => {
                 self.omitted.message(name, &why);

@@ -167,9 +167,14 @@ impl Pseudonyms {
         if *id == [0; 16] { *id } else { self.array("guid", id) }
     }
 
-    /// A replacement for a number, with the same number of bits. Small numbers are kept.
+    /// A replacement for a number, with the same number of bits. Small numbers are kept. The halves of
+    /// a long number are replaced one by one, because other messages have only the lower one.
     pub(super) fn number(&self, number: u64) -> u64 {
         const SMALL: u64 = 16;
+        const HALF: u32 = 32;
+        if number >> HALF > 0 {
+            return self.number(number >> HALF) << HALF | self.number(number & (1 << HALF) - 1);
+        }
         if number < SMALL {
             return number;
         }
@@ -324,6 +329,8 @@ mod tests {
             assert_eq!(new.leading_zeros(), number.leading_zeros(), "{number} {new}");
         }
         assert_eq!(pseudonyms.number(5), 5);
+        let [long, short] = [0x1234_5678_9abc_def0, 0x9abc_def0].map(|it| pseudonyms.number(it));
+        assert!(long != 0x1234_5678_9abc_def0 && long & 0xffff_ffff == short);
         assert_eq!(pseudonyms.blob(&[0; 40]), [0; 40]);
         assert_eq!(pseudonyms.blob(b"secret and more of it: 33 bytes..").len(), 33);
         assert_ne!(pseudonyms.blob(b"secret"), b"secret");

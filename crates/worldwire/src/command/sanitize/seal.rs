@@ -1,16 +1,16 @@
 //! Encrypts streams with new keys: each family's key exchange, and its cipher.
 
-use worldwire_core::{Reader, Side};
+use worldwire_core::Side;
+use worldwire_dissect::Time;
 use worldwire_ki::crypt::keys::KeyFile as KiKeys;
 use worldwire_ki::crypt::stream::{Sealer as KiSealer, StreamKey};
-use worldwire_mxo::crypt::{KeyFile as MxoKeys, KnownSession, SessionKey as MxoKey};
-use worldwire_mxo::frame::{Hello, Plain};
 use worldwire_tera::crypt::exchange::{Key, Keys, SessionCiphers, Variant};
 use worldwire_uru::crypt::exchange::SessionKey;
 use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::Service;
 
+use super::mxo::MxoSealer;
 use super::pseudonyms::Pseudonyms;
 
 /// One conversation with its new keys.
@@ -22,11 +22,7 @@ pub(super) enum Sealer {
         sealers: Option<Box<[KiSealer; 2]>>,
         nonces: u64,
     },
-    Mxo {
-        key: MxoKey,
-        session: u32,
-        datagrams: u64,
-    },
+    Mxo(MxoSealer),
     Tera {
         keys: Box<[[Key; 2]; 2]>,
         /// How many keys each side has sent.
@@ -49,9 +45,12 @@ pub(super) struct Start<'s> {
     pub(super) family: &'s str,
     /// The name of its first message.
     pub(super) first: &'s str,
-    /// Whether keys decrypted it.
-    pub(super) is_encrypted: bool,
+    /// The keys that decrypted it, as a part of a key file.
+    pub(super) secrets: Option<&'s str>,
 }
+
+/// Why a step of connection setup cannot be written.
+pub(super) const UNKNOWN: &str = "an unknown step of connection setup";
 
 impl Sealer {
     /// Begins a conversation.
@@ -65,17 +64,13 @@ impl Sealer {
             "ki" => {
                 let (key, nonce) =
                     (pseudonyms.array("ki key", &stream), pseudonyms.array("ki nonce", &stream));
-                let key = start.is_encrypted.then_some(StreamKey { key, nonce });
+                let key = start.secrets.is_some().then_some(StreamKey { key, nonce });
                 if start.first != "control.SessionOffer" && key.is_some() {
                     return Err(LATE);
                 }
                 Ok(Self::Ki { key, sealers: None, nonces: 0 })
             }
-            "mxo" => {
-                let key = MxoKey::new(&pseudonyms.array("mxo key", &stream));
-                let session = u32::from_le_bytes(pseudonyms.array("mxo session", &stream));
-                Ok(Self::Mxo { key, session, datagrams: 0 })
-            }
+            "mxo" => Ok(Self::Mxo(MxoSealer::new(start, pseudonyms))),
             "tera" => {
                 if start.first != "handshake.Hello" {
                     return Err(LATE);
@@ -104,10 +99,7 @@ impl Sealer {
     pub(super) fn keys(&self) -> Option<String> {
         match self {
             Self::Ki { key, .. } => key.as_ref().map(|key| KiKeys::format_stream(None, key)),
-            Self::Mxo { key, session, .. } => {
-                let known = KnownSession { id: Some(*session), key: key.clone() };
-                Some(MxoKeys::format_session(&known))
-            }
+            Self::Mxo(sealer) => sealer.keys(),
             Self::Tera { .. } | Self::Uru { service: Service::File, .. } => None,
             Self::Uru { key, seed, service, .. } => {
                 let mut ring = KeyRing::new();
@@ -129,23 +121,9 @@ impl Sealer {
         bytes: &[u8],
         pseudonyms: &Pseudonyms,
     ) -> Result<Vec<u8>, &'static str> {
-        const UNKNOWN: &str = "an unknown step of connection setup";
         match self {
             Self::Ki { .. } => control(from, name, bytes, pseudonyms).ok_or(UNKNOWN),
-            Self::Mxo { key, session, .. } => match Plain::decode(&mut Reader::new(bytes)) {
-                Ok(Plain::Hello(hello)) => {
-                    let mut block: [u8; 16] = pseudonyms.array("hello", &hello.encrypted_session);
-                    block[..4].copy_from_slice(&session.to_le_bytes());
-                    let hello = Hello {
-                        character_uid: pseudonyms.number(hello.character_uid),
-                        unknown: hello.unknown,
-                        encrypted_session: key.seal_block(&block),
-                    };
-                    Plain::Hello(hello).to_bytes().map_err(|_| UNKNOWN)
-                }
-                Ok(Plain::Answer | Plain::Ping(_)) => Ok(bytes.to_vec()),
-                _ => Err(UNKNOWN),
-            },
+            Self::Mxo(sealer) => sealer.step(bytes, pseudonyms),
             Self::Tera { keys, sent, .. } if name == "handshake.Key" => {
                 let count = &mut sent[from.index()];
                 let key = keys[from.index()].get(*count).ok_or(UNKNOWN)?;
@@ -177,7 +155,7 @@ impl Sealer {
     /// Why they cannot be encrypted.
     pub(super) fn seal(
         &mut self,
-        from: Side,
+        (from, time): (Side, Time),
         name: &str,
         mut bytes: Vec<u8>,
         pseudonyms: &Pseudonyms,
@@ -203,14 +181,11 @@ impl Sealer {
                 }
                 Ok(bytes)
             }
-            Self::Mxo { key, datagrams, .. } => {
-                if name.starts_with("setup.") {
-                    return Ok(bytes);
-                }
-                *datagrams += 1;
-                let seed = [key.as_bytes().as_slice(), &datagrams.to_le_bytes()].concat();
-                Ok(key.seal_datagram(&pseudonyms.array("mxo vector", &seed), &bytes))
+            Self::Mxo(_) if name.starts_with("setup.") => Ok(bytes),
+            Self::Mxo(sealer) if name.starts_with("game.") => {
+                Ok(sealer.datagram(&bytes, pseudonyms))
             }
+            Self::Mxo(sealer) => sealer.frame(name, &bytes, time, pseudonyms),
             Self::Tera { keys, sent, ciphers } => {
                 if name.starts_with("handshake.") {
                     return Ok(bytes);

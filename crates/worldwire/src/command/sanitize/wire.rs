@@ -1,6 +1,6 @@
 //! The packets of the new capture.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddrV4;
 
 use worldwire_capture::{
@@ -9,6 +9,7 @@ use worldwire_capture::{
 use worldwire_core::Side;
 use worldwire_dissect::Time;
 
+use super::readback::{Names, Route};
 use crate::output::{Failure, Output};
 
 /// A capture whose packets are generated. They share only times and ports with the original ones.
@@ -19,8 +20,35 @@ pub(super) struct Wire {
     /// The ends of open TCP conversations.
     ends: HashMap<[SocketAddrV4; 2], u64>,
     last: Timestamp,
-    /// The conversations that were written.
-    written: HashSet<u64>,
+    written: Written,
+}
+
+/// What a capture contains.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) names: Names,
+    /// The conversations with the same ends, by their numbers in the original.
+    pub(super) routes: HashMap<Route, BTreeSet<u64>>,
+}
+
+impl Written {
+    /// How many conversations were written.
+    pub(super) fn conversations(&self) -> usize {
+        self.routes.values().map(BTreeSet::len).sum()
+    }
+}
+
+/// A part of a conversation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'p> {
+    pub(super) stream: u64,
+    pub(super) ends: [SocketAddrV4; 2],
+    pub(super) is_udp: bool,
+    pub(super) time: Time,
+    pub(super) from: Side,
+    /// The name of the message.
+    pub(super) name: &'p str,
+    pub(super) bytes: &'p [u8],
 }
 
 enum Talk {
@@ -43,30 +71,20 @@ impl Wire {
             open: HashMap::new(),
             ends: HashMap::new(),
             last: Timestamp::from_parts(0, 0),
-            written: HashSet::new(),
+            written: Written::default(),
         })
     }
 
-    /// How many conversations were written.
-    pub(super) fn conversations(&self) -> usize {
-        self.written.len()
-    }
-
-    /// Writes bytes of a conversation between client and server, in several packets if needed.
-    pub(super) fn write(
-        &mut self,
-        stream: u64,
-        ends: [SocketAddrV4; 2],
-        is_udp: bool,
-        time: Time,
-        from: Side,
-        bytes: &[u8],
-    ) -> Result<(), Failure> {
+    /// Writes a message of a conversation between client and server, in several packets if needed.
+    pub(super) fn write(&mut self, part: &Part<'_>) -> Result<(), Failure> {
+        let Part { stream, ends, is_udp, time, from, name, bytes } = *part;
         // Times before 1970 cannot be written.
         self.last = Timestamp::from_parts(0, time.0.max(0));
         let [client, server] = ends;
+        let route = Route::new(ends, is_udp);
+        self.written.names.add(route, from, name);
         if !self.open.contains_key(&stream) {
-            self.written.insert(stream);
+            self.written.routes.entry(route).or_default().insert(stream);
             if is_udp {
                 self.open.insert(stream, Talk::Udp(SyntheticUdp::new(client, server)));
             } else {
@@ -87,12 +105,13 @@ impl Wire {
         self.packets(packets)
     }
 
-    /// Ends all conversations and the file.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    /// Ends all conversations and the file. Returns what is in it.
+    pub(super) fn finish(mut self) -> Result<Written, Failure> {
         let mut streams: Vec<u64> = self.open.keys().copied().collect();
         streams.sort_unstable();
         streams.into_iter().try_for_each(|stream| self.close(stream))?;
-        self.writer.into_inner().finish()
+        self.writer.into_inner().finish()?;
+        Ok(self.written)
     }
 
     fn close(&mut self, stream: u64) -> Result<(), Failure> {
