@@ -137,8 +137,7 @@ def compare_archives(folder: Path) -> None:
     Archive.create(listing, {"Listing.xml": large.encode()})
 
     def list_ours() -> int:
-        found = types.decode(Archive(listing)["Listing.xml"])
-        return sum(part["m_points"] for part in found["m_snacks"])
+        return sum(types.decode(Archive(listing)["Listing.xml"])["m_snacks[*].m_points"])
 
     def list_theirs() -> int:
         found = katsuba.wad.Archive.mmap(listing).deserialize("Listing.xml", serializer)

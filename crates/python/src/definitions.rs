@@ -40,10 +40,10 @@ pub(crate) fn read_definitions(
             }
         }
         if said.is_none() && !is_used {
-            let problem = format!("{}: contains no definitions", path.display());
-            let fault = Fault::new(Class::Definitions, problem).at_path(&path.to_string_lossy());
             let hint = "`data` takes message definitions, type lists, KI archives, and folders of \
                         these";
+            let problem = format!("{}: contains no definitions; {hint}", path.display());
+            let fault = Fault::new(Class::Definitions, problem).at_path(&path.to_string_lossy());
             return Err(fault.hinting(Some(hint.into())).raise(py));
         }
         report(py, &said.unwrap_or_default())?;

@@ -7,10 +7,10 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use rayon::prelude::*;
-use worldwire_core::json::{Json, parse};
+use worldwire_core::json::{Json, Style, parse};
 use worldwire_core::{Error, nearest};
 use worldwire_dissect::catch_defect;
-use worldwire_ki::object::{Header, Object, ObjectCodec, ObjectOptions, ValueRef};
+use worldwire_ki::object::{Header, JsonWriter, Object, ObjectCodec, ObjectOptions, ValueRef};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 use crate::error::{Class, Fault};
@@ -134,7 +134,8 @@ impl TypeList {
     }
 }
 
-/// A decoded object. `object["m_stats.m_health"]` reads and sets values by path.
+/// A decoded object. `object["m_stats.m_health"]` reads and sets values by path, and
+/// `object["m_items[*].m_id"]` reads a list of values.
 #[pyclass(module = "worldwire.ki")]
 pub(crate) struct GameObject {
     object: Object,
@@ -173,6 +174,33 @@ impl GameObject {
         format!("the object has no `{path}`{hint}")
     }
 
+    /// Appends the values at a path with `[*]` to a list. Elements without a value there are left
+    /// out. Returns false if what is before `[*]` is not a list.
+    fn each(
+        &self,
+        list: &Bound<'_, PyList>,
+        value: ValueRef<'_, '_>,
+        path: &str,
+    ) -> PyResult<bool> {
+        let py = list.py();
+        let Some((before, after)) = path.split_once(EACH) else {
+            if let Some(found) = value_at(value, path) {
+                list.append(self.value_object(py, &found)?)?;
+            } else if let Some(json) = find(&json_of_value(py, &value)?, path) {
+                list.append(of_json(py, json)?)?;
+            }
+            return Ok(true);
+        };
+        let Some(items) = value_at(value, before).filter(|items| items.is_list()) else {
+            return Ok(false);
+        };
+        let after = after.strip_prefix('.').unwrap_or(after);
+        for item in items.children() {
+            self.each(list, item, after)?;
+        }
+        Ok(true)
+    }
+
     fn value_object<'py>(
         &self,
         py: Python<'py>,
@@ -188,6 +216,13 @@ impl GameObject {
         let root = self.object.root(&self.classes);
         if let Some(value) = root.and_then(|root| value_at(root, path)) {
             return self.value_object(py, &value);
+        }
+        if let (Some(root), true) = (root, path.contains(EACH)) {
+            let list = PyList::empty(py);
+            return match self.each(&list, root, path)? {
+                true => Ok(list.into_any()),
+                false => Err(PyKeyError::new_err(self.missing(path))),
+            };
         }
         // `$class`, and the parts of values such as vectors.
         match find(self.value(py)?, path) {
@@ -261,6 +296,18 @@ impl GameObject {
         let class = self.object.root(&self.classes).and_then(|root| root.class());
         format!("<{}>", class.map_or("null", |class| &class.name))
     }
+}
+
+/// In a path: every element of a list.
+const EACH: &str = "[*]";
+
+/// The JSON of a value, for the parts of values such as vectors.
+fn json_of_value(py: Python<'_>, value: &ValueRef<'_, '_>) -> PyResult<Json> {
+    let mut writer = JsonWriter::new(Vec::new(), Style::default());
+    let written = value.visit(&mut writer).and_then(|()| writer.finish());
+    let text = written.map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
+    // Values that are not elements of lists begin with their name, so they are not JSON.
+    Ok(parse(&String::from_utf8_lossy(&text)).unwrap_or(Json::Null))
 }
 
 /// The value at a path of names and indices.

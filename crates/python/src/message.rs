@@ -54,7 +54,8 @@ impl StoredMessage {
         let mut fields_at = 0;
         item.push_line(name, tree, |line| fields_at = line.len(), line);
         // Allocations are a large part of the time that a message takes, so this is one of few.
-        let mut data = Vec::with_capacity(all.len() + line.len());
+        // It has room for decoded text.
+        let mut data = Vec::with_capacity(all.len() + line.len() + all.len().min(256));
         data.extend_from_slice(all);
         let inside = all.as_ptr_range();
         // The bytes nearly always contain the body.

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Iterator, List
 
 import pytest
+from test_connections import exchange, names
 from test_program import Running
 from test_program import program as program  # the fixture
 
+import worldwire
 from worldwire import Connection, Context, Event, mxo
 from worldwire.ki import Client, Refused
 
@@ -157,32 +159,31 @@ def test_an_mxo_client_is_refused(servers: Servers) -> None:
 
 def test_names_of_messages_are_those_that_send_takes(samples: Path) -> None:
     client, server = Connection.ki("client"), Connection.ki("server")
-    pairs = [(client, server), (server, client)]
-
-    def exchange() -> List[str]:
-        names: List[str] = []
-        for _ in range(4):
-            for source, target in pairs:
-                while (data := source.transmit()) is not None:
-                    target.receive(data)
-                names += [event.name for event in target.events() if event.kind == "message"]
-        return names
-
-    exchange()
+    exchange(client, server)
     client.send("LOGIN.MSG_REQUESTCHARACTERLIST")
-    assert exchange() == ["LOGIN.MSG_REQUESTCHARACTERLIST"]
+    assert names(exchange(client, server)[1]) == ["LOGIN.MSG_REQUESTCHARACTERLIST"]
     key = bytes(range(16))
     client = Connection.mxo("client", session=3, key=key, character=5)
     server = Connection.mxo("server", session=3, key=key)
-    pairs[:] = [(client, server), (server, client)]
-    exchange()
+    exchange(client, server)
     client.send("Chat", {"scope": "Area", "reserved": 0, "text": "Hello!"})
-    assert exchange() == ["Chat"]
+    assert names(exchange(client, server)[1]) == ["Chat"]
     assert client.session is None
     context = Context(data=samples / "tera")
     client = Connection.tera("client", context=context)
     server = Connection.tera("server", context=context)
-    pairs[:] = [(client, server), (server, client)]
-    exchange()
+    exchange(client, server)
     client.send("C_CHAT", {"channel": 0, "message": "Hello!"})
-    assert exchange() == ["C_CHAT"]
+    assert names(exchange(client, server)[1]) == ["C_CHAT"]
+
+
+def test_a_damaged_message_still_has_a_name() -> None:
+    client, server = Connection.ki("client"), Connection.ki("server")
+    exchange(client, server)
+    # A position in the queue of two bytes instead of eight.
+    server.send_bytes(bytes([7, 20, 6, 0, 1, 2]))
+    (event,) = [event for event in exchange(client, server)[0] if event.kind == "message"]
+    assert event.name == "LOGIN.MSG_USER_ADMIT_IND"
+    for _ in range(2):
+        with pytest.raises(worldwire.DecodeError, match="Status"):
+            event.fields

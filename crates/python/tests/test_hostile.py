@@ -7,6 +7,7 @@ from typing import Literal, Tuple
 import pytest
 
 import worldwire
+from worldwire._native import AuthLogin, ki_character, ki_login, ki_secret
 
 
 def test_files_that_are_no_captures_are_refused(samples: Path, tmp_path: Path) -> None:
@@ -119,3 +120,25 @@ def test_paths_never_fail_in_other_ways(samples: Path) -> None:
             message.range(path)
         with pytest.raises(worldwire.Error):
             message.encode({path: 1})
+
+
+def test_damaged_logins_do_no_harm() -> None:
+    draw = random.Random(20260101)
+    session = (1, 1767225600, 5)
+    for _ in range(300):
+        data = draw.randbytes(draw.randrange(300))
+        secret = ki_secret(data, session)
+        assert secret is None or secret.isascii()
+        try:
+            ki_character(data)
+        except worldwire.DecodeError:
+            pass
+        login = AuthLogin("neo", "secret", None)
+        assert login.poll() is not None and login.poll() is None
+        # The opcodes of an auth server, and an unknown one.
+        login.receive(bytes([draw.choice([7, 9, 11, 13])]) + data)
+        outcome = login.outcome()
+        assert outcome is None or outcome[0] is None
+    for account in ("", "x" * 5_000, "\u20ac", "\U0001f600"):
+        AuthLogin(account, account, None).receive(b"\x07")
+        assert ki_secret(ki_login(account, account, session), session) is None

@@ -40,6 +40,19 @@ def test_objects_list_their_properties(samples: Path) -> None:
         pet["m_nam"]
 
 
+def test_a_path_leads_to_every_element(samples: Path) -> None:
+    types = TypeList(samples / "ki-types.json")
+    pet = types.decode((samples / "ki-pet.xml").read_bytes())
+    # The second snack is null.
+    assert pet["m_snacks[*].m_points"] == [25] and pet["m_snacks[*]"] == pet["m_snacks"]
+    pet["m_snacks"] = [{**pet["m_snacks[0]"], "m_points": number} for number in range(30)]
+    assert pet["m_snacks[*].m_points"] == [part["m_points"] for part in pet["m_snacks"]]
+    assert pet["m_snacks[*].m_absent"] == []
+    for path in ("m_absent[*].m_points", "m_name[*]", "[*]"):
+        with pytest.raises(KeyError):
+            pet[path]
+
+
 def test_mistakes_are_reported(samples: Path) -> None:
     types = TypeList([samples / "ki-types.json"])
     assert len(types) > 2 and "class MadeUpPet" in types and "class Absent" not in types

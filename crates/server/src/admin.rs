@@ -97,6 +97,17 @@ pub enum AdminError<E> {
         /// The error of its socket.
         source: io::Error,
     },
+    /// A process has locked the directory but has no socket.
+    #[error(
+        "{}: the process here does not serve the {name} now: it is a standby, or is starting or stopping; \
+        run the command where the {name} is served", folder.display()
+    )]
+    NotServing {
+        /// The directory.
+        folder: PathBuf,
+        /// What operators call the server.
+        name: &'static str,
+    },
     /// A file in the directory cannot be used.
     #[error("{}: {}", file.display(), reason(source))]
     File {
@@ -137,6 +148,7 @@ impl<E> AdminError<E> {
     fn unanswered(folder: &Path, name: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
+            io::ErrorKind::NotFound => Self::NotServing { folder: folder.to_owned(), name },
             _ => Self::Silent { folder: folder.to_owned(), name, source },
         }
     }
@@ -242,5 +254,10 @@ mod tests {
         assert_eq!(text(io::ErrorKind::PermissionDenied), denied);
         let silent = text(io::ErrorKind::ConnectionRefused);
         assert!(silent.starts_with("x: a shard is running here but does not answer: "), "{silent}");
+        let waiting = text(io::ErrorKind::NotFound);
+        assert!(
+            waiting.starts_with("x: the process here does not serve the shard now"),
+            "{waiting}"
+        );
     }
 }

@@ -135,6 +135,14 @@ pub(crate) fn metrics(text: String) -> Response {
 /// The help of a metric.
 pub(crate) const DATABASE_UP: &str = "Whether the database accepted the last change: 1 or 0.";
 
+/// The help of a metric.
+pub(crate) const ACTIVE: &str = "Whether this process serves clients, or is a standby: 1 or 0.";
+
+/// The role of a process in `/status`.
+pub(crate) fn role(is_active: bool) -> &'static str {
+    if is_active { "active" } else { "standby" }
+}
+
 /// The state of the database in `/status`.
 pub(crate) fn database(is_failing: bool) -> &'static str {
     if is_failing { "failing" } else { "ok" }

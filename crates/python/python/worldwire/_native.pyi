@@ -373,7 +373,10 @@ class TypeList:
 
 @final
 class GameObject:
-    """A decoded object. `object["m_stats.m_health"]` reads and sets values by path."""
+    """A decoded object. `object["m_stats.m_health"]` reads and sets values by path.
+
+    `object["m_items[*].m_id"]` reads a list of values, without those of elements that have none.
+    """
 
     def __getitem__(self, path: str, /) -> Any: ...
     def __setitem__(self, path: str, value: Any, /) -> None: ...

@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from typing import Any, List, Literal, Mapping, Optional, Tuple, Union
 
-from ._errors import Error
+from ._errors import DecodeError, Error
 from ._native import Context, Machine, Record
 from ._types import Family, Paths, Side
 
@@ -46,6 +46,7 @@ class Event:
         self.text = text
         """What happened, if it is not a message."""
         self._value: Any = None
+        self._error: Optional[DecodeError] = None
         self._context: Optional[Context] = None
 
     @property
@@ -62,8 +63,13 @@ class Event:
 
     @property
     def fields(self) -> Record:
-        """The fields of a message, decoded when they are first read."""
+        """The fields of a message, decoded when they are first read.
+
+        Raises `DecodeError` if they do not match the message's definition.
+        """
         value = self._decoded()
+        if self._error is not None:
+            raise self._error
         fields = value.get("fields") if isinstance(value, Record) else None
         if isinstance(fields, Record):
             return fields
@@ -74,7 +80,11 @@ class Event:
     def _decoded(self) -> Any:
         if self._value is None and self.codec is not None and self._context is not None:
             side: Side = self.side or "client"
-            self._value = self._context.decode(self.codec, self.bytes, side=side)
+            try:
+                self._value = self._context.decode(self.codec, self.bytes, side=side)
+            except DecodeError as error:
+                # What could be decoded usually has the name.
+                self._value, self._error = error.partial, error
         return self._value
 
     def __repr__(self) -> str:

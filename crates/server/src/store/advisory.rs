@@ -9,14 +9,16 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::StoreError;
 
 /// How long to wait for the lock, because PostgreSQL may take a moment to notice that a process was
 /// killed.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// How long PostgreSQL may take to accept a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How often the connection is checked, and reopened if it broke.
 const CHECK_EVERY: Duration = Duration::from_secs(15);
@@ -40,16 +42,18 @@ pub(super) struct AdvisoryLock(Arc<Mutex<Option<PgConnection>>>);
 
 impl AdvisoryLock {
     /// Takes the lock and keeps it until [`release`](Self::release). Fails with
-    /// [`StoreError::InUse`] if another process holds it.
+    /// [`StoreError::InUse`] if another process holds it, and does not release it within
+    /// `patience`.
     pub(super) async fn take(
         &self,
         options: &PgConnectOptions,
         writer: &str,
+        patience: Duration,
     ) -> Result<(), StoreError> {
         let mut held = self.0.lock().await;
         if held.is_none() {
             let options = options.clone().application_name(&application_name(writer));
-            *held = Some(locked(&options).await?);
+            *held = Some(locked(&options, patience).await?);
             tokio::spawn(keep(Arc::downgrade(&self.0), options));
         }
         Ok(())
@@ -65,11 +69,15 @@ impl AdvisoryLock {
 }
 
 /// A connection that holds the lock.
-async fn locked(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
-    let mut connection = options.connect().await?;
+async fn locked(
+    options: &PgConnectOptions,
+    patience: Duration,
+) -> Result<PgConnection, StoreError> {
+    let connection = timeout(CONNECT_WITHIN, options.connect()).await;
+    let mut connection = connection.map_err(|_| StoreError::Timeout)??;
     // Older servers lack the last of these settings. The lock works without any of them.
     let _ = sqlx::raw_sql(KEEP_SESSION).execute(&mut connection).await;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     loop {
         if sqlx::query_scalar(TRY_LOCK).fetch_one(&mut connection).await? {
             return Ok(connection);
@@ -116,7 +124,7 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
         if connection.ping().await.is_ok() {
             continue;
         }
-        match locked(&options).await {
+        match locked(&options, PATIENCE).await {
             Ok(connection) => {
                 *held = Some(connection);
                 info!("the database is reachable again, and its lock is held");

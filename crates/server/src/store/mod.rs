@@ -22,6 +22,7 @@
 //! | --- | --- |
 //! | [`lock`] | the lock on a server's directory |
 //! | `database_lock` | the lock on a SQLite database, whichever path leads to it |
+//! | [`lease`] | which of several processes serves a database |
 //! | [`seal`] | the server's key, with which secrets are sealed |
 //!
 //! A server without a vault uses only settings, accounts and characters. A character is a blob that
@@ -38,11 +39,16 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) mod accounts;
 mod advisory;
+mod batch;
 pub(crate) mod committed;
 mod database_lock;
+pub mod lease;
 pub mod lock;
+mod migrations;
 pub(crate) mod probe;
 pub mod seal;
+mod sessions;
+mod shared;
 mod sql;
 
 pub use sql::{PostgresStore, SqliteStore};
@@ -139,6 +145,12 @@ pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, St
     }
 }
 
+/// Opens the database of a `postgres://` URL, for the process that uses a directory. Other processes
+/// may use it, too.
+pub(crate) async fn open_shared(folder: &Path, url: &str) -> Result<PostgresStore, StoreError> {
+    PostgresStore::open(url, writer_name(folder)).await
+}
+
 /// The name of this process for others: `process 4242 on host`.
 fn process_name() -> String {
     process_on_this_host(std::process::id().into())
@@ -194,6 +206,12 @@ pub enum StoreError {
         /// The process that claimed it last.
         writer: String,
     },
+    /// The process could not renew its lease for so long that a standby may have taken over. Final.
+    #[error(
+        "this process could not reach the database for {} s, and another process may have taken over; \
+        it must end", lease::HOLD.as_secs()
+    )]
+    LeaseLost,
     /// The SQLite database of a server that had one is missing.
     #[error(
         "{}: the database is missing; restore it or, to start with an empty one, also remove {}, \

@@ -1,13 +1,12 @@
 //! The store on SQL databases. Both databases use the same statements; they differ in how a
-//! transaction begins and how the position is read.
+//! transaction begins, how the position is read, and how a batch is committed: PostgreSQL gets most
+//! batches as one statement.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, Postgres};
+use sqlx::postgres::{PgConnectOptions, Postgres};
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -17,15 +16,15 @@ use sqlx::{
 
 use tokio::time::timeout;
 
-use super::advisory::AdvisoryLock;
+use super::advisory::{self, AdvisoryLock};
+use super::batch::{Columns, NOT_NEXT};
+use super::migrations::{POSTGRES, SQLITE, migrations};
+use super::sessions::{BEAT_SETTINGS, COMMIT_LIMITS, Lent, PATIENCE, SESSION_LIMITS, sessions};
 use super::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
     ScoreRow, SettingRow, Store, StoreError,
 };
 use crate::folder::private_file;
-
-/// How long to wait for a connection or for another transaction.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The numbers of nodes that one statement reads. Shorter lists are padded with the last number, so
 /// that there are only a few prepared statements.
@@ -63,20 +62,32 @@ impl SqliteStore {
         Ok(Self { pool, writer })
     }
 
-    async fn take_lock(&self) -> Result<(), StoreError> {
+    async fn take_lock(&self, _: Duration) -> Result<(), StoreError> {
         // The locks on the directory and on the file keep other processes out.
         Ok(())
     }
 
     async fn release_lock(&self) {}
+
+    async fn commit_batch(&self, after: Position, changes: &Changes) -> Result<(), StoreError> {
+        self.commit_rows(after, changes).await
+    }
+
+    async fn close_all(&self) {
+        self.pool.close().await;
+    }
 }
 
 /// A PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pool: Pool<Postgres>,
+    pub(super) pool: Pool<Postgres>,
+    /// The connection for batches that are sent at once.
+    commits: Pool<Postgres>,
+    /// The connection for the lease, which never waits for anything else.
+    pub(super) beats: Pool<Postgres>,
     options: PgConnectOptions,
-    writer: String,
+    pub(super) writer: String,
     lock: AdvisoryLock,
 }
 
@@ -85,79 +96,49 @@ impl PostgresStore {
     pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
-        let pool = PgPoolOptions::new()
-            .max_connections(4)
-            .acquire_timeout(PATIENCE)
-            .connect_with(options.clone())
-            .await?;
+        let pool = sessions(4, SESSION_LIMITS).connect_with(options.clone()).await?;
         // Otherwise every start would log the notice that the table of migrations exists.
-        let quiet = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
-        let quiet = quiet.after_connect(|connection, _| {
-            let set = sqlx::raw_sql("SET client_min_messages = warning");
-            Box::pin(async move { set.execute(connection).await.map(drop) })
-        });
+        let quiet = sessions(1, "SET client_min_messages = warning");
         let quiet = quiet.connect_with(options.clone()).await?;
         migrations(&POSTGRES).run(&quiet).await?;
         quiet.close().await;
-        Ok(Self { pool, options, writer, lock: AdvisoryLock::default() })
+        let commits = sessions(1, COMMIT_LIMITS).connect_lazy_with(options.clone());
+        let beats = sessions(1, BEAT_SETTINGS).connect_lazy_with(options.clone());
+        Ok(Self { pool, commits, beats, options, writer, lock: AdvisoryLock::default() })
     }
 
-    async fn take_lock(&self) -> Result<(), StoreError> {
-        self.lock.take(&self.options, &self.writer).await
-    }
-
-    async fn release_lock(&self) {
-        self.lock.release().await;
-    }
-}
-
-/// A pooled connection that returns to the pool only after a successful transaction. Otherwise its
-/// state is uncertain: it is closed, and the pool opens another one.
-struct Lent<D: Database>(Option<PoolConnection<D>>);
-
-impl<D: Database> Lent<D> {
-    fn give_back(mut self) {
-        drop(self.0.take());
-    }
-}
-
-impl<D: Database> Drop for Lent<D> {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(connection.detach());
+    async fn commit_batch(&self, after: Position, changes: &Changes) -> Result<(), StoreError> {
+        let Some(columns) = Columns::of(changes) else {
+            return self.commit_rows(after, changes).await;
+        };
+        let mut lent = Lent::from(&self.commits).await?;
+        // One statement is one transaction. It is complete, with its deferred constraints, only
+        // when everything that PostgreSQL answers has been read.
+        match columns.commit(after).execute(lent.connection()?).await {
+            Ok(_) => {
+                lent.give_back();
+                Ok(())
+            }
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(NOT_NEXT) => {
+                Err(self.overtaken(after).await)
+            }
+            Err(error) => Err(error.into()),
         }
     }
-}
 
-/// The migrations of the tables: version, name, and statements with placeholders for the words of a
-/// dialect. A released migration never changes; new changes need another migration.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
-    (1, "shard", include_str!("migrations/0001_shard.sql")),
-    (2, "writer epoch", include_str!("migrations/0002_writer_epoch.sql")),
-];
+    async fn close_all(&self) {
+        self.commits.close().await;
+        self.beats.close().await;
+        self.pool.close().await;
+    }
 
-/// The words of a dialect. SQLite has one integer type, and only `INTEGER` makes a primary key the
-/// row ID.
-type Dialect = [(&'static str, &'static str); 4];
+    pub(super) async fn take_lock(&self, patience: Duration) -> Result<(), StoreError> {
+        self.lock.take(&self.options, &self.writer, patience).await
+    }
 
-const SQLITE: Dialect = [
-    ("{small}", "INTEGER"),
-    ("{int}", "INTEGER"),
-    ("{bytes}", "BLOB"),
-    ("{clustered}", " WITHOUT ROWID"),
-];
-const POSTGRES: Dialect =
-    [("{small}", "SMALLINT"), ("{int}", "BIGINT"), ("{bytes}", "BYTEA"), ("{clustered}", "")];
-
-fn migrations(dialect: &Dialect) -> Migrator {
-    let migration = |(version, about, sql): (i64, &'static str, &str)| {
-        let words = dialect.iter();
-        let sql = words.fold(sql.to_owned(), |sql, (open, word)| sql.replace(open, word));
-        // The statements are built from constants only.
-        let sql = AssertSqlSafe(sql).into_sql_str();
-        Migration::new(version, about.into(), MigrationType::Simple, sql, false)
-    };
-    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+    pub(super) async fn release_lock(&self) {
+        self.lock.release().await;
+    }
 }
 
 fn select_nodes(count: usize) -> SqlStr {
@@ -168,27 +149,27 @@ fn select_nodes(count: usize) -> SqlStr {
     AssertSqlSafe(sql).into_sql_str()
 }
 
-fn narrow<W: Copy + std::fmt::Display, N: TryFrom<W>>(
+pub(super) fn narrow<W: Copy + std::fmt::Display, N: TryFrom<W>>(
     wide: W,
     what: &str,
 ) -> Result<N, StoreError> {
     N::try_from(wide).map_err(|_| StoreError::Damaged(format!("{what} must have 32 bits: {wide}")))
 }
 
-fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
+pub(super) fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
     bytes.try_into().map_err(|bytes: Vec<u8>| {
         let found = bytes.len();
         StoreError::Damaged(format!("an account ID must have 16 bytes, not {found}"))
     })
 }
 
-fn setting((name, value): (String, Vec<u8>)) -> Result<SettingRow, StoreError> {
+pub(super) fn setting((name, value): (String, Vec<u8>)) -> Result<SettingRow, StoreError> {
     Ok(SettingRow { name, value })
 }
 
 type StoredAccount = (Vec<u8>, String, String, i64, i64, Vec<u8>);
 
-fn account(
+pub(super) fn account(
     (id, name, folded, flags, created, secret): StoredAccount,
 ) -> Result<AccountRow, StoreError> {
     Ok(AccountRow {
@@ -203,7 +184,7 @@ fn account(
 
 type StoredCharacter = (i64, Vec<u8>, String, i64, Vec<u8>);
 
-fn character(stored: StoredCharacter) -> Result<CharacterRow, StoreError> {
+pub(super) fn character(stored: StoredCharacter) -> Result<CharacterRow, StoreError> {
     let (id, account, name, created, data) = stored;
     Ok(CharacterRow {
         id: narrow(id, "a character's number")?,
@@ -214,12 +195,12 @@ fn character(stored: StoredCharacter) -> Result<CharacterRow, StoreError> {
     })
 }
 
-fn node((id, kind, data): (i64, i64, Vec<u8>)) -> Result<NodeRow, StoreError> {
+pub(super) fn node((id, kind, data): (i64, i64, Vec<u8>)) -> Result<NodeRow, StoreError> {
     let (id, kind) = (narrow(id, "a node's number")?, narrow(kind, "a node's type")?);
     Ok(NodeRow { id, kind, data: data.into() })
 }
 
-fn reference((parent, child, owner): (i64, i64, i64)) -> Result<RefRow, StoreError> {
+pub(super) fn reference((parent, child, owner): (i64, i64, i64)) -> Result<RefRow, StoreError> {
     Ok(RefRow {
         parent: narrow(parent, "a node's number")?,
         child: narrow(child, "a node's number")?,
@@ -229,7 +210,9 @@ fn reference((parent, child, owner): (i64, i64, i64)) -> Result<RefRow, StoreErr
 
 type StoredScore = (i64, i64, String, i64, i64, i64);
 
-fn score((id, owner, name, kind, value, created): StoredScore) -> Result<ScoreRow, StoreError> {
+pub(super) fn score(
+    (id, owner, name, kind, value, created): StoredScore,
+) -> Result<ScoreRow, StoreError> {
     Ok(ScoreRow {
         id: narrow(id, "a score's number")?,
         owner: narrow(owner, "an owner's number")?,
@@ -262,11 +245,11 @@ const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING e
 const NEXT_BATCH: &str =
     "UPDATE shard SET last_batch = last_batch + 1 WHERE epoch = $1 AND last_batch = $2";
 
-fn position(epoch: i64, batch: i64) -> Position {
+pub(super) fn position(epoch: i64, batch: i64) -> Position {
     Position { epoch: epoch.cast_unsigned(), batch: batch.cast_unsigned() }
 }
 
-fn no_position() -> StoreError {
+pub(super) fn no_position() -> StoreError {
     let problem = "the table \"shard\" has lost its only row; restore a backup of the database";
     StoreError::Damaged(problem.to_owned())
 }
@@ -289,7 +272,7 @@ macro_rules! sql_store {
     ($store:ident, $database:ty, begin $begin:literal, read the position with $position:literal) => {
         impl $store {
             async fn claim_epoch(&self) -> Result<Position, StoreError> {
-                self.take_lock().await?;
+                self.take_lock(advisory::PATIENCE).await?;
                 // A frozen process can keep the row locked without holding the advisory lock.
                 let claimed = timeout(PATIENCE, self.raise_epoch()).await;
                 let claimed = claimed.unwrap_or(Err(StoreError::Timeout));
@@ -300,9 +283,8 @@ macro_rules! sql_store {
             }
 
             async fn raise_epoch(&self) -> Result<Position, StoreError> {
-                let mut lent = Lent(Some(self.pool.acquire().await?));
-                let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
-                let mut transaction = connection.begin_with($begin).await?;
+                let mut lent = Lent::from(&self.pool).await?;
+                let mut transaction = lent.connection()?.begin_with($begin).await?;
                 let claim = sqlx::query_as(CLAIM).bind(&self.writer);
                 let row = claim.fetch_optional(&mut *transaction).await?;
                 let (epoch, batch) = row.ok_or_else(no_position)?;
@@ -311,21 +293,21 @@ macro_rules! sql_store {
                 Ok(position(epoch, batch))
             }
 
-            async fn commit_batch(
+            /// Commits a batch statement by statement.
+            async fn commit_rows(
                 &self,
                 after: Position,
                 changes: &Changes,
             ) -> Result<(), StoreError> {
-                let mut lent = Lent(Some(self.pool.acquire().await?));
-                let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
-                self.write(connection, after, changes).await?;
+                let mut lent = Lent::from(&self.pool).await?;
+                self.write(lent.connection()?, after, changes).await?;
                 lent.give_back();
                 Ok(())
             }
 
             async fn write(
                 &self,
-                connection: &mut PoolConnection<$database>,
+                connection: &mut <$database as Database>::Connection,
                 after: Position,
                 changes: &Changes,
             ) -> Result<(), StoreError> {
@@ -350,8 +332,7 @@ macro_rules! sql_store {
                     .await?;
                 if fence.rows_affected() != 1 {
                     drop(transaction);
-                    let (found, writer) = self.read_position().await?;
-                    return Err(StoreError::overtaken(after, found, writer));
+                    return Err(self.overtaken(after).await);
                 }
                 for change in gone.into_iter().chain(new) {
                     let query = match change {
@@ -410,10 +391,17 @@ macro_rules! sql_store {
                 Ok(())
             }
 
+            /// The error of a batch that does not follow the database's position.
+            async fn overtaken(&self, expected: Position) -> StoreError {
+                match self.read_position().await {
+                    Ok((found, writer)) => StoreError::overtaken(expected, found, writer),
+                    Err(error) => error,
+                }
+            }
+
             async fn read_position(&self) -> Result<(Position, String), StoreError> {
-                let mut lent = Lent(Some(self.pool.acquire().await?));
-                let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
-                let mut transaction = connection.begin_with($begin).await?;
+                let mut lent = Lent::from(&self.pool).await?;
+                let mut transaction = lent.connection()?.begin_with($begin).await?;
                 let row = sqlx::query_as($position).fetch_optional(&mut *transaction).await?;
                 let (epoch, batch, writer) = row.ok_or_else(no_position)?;
                 transaction.commit().await?;
@@ -471,7 +459,7 @@ macro_rules! sql_store {
 
             fn close(&self) -> Pending<'_, ()> {
                 Box::pin(async move {
-                    self.pool.close().await;
+                    self.close_all().await;
                     self.release_lock().await;
                     Ok(())
                 })
@@ -521,21 +509,6 @@ mod tests {
     fn nodes(ids: std::ops::Range<u32>) -> Arc<Changes> {
         let node = |id| Change::PutNode(NodeRow { id, kind: 22, data: vec![7; 4_000].into() });
         Arc::new(ids.map(node).map(|change| (change.key(), change)).collect())
-    }
-
-    /// Databases store the checksums of their migrations, and cannot be opened with others.
-    #[test]
-    fn migrations_never_change() {
-        for (dialect, sums) in [
-            (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30", "06ed9f4b2e5ba23142accd4226798c23"]),
-            (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062", "f8a3771724da94bff497284dbbf4c1d5"]),
-        ] {
-            let found = migrations(&dialect);
-            let found = found.iter().map(|one| {
-                one.checksum.iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>()
-            });
-            assert_eq!(found.collect::<Vec<_>>(), sums);
-        }
     }
 
     /// Asks for the position until there is an answer, as the vault does.

@@ -81,7 +81,7 @@ impl Figures {
         &self,
         counts: &Counts,
         ages: &AgeFigures,
-        state: [(&'static str, bool, &'static str); 2],
+        state: [(&'static str, bool, &'static str); 3],
     ) -> String {
         let mut metrics = Metrics::default();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);

@@ -25,7 +25,8 @@
 //! * [`admin`]: administration, whether the shard is running or not;
 //! * `hosts`: where ages run; `game`: the running ages with their small games, and the [`Outbox`]
 //!   of each client;
-//! * `status`: the status page; `figures`: metrics.
+//! * `status`: the status page; `figures`: metrics;
+//! * [`Standby`]: a process that takes over a shard when the process that serves it fails.
 
 pub mod admin;
 pub mod auth;
@@ -39,6 +40,7 @@ mod hosts;
 pub mod keys;
 pub mod migration;
 mod missing;
+mod standby;
 mod status;
 pub mod vault;
 
@@ -57,6 +59,7 @@ use worldwire_uru::file::keys::KeyRing;
 
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{GameRandom, Outbox, hand_out};
+pub use standby::Standby;
 pub use vault::{ClearError, Cleared};
 
 use admin::Control;
@@ -77,6 +80,7 @@ use crate::start::{
     Absent, StartError, at, configuration, in_config, listen, listen_status, lock_database,
     lock_folder, open_store, or_close, save,
 };
+use crate::store::Store;
 use crate::store::lock::FolderLock;
 
 /// Why a shard cannot start.
@@ -102,6 +106,13 @@ pub enum ShardError {
         new ones with `worldwire uru keys generate -o {path}` and give clients the lines that \
         `worldwire uru keys convert {path} --to server-ini` prints", path = .0.display())]
     KeysLost(PathBuf),
+    /// A standby without a database that it can share.
+    #[error("a standby needs the shard's PostgreSQL database: set database in {CONFIG}")]
+    NotShared,
+    /// A standby without the shard's keys.
+    #[error("{}: file is missing; copy it from the folder of the process that serves the shard",
+        .0.display())]
+    StandbyLacks(PathBuf),
     /// The data in the database.
     #[error(transparent)]
     Vault(#[from] VaultError),
@@ -164,43 +175,42 @@ impl Shard {
         let mut lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, change)?;
         lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
-        let options = Options { capacity: config.capacity(), ..Options::default() };
-        let listener = listen(config.listen, "--listen", options).await?;
-        let listener = listener.trusting(&config.trusted_proxies);
+        let listener = client_port(&config).await?;
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
         // Before the database is created, which a later start finds: an interrupted first start is
         // followed by another one.
-        let keys = keys_of(&folder.join(&config.keys), primes, absent.server).await?;
-        let data = folder.join(&config.data);
-        let library = Library::open(&data.join("files"), &folder.join("cache"))?;
-        let secure = data.join("secure");
-        let ages = data.join("ages");
-        let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
-        let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
-        let secure = SecureFiles::open(&secure, droid.clone()).map_err(at(&secure))?;
-        let ages = AgeFiles::open(&data, droid).map_err(at(&ages))?;
-
-        let mut server = ServerConfig::new(keys);
-        server.encryption = config.encryption();
-        server.builds =
-            if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
-
+        let parts = Parts::load(folder, config, primes, absent).await?;
         if absent.config {
             // Only after the ports are known to be free.
-            save(folder, &config).await?;
+            save(folder, &parts.config).await?;
         }
-        let (store, key) = open_store(folder, &config, &mut lock).await?;
+        let (store, key) = open_store(folder, &parts.config, &mut lock).await?;
+        let vault = Vault::open(Arc::clone(&store), key, parts.config.vault()).await;
+        let vault = or_close(vault, &*store).await?;
+        let ports = (listener, status);
+        Self::assemble(folder, lock, parts, ports, vault, &*store, random).await
+    }
+
+    /// A shard that serves a vault at its ports.
+    async fn assemble(
+        folder: &Path,
+        lock: FolderLock,
+        parts: Parts,
+        (listener, status): (tcp::Listener, Option<TcpListener>),
+        vault: Vault,
+        store: &dyn Store,
+        random: GameRandom,
+    ) -> Result<Self, ShardError> {
+        let Parts { config, server, library, secure, ages, data, absent } = parts;
         let known = bound(&config, &listener, status.as_ref());
         let server_ini = keys::server_ini(&server.keys, &known);
-        let vault = Vault::open(Arc::clone(&store), key, config.vault()).await;
-        let vault = or_close(vault, &*store).await?;
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let (live_games, live_welcome) = (games.clone(), welcome.clone());
         let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
         let operators = operators::Listener::bind(folder, control).await;
-        let operators = or_close(operators, &*store).await.map_err(at(folder))?;
+        let operators = or_close(operators, store).await.map_err(at(folder))?;
         let shared = Shared {
             games,
             welcome,
@@ -322,6 +332,51 @@ impl Shard {
             _ => Err(ServeError::Unsaved(lost)),
         }
     }
+}
+
+/// The parts of a shard other than its ports and its vault.
+#[derive(Debug)]
+struct Parts {
+    config: ShardConfig,
+    server: ServerConfig,
+    library: Library,
+    secure: SecureFiles,
+    ages: AgeFiles,
+    data: PathBuf,
+    absent: Absent,
+}
+
+impl Parts {
+    /// Reads the files in a shard's directory. Keys are generated on the first start.
+    async fn load(
+        folder: &Path,
+        config: ShardConfig,
+        primes: PrimeKind,
+        absent: Absent,
+    ) -> Result<Self, ShardError> {
+        let keys = keys_of(&folder.join(&config.keys), primes, absent.server).await?;
+        let data = folder.join(&config.data);
+        let library = Library::open(&data.join("files"), &folder.join("cache"))?;
+        let secure = data.join("secure");
+        let ages = data.join("ages");
+        let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
+        let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
+        let secure = SecureFiles::open(&secure, droid.clone()).map_err(at(&secure))?;
+        let ages = AgeFiles::open(&data, droid).map_err(at(&ages))?;
+
+        let mut server = ServerConfig::new(keys);
+        server.encryption = config.encryption();
+        server.builds =
+            if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
+        Ok(Self { config, server, library, secure, ages, data, absent })
+    }
+}
+
+/// Binds the port for clients.
+async fn client_port(config: &ShardConfig) -> Result<tcp::Listener, StartError> {
+    let options = Options { capacity: config.capacity(), ..Options::default() };
+    let listener = listen(config.listen, "--listen", options).await?;
+    Ok(listener.trusting(&config.trusted_proxies))
 }
 
 /// The configuration, with the ports that the system chose where it says 0.

@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, and `database`: `ok` or `failing` |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`; see [`Standby`](super::Standby) for its page |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
@@ -71,6 +71,7 @@ async fn status(State(page): State<Arc<Page>>) -> Response {
     let database = page::database(page.vault.is_failing());
     let status = json!({
         "online": true, "open": open, "welcome": welcome, "games": games, "database": database,
+        "role": page::role(true),
     });
     Json(status).into_response()
 }
@@ -106,6 +107,7 @@ async fn health(State(page): State<Arc<Page>>) -> Response {
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
     let state = [
+        ("active", true, page::ACTIVE),
         ("open", !page.vault.is_restricted(), "Whether all players may log in: 1 or 0."),
         ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
     ];

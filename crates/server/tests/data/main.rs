@@ -8,6 +8,8 @@ mod faults;
 mod lost_keys;
 mod migration;
 mod rights;
+mod shared;
+mod standby;
 mod store;
 mod support;
 mod two_writers;

@@ -118,6 +118,94 @@ async fn batches_are_atomic() {
     }
 }
 
+/// PostgreSQL gets a small batch in one statement, and a large one row by row.
+#[tokio::test]
+async fn rows_of_every_kind_are_replaced_and_deleted() {
+    for database in Database::all() {
+        let store = database.store().await;
+        let mut at = store.claim().await.unwrap();
+        let filler = |count: u32| (100..100 + count).map(|id| Change::PutNode(node(id, 9)));
+        for rows in [0, 5_000] {
+            let all = |text: &str, number: i32| {
+                let name = format!("test.{text}");
+                let character = CharacterRow {
+                    id: 5,
+                    account: [1; 16],
+                    name: text.to_owned(),
+                    created: 7,
+                    data: text.as_bytes().to_vec(),
+                };
+                let score = ScoreRow {
+                    id: 9,
+                    owner: 1,
+                    name: text.to_owned(),
+                    kind: 2,
+                    value: number,
+                    created: 3,
+                };
+                [
+                    Change::PutAccount(account(1, text)),
+                    Change::PutSetting(SettingRow { name, value: vec![1] }),
+                    Change::PutCharacter(character),
+                    Change::PutNode(node(1, text.as_bytes()[0])),
+                    Change::PutNode(node(2, 2)),
+                    Change::PutRef(RefRow { parent: 1, child: 2, owner: number.unsigned_abs() }),
+                    Change::PutScore(score),
+                ]
+            };
+            for (text, number) in [("Ann", -1), ("Bob", 2)] {
+                let changes = all(text, number);
+                let [_, _, Change::PutCharacter(character), first, second, reference, score] =
+                    &changes
+                else {
+                    unreachable!()
+                };
+                let batch = batch(changes.iter().cloned().chain(filler(rows)));
+                store.commit(at, batch).await.unwrap();
+                at = at.next();
+                assert_eq!(store.accounts().await.unwrap(), [account(1, text)]);
+                assert_eq!(store.characters().await.unwrap(), std::slice::from_ref(character));
+                let nodes = store.nodes(&[1, 2]).await.unwrap().into_iter();
+                assert_eq!(
+                    nodes.map(Change::PutNode).collect::<Vec<_>>(),
+                    [first, second].map(Clone::clone)
+                );
+                let refs = store.refs().await.unwrap().into_iter();
+                assert_eq!(
+                    refs.map(Change::PutRef).collect::<Vec<_>>(),
+                    std::slice::from_ref(reference)
+                );
+                let scores = store.scores().await.unwrap().into_iter();
+                assert_eq!(
+                    scores.map(Change::PutScore).collect::<Vec<_>>(),
+                    std::slice::from_ref(score)
+                );
+            }
+            let gone = [
+                Change::DeleteAccount([1; 16]),
+                Change::DeleteCharacter(5),
+                Change::DeleteNode(1),
+                Change::DeleteNode(2),
+                Change::DeleteRef { parent: 1, child: 2 },
+                Change::DeleteScore(9),
+            ];
+            let filler = filler(rows).map(|change| match change {
+                Change::PutNode(row) => Change::DeleteNode(row.id),
+                other => other,
+            });
+            store.commit(at, batch(gone.into_iter().chain(filler))).await.unwrap();
+            at = at.next();
+            assert_eq!(store.accounts().await.unwrap(), []);
+            assert_eq!(store.characters().await.unwrap(), []);
+            assert_eq!(store.nodes_behind(0, 9).await.unwrap(), []);
+            assert_eq!(store.refs().await.unwrap(), []);
+            assert_eq!(store.scores().await.unwrap(), []);
+            assert_eq!(store.settings().await.unwrap().len(), 2);
+        }
+        assert_eq!(store.position().await.unwrap().0, at);
+    }
+}
+
 #[tokio::test]
 async fn a_claim_shuts_out_earlier_writers() {
     for database in Database::all() {

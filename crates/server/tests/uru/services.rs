@@ -181,7 +181,8 @@ async fn the_status_page_answers_launchers_and_operators() {
     let get = |path: &str| format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let status = http(&shard, &get("/status")).await;
     assert!(status.starts_with("HTTP/1.0 200 OK"), "{status}");
-    let open = "\"online\":true,\"open\":true,\"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"";
+    let open = "\"online\":true,\"open\":true,\"role\":\"active\",\
+                \"welcome\":\"Sh\u{f3}rah \\\"all\\\"\"";
     assert!(
         status.contains(open)
             && status.contains("\"games\":[]")
@@ -200,6 +201,7 @@ async fn the_status_page_answers_launchers_and_operators() {
     let _client = shard.client(Service::File, None).await;
     let metrics = http(&shard, &get("/metrics")).await;
     for line in [
+        "worldwire_active 1\n",
         "worldwire_connections 1\n",
         "worldwire_database_up 1\n",
         "# TYPE worldwire_connections_accepted_total counter\n",

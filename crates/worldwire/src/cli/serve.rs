@@ -22,9 +22,13 @@ The first start creates the folder with its keys, database and shard.toml, write
 shard.toml, and prints the lines that a client's server.ini needs. On later starts, options apply to
 that run only. Ctrl-C or SIGTERM stops the shard.
 
+With --standby, several processes share a PostgreSQL database. One serves the shard; the others take over
+when it fails or stops. Start all of them with --standby, each with its own folder: see docs/cluster.md.
+
 Examples:
   worldwire serve uru
-  worldwire serve uru /srv/uru --listen 0.0.0.0:14617 --public-address uru.example.org")]
+  worldwire serve uru /srv/uru --listen 0.0.0.0:14617 --public-address uru.example.org
+  worldwire serve uru /srv/uru --standby")]
     Uru(ServeUru),
     /// Run a KI login server (sessions, accounts, characters, queue)
     #[command(after_help = "\
@@ -83,6 +87,10 @@ pub(crate) struct ServeUru {
     /// Directory with files for clients [default: data, in the shard's directory]
     #[arg(long = "files", alias = "data", value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
+    /// Wait while another process serves the shard, and take over when it fails or stops; needs
+    /// PostgreSQL
+    #[arg(long)]
+    pub(crate) standby: bool,
     /// Log every connection
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -50,6 +50,8 @@ mod sanitize;
 mod schemas;
 #[cfg(unix)]
 mod serve;
+#[cfg(target_os = "linux")]
+mod standby;
 mod stats;
 mod tables;
 mod tera_maps;

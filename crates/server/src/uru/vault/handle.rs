@@ -24,10 +24,11 @@ use super::prune::Pruned;
 use super::session::{ConnectionId, Login, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::tables::players::PlayerSummary;
-use super::task::{Arrival, Call, Message, Task, VaultError};
+use super::task::{Arrival, Call, Message, Reports, Task, VaultError};
 use super::trees::AgeNodes;
+use crate::store::lease::Lease;
 use crate::store::seal::ServerKey;
-use crate::store::{ScoreRow, Store, StoreError};
+use crate::store::{Position, ScoreRow, Store, StoreError};
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -97,6 +98,31 @@ macro_rules! requests {
     )*};
 }
 
+/// The part of a vault's rules that its handles need.
+struct Rules {
+    max_notices: usize,
+    restricted: bool,
+}
+
+impl Rules {
+    fn of(config: &VaultConfig) -> Self {
+        Self { max_notices: config.max_notices.max(1), restricted: config.restricted }
+    }
+}
+
+/// What the task reports to the handles.
+struct Reported {
+    failing: Arc<AtomicBool>,
+    overtaken: watch::Receiver<Option<Arc<StoreError>>>,
+}
+
+fn reports() -> (Reports, Reported) {
+    let failing = Arc::<AtomicBool>::default();
+    let (overtaking, overtaken) = watch::channel(None);
+    let reports = Reports { failing: Arc::clone(&failing), overtaken: overtaking };
+    (reports, Reported { failing, overtaken })
+}
+
 /// The maximum number of queued requests. Beyond that, callers wait.
 const MAX_WAITING: usize = 1_024;
 
@@ -118,18 +144,35 @@ impl Vault {
         config: VaultConfig,
         environment: Environment,
     ) -> Result<Self, VaultError> {
-        let max_notices = config.max_notices.max(1);
         let Environment { clock, random } = environment;
+        let rules = Rules::of(&config);
         let state = VaultState::new(config, key, random);
+        let (reports, reported) = reports();
+        Ok(Self::run(Task::open(store, state, clock, reports).await?, rules, reported))
+    }
+
+    /// Serves a state that was read from a database which this process has claimed.
+    pub(super) async fn start(
+        store: Arc<dyn Store>,
+        state: VaultState,
+        clock: Box<dyn Fn() -> u32 + Send>,
+        position: Position,
+        lease: Option<Lease>,
+    ) -> Result<Self, VaultError> {
+        let rules = Rules::of(state.config());
+        let (reports, reported) = reports();
+        let task = Task::start(store, state, clock, position, lease, reports).await?;
+        Ok(Self::run(task, rules, reported))
+    }
+
+    fn run(task: Task, rules: Rules, reported: Reported) -> Self {
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
-        let failing = Arc::<AtomicBool>::default();
-        let restricted = Arc::new(AtomicBool::new(state.config().restricted));
-        let (overtaking, overtaken) = watch::channel(None);
-        let task = Task::open(store, state, clock, Arc::clone(&failing), overtaking).await?;
         tokio::spawn(task.run(inbox, ended));
-        let next = Arc::default();
-        Ok(Self { messages, ends, next, max_notices, failing, restricted, overtaken })
+        let Rules { max_notices, restricted } = rules;
+        let (restricted, next) = (Arc::new(AtomicBool::new(restricted)), Arc::default());
+        let Reported { failing, overtaken } = reported;
+        Self { messages, ends, next, max_notices, failing, restricted, overtaken }
     }
 
     /// Whether only administrators, developers and testers may log in.
@@ -145,8 +188,8 @@ impl Vault {
         self.failing.load(Ordering::Relaxed)
     }
 
-    /// Why the vault has ended, if another process took over its database: a
-    /// [`StoreError::Overtaken`].
+    /// Why the vault has ended, if another process took over its database, or may have: a
+    /// [`StoreError::Overtaken`] or [`StoreError::LeaseLost`].
     #[must_use]
     pub fn overtaken(&self) -> Option<Arc<StoreError>> {
         self.overtaken.borrow().clone()

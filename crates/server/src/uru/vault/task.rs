@@ -10,9 +10,12 @@
 //! batch tests it now and then, so that this is noticed without any requests.
 //!
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
+//!
+//! If processes share the database, requests that change nothing are answered only while this
+//! process has the lease. A commit needs no lease, because the database checks the epoch.
 
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,6 +27,7 @@ use worldwire_uru::types::NetError;
 
 use super::session::{ConnectionId, Notice, Outcome, Stop};
 use super::steps::{Damage, VaultState};
+use crate::store::lease::Lease;
 use crate::store::probe::Probe;
 use crate::store::seal::KEY_FILE;
 use crate::store::{Changes, Position, Store, StoreError};
@@ -136,14 +140,26 @@ pub(crate) struct Task {
     failing: Arc<AtomicBool>,
     /// When to test a failing database with an empty batch.
     probe: Probe,
+    /// The lease on a database that several processes share.
+    lease: Option<Lease>,
     /// Set when another process has taken over the database.
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
+}
+
+/// What a task shares with its handles.
+pub(crate) struct Reports {
+    /// Whether the last batch was not committed.
+    pub(crate) failing: Arc<AtomicBool>,
+    /// Set when another process has taken over the database.
+    pub(crate) overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
 /// The maximum number of requests in a batch. With more, the first ones would wait too long.
 const MAX_AT_ONCE: usize = 512;
 /// How long a commit may take, plus a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests that change nothing wait for the lease to be renewed.
+const LEASE_PATIENCE: Duration = Duration::from_secs(4);
 /// The delay before the database is asked again: the first and the longest.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 /// The number of nodes to read at once when the vault is opened.
@@ -155,15 +171,28 @@ impl Task {
         store: Arc<dyn Store>,
         mut state: VaultState,
         clock: Box<dyn Fn() -> u32 + Send>,
-        failing: Arc<AtomicBool>,
-        overtaken: watch::Sender<Option<Arc<StoreError>>>,
+        reports: Reports,
     ) -> Result<Self, VaultError> {
         // Before anything is read: from here on nobody else can change it.
         let position = store.claim().await?;
-        load(&*store, &mut state).await?;
+        load_rows(&*store, &mut state).await?;
+        state.finish_loading()?;
+        Self::start(store, state, clock, position, None, reports).await
+    }
+
+    /// Uses a state that was read from a database which this process has claimed. Creates the
+    /// shard's own ages if they are missing.
+    pub(crate) async fn start(
+        store: Arc<dyn Store>,
+        state: VaultState,
+        clock: Box<dyn Fn() -> u32 + Send>,
+        position: Position,
+        lease: Option<Lease>,
+        Reports { failing, overtaken }: Reports,
+    ) -> Result<Self, VaultError> {
         let (queues, gone, probe) = (HashMap::new(), Vec::new(), Probe::default());
         let mut task =
-            Self { store, state, clock, position, queues, gone, failing, probe, overtaken };
+            Self { store, state, clock, position, queues, gone, failing, probe, lease, overtaken };
         task.state.set_now((task.clock)());
         let found = |state: &mut VaultState| {
             state.found()?;
@@ -204,6 +233,10 @@ impl Task {
                 }
                 count = inbox.recv_many(&mut messages, MAX_AT_ONCE) => count != 0,
                 () = self.probe.due() => true,
+                error = lease_ended(&mut self.lease) => {
+                    overtaken = Some(error);
+                    break;
+                }
             };
             if !open {
                 break;
@@ -242,9 +275,14 @@ impl Task {
         if let Some(error) = overtaken {
             self.failing.store(true, Ordering::Relaxed);
             error!(%error, "the vault has stopped");
-            self.overtaken.send_replace(Some(Arc::new(error)));
+            self.overtaken.send_replace(Some(error));
         }
         self.queues.clear();
+        if let Some(lease) = self.lease.take()
+            && self.overtaken.borrow().is_none()
+        {
+            lease.resign().await;
+        }
         let _ = self.store.close().await;
         for reply in closing {
             let _ = reply.send(());
@@ -259,13 +297,13 @@ impl Task {
     /// Runs requests, commits their changes, and answers.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`], after which the vault must end. All other failures of the
-    /// database are handled here.
+    /// [`StoreError::Overtaken`] or [`StoreError::LeaseLost`], after which the vault must end. All
+    /// other failures of the database are handled here.
     async fn batch(
         &mut self,
         mut requests: Vec<Box<dyn Request>>,
         inbox: &mut mpsc::Receiver<Message>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Arc<StoreError>> {
         self.state.set_now((self.clock)());
         let needs = requests.iter().filter_map(|request| request.needs());
         let lacking: Vec<_> = needs.filter(|id| self.state.lacks(*id)).collect();
@@ -292,7 +330,16 @@ impl Task {
             ends.push(self.state.notices());
         }
         if self.state.staged().is_empty() && !self.probe.is_due() {
-            self.finish(requests, &ends);
+            match self.is_active().await {
+                true => self.finish(requests, &ends),
+                false => {
+                    refuse_all(requests, NetError::InternalError);
+                    self.failing.store(true, Ordering::Relaxed);
+                    self.probe.schedule();
+                    self.state.undo();
+                    self.gone = gone;
+                }
+            }
             return Ok(());
         }
         let changes: Arc<Changes> = Arc::new(self.state.staged().clone());
@@ -318,15 +365,15 @@ impl Task {
             error!(error = %failure, requests = requests.len(), "a batch was not committed");
         }
         let error = refusal(&failure);
-        for mut request in requests {
-            request.refuse(error);
-            request.answer(0);
-        }
+        refuse_all(requests, error);
         if is_final {
-            return Err(failure);
+            return Err(failure.into());
         }
         let mut arrivals = Arrivals::default();
-        let took_effect = resolve(&self.store, self.position, error, inbox, &mut arrivals).await?;
+        let took_effect = tokio::select! {
+            resolved = resolve(&self.store, self.position, error, inbox, &mut arrivals) => resolved?,
+            error = lease_ended(&mut self.lease) => return Err(error),
+        };
         info!(took_effect, "the database answers again");
         if took_effect {
             self.failing.store(false, Ordering::Relaxed);
@@ -341,6 +388,14 @@ impl Task {
         }
         arrivals.0.into_iter().for_each(|arrival| self.connect(arrival));
         Ok(())
+    }
+
+    /// Whether this process may answer without a commit. A commit would prove it.
+    async fn is_active(&mut self) -> bool {
+        match &mut self.lease {
+            None => true,
+            Some(lease) => lease.is_valid() || lease.until_valid(LEASE_PATIENCE).await,
+        }
     }
 
     /// Runs a request, loading contents until it needs no more.
@@ -402,6 +457,21 @@ impl Task {
                 self.queues.remove(&connection);
             }
         }
+    }
+}
+
+fn refuse_all(requests: Vec<Box<dyn Request>>, error: NetError) {
+    for mut request in requests {
+        request.refuse(error);
+        request.answer(0);
+    }
+}
+
+/// Waits until the lease has ended; forever without one.
+async fn lease_ended(lease: &mut Option<Lease>) -> Arc<StoreError> {
+    match lease {
+        Some(lease) => lease.ended().await,
+        None => pending().await,
     }
 }
 
@@ -490,8 +560,8 @@ async fn refusing<T>(
     }
 }
 
-/// Reads the whole database.
-async fn load(store: &dyn Store, state: &mut VaultState) -> Result<(), VaultError> {
+/// Reads the whole database. The state is complete after [`VaultState::finish_loading`].
+pub(crate) async fn load_rows(store: &dyn Store, state: &mut VaultState) -> Result<(), VaultError> {
     let settings = store.settings().await?;
     state.load_settings(&settings);
     store.accounts().await?.into_iter().for_each(|row| state.load_account(row));
@@ -514,5 +584,5 @@ async fn load(store: &dyn Store, state: &mut VaultState) -> Result<(), VaultErro
         }
     }
     store.refs().await?.into_iter().for_each(|row| state.load_ref(row));
-    Ok(state.finish_loading()?)
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::absolute;
 
 use worldwire_net::Stop;
 use worldwire_server::uru::admin::Control;
-use worldwire_server::uru::{Shard, ShardConfig};
+use worldwire_server::uru::{Shard, ShardConfig, Standby};
 use worldwire_uru::crypt::key::PrimeKind;
 
 use super::inspect::{Page, Shown};
@@ -30,13 +30,33 @@ const SHOWN: Shown = Shown {
 pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let change = changes(arguments)?;
-    let shard = Shard::open_with(&arguments.folder, PrimeKind::Safe, change).await;
-    let shard = shard.map_err(|error| failed(&error))?;
-    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
-    // continue.
+    let folder = &arguments.folder;
     let stop = Stop::new();
     let signal = stop.signal();
-    let interruption = Interruption::ask_first(move || stop.stop());
+    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // continue.
+    let (shard, interruption) = if arguments.standby {
+        let standby = Standby::open(folder, change).await.map_err(|error| failed(&error))?;
+        let interruption = Interruption::ask_first(move || stop.stop());
+        if !common.quiet {
+            say(
+                "worldwire: standby: takes over the shard when the process that serves it fails or \
+                 stops; Ctrl-C stops the standby",
+            );
+        }
+        let shard = standby.lead(signal.clone()).await.map_err(|error| failed(&error))?;
+        let Some(shard) = shard else {
+            if !common.quiet {
+                say("worldwire: the standby stopped");
+            }
+            return Ok(());
+        };
+        (shard, interruption)
+    } else {
+        let shard = Shard::open_with(folder, PrimeKind::Safe, change).await;
+        let shard = shard.map_err(|error| failed(&error))?;
+        (shard, Interruption::ask_first(move || stop.stop()))
+    };
     let page = match arguments.inspect {
         Some(at) => {
             let (folder, status) = (&arguments.folder, shard.status_address());

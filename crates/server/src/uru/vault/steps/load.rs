@@ -4,11 +4,15 @@ use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::{NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
-use crate::store::{AccountRow, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow};
+use crate::store::{
+    AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow,
+};
 use crate::uru::vault::content::{Content, Entry, decode};
+use crate::uru::vault::graph::Graph;
 use crate::uru::vault::interest::Interests;
-use crate::uru::vault::tables::accounts::Account;
-use crate::uru::vault::tables::players::Player;
+use crate::uru::vault::tables::accounts::{Account, Accounts};
+use crate::uru::vault::tables::players::{Player, Players};
+use crate::uru::vault::tables::scores::Scores;
 
 /// A row that this server would not have written.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +81,51 @@ impl VaultState {
 
     pub(crate) fn load_ref(&mut self, row: RefRow) {
         self.graph.link(row.parent, row.child, row.owner);
+    }
+
+    /// Applies changes that another process committed.
+    pub(crate) fn follow(&mut self, changes: &Changes) -> Result<(), Damage> {
+        // First without the changed rows: they may have passed their unique names on to each other.
+        for change in changes.values() {
+            match change {
+                Change::PutAccount(AccountRow { id, .. }) | Change::DeleteAccount(id) => {
+                    self.accounts.set(Uuid(*id), None);
+                }
+                Change::PutScore(ScoreRow { id, .. }) | Change::DeleteScore(id) => {
+                    self.scores.set(*id, None);
+                }
+                Change::PutRef(RefRow { parent, child, .. })
+                | Change::DeleteRef { parent, child } => {
+                    self.graph.unlink(*parent, *child);
+                }
+                Change::DeleteCharacter(id) => drop(self.players.set(*id, None)),
+                Change::DeleteNode(id) => drop(self.graph.set(*id, None)),
+                Change::PutSetting(_) | Change::PutCharacter(_) | Change::PutNode(_) => {}
+            }
+        }
+        for change in changes.values() {
+            match change {
+                Change::PutSetting(row) => self.load_settings(std::slice::from_ref(row)),
+                Change::PutAccount(row) => self.load_account(row.clone()),
+                Change::PutCharacter(row) => self.load_player(row.clone())?,
+                Change::PutNode(row) => self.load_node(row)?,
+                Change::PutRef(row) => self.load_ref(*row),
+                Change::PutScore(row) => self.load_score(row.clone()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything that was loaded.
+    pub(crate) fn forget(&mut self) {
+        self.graph = Graph::default();
+        self.accounts = Accounts::default();
+        self.players = Players::default();
+        self.scores = Scores::default();
+        self.own_ages.clear();
+        self.staged.clear();
+        self.undo.clear();
     }
 
     /// Completes the state after the last row.

@@ -13,6 +13,7 @@ use super::*;
 use crate::store::{ScoreRow, SqliteStore};
 use crate::uru::vault::config::VaultConfig;
 use crate::uru::vault::dump::Dump;
+use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::{Vault, VaultError};
 
 const CONNECTION: ConnectionId = ConnectionId(1);
@@ -117,6 +118,59 @@ fn a_panic_at_any_step_changes_nothing() {
     assert_ne!(Snapshot::of(&mut state), before);
     state.undo();
     assert!(state.graph.ids().is_empty() && state.staged.is_empty());
+}
+
+/// A copy that follows every batch has the same data.
+#[test]
+fn a_copy_follows_all_changes() {
+    let mut state = shard();
+    let key = ServerKey::from_bytes(&[1; 32]);
+    let mut copy = VaultState::new(VaultConfig::default(), key, Box::new(|bytes| bytes.fill(1)));
+    let mut all = Changes::new();
+    let mut follow = |state: &mut VaultState, copy: &mut VaultState| {
+        let changes = state.staged.clone();
+        all.extend(changes.clone());
+        state.settle();
+        copy.follow(&changes).unwrap();
+        copy.finish_loading().unwrap();
+        for change in all.values() {
+            if let Change::PutNode(row) = change {
+                copy.load_content(row.id, Arc::clone(&row.data));
+            }
+        }
+        let lines = |state: &mut VaultState| state.dump(true).unwrap().lines().collect::<Vec<_>>();
+        assert_eq!(lines(copy), lines(state));
+        assert_eq!(copy.next_numbers(), state.next_numbers());
+        assert_eq!((copy.system, &copy.own_ages), (state.system, &state.own_ages));
+        assert_eq!(copy.interests.common(), state.interests.common());
+        for name in ["ann", "bob"] {
+            let id = |state: &VaultState| state.accounts.named(name).map(|(id, _)| id);
+            assert_eq!(id(copy), id(state), "{name}");
+        }
+        all.clone()
+    };
+    follow(&mut state, &mut copy);
+    state.run(|state| state.add_account("bob", "secret", AccountFlags(0))).unwrap();
+    follow(&mut state, &mut copy);
+    // Two accounts swap their names, in either order of their numbers.
+    for _ in 0..2 {
+        let [ann, bob] = ["ann", "bob"].map(|name| {
+            let (id, account) = state.accounts.named(name).unwrap();
+            (id, account.clone())
+        });
+        state.put_account(ann.0, None);
+        state.put_account(bob.0, Some(Account { name: ann.1.name.clone(), ..bob.1.clone() }));
+        state.put_account(ann.0, Some(Account { name: bob.1.name, ..ann.1 }));
+        follow(&mut state, &mut copy);
+    }
+    state.run(request).unwrap();
+    let all = follow(&mut state, &mut copy);
+    // Afterwards everything is read again.
+    copy.forget();
+    assert_eq!(copy.graph.len(), 0);
+    copy.follow(&all).unwrap();
+    assert_eq!(copy.graph.ids(), state.graph.ids());
+    assert_eq!(copy.graph.refs().collect::<Vec<_>>(), state.graph.refs().collect::<Vec<_>>());
 }
 
 /// The same with a database: the request fails, nothing of it is stored, and the next one succeeds.

@@ -1,0 +1,134 @@
+//! A copy of a vault that another process serves, kept up to date until this process takes over.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use tracing::info;
+
+use super::config::VaultConfig;
+use super::handle::{Environment, Vault};
+use super::steps::VaultState;
+use super::task::{VaultError, load_rows};
+use crate::store::lease::{Lease, SharedStore, Sighting, Verdict, Watch};
+use crate::store::seal::ServerKey;
+use crate::store::{Position, StoreError};
+
+/// How long the database may take to answer a look.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
+
+/// The copy.
+pub(crate) struct Follower {
+    store: Arc<dyn SharedStore>,
+    state: VaultState,
+    clock: Box<dyn Fn() -> u32 + Send>,
+    /// The last batch that the copy includes.
+    batch: u64,
+    watch: Watch,
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower").field("batch", &self.batch).finish_non_exhaustive()
+    }
+}
+
+/// What a look at the active process showed.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) sighting: Sighting,
+    pub(crate) verdict: Verdict,
+    /// How many batches the copy lacked.
+    pub(crate) behind: u64,
+}
+
+impl Follower {
+    /// Reads the whole database, which other processes may change meanwhile.
+    pub(crate) async fn open(
+        store: Arc<dyn SharedStore>,
+        key: ServerKey,
+        config: VaultConfig,
+        environment: Environment,
+    ) -> Result<Self, VaultError> {
+        let Environment { clock, random } = environment;
+        let state = VaultState::new(config, key, random);
+        let mut this = Self { store, state, clock, batch: 0, watch: Watch::default() };
+        this.read_all().await?;
+        Ok(this)
+    }
+
+    /// Looks at the active process, and catches up with its changes.
+    pub(crate) async fn look(&mut self) -> Result<Look, VaultError> {
+        let asked = Instant::now();
+        let sighting = timeout(LOOK_WITHIN, self.store.look()).await;
+        let sighting = sighting.map_err(|_| StoreError::Timeout)??;
+        let verdict = self.watch.see(&sighting, asked, Instant::now());
+        let behind = sighting.position.batch.saturating_sub(self.batch);
+        if sighting.position.batch != self.batch {
+            self.catch_up().await?;
+        }
+        Ok(Look { sighting, verdict, behind })
+    }
+
+    /// Takes over the database, if nothing has changed since the look. Returns `None` if another
+    /// process was faster or is active again.
+    pub(crate) async fn take_over(&self, look: &Look) -> Result<Option<Taken>, StoreError> {
+        let by_force = look.verdict == Verdict::TakeOverByForce;
+        let start = Instant::now();
+        let position = self.store.take_over(&look.sighting, by_force).await?;
+        Ok(position.map(|position| {
+            let lease = Lease::keep(Arc::clone(&self.store), position, start);
+            Taken { position, lease }
+        }))
+    }
+
+    /// Serves the vault, after this process has taken over.
+    pub(crate) async fn serve(mut self, taken: Taken) -> Result<Vault, VaultError> {
+        let Taken { position, lease } = taken;
+        if position.batch != self.batch {
+            self.catch_up().await?;
+        }
+        // There may have been no passwords yet when the copy was made.
+        if !self.state.check_key(&self.store.settings().await?) {
+            return Err(VaultError::OtherKey);
+        }
+        self.state.finish_loading()?;
+        let Self { store, state, clock, .. } = self;
+        Vault::start(store, state, clock, position, Some(lease)).await
+    }
+
+    async fn catch_up(&mut self) -> Result<(), VaultError> {
+        match self.store.changes_after(self.batch).await? {
+            Some((last, changes)) => {
+                self.state.follow(&changes)?;
+                self.batch = last;
+                Ok(())
+            }
+            None => {
+                info!("reading the whole database again, because its log does not go back enough");
+                self.state.forget();
+                self.read_all().await
+            }
+        }
+    }
+
+    /// Reads everything, and then the changes since it began.
+    async fn read_all(&mut self) -> Result<(), VaultError> {
+        self.batch = self.store.look().await?.position.batch;
+        load_rows(&*self.store, &mut self.state).await?;
+        if let Some((last, changes)) = self.store.changes_after(self.batch).await? {
+            self.state.follow(&changes)?;
+            self.batch = last;
+        }
+        // Otherwise the next look starts again.
+        Ok(())
+    }
+}
+
+/// A database that this process has taken over.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    position: Position,
+    lease: Lease,
+}
