@@ -54,7 +54,7 @@ fn pppoe(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
     }
     let protocol = cursor.u16().ok_or(broken)?;
     let packet = cursor.rest();
-    // Padding of the link follows.
+    // Link-layer padding follows.
     let packet = packet.get(..usize::from(length.saturating_sub(2))).unwrap_or(packet);
     match protocol {
         0x0021 | 0x0057 => Ok(packet),

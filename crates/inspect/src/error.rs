@@ -37,7 +37,7 @@ pub enum InspectError {
     },
     /// The system cannot supply random numbers, temporary files or threads.
     System {
-        /// What is missing.
+        /// What the system could not do.
         what: &'static str,
         /// The reason.
         source: io::Error,

@@ -98,7 +98,7 @@ pub(crate) async fn download(
         let _permit = permit;
         let mut out = Sending { sender, piece: Vec::new() };
         if let Err(error) = write(&mut out).and_then(|()| out.flush()) {
-            // This makes the download fail, instead of look complete.
+            // This makes the download fail rather than look complete.
             let _ = out.sender.blocking_send(Err(error));
         }
     };

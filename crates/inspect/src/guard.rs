@@ -47,7 +47,7 @@ impl Guard {
     pub(crate) fn new(address: SocketAddr) -> Result<Self, InspectError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| InspectError::System {
-            what: "no random numbers for the token",
+            what: "cannot get random numbers for the token",
             source: std::io::Error::other(error.to_string()),
         })?;
         let mut token = String::new();

@@ -83,14 +83,14 @@ impl Inspector {
         let failed = |source| InspectError::Listen { address, source };
         let recording = Recording::open(capture, options, follow)?;
         let system = |what| move |source| InspectError::System { what, source };
-        let index = Index::new().map_err(system("no temporary file for the index"))?;
+        let index = Index::new().map_err(system("cannot create a temporary file for the index"))?;
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let guard = Arc::new(Guard::new(listener.local_addr().map_err(failed)?)?);
         let state = Arc::new(State::new(recording, index, live, archive));
         let own = Arc::clone(&state);
         let thread = thread::Builder::new().name("indexer".to_owned());
         let thread = thread.spawn(move || indexer::run(&own));
-        thread.map_err(system("no thread for the index"))?;
+        thread.map_err(system("cannot start a thread for the index"))?;
         Ok(Self { state, guard, listener })
     }
 

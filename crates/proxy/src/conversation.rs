@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 use worldwire_dissect::Facts;
-use worldwire_net::{Intermediary, Waiting};
+use worldwire_net::{Intermediary, LogLimiter, Waiting};
 
 use crate::command::Command;
 use crate::exchange::{Counts, Exchange};
@@ -49,7 +49,7 @@ pub(crate) struct Inputs {
 /// The maximum number of events that are handled before their output is written.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Waits for events, and appends those that are there. Returns how many; `None` if there are no
+/// Waits for events, and appends all that have arrived. Returns how many; `None` if there are no
 /// hooks.
 async fn next(
     events: &mut Option<mpsc::Receiver<HookEvent>>,
@@ -76,7 +76,14 @@ pub(crate) struct Conversation {
     legs: Option<Legs>,
     /// Comments on the next packet to each side.
     leaving: [Vec<String>; 2],
+    /// How many problems were logged one by one.
+    problems: u32,
+    further_problems: LogLimiter,
 }
+
+/// How many problems of a conversation are logged one by one, and how often further ones are summarised.
+const MAX_LOGGED: u32 = 20;
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Drop for Conversation {
     fn drop(&mut self) {
@@ -116,6 +123,8 @@ impl Conversation {
             waiting,
             legs,
             leaving,
+            problems: 0,
+            further_problems: LogLimiter::new(LOG_EVERY),
         }
     }
 
@@ -160,7 +169,15 @@ impl Conversation {
         while let Some(report) = self.exchange.poll_report() {
             match report {
                 Report::Log(text) => tracing::info!(connection, "{text}"),
-                Report::Problem(text) => tracing::warn!(connection, "{text}"),
+                Report::Problem(text) if self.problems < MAX_LOGGED => {
+                    self.problems += 1;
+                    tracing::warn!(connection, "{text}");
+                }
+                Report::Problem(text) => {
+                    if let Some(count) = self.further_problems.count() {
+                        tracing::warn!(connection, count, "further problems, such as: {text}");
+                    }
+                }
                 Report::Held { id, name, from } => {
                     let from = from.name();
                     tracing::info!(connection, id, from, name, "held at a breakpoint");

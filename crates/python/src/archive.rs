@@ -194,7 +194,7 @@ pub(crate) fn is_archive(path: &Path) -> bool {
         && head == MAGIC
 }
 
-/// How many files are read before Python is asked for signals.
+/// How many files are read between checks for Python's signals.
 const FILES_AT_ONCE: usize = 1_024;
 
 impl Archive {
@@ -311,7 +311,7 @@ impl Archive {
         opened(&stored, &entry, inflater)
     }
 
-    /// The files of entries, in the same order, read on all cores. Neighbours are read at once.
+    /// The files of entries, in the same order, read on all cores. Neighbours are read together.
     fn read_entries(&self, indices: &[usize]) -> Result<Vec<Vec<u8>>, Failed> {
         let ranges = indices.iter().enumerate().map(|(at, index)| Ok((self.range(*index)?, at)));
         let mut ranges = ranges.collect::<Result<Vec<_>, Failed>>()?;
@@ -351,7 +351,7 @@ impl Archive {
     }
 }
 
-/// Entries with at most this many bytes between them are read at once, up to this many bytes.
+/// Entries with at most `MAX_GAP` bytes between them are read together, up to `MAX_RUN` bytes.
 const MAX_GAP: u64 = 16 << 10;
 const MAX_RUN: u64 = 256 << 10;
 
@@ -368,7 +368,7 @@ fn opened(stored: &[u8], entry: &Entry<'_>, inflater: &mut Inflater) -> Result<V
         let archive = wad::Archive::of_data(stored, &limits);
         let file = archive.read(entry, inflater)?.map(<[u8]>::to_vec);
         inflater.release();
-        let absent = || Error::invalid("it is not downloaded yet");
+        let absent = || Error::invalid("it has not been downloaded yet");
         file.ok_or_else(|| absent().about(entry.name_lossy().into_owned()))
     };
     let read = catch_defect(read);

@@ -2,8 +2,8 @@
 //! end.
 //!
 //! Reads section headers, interface descriptions, enhanced, simple and obsolete packets, and
-//! decryption secrets. Of comments, keeps only the first on a section. Skips all other blocks, whatever
-//! their length.
+//! decryption secrets. Keeps only the first comment of each section. Skips all other blocks,
+//! whatever their length.
 
 use core::ops::Range;
 use std::io::Read;

@@ -33,7 +33,7 @@ pub enum Travel {
     Arrived,
     /// The server has refused, with this text.
     Refused(String),
-    /// The character is not there in time.
+    /// The character did not arrive in time.
     Late,
 }
 

@@ -379,7 +379,7 @@ async fn travelling_cancels_jacking_out() {
     assert!(timeout(Duration::from_secs(5), neo.jack_out()).await.is_err());
     // The client sees that its character is leaving.
     sees_all(&stage, &neo).await;
-    assert!(neo.travel(2, PATIENCE).await.unwrap());
+    assert_eq!(neo.travel(2, PATIENCE).await.unwrap(), Travel::Arrived);
     sleep(Duration::from_secs(20)).await;
     assert!(!neo.is_over());
     sees_all(&stage, &neo).await;

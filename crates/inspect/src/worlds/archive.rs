@@ -115,7 +115,7 @@ impl KiArchive {
         found.map(|(number, file)| Listed::File(number, file)).collect()
     }
 
-    /// The content of a file. `Ok(None)` means that it is not downloaded yet.
+    /// The content of a file. `Ok(None)` means that it has not been downloaded yet.
     ///
     /// # Errors
     /// Those of [`Archive::read`].

@@ -146,7 +146,7 @@ fn unreadable(error: &Error) -> Refusal {
 
 fn present(content: Option<&[u8]>) -> Outcome<&[u8]> {
     content.ok_or_else(|| {
-        let text = "the file is not downloaded yet: zeros fill its space in the archive";
+        let text = "the file has not been downloaded yet: the archive stores zeros in its place";
         Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     })
 }
@@ -219,7 +219,7 @@ fn shown(state: &State, number: usize) -> Outcome<String> {
     }
     let mut error = tree.error().map(ToString::to_string);
     if is_large && kind.codec().is_some() {
-        error = Some(format!("files above {MAX_DECODED} bytes are not decoded here"));
+        error = Some(format!("files larger than {MAX_DECODED} bytes are not decoded here"));
     }
     let head = content.get(..MAX_HEAD).unwrap_or(content);
     let text = matches!(kind, FileKind::Text | FileKind::Texts).then(|| text(head)).flatten();

@@ -7,8 +7,8 @@ use tokio::sync::Mutex;
 use crate::error::Refusal;
 use crate::state::State;
 
-/// What was read last, with the length of the capture then. Requests at the same time wait for the
-/// same reading.
+/// The latest result, with the length of the capture that it covers. Concurrent requests wait for
+/// the same read.
 #[derive(Debug)]
 pub(crate) struct Latest<T>(Mutex<Option<(u64, Arc<T>)>>);
 
@@ -19,7 +19,7 @@ impl<T> Default for Latest<T> {
 }
 
 impl<T: Send + Sync + 'static> Latest<T> {
-    /// Reads the capture, unless that was done for all of it.
+    /// Reads the capture, unless the latest result already covers all of it.
     pub(crate) async fn current(
         &self,
         state: &Arc<State>,
@@ -28,7 +28,7 @@ impl<T: Send + Sync + 'static> Latest<T> {
         self.at_least(state, state.recording.length(), read).await
     }
 
-    /// What was read last. Reads the capture if nothing was.
+    /// The latest result. Reads the capture if there is none.
     pub(crate) async fn known(
         &self,
         state: &Arc<State>,

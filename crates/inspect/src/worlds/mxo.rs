@@ -229,7 +229,7 @@ impl Moves {
         if from == Side::Server && head.is_ok_and(|head| head.flags.contains(RccFlags::Reset)) {
             conversation.end_all();
         }
-        // The rows of the capture have the problems.
+        // Problems are not reported here: the capture's rows show them.
         drop(views.take(from, bytes, None));
         for view in changed {
             let replica = views.replica();

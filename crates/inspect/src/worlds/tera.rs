@@ -384,7 +384,7 @@ async fn layout(
         let definition = definition(packets, title)?;
         let forms = [HeaderForm::Plain, HeaderForm::Integrity];
         let form = forms.into_iter().find(|form| form.bytes() == *header);
-        let form = form.ok_or_else(|| Refusal::bad("`header` is 4 or 12"))?;
+        let form = form.ok_or_else(|| Refusal::bad("`header` must be 4 or 12"))?;
         Ok(decoded(definition, form, &kept.bytes, packets))
     };
     Ok(Json(state.busy(decode).await?))

@@ -273,6 +273,8 @@ test("a shard shows its own vault", async (t) => {
   // An edit is saved with Enter, and can be undone.
   await page.getByRole("textbox", { name: "Search nodes" }).fill("inbox");
   await page.locator("#vault-nodes .row[aria-level='1']:not([hidden])", { hasText: "Folder Inbox" }).click();
+  // Until then, the form is that of the node before.
+  await page.getByRole("heading", { name: /Folder Inbox/ }).waitFor();
   const type = page.getByRole("textbox", { name: "Int32_1", exact: true });
   const before = await type.inputValue();
   const note = page.getByRole("status", { name: "Message" });

@@ -44,8 +44,13 @@ static SERVER: LazyLock<(Arc<AuthServerConfig>, AuthAccount)> = LazyLock::new(||
     (Arc::new(AuthServerConfig::new(server, public_key)), account)
 });
 
-fn random(seed: u8) -> Random {
+pub(super) fn random(seed: u8) -> Random {
     Random::new([seed; 32])
+}
+
+/// The auth server's private and public keys.
+pub(super) fn server_keys() -> (&'static PrivateKey, &'static PublicKeyFile) {
+    (&SERVER.0.key, &SERVER.0.public_key)
 }
 
 fn auth_server() -> AuthServer {
@@ -68,7 +73,7 @@ static TICKET: LazyLock<LoginTicket> =
     LazyLock::new(|| talk_at_auth().1.expect("a login that succeeds"));
 
 /// Runs a login between the two auth machines. Returns the bodies that each side sent.
-fn talk_at_auth() -> ([Vec<Vec<u8>>; 2], Option<LoginTicket>) {
+pub(super) fn talk_at_auth() -> ([Vec<Vec<u8>>; 2], Option<LoginTicket>) {
     let (mut client, mut server) = (auth_client(), auth_server());
     let mut sent = [Vec::new(), Vec::new()];
     while let Some(message) = client.poll() {
@@ -85,7 +90,7 @@ fn talk_at_auth() -> ([Vec<Vec<u8>>; 2], Option<LoginTicket>) {
 }
 
 /// The same at margin, until a character is loaded.
-fn talk_at_margin() -> [Vec<Vec<u8>>; 2] {
+pub(super) fn talk_at_margin() -> [Vec<Vec<u8>>; 2] {
     let mut client = MarginClient::new(TICKET.clone(), random(5));
     let mut server = margin_server();
     let mut sent = [Vec::new(), Vec::new()];

@@ -3,6 +3,7 @@
 mod connection;
 mod login;
 mod login_machines;
+mod login_relay;
 mod replicator;
 mod section;
 mod tables;
@@ -17,6 +18,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         .iter()
         .chain(login::TARGETS)
         .chain(login_machines::TARGETS)
+        .chain(login_relay::TARGETS)
         .chain(connection::TARGETS)
         .chain(objects)
 }

@@ -36,7 +36,7 @@ refusals! {
     MachineBanned,
     /// The server is closed to players: `open` in `ki.toml`.
     AISNoLogin,
-    /// Too many logins from one address are being delayed.
+    /// The system has no random numbers, or no more zone keys can be created.
     Timeout,
     /// The limit of free players is reached: `free_players` in `ki.toml`.
     FtpCapped,

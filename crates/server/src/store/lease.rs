@@ -1,9 +1,9 @@
 //! Which of several processes serves a database: the active one keeps a *lease*, and *standbys*
 //! watch it.
 //!
-//! The active process renews its lease every [`RENEW_EVERY`]: it raises a counter in the database,
-//! the *beat*. A standby that sees the same beat for [`TAKE_OVER_AFTER`] of its own clock takes
-//! over, in a new epoch. The active process answers requests from memory only within [`VALID`] after
+//! The active process renews its lease every 250 ms: it raises a counter in the database,
+//! the *beat*. A standby that sees the same beat for 1.5 s of its own clock takes
+//! over, in a new epoch. The active process answers requests from memory only within a second after
 //! the start of a successful renewal, by its own clock. That is earlier than any standby can take
 //! over, although no clocks are compared. Commits need no clock: the database refuses those of an
 //! earlier epoch.
@@ -32,7 +32,7 @@ pub(super) const HOLD: Duration = Duration::from_secs(30);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a standby sees the same beat before it takes over.
 const TAKE_OVER_AFTER: Duration = Duration::from_millis(1_500);
-/// The longest time between two looks of a standby that count as watching.
+/// The longest time between two looks during which a standby still counts as watching.
 const LONGEST_BLINK: Duration = Duration::from_millis(500);
 
 /// A database that several processes share: one active process, and standbys.
@@ -99,7 +99,7 @@ pub(crate) enum Verdict {
 /// A standby's view of the active process.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// The lease, and when it was first seen like this.
+    /// The lease, and when it was first seen in this state.
     seen: Option<(LeaseRow, Instant)>,
     /// The last look.
     looked: Option<Instant>,

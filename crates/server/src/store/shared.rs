@@ -24,7 +24,7 @@ const RENEW: &str = "UPDATE lease SET beat = beat + 1 \
     WHERE epoch = $1 AND EXISTS (SELECT FROM shard WHERE epoch = $1)";
 const RESIGN: &str = "UPDATE lease SET beat = $2 WHERE epoch = $1";
 
-/// Locks the row, so that of several standbys one takes over.
+/// Locks the row, so that only one of several standbys takes over.
 const STILL_SEEN: &str = "UPDATE lease SET beat = beat WHERE epoch = $1 AND beat = $2";
 /// Ends sessions that hold the advisory lock, or are committing a batch. They need the same
 /// database user.

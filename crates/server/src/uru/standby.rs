@@ -243,7 +243,7 @@ impl StatusPort {
         Ok(Self { port, page })
     }
 
-    /// Ends the page, and returns its port for that of the shard.
+    /// Closes the page, and returns its port for the shard's own page.
     fn free(self) -> io::Result<TcpListener> {
         TcpListener::from_std(self.port.try_clone()?)
     }

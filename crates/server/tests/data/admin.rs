@@ -124,7 +124,7 @@ async fn operators_reach_running_and_stopped_shards() {
         let admin = Admin::open(folder).await.unwrap();
         // It has locked the directory but does not listen yet.
         let silent = admin.ask(Request::Check).await.unwrap_err();
-        assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
+        assert!(matches!(silent, AdminError::NotServing { .. }), "{silent}");
         let control = Control::stopped(folder, vault.clone());
         let listener = Listener::bind(folder, control).await.unwrap();
         let running = tokio::spawn(listener.run());

@@ -1,10 +1,12 @@
 //! Decoding into the trace of a [`Reader`](worldwire_core::Reader).
 
+use core::mem::ManuallyDrop;
+
 use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::{Group, Leaf, Sink};
 use super::note::{NAMES, Notes};
-use super::scalar::{ScalarValue, with_scalar};
+use super::scalar::{ScalarValue, read_scalar, with_scalar};
 use super::value::Value as Decoded;
 use crate::schema::plan::{Fixed, Plan};
 use crate::types::angle::{component_is_whole, component_radians};
@@ -146,32 +148,43 @@ impl<T> TraceSink<'_, '_, T> {
     where
         T: Trace<'n>,
     {
-        // Where the type is known, so that no value passes through memory.
-        let leaf = |found: ScalarValue| match found.to_value() {
-            Decoded::Bool(value) => Ok(Value::Bool(value)),
-            Decoded::Unsigned(number) => Ok(Value::Unsigned(number)),
-            Decoded::Signed(number) => Ok(Value::Signed(number)),
-            Decoded::Float(number) => Ok(Value::F32(number)),
-            Decoded::Double(number) => Ok(Value::F64(number)),
-            Decoded::Angle(angle) => Ok(Value::F64(angle.radians())),
-            _ => Err(found),
-        };
-        match (with_scalar(scalar, data, leaf)?, scalar) {
-            (Ok(value), _) => self.leaf(name, value, at, scalar.size()),
-            (Err(found), Scalar::SkillId | Scalar::SkillId32) => {
-                self.skill(name, found.skill()?, scalar.size(), at);
+        match scalar {
+            Scalar::Vec3 | Scalar::Vec3fa => {
+                let numbers = read_scalar(scalar, data)?.vec3()?;
+                self.floats(name, numbers, at, scalar == Scalar::Vec3fa);
             }
-            (Err(found), Scalar::Customize) => self.scope(name, Value::Record, at, |sink| {
-                let looks = found.bits().to_le_bytes();
-                for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
-                    sink.leaf(name, Value::Unsigned(look.into()), at + index, 1);
-                }
-                ((), at + 8)
-            }),
-            // Three floats; there are no other values of fixed size.
-            (Err(found), _) => self.floats(name, found.vec3()?, at, scalar == Scalar::Vec3fa),
+            Scalar::SkillId | Scalar::SkillId32 => {
+                let skill = read_scalar(scalar, data)?.skill()?;
+                self.skill(name, skill, scalar.size(), at);
+            }
+            Scalar::Customize => {
+                let looks = read_scalar(scalar, data)?.bits().to_le_bytes();
+                self.scope(name, Value::Record, at, |sink| {
+                    for (index, (name, look)) in CUSTOMIZE.into_iter().zip(looks).enumerate() {
+                        sink.leaf(name, Value::Unsigned(look.into()), at + index, 1);
+                    }
+                    ((), at + 8)
+                });
+            }
+            // Converted where the type is known, so that no value passes through memory.
+            _ => self.leaf(name, with_scalar(scalar, data, single)?, at, scalar.size()),
         }
         Some(())
+    }
+}
+
+/// A value that is a single one in a trace, too.
+#[inline(always)]
+fn single(found: ScalarValue) -> Value<'static> {
+    // Single values own nothing, and the code that drops others would keep them in memory.
+    match *ManuallyDrop::new(found.to_value()) {
+        Decoded::Bool(value) => Value::Bool(value),
+        Decoded::Unsigned(number) => Value::Unsigned(number),
+        Decoded::Signed(number) => Value::Signed(number),
+        Decoded::Float(number) => Value::F32(number),
+        Decoded::Double(number) => Value::F64(number),
+        Decoded::Angle(angle) => Value::F64(angle.radians()),
+        _ => Value::Null,
     }
 }
 

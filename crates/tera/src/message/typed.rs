@@ -82,13 +82,12 @@ pub trait Typed<'d>: Sized {
     /// Reads a message. Text and bytes are borrowed.
     #[inline]
     fn decode(message: &'d [u8], form: HeaderForm) -> Result<(Head, Self)> {
-        let head = Head::read(message, form).map_err(about::<Self>)?;
-        let mut input = Input::new(message, form.bytes() + Self::WORDS);
-        // Not with `map_err`, which would copy the fields once more.
-        match Self::read(&mut input, form.bytes()) {
-            Ok(fields) => Ok((head, fields)),
-            Err(error) => Err(about::<Self>(error)),
-        }
+        let read = || {
+            let head = Head::read(message, form)?;
+            let mut input = Input::new(message, form.bytes() + Self::WORDS);
+            Ok((head, Self::read(&mut input, form.bytes())?))
+        };
+        read().map_err(about::<Self>)
     }
 
     /// Appends a message to `out`, in canonical form.

@@ -71,7 +71,7 @@ impl fmt::Display for Change {
             }
             Self::Removed { path, kind } => write!(f, "- {}", field(kind, path)),
             Self::Retyped { path, from, to } => write!(f, "~ {path}: {from} became {to}"),
-            Self::Renamed { from, to, kind } => write!(f, "~ {kind} {from} is called {to}"),
+            Self::Renamed { from, to, kind } => write!(f, "~ {kind} {from} is now called {to}"),
             Self::Moved { path, after } => write!(f, "~ {path} moved {}", place(after)),
         }
     }

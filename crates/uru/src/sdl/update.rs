@@ -110,8 +110,8 @@ pub enum UpdateError {
         /// The descriptor of the update.
         update: String,
     },
-    /// The update follows an older version than the state: its sender has outdated descriptors.
-    #[error("{name}: the update follows version {update}, older than version {stored}")]
+    /// The update uses an older version than the state: its sender has outdated descriptors.
+    #[error("{name}: the update uses version {update}, but the state already has version {stored}")]
     Older {
         /// The descriptor.
         name: String,

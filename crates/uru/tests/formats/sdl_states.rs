@@ -391,7 +391,7 @@ fn updates_of_newer_versions_upgrade_and_older_ones_are_refused() {
     let refused = state.apply(&old, MergePolicy::OURS, &at(10)).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "Fernhollow: the update follows version 1, older than version 3"
+        "Fernhollow: the update uses version 1, but the state already has version 3"
     );
     let other = blob(&set, "fhLever", 1, json!({}));
     let refused = state.apply(&other, MergePolicy::OURS, &at(10)).unwrap_err();

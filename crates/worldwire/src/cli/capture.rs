@@ -98,7 +98,7 @@ pub(crate) struct View {
     #[arg(long, value_name = "FORM", default_value = "relative",
           conflicts_with_all = ["json", "json_safe"])]
     pub(crate) time: TimeForm,
-    /// Begin each message with its number, as --message and `diff` count them
+    /// Prefix each message with its number, as used by --message and `diff`
     #[arg(long, conflicts_with_all = ["json", "json_safe", "fields", "table", "message", "first"])]
     pub(crate) numbers: bool,
     /// Extract the bytes (with --json, the line) of the matching message with this number, from 1

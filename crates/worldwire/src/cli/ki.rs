@@ -404,8 +404,8 @@ pub(crate) struct KiOpEncode {
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: KiStream,
-    /// Write this form [default: the one in the text, otherwise a BINd file, or a bare stream with
-    /// any stream option]
+    /// Write this form [default: the one recorded in the input; otherwise a BINd file, or a bare
+    /// stream if a stream option is given]
     #[arg(long, value_name = "FORM")]
     pub(crate) form: Option<KiStreamForm>,
     /// Also encode extracted objects that have not been changed

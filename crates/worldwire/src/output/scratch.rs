@@ -10,7 +10,7 @@ use tempfile::{Builder, TempDir};
 
 use super::{Failure, reason};
 
-/// A directory that only the user can open, and that is deleted with this value.
+/// A directory that only the user can open. Dropping this value deletes it.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// Closed before the directory is deleted, as Windows requires.
@@ -44,7 +44,7 @@ impl Scratch {
         lock.lock()?;
         let own = fs::symlink_metadata(folder.path())?;
         for left in left_behind(home, &own, NEW) {
-            tracing::debug!(path = %left.display(), "deletes what a killed program left");
+            tracing::debug!(path = %left.display(), "deleting the directory of a killed program");
             // Another program may be deleting it, too.
             let _ = fs::remove_dir_all(left);
         }

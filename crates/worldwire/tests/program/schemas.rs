@@ -7,7 +7,7 @@ use worldwire_core::json::{Json, parse};
 use worldwire_core::testing::schema::valid;
 
 /// The samples, with the options that decode them.
-const SAMPLES: [(&str, &[&str]); 9] = [
+const SAMPLES: [(&str, &[&str]); 10] = [
     ("ki-login.pcapng", &["--keys", "samples/ki-keys.toml", "--data", "samples/ki-messages"]),
     ("ki-server.pcapng", &["--keys", "samples/ki-server-keys.toml"]),
     ("mxo-crowd.pcapng", &["--keys", "samples/mxo-crowd-keys.toml"]),
@@ -17,6 +17,7 @@ const SAMPLES: [(&str, &[&str]); 9] = [
     ("uru-age.pcapng", &["--keys", "samples/uru-keys.toml", "--data", "samples/sdl"]),
     ("uru-games.pcapng", &["--keys", "samples/uru-keys.toml"]),
     ("uru-login.pcapng", &["--keys", "samples/uru-wrong-keys.toml"]),
+    ("uru-walk.pcapng", &["--keys", "samples/uru-keys.toml", "--data", "samples/sdl"]),
 ];
 
 fn lines(arguments: &[&str]) -> Vec<String> {

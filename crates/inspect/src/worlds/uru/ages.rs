@@ -50,7 +50,7 @@ struct Change {
 #[derive(Debug, Default)]
 struct Path {
     points: Vec<(Moment, Point)>,
-    /// Only each position with a number that this divides is kept.
+    /// Only positions whose numbers are multiples of this are kept.
     step: usize,
     count: usize,
 }

@@ -98,7 +98,9 @@ impl UruWorld {
             world
         });
         match failure {
-            Some(error) => Err(Refusal::failed(format!("no thread for the view: {error}"))),
+            Some(error) => {
+                Err(Refusal::failed(format!("cannot start a thread for the view: {error}")))
+            }
             None => Ok(Arc::clone(world)),
         }
     }

@@ -87,7 +87,7 @@ pub enum LineError {
         account: String,
     },
     /// A digest that is not 40 hexadecimal digits.
-    #[error("a digest has 40 hexadecimal digits")]
+    #[error("a digest must have 40 hexadecimal digits")]
     Digest,
     /// A score of an unknown kind.
     #[error("score {id}: kind must be 0 to {MAX_KIND}, not {kind}")]

@@ -106,7 +106,7 @@ impl Follower {
                 Ok(())
             }
             None => {
-                info!("reading the whole database again, because its log does not go back enough");
+                info!("reading the whole database again: its log does not go back far enough");
                 self.state.forget();
                 self.read_all().await
             }

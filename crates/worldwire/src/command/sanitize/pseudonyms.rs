@@ -173,7 +173,7 @@ impl Pseudonyms {
         const SMALL: u64 = 16;
         const HALF: u32 = 32;
         if number >> HALF > 0 {
-            return self.number(number >> HALF) << HALF | self.number(number & (1 << HALF) - 1);
+            return (self.number(number >> HALF) << HALF) | self.number(number & ((1 << HALF) - 1));
         }
         if number < SMALL {
             return number;

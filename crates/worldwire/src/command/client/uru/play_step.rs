@@ -18,7 +18,7 @@ steps! {
     PressCloth(u8) = "press-cloth" "CLOTH", "press a cloth of the blue spiral, 0 to 6";
     SolveDoor = "solve-door" "", "start the blue spiral, and press the cloths in the order shown";
     Sit(u8, Option<u32>) = "sit" "SEAT [POINTS]",
-        "sit down at the Heek table, on seat 0 to 4 [default points: 100]";
+        "sit down at the Heek table, in seat 0 to 4 [default points: 100]";
     Choose(HeekChoice) = "choose" "CHOICE", "choose rock, paper or scissors";
     PlayRound(HeekChoice) = "play-round" "CHOICE",
         "wait until you can choose, choose, and wait until the round is over";
