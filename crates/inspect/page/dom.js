@@ -33,6 +33,18 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** The head of a grid: a row with the names of the columns. @param {readonly string[]} names */
+export function gridHead(names) {
+  const titles = names.map((name) => element("span", { role: "columnheader" }, name));
+  const row = element("div", { role: "row", class: "row", "aria-rowindex": 1 }, ...titles);
+  return element("div", { role: "rowgroup", class: "head" }, row);
+}
+
+/** An empty row of a grid with a cell for each column. @param {readonly string[]} names */
+export function gridRow(names) {
+  return element("div", { class: "row" }, ...names.map(() => element("span", { role: "gridcell" })));
+}
+
 /**
  * Sets an attribute, or removes it if the value is `null` or `undefined`.
  * @param {Element} of
@@ -84,6 +96,22 @@ export function inputById(id) {
   const found = byId(id);
   if (!(found instanceof HTMLInputElement)) throw new Error(`${id} is not an input`);
   return found;
+}
+
+/**
+ * A function that calls another one after a time, once for all calls until then.
+ * @param {number} wait in milliseconds
+ * @param {() => void} act
+ */
+export function throttle(wait, act) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      act();
+    }, wait);
+  };
 }
 
 /**

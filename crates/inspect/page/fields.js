@@ -1,6 +1,6 @@
 // The fields of a message, as a tree beside its bytes.
 
-import { byId, element, setAttribute, setText, visible } from "./dom.js";
+import { byId, element, gridHead, setAttribute, setText, visible } from "./dom.js";
 import { colour, places } from "./paths.js";
 import { Rows } from "./rows.js";
 import { set, values, watch } from "./store.js";
@@ -20,11 +20,7 @@ let shown = [];
 /** Paths of fields that the user expanded or collapsed. @type {Map<string, boolean>} */
 const opened = new Map();
 
-const head = element("div", { role: "rowgroup", class: "head" });
-const titles = element("div", { role: "row", class: "row", "aria-rowindex": 1 });
-for (const name of COLUMNS) titles.append(element("span", { role: "columnheader" }, name));
-head.append(titles);
-scroller.append(head);
+scroller.append(gridHead(COLUMNS));
 
 const list = new Rows({
   scroller,

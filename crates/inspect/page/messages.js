@@ -1,7 +1,7 @@
 // The list of messages and notes.
 
 import * as api from "./api.js";
-import { byId, debounce, element, setAttribute, setText, visible } from "./dom.js";
+import { byId, debounce, gridHead, gridRow, setAttribute, setText, visible } from "./dom.js";
 import { grouped, seconds, utc } from "./format.js";
 import { Rows } from "./rows.js";
 import { report, set, values, watch } from "./store.js";
@@ -29,22 +29,14 @@ let isFollowing = false;
 let paused = null;
 const times = /** @type {HTMLSelectElement} */ (byId("times"));
 
-const header = element("div", { role: "rowgroup", class: "head" });
-const names = element("div", { role: "row", class: "row", "aria-rowindex": 1 });
-for (const name of COLUMNS) names.append(element("span", { role: "columnheader" }, name));
-header.append(names);
-scroller.append(header);
+scroller.append(gridHead(COLUMNS));
 
 export const list = new Rows({
   scroller,
   height: 24,
   header: 26,
   prefix: "message-",
-  create: () => {
-    const row = element("div", { class: "row" });
-    for (const _ of COLUMNS) row.append(element("span", { role: "gridcell" }));
-    return row;
-  },
+  create: () => gridRow(COLUMNS),
   fill,
   moved: (position) => moved(position),
   opened: () => byId("fields").focus(),

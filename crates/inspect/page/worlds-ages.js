@@ -1,7 +1,7 @@
 // Uru: the state of an age's objects as a form with its history, and the positions of players from above.
 
 import * as api from "./api.js";
-import { element, setAttribute, setText } from "./dom.js";
+import { element, setAttribute, setText, throttle } from "./dom.js";
 import { drawn } from "./drawing.js";
 import { counted, utc } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
@@ -239,16 +239,8 @@ list.addEventListener("focus", () => {
 
 let isFinished = false;
 let rowsBefore = -1;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let timer;
-
 /** Refreshes the view, but not for every event. */
-function soon() {
-  timer ??= setTimeout(() => {
-    timer = undefined;
-    void refresh();
-  }, 200);
-}
+const soon = throttle(200, () => void refresh());
 
 /** Lists the ages again while the capture is read. */
 async function refresh() {

@@ -1,7 +1,7 @@
 // MxO's views from above: where the objects that a client saw were, at any time of the capture.
 
 import * as api from "./api.js";
-import { element, setAttribute, setText } from "./dom.js";
+import { element, gridHead, gridRow, setAttribute, setText } from "./dom.js";
 import { counted, seconds } from "./format.js";
 import { showRow } from "./messages.js";
 import { Rows } from "./rows.js";
@@ -92,22 +92,14 @@ function stateOf(state) {
   return state === 0x838 ? "closed" : `0x${state.toString(16)}`;
 }
 
-const head = element("div", { role: "rowgroup", class: "head" });
-const titles = element("div", { role: "row", class: "row", "aria-rowindex": 1 });
-for (const name of COLUMNS) titles.append(element("span", { role: "columnheader" }, name));
-head.append(titles);
-scroller.append(head);
+scroller.append(gridHead(COLUMNS));
 
 const list = new Rows({
   scroller,
   height: 22,
   header: 26,
   prefix: "object-",
-  create: () => {
-    const row = element("div", { class: "row" });
-    for (const _ of COLUMNS) row.append(element("span", { role: "gridcell" }));
-    return row;
-  },
+  create: () => gridRow(COLUMNS),
   fill: (row, position) => {
     const object = objects[position];
     if (!object) return;

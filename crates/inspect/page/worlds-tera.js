@@ -2,7 +2,7 @@
 // with the accepted names.
 
 import * as api from "./api.js";
-import { element, setAttribute, setText } from "./dom.js";
+import { element, gridHead, gridRow, setAttribute, setText } from "./dom.js";
 import { counted, grouped } from "./format.js";
 import { showRow } from "./messages.js";
 import { colour, places } from "./paths.js";
@@ -48,22 +48,14 @@ let isLoaded = false;
 const keyOf = (of) => `${of.build}:${of.opcode}`;
 const storage = () => `worldwire-opcodes ${values.capture?.file ?? ""}`;
 
-const head = element("div", { role: "rowgroup", class: "head" });
-const titles = element("div", { role: "row", class: "row", "aria-rowindex": 1 });
-for (const name of COLUMNS) titles.append(element("span", { role: "columnheader" }, name));
-head.append(titles);
-scroller.append(head);
+scroller.append(gridHead(COLUMNS));
 
 const list = new Rows({
   scroller,
   height: 24,
   header: 26,
   prefix: "opcode-",
-  create: () => {
-    const row = element("div", { class: "row" });
-    for (const _ of COLUMNS) row.append(element("span", { role: "gridcell" }));
-    return row;
-  },
+  create: () => gridRow(COLUMNS),
   fill: (row, position) => {
     const of = board.opcodes[position];
     if (!of) return;

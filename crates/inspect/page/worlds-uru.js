@@ -2,7 +2,7 @@
 // nodes come from the messages of a capture, or from a running shard, where fields can be edited.
 
 import * as api from "./api.js";
-import { debounce, element, setText } from "./dom.js";
+import { debounce, element, setText, throttle } from "./dom.js";
 import { drawn } from "./drawing.js";
 import { counted, utc } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
@@ -326,16 +326,8 @@ nodes.addEventListener("focus", () => {
 /** Whether the tree has everything that the capture shows so far. */
 let isFinished = false;
 let rowsBefore = -1;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let timer;
-
 /** Refreshes the view, but not for every event. */
-function soon() {
-  timer ??= setTimeout(() => {
-    timer = undefined;
-    void refresh();
-  }, 200);
-}
+const soon = throttle(200, () => void refresh());
 
 /** Loads the roots again while the capture is read, unless something in the tree is open. */
 async function refresh() {
