@@ -129,6 +129,9 @@ async function moved(position) {
   if (!rowAt(position)) await loadBlock(Math.floor(position / BLOCK));
   const row = rowAt(position);
   if (!row || own !== generation || list.cursor !== position) return;
+  // A message that is shown keeps its chosen field.
+  const isShown = values.row === row && values.detail?.row === row.row && values.detail.file === undefined;
+  if (isShown) return;
   set("row", row);
   decode(row);
 }

@@ -193,6 +193,7 @@ async fn players_travel_between_districts() {
     let mut margin = stage.margin("neo").await;
     margin.load(neo_id).await.unwrap();
     let neo = stage.enter(&mut margin, neo_id).await;
+    until("the world", async || neo.with_view(|view| view.district().is_some())).await;
     assert_eq!(neo.with_view(|view| view.district()), Some(2));
 }
 
