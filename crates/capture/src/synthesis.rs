@@ -1,5 +1,5 @@
-//! Generates the packets of conversations whose bytes were not captured as they are: for exports,
-//! samples, tests and benchmarks.
+//! Generates packets for conversations that were not captured in this form: for exports, samples,
+//! tests and benchmarks.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 

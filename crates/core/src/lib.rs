@@ -54,7 +54,7 @@
 //! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
 //! | [`Trace`], [`NoTrace`], [`Tree`] | the receiver of everything a decoder reads, and the resulting tree |
 //! | [`Limits`], [`Error`] | the bounds of a decoder, and how it reports failures |
-//! | [`messages!`], [`classes!`], [`record!`], [`wire_enum!`], [`wire_flags!`], [`scalar!`] | the one declaration of a message and its parts |
+//! | [`messages!`], [`classes!`], [`record!`], [`wire_enum!`], [`wire_flags!`], [`scalar!`] | the single declaration of a message and its parts |
 //! | [`Source`], [`Diagnostic`] | errors and warnings about text files, with their position |
 //! | [`Field`] | types that can be fields of a message |
 //! | [`codegen`] | names and literals for Rust code generated from definitions |

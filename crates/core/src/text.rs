@@ -252,7 +252,7 @@ pub fn parse_escape(rest: &str) -> Option<(char, usize)> {
     Some((c, 1))
 }
 
-/// The character after `\u`, and the length of what names it.
+/// The character that follows `\u`, and the length of its number.
 fn code_point(rest: &str) -> Option<(char, usize)> {
     let number = |digits: &str| {
         let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! A list of families, and the questions that are put to all of them.
+//! A list of families, and lookups over all of them.
 
 use core::fmt;
 

@@ -98,8 +98,7 @@ export function inputById(id) {
   return found;
 }
 
-/**
- * A function that calls another one after a time, once for all calls until then.
+/** A function that calls `act` after a delay. Further calls during the delay have no effect.
  * @param {number} wait in milliseconds
  * @param {() => void} act
  */

@@ -58,7 +58,7 @@ function plot(now) {
 function draw(name, kept, isCounter) {
   const { item, last, values: shown } = kept;
   const now = shown.at(-1) ?? 0;
-  // Figures that never were anything else are below the others, in the order of their names.
+  // Figures that have always been 0 are below the others, in the order of their names.
   const most = Math.max(...shown);
   item.classList.toggle("idle", most === 0 && last === 0);
   const [, total, rate] = item.children;

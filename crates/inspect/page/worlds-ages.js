@@ -150,7 +150,7 @@ let dots = [];
 function drawPaths() {
   dots = [];
   play.disabled = time.disabled = paths.length === 0;
-  if (paths.length === 0) return plane.replaceChildren(element("p", {}, "No message showed a position."));
+  if (paths.length === 0) return plane.replaceChildren(element("p", {}, "No message shows a position."));
   const { left, high, scale, width, height } = bounds();
   const svg = drawn("svg", { viewBox: `-60 -60 ${width + 240} ${height + 120}`, role: "group", "aria-label": "From above: x to the right, y up" });
   for (const [number, path] of paths.entries()) {
@@ -252,7 +252,7 @@ async function refresh() {
     if (found.ages.some((line) => String(line.age) === before)) choice.value = before;
     isFinished = found.status.complete || found.status.caught_up;
     setText(about, found.status.full ? "more than can be shown" : counted(found.ages.length, "age"));
-    // What the user looks at stays.
+    // An object that the user has chosen stays.
     if (object === null) await choose();
   } catch (error) {
     report(error);

@@ -268,7 +268,7 @@ function drawGrid() {
   setText(scale, `a square is ${step >= 1 ? step : step.toPrecision(1)} units, ${metres >= 1 ? metres : metres.toPrecision(1)} m`);
 }
 
-/** Chooses an object, and selects the message behind its position. @param {T.MxoObject | undefined} object */
+/** Chooses an object, and selects the message that moved it there. @param {T.MxoObject | undefined} object */
 function choose(object) {
   if (!object) return;
   chosen = keyOf(object);
@@ -279,7 +279,7 @@ function choose(object) {
   set("message", `${object.name}: message in row ${object.row}`);
 }
 
-/** Shows the message behind the position of the chosen object. */
+/** Shows the message that moved the chosen object to its position. */
 function openMessage() {
   const object = objects.find((it) => keyOf(it) === chosen);
   if (!object) return;

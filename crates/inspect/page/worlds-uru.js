@@ -245,7 +245,7 @@ function show(node) {
     element("tr", {}, element("th", { scope: "row" }, field.game ?? field.name), element("td", { class: "dim" }, field.game ? field.name : ""), valueCell(node, field)));
   const head = element("tr", {}, ...["Field", "Number", "Value"].map((name) => element("th", { scope: "col" }, name)));
   fields.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
-  if (rows.length === 0) fields.replaceChildren(element("p", {}, "No message showed the fields of this node."));
+  if (rows.length === 0) fields.replaceChildren(element("p", {}, "No message shows the fields of this node."));
   drawGraph(node);
   history.hidden = isShard();
   history.replaceChildren(historyTable(node.history.map((change) => ({ ...change, values: change.fields }))));

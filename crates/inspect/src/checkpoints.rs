@@ -1,5 +1,5 @@
-//! Checkpoints: places in the capture from which conversations can be read without what precedes
-//! them: those that begin later, and the rest of those whose state was copied there.
+//! Checkpoints: places in the capture where reading can start. Conversations that begin later can
+//! be read from there, and so can the rest of those whose state was copied.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,8 @@ struct Forked {
     place: usize,
     /// How many rows of the conversation precede it.
     ordinal: u32,
-    /// How many payload bytes it has transferred, and gaps it has: what shows that something happened.
+    /// The number of its payload bytes plus that of its gaps, which grows whenever something
+    /// happens.
     events: u64,
 }
 

@@ -84,7 +84,7 @@ pub(crate) async fn export(
     .await
 }
 
-/// Answers with a file of this name, which a thread of its own writes while it is sent.
+/// Answers with a file of this name, which a separate thread writes while it is sent.
 pub(crate) async fn download(
     state: &State,
     name: &str,

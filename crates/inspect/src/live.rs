@@ -27,7 +27,7 @@ pub trait Live: fmt::Debug + Send + Sync {
     /// What it is, as the API names it: `proxy`.
     fn kind(&self) -> &'static str;
 
-    /// How often its state is looked at while a page is open.
+    /// The interval at which its state is checked while a page is open.
     fn interval(&self) -> Duration {
         Duration::from_millis(200)
     }

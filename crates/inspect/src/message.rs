@@ -96,7 +96,8 @@ fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<Stri
 struct Found {
     json: String,
     captured: Option<Captured>,
-    /// Whether all its captured bytes are there. Those before the beginning of the reading are not.
+    /// Whether `captured` has all its bytes: those before the place where reading began are
+    /// missing.
     is_captured: bool,
 }
 

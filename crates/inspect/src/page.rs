@@ -81,7 +81,7 @@ mod tests {
         for word in ["style=", "<style", " onclick", " onload", " onerror", "javascript:"] {
             assert!(!html.contains(word), "{word}");
         }
-        // A rule that is not closed would take all later ones into itself.
+        // A rule that is not closed would swallow all later ones.
         let (_, _, css) = FILES.iter().find(|(path, ..)| *path == "/page.css").unwrap();
         assert_eq!(css.matches('{').count(), css.matches('}').count());
         for (path, _, text) in FILES {

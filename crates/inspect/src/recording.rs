@@ -19,7 +19,7 @@ use worldwire_dissect::{
 
 use crate::error::InspectError;
 
-/// How often a file that is followed is looked at.
+/// The interval at which a growing file is checked.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// How long packets wait for keys that follow them.
 const KEYS_TIME: Duration = Duration::from_millis(400);

@@ -146,7 +146,7 @@ impl Client {
         Self { stream, idle: Box::pin(sleep(IDLE_TIME)), _permit: permit }
     }
 
-    /// Begins to wait anew.
+    /// Restarts the wait.
     fn restart(&mut self) {
         self.idle.as_mut().reset(Instant::now() + IDLE_TIME);
     }

@@ -6,7 +6,7 @@ use worldwire_core::testing::Target;
 
 use crate::proxy::{Header, parse};
 
-/// The most bytes that a header can have: 16, and 4,096 after them.
+/// The maximum size of a header in bytes: 16, and 4,096 after them.
 const MAX_HEADER: usize = 4_112;
 
 /// Reads arbitrary bytes as the header of a proxied connection, as a listener does.

@@ -102,7 +102,7 @@ impl TypeList {
     }
 }
 
-/// How many objects are decoded before Python is asked for signals.
+/// How many objects are decoded between checks for Python's signals.
 const OBJECTS_AT_ONCE: usize = 1_024;
 
 /// A decoded object, and what is odd about it.

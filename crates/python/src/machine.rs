@@ -404,5 +404,5 @@ pub(crate) fn random<const N: usize>(py: Python<'_>) -> PyResult<[u8; N]> {
 
 fn time(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err("a time is a number of seconds that is not negative"))
+        .map_err(|_| PyValueError::new_err("a time must be a non-negative number of seconds"))
 }

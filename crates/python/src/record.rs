@@ -58,8 +58,8 @@ impl Record {
 /// The error text for a field that somebody tries to set.
 fn read_only(name: &str) -> String {
     format!(
-        "`{name}` cannot be set: fields are read-only. `encode` of the message, or of its codec, \
-         takes new values, and `to_dict` returns a copy that you can change"
+        "`{name}` cannot be set: fields are read-only. Pass new values to the `encode` of the \
+         message or its codec, or change the copy that `to_dict` returns"
     )
 }
 

@@ -1,4 +1,4 @@
-//! The source of a capture: a file, bytes, or a Python object with a method that reads.
+//! The source of a capture: a file, bytes, or a Python object with a `read` method.
 
 use std::fs::File;
 use std::io::{self, Read};

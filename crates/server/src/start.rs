@@ -44,7 +44,7 @@ pub enum StartError {
         holder: String,
     },
     /// The key that passwords are sealed with is missing.
-    #[error("{}: file is missing; restore it, because the passwords in the database are sealed with it",
+    #[error("{}: file is missing; restore it, because it encrypts the passwords in the database",
         .0.display())]
     KeyLost(PathBuf),
     /// The key that passwords are sealed with cannot be used.

@@ -32,7 +32,7 @@
 //! | [`connection`] | the connection state machine: client, server, observer, relay |
 //! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
 //!
-//! The features `keys` (generated keys), `login` (what clients send instead of a password), `simd`
+//! The features `keys` (key generation), `login` (what clients send instead of a password), `simd`
 //! (faster decryption of captured logins) and `toml` (key files in worldwire's own format) are on by
 //! default. Without them, the crate still decrypts and decodes everything, and runs all machines.
 //!

@@ -30,7 +30,7 @@ const RATE: u32 = 2_000;
 const FLOOD: usize = 300_000;
 /// The same through a hook.
 const HOOKED: usize = 30_000;
-/// The number of characters in a chat as long as that of tera-toolbox's figures.
+/// The number of characters in a chat message as long as the one in tera-toolbox's figures.
 const CHAT_TEXT: usize = 72;
 /// How many connections are idle: a proxy accepts 32 from an address.
 const ADDRESSES: u8 = 20;

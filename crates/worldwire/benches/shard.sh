@@ -1,11 +1,11 @@
 #!/bin/bash
-# The figures of a shard under load, server and clients on one machine, as the README has them.
+# Measures a shard under load, with server and clients on one machine, for the figures in docs/speed.md.
 #
 #     cargo build --profile dist -p worldwire
 #     crates/worldwire/benches/shard.sh [PROGRAM] [CLIENTS] [SECONDS]
 #
-# All of it happens in a folder of its own, which is removed at the end. The database is there, so set
-# TMPDIR to a disk that is worth measuring.
+# Everything, including the database, is in a temporary folder, which is removed at the end. Set TMPDIR to
+# choose the disk that is measured.
 set -euo pipefail
 
 program=$(realpath "${1:-target/dist/worldwire}")
@@ -20,7 +20,7 @@ cd "$folder"
 export WORLDWIRE_PASSWORD=secret
 ulimit -n "$(ulimit -Hn)"
 
-# The first start makes what is missing, and writes down what the options say.
+# The first start creates missing files, and stores the options in the configuration.
 "$program" serve uru shard --quiet --listen "127.0.0.1:$port" --status "127.0.0.1:$((port + 1))" > first.log 2>&1 &
 server=$!
 until [ -e shard/shard.sqlite ]; do sleep 0.2; kill -0 "$server" || { cat first.log; exit 1; }; done
@@ -41,7 +41,7 @@ memory() { awk '/VmRSS/ { printf "%.0f MB", $2 / 1000 }' "/proc/$server/status";
 client() { "$program" client uru shard --quiet "$@"; }
 echo "a shard with $clients accounts and nobody there: $(memory)"
 
-# Players are made in advance; each of them has a tree of 33 nodes.
+# Players are created in advance; each has a tree of 33 nodes.
 client --account 'load-{}' --count "$clients" --seconds 0 \
     login + create-player 'Load {}' female + again > /dev/null
 echo "the same with their players: $(memory)"

@@ -195,7 +195,7 @@ fn of_archived(
     })
 }
 
-/// The KI archives in directories. Archives are large, so their content is looked at only if the
+/// The KI archives in directories. Archives are large, so their content is read only if the
 /// directory itself has no definitions.
 pub(crate) fn archives_in(paths: &[PathBuf], common: &Common) -> Result<Vec<PathBuf>, Failure> {
     let mut archives = Vec::new();

@@ -10,7 +10,7 @@ fn transcripts_match() {
     trycmd::TestCases::new()
         .env("COLUMNS", "100")
         .env("NO_COLOR", "1")
-        // Without the settings and caches of whoever runs the tests.
+        // Without the settings and caches of the user who runs the tests.
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"))
         .case("README.md")

@@ -70,7 +70,7 @@ class Dispatch {
    * @param {(owner: Owner | null, text: string) => void} report
    * @param {(name: string, code: number | null, isHooked: boolean) => void} [changed] a message has got its
    *   first hook, or lost its last one
-   * @param {(owner: Owner) => void} [mark] is told whose hook is called
+   * @param {(owner: Owner) => void} [mark] gets the owner of each hook that is called
    */
   constructor(protocol, write, report, changed = () => {}, mark = () => {}) {
     this.protocol = protocol;

@@ -67,7 +67,7 @@ class Manager {
     this.folder = folder;
     /** @type {{name: string, why: string}[]} mods that do not run, with the reason */
     this.refused = [];
-    /** Is told whose hook is called. @type {((owner: {name: string}) => void) | undefined} */
+    /** Gets the owner of each hook that is called. @type {((owner: {name: string}) => void) | undefined} */
     this.mark = undefined;
     /** What mods get as `mod.manager`. */
     this.facade = Object.freeze({

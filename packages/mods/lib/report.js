@@ -1,5 +1,5 @@
 'use strict';
-// What users are told, in the log of the proxy or on standard error.
+// Messages for users, in the log of the proxy or on standard error.
 
 /** @typedef {'info' | 'warning' | 'error'} Level */
 

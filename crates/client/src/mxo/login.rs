@@ -39,7 +39,7 @@ pub enum LoginError {
     /// The server closed the connection.
     #[error("the connection ended: {0}")]
     Ended(End),
-    /// The server refused the login, or is not to be trusted.
+    /// The server refused the login, or cannot be trusted.
     #[error("{0}")]
     Refused(LoginRefusal),
     /// The server refused a request about a character.

@@ -186,7 +186,7 @@ impl ClientView {
         self.why.as_ref().map(|why| (self.unread, why))
     }
 
-    /// Takes what has happened since the last call: the newest 256.
+    /// Takes the events since the last call, at most the newest 256.
     pub fn take_happenings(&mut self) -> impl Iterator<Item = Happening> + use<> {
         core::mem::take(&mut self.happenings).into_iter()
     }

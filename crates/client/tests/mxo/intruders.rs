@@ -48,7 +48,7 @@ async fn malformed_messages_close_the_connection() {
     ] {
         assert!(is_closed_after(server.margin, bytes).await, "{name}");
     }
-    // An unknown opcode is ignored, and the connection goes on.
+    // An unknown opcode is ignored, and the connection continues.
     let mut stream = TcpStream::connect(server.auth).await.unwrap();
     stream.write_all(&[&[2, 0x35, 1][..], &key_request].concat()).await.unwrap();
     let mut reply = [0; 19];
@@ -163,7 +163,7 @@ async fn hellos_without_a_margin_session_are_refused() {
     socket.send_to(&hello(&right), server.game).await.unwrap();
     let other = "hellos_refused_total{reason=\"other-address\"}";
     until("it is refused", async || server.metric(other).await == 1).await;
-    // Anything else is not even looked at.
+    // Anything else is discarded unread.
     for datagram in [&b""[..], b"\0", &[1; 100], &[0xff; 1_400]] {
         socket.send_to(datagram, server.game).await.unwrap();
     }

@@ -21,14 +21,14 @@ pub fn module(classes: &str) -> String {
     )
 }
 
-/// What a field is, and so which value it has by default.
+/// The kind of a field, which determines its default value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'c> {
     /// A value of this type: `int`, `str`.
     Plain(&'c str),
     /// The same, absent by default.
     Optional(&'c str),
-    /// A list of this type, and the class of its elements, however deep inside, if they have one.
+    /// A list of this type, and the class of its innermost elements, if they have one.
     List(&'c str, Option<&'c str>),
     /// An object of this class.
     Group(&'c str),
@@ -75,7 +75,7 @@ impl Names {
     fn fresh(&mut self, wire: &str) -> String {
         let mut name: String =
             wire.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        // Names with two underscores in front are private to their class.
+        // Names that begin with two underscores are private to their class.
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit() || c == '_') {
             name.insert_str(0, "field_");
         }

@@ -43,7 +43,7 @@ impl fmt::Display for SendError {
             Self::NoPiece => f.write_str("no piece waits for a decision"),
             Self::NotHeld => f.write_str("no piece with this ID is held"),
             Self::Unchangeable(piece) => write!(f, "{piece} must be forwarded unchanged"),
-            Self::Unread => f.write_str("this stream is forwarded unread since a fault"),
+            Self::Unread => f.write_str("this stream has been forwarded unread since a fault"),
         }
     }
 }

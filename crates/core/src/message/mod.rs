@@ -1,4 +1,4 @@
-//! The one declaration of a message.
+//! The single declaration of each message.
 
 mod classes;
 mod record;

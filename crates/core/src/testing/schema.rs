@@ -1,4 +1,4 @@
-//! As much of a JSON schema validator as the schemas in `docs` need.
+//! A JSON schema validator that supports only what the schemas in `docs` use.
 
 #![allow(clippy::unwrap_used, reason = "a schema with mistakes fails its test")]
 

@@ -24,7 +24,7 @@ pub struct FieldPath {
     plain: Option<Box<str>>,
 }
 
-/// Why a path leads nowhere certain.
+/// Why it is not certain where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
@@ -51,7 +51,7 @@ impl fmt::Display for PathError {
                 write!(f, "`{path}` is ambiguous: it can be {all}; write more of the path")
             }
             Self::Places { limit } => {
-                write!(f, "the path leads to more than {limit} places; name an element")
+                write!(f, "the path matches more than {limit} values; add an index")
             }
         }
     }

@@ -200,7 +200,7 @@ pub(crate) fn unreadable(
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let (field, error) = (&message.fields().get(index)?.name, outcome?);
         let name = protocols.name(message);
-        let what = "is shown as bytes: with this type list and hint it is not an object";
+        let what = "is shown as bytes, because it cannot be decoded with this type list and hint";
         Some(format!("{name}.{field} {what}: {error}"))
     })
 }

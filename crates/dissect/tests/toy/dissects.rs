@@ -95,7 +95,7 @@ fn a_missing_key_is_reported_and_a_key_file_helps() {
     let (_, summary) = shown(&packets, usize::MAX, 1, keys);
     assert_eq!((summary.messages, summary.problems), (3, 0));
     let error = Keys::parse_for(families(), "[toy.step]\n7 = odd\n").unwrap_err().to_string();
-    assert_eq!(error, "line 2, column 1: needs the form 7 = \"01020304\"");
+    assert_eq!(error, "line 2, column 1: must have the form 7 = \"01020304\"");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Family for Toy {
             match key_line(line) {
                 Some(key) => found.0.push(key),
                 None => {
-                    let message = "needs the form 7 = \"01020304\"".to_owned();
+                    let message = "must have the form 7 = \"01020304\"".to_owned();
                     faults.push(KeyFault::Text { line: number + 1, column: 1, message });
                 }
             }

@@ -1,5 +1,5 @@
-//! TERA on the day of a patch: the opcodes without a name, the definitions that fit them, and a map
-//! with the names that the user accepts.
+//! TERA after a patch: the opcodes without a name, the definitions that fit them, and a map with
+//! the names that the user accepts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;

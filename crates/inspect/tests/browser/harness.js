@@ -48,7 +48,7 @@ export async function serve(...args) {
 const endings = new WeakMap();
 
 /**
- * Does something after the test, before everything that was given earlier: a page closes before the
+ * Does something after the test, before everything registered earlier: a page closes before the
  * program that serves it.
  * @param {import("node:test").TestContext} t
  * @param {() => unknown} act
@@ -90,7 +90,7 @@ async function chrome() {
   const candidates = [process.env.CHROMIUM ?? "", "/usr/bin/chromium", "/usr/bin/google-chrome"];
   const executablePath = candidates.find((file) => file && existsSync(file));
   assert.ok(executablePath, "Chromium is not installed (apt-get install chromium)");
-  // Containers lack the privileges for Chromium's sandbox. Only the own page is opened.
+  // Containers lack the privileges for Chromium's sandbox. Only our own page is opened.
   browser ??= await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   return browser;
 }
@@ -152,7 +152,7 @@ export async function visit(t, url, options = {}) {
   });
   await fromDisk(page);
   await page.goto(url);
-  // A locator survives that the first answer leads on to the page.
+  // A locator still works after the first response has redirected to the page.
   await page.locator("#status").filter({ hasNotText: "Reading…" }).waitFor();
   return { page, faults };
 }

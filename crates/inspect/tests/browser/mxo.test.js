@@ -50,7 +50,7 @@ test("objects are drawn from above, move with the slider, and lead to their mess
   await until(page, (end) => [...document.querySelectorAll(".above [data-object]")].some((it) => it.textContent === "Visitor 191" && it.getAttribute("transform") !== end), end["Visitor 191"]);
   assert.match((await slider.getAttribute("aria-valuetext")) ?? "", /^\d+\.\d s$/);
 
-  // A click on a point chooses it, and selects the message behind it.
+  // A click on a point chooses it, and selects the message that moved the object there.
   await page.keyboard.press("End");
   await until(page, (end) => [...document.querySelectorAll(".above [data-object]")].some((it) => it.textContent === "Visitor 191" && it.getAttribute("transform") === end), end["Visitor 191"]);
   await page.locator(".above [data-object]", { hasText: "Visitor 191" }).locator("path").click();

@@ -60,7 +60,7 @@ test("a million messages are scrolled, reached, filtered and cancelled", async (
   assert.match(await filter(page, "ZoneID == 765432"), /^1 of /);
   await until(page, () => /765432/.test(document.querySelector("#messages .window > .row:not([hidden])")?.textContent ?? ""));
 
-  // A filter can be cancelled while it looks at all of them.
+  // A filter can be cancelled while it is applied to all messages.
   const box = page.getByRole("textbox", { name: "Filter" });
   await box.fill("Wind > 50");
   await box.press("Enter");

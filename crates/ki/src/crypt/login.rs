@@ -131,7 +131,7 @@ pub enum Rec1Error {
     #[error("the decrypted Rec1 is not text")]
     NotText,
     /// It does not have three words.
-    #[error("Rec1 must have session ID, account name and CK1, but has {found} words")]
+    #[error("Rec1 must have three words (session ID, account name and CK1), but has {found}")]
     Words {
         /// The number of words.
         found: usize,

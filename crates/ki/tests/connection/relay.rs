@@ -381,7 +381,7 @@ fn both_directions_continue_after_a_fault() {
     insta::assert_snapshot!(reported[1], @"fault of the server: messages[0].payload at byte 57: wanted 95 bytes, found 1");
     assert_eq!(passed(&mut relay, Side::Client), stream);
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
-    assert_eq!(error.to_string(), "this stream is forwarded unread since a fault");
+    assert_eq!(error.to_string(), "this stream has been forwarded unread since a fault");
     // The other direction is still read.
     feed(&mut relay, Side::Client, &good, |_, sender| sender.forward(Decision::Drop).unwrap());
     assert_eq!(passed(&mut relay, Side::Server), b"");

@@ -54,7 +54,7 @@ pub struct Passage {
     pub(super) side: Side,
     pub(super) channel: Channel,
     pub(super) encrypted: bool,
-    /// Whether it still is, because its key is missing.
+    /// Whether it is still encrypted, because its key is missing.
     pub(super) is_sealed: bool,
     /// Its first byte, decrypted.
     opcode: u8,

@@ -36,8 +36,8 @@ pub struct Config {
     /// lost. `None` if clients drop sections of overtaken packets. Default 2 seconds.
     ///
     /// Unverified: that the game's client applies packets in order of arrival, as its queue of
-    /// pending updates suggests. A trace of a client on a network that reorders would show it. The
-    /// default is right in either case; `None` sends less and deletes sooner.
+    /// pending updates suggests. A trace of a client on a network that reorders packets would
+    /// settle it. The default is right in either case; `None` sends less and deletes sooner.
     pub late: Option<Duration>,
     /// How long to allow for packets even later than [`late`](Self::late): the IDs in them are not
     /// reused, and a client is not settled while one could still change what it has. Default 5

@@ -209,6 +209,6 @@ messages! {
     /// Changes the description of the client's own character.
     0x8196 SetBackground<'a>;
 
-    /// The client is leaving. Only this project's clients send it: the game's just fall silent.
+    /// The client is leaving. Only this project's clients send it: the game's just stop sending.
     0xffff Leave {}
 }

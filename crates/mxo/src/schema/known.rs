@@ -28,7 +28,7 @@ pub(super) fn type_of(name: &str, size: u8) -> Option<PropertyType> {
 ///
 /// Unverified: a class with the property `NPCRank` is updated as an NPC, and one with the layout of
 /// the built-in player as a player, whose own view has the built-in order. Updates of such goobjs
-/// other than 12 and 599 would show it.
+/// other than 12 and 599 would settle it.
 pub(super) fn grouped(class: Class, updates: &[(&str, PropertyType)]) -> Class {
     let updates = updates.iter().copied();
     if class.create().index_of("NPCRank").is_some() {

@@ -71,7 +71,7 @@ fn text(error: worldwire_core::Error) -> String {
     error.to_string()
 }
 
-/// Decrypts, decodes and shows a datagram as JSON, then goes all encoding differs.
+/// Decrypts and decodes a datagram, shows it as JSON, and does the reverse of each step.
 fn datagram(case: &Json) -> Outcome {
     let (key, iv) = (SessionKey::new(&array(case, "key")?), array(case, "iv")?);
     let wire = hex(case, "datagram")?;

@@ -73,7 +73,7 @@ fn observers_decrypt_with_the_sessions_key() {
         assert_eq!(seen, wanted);
         assert_eq!((news.len(), opened), (0, Some(id)));
     }
-    // Without the key, the messages are there, but closed.
+    // Without the key, the messages are reported, but still encrypted.
     let missing = [(vec![], MissingKey::NotGiven), (vec![other], MissingKey::NoneFits { keys: 1 })];
     for (sessions, missing) in missing {
         let (seen, news, opened) = observe(sessions, streams, 64);

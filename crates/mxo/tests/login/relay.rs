@@ -352,7 +352,7 @@ fn nothing_is_added_before_the_challenge() {
     assert_eq!(margin.bodies.iter().filter(|body| body[..] == [0x77]).count(), 6);
 }
 
-/// With other keys, the conversation passes, but stays closed.
+/// With other keys, the conversation is forwarded, but stays encrypted.
 #[test]
 fn other_keys_read_nothing() {
     let other = Some(LoginKeys::Server(Box::new(OWN.0.clone())));

@@ -284,7 +284,7 @@ impl Chain {
         self.run_from((list, 0), None, now, effects);
     }
 
-    /// The same after an answer, for the message at this position and those behind it that it may
+    /// The same after an answer, for the message at this position and those after it that it may
     /// have kept waiting. Looking at all of them after each answer would be slow if thousands wait.
     fn run_after(
         &mut self,
@@ -299,7 +299,7 @@ impl Chain {
         }
     }
 
-    /// Runs the messages of a list from a position on. `answered` is given if only the message
+    /// Runs the messages of a list, starting at a position. `answered` is given if only the message
     /// there was answered: whether its hook was catching up.
     fn run_from(
         &mut self,

@@ -130,7 +130,7 @@ impl Link {
         let _ = self.unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Whether so many bytes are waiting that queries are refused.
+    /// Whether enough bytes are waiting that queries are refused.
     pub(crate) fn is_filling(&self) -> bool {
         self.queue().bytes.len() > MAX_QUEUED_BYTES / 8
     }

@@ -44,7 +44,7 @@ fn the_guide_shows_valid_lines() {
     let mut count = 0;
     for block in blocks {
         let (block, _) = block.split_once("```").unwrap();
-        // A line that is too long for the page is continued with blanks.
+        // Long lines are continued on indented lines.
         let mut lines: Vec<String> = Vec::new();
         for line in block.lines() {
             match lines.last_mut() {

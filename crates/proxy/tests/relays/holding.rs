@@ -6,7 +6,7 @@ use worldwire_core::Side;
 use worldwire_proxy::fuzzing::relayed::{Choices, FAMILIES, MXO_LOGIN, MakeWorld, Play, Rates};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Seeds enough for every kind of conversation of a family.
+/// Enough seeds for every kind of conversation of a family.
 const KINDS: u64 = 12;
 
 /// A conversation in which a message of a side is held at a breakpoint.

@@ -238,11 +238,11 @@ class _Session:
                 if gone is not None:
                     self.call(function, gone)
         elif kind == "error":
-            # Not with a log line, which may be what is wrong.
+            # Not as a log line, which may itself be at fault.
             print(line["text"], file=sys.stderr)
 
     def message(self, line: Dict[str, Any]) -> None:
-        """Calls all functions of the same order for a message. Each sees what the one before left."""
+        """Calls all functions of the same order for a message. Each sees the changes of the previous one."""
         conversation = self.conversations.get(line["conversation"])
         if conversation is None:
             unknown = {**line, "client": None, "server": None}
@@ -342,7 +342,7 @@ class _Link:
             sys.stdout = self.stdout
 
     def read(self, put: Callable[[Optional[List[bytes]]], None]) -> None:
-        """Reads lines, several at once if there are, until the end."""
+        """Reads lines until the end, several at once if they have arrived."""
         rest = b""
         while True:
             try:
@@ -367,7 +367,7 @@ class _Link:
                     self.writer.write(b"".join(self.queued))
                     self.writer.flush()
                 except OSError:
-                    pass  # The proxy has ended, as the end of its lines will tell.
+                    pass  # The proxy has ended; the reader will notice that.
                 self.queued.clear()
 
 

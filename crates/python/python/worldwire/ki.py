@@ -177,7 +177,7 @@ class Client(Link):
         return found
 
     async def create_character(self, name: str, school: str = "Fire") -> None:
-        """Create a character without looks. `characters` then lists it."""
+        """Create a character with a default appearance. `characters` then lists it."""
         request, blob = "LOGIN.MSG_CREATECHARACTER", ki_new_character(name, school)
         answer = "LOGIN.MSG_CREATECHARACTERRESPONSE"
         checked(request, await self.wait_for(answer, request, {"CreationInfo": blob}), "ErrorCode")

@@ -91,7 +91,7 @@ def _metadata(of: Optional[Type[Fields]], name: Optional[str]) -> Dict[str, Any]
 
 
 def _read(of: Optional[Type[Fields]], value: Any) -> Any:
-    # Type checkers would take the items of a narrowed value for unknown.
+    # Type checkers would treat the items of a narrowed value as unknown.
     items: Any = value
     if isinstance(value, list):
         return [_read(of, item) for item in items]

@@ -79,7 +79,7 @@ class Link(_Link):
     async def replies(
         self, name: str, fields: Optional[Mapping[str, Any]] = None
     ) -> AsyncIterator[Event]:
-        """Send a request, and yield its replies. Stop to iterate after the last one."""
+        """Send a request, and yield its replies. Stop iterating after the last one."""
         number, self._number = self._number, self._number + 1
         inbox: Inbox = asyncio.Queue()
         self._transactions[number] = inbox

@@ -353,8 +353,8 @@ patch_listen =
 # The address for clients that use UDP, such as 127.0.0.1:12000. Empty for none. UDP is as reliable as the
 # network: lost datagrams are not repeated.
 udp_listen =
-# The folders of other servers on this machine, such as ["../zone"]. When a client logs in here, they are
-# told to drop its sessions: a client talks to one server at a time.
+# The folders of other servers on this machine, such as ["../zone"]. When a client logs in here, this
+# server asks them to drop the client's sessions: a client talks to one server at a time.
 other_servers =
 # The address of the status page (/status, /metrics and /health). Empty for none.
 status =

@@ -1,8 +1,8 @@
 //! Other servers, which drop a client's sessions when it establishes one here.
 //!
 //! Clients talk to one server at a time. When a client logs in, its sessions with other servers
-//! become stale, as [`Request::DropSessions`] describes. This server tells them over the sockets in
-//! their directories.
+//! become stale, as [`Request::DropSessions`] describes. This server notifies the other servers
+//! through the sockets in their directories.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -418,8 +418,8 @@ message_bytes =
 [login]
 # Whether to delay answers, by at most 4 s, after several failed logins from one address or for one account.
 delay_after_failures =
-# How long a password that was correct is recognised quickly, so that returning players need little computing time. Only
-# a keyed hash is kept, in memory. 0 hashes every password in full.
+# How long a correct password is remembered, so that checking it again takes little computing time. Only a keyed hash is
+# kept, in memory. 0 hashes every password in full.
 remember_seconds =
 # The time limit from a client's login until it connects to the margin server.
 certificate_seconds =

@@ -88,7 +88,7 @@ pub(super) enum Wish {
     Describe(String),
     /// To receive this answer.
     Reply(Box<ServerRpc<'static>>),
-    /// To be told in a line of text what the server does not support.
+    /// To receive a line of text that says what the server does not support.
     Explain(&'static str),
 }
 
@@ -202,7 +202,7 @@ impl Resident {
         Some(Wish::Reply(Box::new(Background { reserved: 0, text }.into())))
     }
 
-    /// The client is told after a delay that it has left.
+    /// The client is notified after a delay that it has left.
     pub(super) fn leave_soon(&mut self, now: Duration) {
         let delay = self.realm.config().login.jack_out_seconds;
         self.leaves_at = Some(now.saturating_add(Duration::from_secs(delay.into())));

@@ -16,7 +16,7 @@ pub enum RealmError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Passwords were sealed with another key.
-    #[error("server.key is not the key that the passwords in the database are sealed with")]
+    #[error("server.key is not the key that encrypts the passwords in the database")]
     WrongKey,
     /// The database belongs to another kind of server.
     #[error("the database belongs to another kind of server: it has {0}")]

@@ -1,12 +1,11 @@
 //! Which of several processes serves a database: the active one keeps a *lease*, and *standbys*
 //! watch it.
 //!
-//! The active process renews its lease every 250 ms: it raises a counter in the database,
-//! the *beat*. A standby that sees the same beat for 1.5 s of its own clock takes
-//! over, in a new epoch. The active process answers requests from memory only within a second after
-//! the start of a successful renewal, by its own clock. That is earlier than any standby can take
-//! over, although no clocks are compared. Commits need no clock: the database refuses those of an
-//! earlier epoch.
+//! The active process renews its lease every 250 ms: it raises a counter in the database, the
+//! *beat*. A standby that sees the same beat for 1.5 s of its own clock takes over, in a new epoch.
+//! The active process answers requests from memory only within a second after the start of a
+//! successful renewal, by its own clock. That is earlier than any standby can take over, although
+//! no clocks are compared. Commits need no clock: the database refuses those of an earlier epoch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,11 +27,11 @@ const VALID: Duration = Duration::from_secs(1);
 /// standby has taken over by then.
 pub(super) const HOLD: Duration = Duration::from_secs(30);
 
-/// How often a standby looks at the database.
+/// How often a standby checks the database.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a standby sees the same beat before it takes over.
 const TAKE_OVER_AFTER: Duration = Duration::from_millis(1_500);
-/// The longest time between two looks during which a standby still counts as watching.
+/// The longest time between two checks for which a standby is still considered to be watching.
 const LONGEST_BLINK: Duration = Duration::from_millis(500);
 
 /// A database that several processes share: one active process, and standbys.
@@ -44,8 +43,8 @@ pub trait SharedStore: Store {
     /// changed since `seen`. Returns `None` otherwise.
     ///
     /// With `by_force`, this ends the database sessions that could delay it: those of a process that
-    /// was stopped, or whose machine was lost. Without, it fails with [`StoreError::InUse`] while
-    /// another process holds the database.
+    /// was stopped, or whose machine was lost. Without it, this fails with [`StoreError::InUse`]
+    /// while another process holds the database.
     fn take_over<'s>(&'s self, seen: &'s Sighting, by_force: bool)
     -> Pending<'s, Option<Position>>;
 
@@ -56,7 +55,7 @@ pub trait SharedStore: Store {
     fn resign(&self, epoch: u64) -> Pending<'_, ()>;
 
     /// The changes of all batches after `batch`, and the last one of them. Returns `None` if the
-    /// database does not know them all any more.
+    /// database no longer has all of them.
     fn changes_after(&self, batch: u64) -> Pending<'_, Option<(u64, Changes)>>;
 }
 
@@ -85,7 +84,7 @@ impl LeaseRow {
     pub const RESIGNED: i64 = -1;
 }
 
-/// What a standby does after a look.
+/// What a standby does after a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Another process is active.
@@ -101,12 +100,12 @@ pub(crate) enum Verdict {
 pub(crate) struct Watch {
     /// The lease, and when it was first seen in this state.
     seen: Option<(LeaseRow, Instant)>,
-    /// The last look.
+    /// The last check.
     looked: Option<Instant>,
 }
 
 impl Watch {
-    /// Decides what to do after a look that started at `asked` and was answered at `now`.
+    /// Decides what to do after a check that started at `asked` and was answered at `now`.
     pub(crate) fn see(&mut self, sighting: &Sighting, asked: Instant, now: Instant) -> Verdict {
         // After a gap, the active process gets the whole time again: the database may have been
         // unreachable for it, too.
@@ -201,7 +200,7 @@ impl Lease {
         {
             return Arc::clone(error);
         }
-        // The task ends only after it has said why.
+        // The task ends only after it has reported why.
         Arc::new(StoreError::LeaseLost)
     }
 
@@ -281,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Looks every 100 ms until the verdict is not to wait. Returns the time that took.
+    /// Checks every 100 ms until the verdict is not to wait. Returns the time that this took.
     fn watched(watch: &mut Watch, now: &mut Instant, sighting: &Sighting) -> Duration {
         let start = *now;
         while watch.see(sighting, *now, *now) == Verdict::Wait {

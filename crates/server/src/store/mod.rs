@@ -215,7 +215,7 @@ pub enum StoreError {
     /// The SQLite database of a server that had one is missing.
     #[error(
         "{}: the database is missing; restore it or, to start with an empty one, also remove {}, \
-        which only seals the passwords in the missing database", file.display(), key.display()
+        which only encrypts the passwords in the missing database", file.display(), key.display()
     )]
     Lost {
         /// The database.

@@ -59,7 +59,7 @@ pub enum KeyError {
 
 /// A secret that was sealed with another key, for another holder, or has been altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a secret was sealed with another server key")]
+#[error("a secret was encrypted with another server key")]
 pub struct Unsealable;
 
 impl ServerKey {

@@ -1,4 +1,5 @@
-//! What a shard's data directory lacks, which operators notice only later, in the game.
+//! Parts that are missing from a shard's data directory. Without a warning, operators would notice
+//! them only in the game.
 
 use std::fs;
 use std::path::Path;

@@ -206,7 +206,7 @@ impl WaitLog {
 /// What the status page of a standby shows.
 #[derive(Debug, Default)]
 struct View {
-    /// How many batches the copy of the vault lacked at the last look.
+    /// How many batches the copy of the vault lacked at the last check.
     behind: AtomicU64,
     is_failing: AtomicBool,
 }

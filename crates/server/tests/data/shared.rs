@@ -39,7 +39,7 @@ async fn one_process_takes_over_at_a_time() {
     let seen = two.look().await.unwrap();
     assert_eq!((seen.position, &*seen.writer), (first.next(), "one"));
     assert_eq!(seen.lease, LeaseRow { epoch: 1, beat: 1 });
-    // Not by force, it waits for the lock.
+    // Without force, it waits for the lock.
     let error = two.take_over(&seen, false).await.unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");
     // Nor while the lease is renewed.

@@ -1,8 +1,8 @@
 //! Two processes share a PostgreSQL database: one serves the shard, the other is its standby.
 //!
 //! Child processes serve, write under load, and print what was acknowledged. They are killed with
-//! SIGKILL, stopped with SIGSTOP, or told to end. `WORLDWIRE_STANDBY_ROUNDS=N` runs N rounds; a plain
-//! `cargo test` runs a few.
+//! SIGKILL, stopped with SIGSTOP, or asked to end. `WORLDWIRE_STANDBY_ROUNDS=N` runs N rounds; a
+//! plain `cargo test` runs a few.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -113,7 +113,7 @@ impl Process {
         while self.line().expect("the process runs") != *wanted {}
     }
 
-    /// Waits until it has saved something this often.
+    /// Waits until it has saved something this many times.
     fn wait_for_saves(&mut self, mut count: usize) {
         while count > 0 {
             let line = self.line().expect("the process runs");
@@ -144,7 +144,7 @@ enum Failure {
     Killed,
     /// SIGSTOP, and SIGCONT once the standby has taken over.
     Stopped,
-    /// It is told to end.
+    /// It is asked to end.
     Ends,
 }
 

@@ -1,5 +1,5 @@
-//! Which games a shard announces, how clients of both kinds share an age, and how those that send
-//! too much nonsense leave it.
+//! Which games a shard announces, how clients of both kinds share an age, and how clients that send
+//! too many invalid messages are removed from it.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -238,7 +238,7 @@ impl Generator {
                 carries |= u64::from(carry) << index;
             }
         }
-        // At first all carries are 0, so all generators step: the first output word combines the
+        // Initially, all carries are 0, so all generators step: the first output word combines the
         // first sums.
         Self { sums, carries, position: 0 }
     }

@@ -85,7 +85,7 @@ impl Clones {
         if loaded.bytes.len() > old && own.saturating_sub(old) + loaded.bytes.len() > share_of_bytes
         {
             return Err(DropReason::Limit {
-                what: "bytes of clones of a member",
+                what: "bytes of a member's clones",
                 limit: share_of_bytes,
             });
         }

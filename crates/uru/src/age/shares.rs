@@ -1,4 +1,4 @@
-//! Each member's use of the room for states.
+//! Each member's share of an age's stored states.
 
 use std::collections::HashMap;
 

@@ -169,7 +169,7 @@ impl StateStore {
         let grows = update > old_weight;
         if grows && taken.bytes - own + update > self.share.bytes {
             let limit = self.share.bytes;
-            return Err(DropReason::Limit { what: "bytes of states of a member", limit });
+            return Err(DropReason::Limit { what: "bytes of a member's states", limit });
         }
         Ok(())
     }

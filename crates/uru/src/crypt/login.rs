@@ -257,9 +257,9 @@ pub fn folded_name(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Whether all clients compute the same P0. If not, warn whoever creates the account: if a name or
-/// password ends (after truncation) in a non-ASCII character, H'uru clients compute a different
-/// digest, and no server can fix that.
+/// Whether all clients compute the same P0. If not, warn the user who creates the account: if a
+/// name or password ends (after truncation) in a non-ASCII character, H'uru clients compute a
+/// different digest, and no server can fix that.
 #[must_use]
 pub fn hashes_agree(name: &str, password: &str) -> bool {
     let ascii_end =

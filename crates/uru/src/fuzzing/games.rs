@@ -116,7 +116,7 @@ struct Age {
     known: BTreeMap<(u32, u32), GameType>,
     /// The requests that were not answered.
     open: BTreeMap<(u32, u32), usize>,
-    /// The members of games, as events tell them.
+    /// The members of games, as events report them.
     members: BTreeMap<u32, BTreeSet<u32>>,
     seen: Reached,
 }

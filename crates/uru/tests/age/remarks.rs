@@ -274,7 +274,7 @@ fn states() {
     odd(Side::Client, initial, "isInitialState, which only servers set");
     let mut kept = broadcast(A, avatar(A), lever_state());
     kept.state.is_avatar_state = true.into();
-    odd(Side::Client, kept, "the state of an avatar is to persist");
+    odd(Side::Client, kept, "an avatar's state that is marked to persist");
     let changed = |at: usize, byte: u8| {
         let mut bytes = lever_state();
         bytes[at] = byte;

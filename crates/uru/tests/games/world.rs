@@ -127,8 +127,9 @@ impl World {
         }
     }
 
-    /// Ends all games without a word, after the store has answered this many of a player's messages to
-    /// a game, and has carried out one more. Returns the answers that the player has received.
+    /// Ends all games without any message, after the store has answered this many of a player's
+    /// messages to a game, and has carried out one more. Returns the answers that the player has
+    /// received.
     pub(crate) fn kill(&mut self, player: u32, burst: &[Vec<u8>], answers: usize) -> Vec<Got> {
         self.holds_store = true;
         burst.iter().for_each(|bytes| self.send_bytes(player, bytes));

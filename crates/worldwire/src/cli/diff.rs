@@ -23,7 +23,7 @@ pub(crate) struct DiffArguments {
     /// Compare the matching message with this number, from 1, in both captures
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
-    /// Ignore fields whose paths end like this, with * for any part of a name:
+    /// Ignore fields whose paths end in one of these; * stands for any part of a name:
     /// transId,auth.AcctLoginRequest.challenge,m_*Time
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',')]
     pub(crate) ignore: Vec<String>,

@@ -115,8 +115,8 @@ pub(crate) struct Common {
     /// Ignore settings: all worldwire.toml files, and variables such as WORLDWIRE_KEYS
     #[arg(long, global = true, conflicts_with = "profile")]
     pub(crate) no_settings: bool,
-    /// Write a log to standard error: a level from error to trace, or levels of parts, such as
-    /// warn,worldwire_net=debug
+    /// Log to standard error at this level (error to trace), or at separate levels for parts of the
+    /// program: warn,worldwire_net=debug
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub(crate) log: Option<String>,
     /// What variables and settings files say.
@@ -371,7 +371,7 @@ impl core::str::FromStr for Pin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wanted = "needs the form NAME.VERSION, such as S_LOGIN.13";
+        let wanted = "must have the form NAME.VERSION, such as S_LOGIN.13";
         let (name, version) = text.rsplit_once('.').ok_or(wanted)?;
         let version = version.parse().map_err(|_| wanted)?;
         Ok(Self { name: name.to_owned(), version })

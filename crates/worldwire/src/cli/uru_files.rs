@@ -64,7 +64,7 @@ pub(crate) enum UruManifest {
         /// Prefix the client's file names with this directory
         #[arg(long, value_name = "FOLDER")]
         prefix: Option<String>,
-        /// Write gzipped files to this directory, and list those
+        /// Write gzipped files to this directory, and list them as downloads
         #[arg(long, value_name = "FOLDER")]
         gzip_to: Option<PathBuf>,
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Questions before something is lost.
+//! Asks for confirmation before something is deleted.
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 

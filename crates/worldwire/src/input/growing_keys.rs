@@ -22,10 +22,10 @@ pub(crate) struct GrowingKeys {
 /// The length of a file, and when it was changed.
 type Version = Option<(u64, Option<SystemTime>)>;
 
-/// How often key files are looked at.
+/// How often key files are checked.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How long packets wait for keys: long enough for a login of a distant client, and for the files to be
-/// looked at after it.
+/// How long packets wait for keys: long enough for a distant client to log in, and for the files to
+/// be checked afterwards.
 const PACKETS_WAIT: Duration = Duration::from_secs(1);
 
 impl GrowingKeys {
@@ -46,8 +46,8 @@ impl GrowingKeys {
         Some(Self { files: files.to_owned(), inside, versions, looked: Instant::now() })
     }
 
-    /// How long packets must wait. The keys of servers and accounts do not come from a server that is
-    /// running, so with only these, packets need not wait.
+    /// How long packets must wait. A running server does not write keys of servers and accounts, so
+    /// if the files contain only these, packets need not wait.
     pub(crate) fn wait(&self) -> Duration {
         let texts = self.files.iter().map(fs::read_to_string);
         match texts.map_while(Result::ok).any(|text| may_grow(&text)) {
@@ -56,8 +56,8 @@ impl GrowingKeys {
         }
     }
 
-    /// All keys, if a file has changed since. With `at_once`, the files are looked at even if they were a
-    /// moment ago.
+    /// All keys, if a file has changed since. With `at_once`, the files are checked even if they
+    /// were checked a moment ago.
     pub(crate) fn changed(&mut self, at_once: bool) -> Option<Keys> {
         if !at_once && self.looked.elapsed() < PATIENCE {
             return None;
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(sessions(keys.changed(true)), None);
         write(&more);
         assert_eq!((sessions(keys.changed(true)), keys.wait()), (Some(2), PACKETS_WAIT));
-        // Files are not looked at too often.
+        // Files are not checked too often.
         keys.looked = Instant::now() + PATIENCE;
         write(&entry("3"));
         assert_eq!(sessions(keys.changed(false)), None);

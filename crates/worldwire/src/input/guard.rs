@@ -1,7 +1,7 @@
 //! `worldwire capture-guard`, which runs between `worldwire capture` and the capturing program.
 //!
-//! A capturing program on a quiet network notices only with its next packet that nobody reads its
-//! output. The guard notices immediately that the program that started it is gone, because its
+//! On a quiet network, a capturing program does not notice that nobody reads its output until its
+//! next packet. The guard notices immediately that the program that started it is gone, because its
 //! standard input is closed, however that program ended. It then ends the capturing program.
 
 use std::io::{self, Read, Write as _};

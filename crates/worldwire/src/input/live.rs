@@ -36,7 +36,7 @@ pub(super) struct Live {
     copy: SharedCopy,
     /// The capturing program, if this program started it.
     child: Option<Child>,
-    /// How long packets wait, those that do, and when they arrived.
+    /// How long packets wait; the waiting ones, with their times of arrival.
     wait: Duration,
     waiting: VecDeque<(Instant, Block)>,
     waiting_bytes: usize,

@@ -1,9 +1,9 @@
 //! Several capture files read as one, with the packets in order of time.
 //!
-//! Captures that overlap contain the same packets: the files of a ring begin with copies of earlier
-//! packets, so that each can be read alone. Read together, every packet counts once. A packet is a copy
-//! if an earlier packet of another file has the same time, link type and bytes. Nothing marks copies, so this
-//! also works for pcap, and for files that other programs have written.
+//! Captures that overlap contain the same packets: the files of a ring begin with copies of earlier packets,
+//! so that each can be read alone. When the files are read together, every packet counts once. A packet is a
+//! copy if an earlier packet of another file has the same time, link type and bytes. Nothing marks copies, so
+//! this also works for pcap, and for files that other programs have written.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -83,8 +83,8 @@ impl Merged {
         self.copies
     }
 
-    /// The next record; with several captures, the next packet. An error in one of several is
-    /// reported, and returned at the end of all.
+    /// The next record; with several captures, the next packet. An error in one of several captures
+    /// is reported, and returned once all have ended.
     ///
     /// # Errors
     /// Those of [`CaptureReader::next`].
@@ -223,7 +223,7 @@ mod tests {
     fn only_packets_of_other_captures_are_copies() {
         let mut recent = Recent::default();
         let (one, other) = (packet(5, b"data"), packet(5, b"more"));
-        // A capture can have a packet twice, and another capture both.
+        // One capture can contain a packet twice, and another capture both of them.
         let seen = [
             (0, one),
             (0, one),

@@ -1,4 +1,4 @@
-//! The format that the name of an output file asks for.
+//! The format that the name of an output file selects.
 
 use std::path::Path;
 

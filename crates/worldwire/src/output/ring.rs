@@ -1,9 +1,9 @@
 //! A ring of capture files: packets go to one file after another, and the oldest file is deleted.
 //!
 //! Encrypted conversations can be read only from their beginning. So each file begins with copies of
-//! the first packets of every conversation that is still open: with them, it opens on its own, and
-//! what lies between is a gap. The copies are earlier than the file's other packets, so the file is
-//! in the order of time.
+//! the first packets of every conversation that is still open: with them, the file can be read on
+//! its own, and the packets in between are a gap. The copies are earlier than the file's other
+//! packets, so the file is in order of time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;

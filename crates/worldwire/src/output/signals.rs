@@ -17,7 +17,7 @@ static FIRST: Mutex<Option<First>> = Mutex::new(None);
 pub(crate) struct Interruption(());
 
 impl Interruption {
-    /// Sets the action for the first signal, which must be short. The last call wins.
+    /// Sets the action for the first signal. The action must be short. The last call wins.
     pub(crate) fn ask_first(act: impl FnOnce() + Send + 'static) -> Self {
         *first() = Some(Box::new(|_| act()));
         Self(())

@@ -42,7 +42,7 @@ pub(crate) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads a settings file, unless there is none.
+    /// Reads a settings file, if it exists.
     pub(super) fn read(path: &Path) -> Result<Option<Result<Self, Vec<Diagnostic>>>, Failure> {
         let fail = |error: &io::Error| Failure::io(path, error);
         let refuse = |why: &str| Err(Failure::Run(format!("{}: {why}", shown(path))));

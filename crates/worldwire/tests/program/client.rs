@@ -76,7 +76,7 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split('#').next().unwrap().split_whitespace().collect()
 }
 
-/// Starts from an empty directory; in the end, two players meet.
+/// Starts from an empty directory, and ends with two players who meet.
 #[test]
 fn the_readme_recipe_works() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");

@@ -441,7 +441,7 @@ fn keys_that_arrive_during_a_capture_are_used() {
 fn a_capture_stops_by_itself() {
     let file = sample("uru-login.pcapng");
     let folder = tempfile::tempdir().unwrap();
-    // It would go on forever.
+    // It would run forever.
     let script = format!("cat '{}'; exec sleep 600", file.display());
     let path = crate::captures::fake("tcpdump", folder.path(), &script);
     for (limit, count) in [("10", Some(10)), ("2kB", None), ("500ms", None)] {

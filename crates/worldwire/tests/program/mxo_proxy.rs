@@ -179,7 +179,7 @@ fn a_proxys_own_key_stands_in_for_the_servers() {
     }
 }
 
-/// A client that has the server's own public key passes unread.
+/// The login of a client that has the server's own public key is forwarded unread.
 #[test]
 fn clients_that_trust_the_server_itself_pass_unread() {
     let home = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn clients_that_trust_the_server_itself_pass_unread() {
     assert_eq!(code, Some(0), "{out} {err}");
 }
 
-/// Without the right key, the login passes, and stays closed.
+/// Without the right key, the login is forwarded, and stays encrypted.
 #[test]
 fn another_servers_key_reads_nothing_and_stops_nobody() {
     let home = tempfile::tempdir().unwrap();

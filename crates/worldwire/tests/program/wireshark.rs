@@ -246,7 +246,7 @@ fn dissectors_show_the_same_names_and_values() {
         let lines = ours(&[&["dissect", file, "--json", "--quiet"][..], keys, data].concat());
         let lines = String::from_utf8(lines.stdout).unwrap();
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        // Notes are no messages.
+        // Notes are not messages.
         let messages: Vec<Value> = lines.filter(|line| line["fields"]["what"].is_null()).collect();
         assert_eq!(found.len(), messages.len(), "{file}");
         assert!(messages.len() > 10, "{file}");

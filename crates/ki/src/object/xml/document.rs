@@ -1,5 +1,5 @@
-//! XML text as nested elements. Memory follows its length, so only depth and the length itself are
-//! limited.
+//! XML text as nested elements. The memory that they take is proportional to its length, so only
+//! depth and the length itself are limited.
 
 use core::iter;
 use core::num::NonZeroU32;

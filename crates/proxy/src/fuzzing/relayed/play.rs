@@ -315,7 +315,7 @@ impl Play {
         self.drain();
     }
 
-    /// Takes what an end has to say.
+    /// Takes an end's events and output.
     fn pump_end(&mut self, side: Side) {
         let end = &mut self.ends[side.index()];
         let heard = end.poll();
@@ -344,7 +344,7 @@ impl Play {
         }
     }
 
-    /// Takes what the proxy has to say.
+    /// Takes the proxy's output and reports.
     fn after_proxy(&mut self) {
         self.meddler.stage().model.passed(self.now);
         if self.exchange.waits() {

@@ -1,5 +1,5 @@
 //! Hooks in virtual time, without I/O: an exchange between a client and a file server, whose
-//! messages are pings, and hooks that tests play by hand.
+//! messages are pings, and hooks that the tests control line by line.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

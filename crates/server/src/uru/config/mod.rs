@@ -51,7 +51,7 @@ settings! {
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
         /// The IP addresses of proxies in front of this shard, such as ["10.0.0.2"]. They must begin
         /// every connection with a header of the PROXY protocol, version 1 or 2. Limits then apply
-        /// to the addresses of their clients. Nobody else can send that header.
+        /// to the addresses of their clients. No header is accepted from other addresses.
         trusted_proxies: Vec<IpAddr> = Vec::new(),
         /// The IPv4 address or host name (at most 23 characters) that clients are told to connect
         /// to. With 127.0.0.1, only clients on this machine can connect.

@@ -19,7 +19,7 @@ use crate::uru::vault::{Connection, Notice, Notices, Vault};
 const BACK_OFF: Duration = Duration::from_secs(2);
 /// The number of recent states to remember, for telling them from others' changes.
 const MAX_KNOWN: usize = 4;
-/// How often the last write is tried when the age ends.
+/// How many times the last write is tried when the age ends.
 const LAST_TRIES: u32 = 4;
 
 /// Writes an age's states to the vault, and reports changes that others make there.

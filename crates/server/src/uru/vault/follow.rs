@@ -15,7 +15,7 @@ use crate::store::lease::{Lease, SharedStore, Sighting, Verdict, Watch};
 use crate::store::seal::ServerKey;
 use crate::store::{Position, StoreError};
 
-/// How long the database may take to answer a look.
+/// How long the database may take to answer a check.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
 /// The copy.
@@ -34,7 +34,7 @@ impl fmt::Debug for Follower {
     }
 }
 
-/// What a look at the active process showed.
+/// What a check of the active process showed.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) sighting: Sighting,
@@ -58,7 +58,7 @@ impl Follower {
         Ok(this)
     }
 
-    /// Looks at the active process, and catches up with its changes.
+    /// Checks the active process, and catches up with its changes.
     pub(crate) async fn look(&mut self) -> Result<Look, VaultError> {
         let asked = Instant::now();
         let sighting = timeout(LOOK_WITHIN, self.store.look()).await;
@@ -71,7 +71,7 @@ impl Follower {
         Ok(Look { sighting, verdict, behind })
     }
 
-    /// Takes over the database, if nothing has changed since the look. Returns `None` if another
+    /// Takes over the database, if nothing has changed since the check. Returns `None` if another
     /// process was faster or is active again.
     pub(crate) async fn take_over(&self, look: &Look) -> Result<Option<Taken>, StoreError> {
         let by_force = look.verdict == Verdict::TakeOverByForce;
@@ -113,7 +113,7 @@ impl Follower {
         }
     }
 
-    /// Reads everything, and then the changes since it began.
+    /// Reads everything, and then the changes made while it was being read.
     async fn read_all(&mut self) -> Result<(), VaultError> {
         self.batch = self.store.look().await?.position.batch;
         load_rows(&*self.store, &mut self.state).await?;
@@ -121,7 +121,7 @@ impl Follower {
             self.state.follow(&changes)?;
             self.batch = last;
         }
-        // Otherwise the next look starts again.
+        // Otherwise the next check starts again.
         Ok(())
     }
 }

@@ -25,7 +25,8 @@ pub(crate) struct Interests {
     common: HashMap<u32, u32>,
     counts: HashMap<ConnectionId, HashMap<u32, u32>>,
     watchers: HashMap<u32, Vec<ConnectionId>>,
-    /// How often each node that can be reached from a root counts.
+    /// The count of each node that can be reached from a root: the references to it from such
+    /// nodes, plus one if it is a root.
     placed: HashMap<u32, u32>,
     /// The number of existing nodes among them, by creator.
     placed_by: HashMap<u32, usize>,

@@ -6,8 +6,8 @@
 //! effect, its changes are undone in memory; otherwise they stay, although their requests were
 //! refused.
 //!
-//! After a batch had no effect, the database counts as failing until a commit succeeds. An empty
-//! batch tests it now and then, so that this is noticed without any requests.
+//! If a batch had no effect, the database is regarded as failing until a commit succeeds. An empty
+//! batch tests it now and then, so that its recovery is noticed even without requests.
 //!
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
 //!
@@ -43,7 +43,7 @@ pub enum VaultError {
     Damaged(#[from] Damage),
     /// The passwords in the database are sealed with another key.
     #[error(
-        "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
+        "{KEY_FILE} is not the key that encrypts the passwords in this database; \
         restore a key and a database that belong together"
     )]
     OtherKey,

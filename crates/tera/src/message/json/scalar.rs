@@ -97,7 +97,7 @@ pub(super) fn whole(
     }
 }
 
-/// The low bytes of a number that has been checked or is to wrap.
+/// The low bytes of a number that has been checked, or that may wrap.
 fn low64(number: i128) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = number.to_le_bytes();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -125,7 +125,7 @@ fn is_whole(number: &Number) -> bool {
     float.is_some_and(|float| float.fract() == 0.0 && float.abs() <= EXACT)
 }
 
-/// A number truncated to an integer as JavaScript does it. For the largest numbers, all bits that a
+/// A number truncated to an integer, as in JavaScript. For the largest numbers, all bits that a
 /// field could hold are zero.
 fn truncated(number: &Number) -> i128 {
     /// From here on, a double is a multiple of 2^64.

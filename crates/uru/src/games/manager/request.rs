@@ -187,7 +187,7 @@ impl GameManager {
         if of_type.len() >= bound {
             let unused = of_type.iter().find(|(_, game)| game.members.is_empty());
             let Some(unused) = unused.map(|(id, _)| **id) else {
-                return Err(Refused::limit("tables of a type of game", bound));
+                return Err(Refused::limit("tables of one type of game", bound));
             };
             self.games.remove(&unused);
         }

@@ -128,7 +128,7 @@ impl Lint {
         let initial = state.is_initial_state.is_true();
         self.remark_if(self.is_client() && initial, "isInitialState, which only servers set");
         let both = state.is_avatar_state.is_true() && state.persist_on_server.is_true();
-        self.remark_if(both, "the state of an avatar is to persist");
+        self.remark_if(both, "an avatar's state that is marked to persist");
         let mut inflater = Inflater::new();
         let payload = state.stream.payload(&mut inflater, limits);
         let head = payload.and_then(|payload| {
@@ -294,7 +294,7 @@ impl Lint {
                     self.remark_if(
                         self.has_bare_nulls,
                         "a brain whose messages are null, without the booleans before them; \
-                         clients read it by luck",
+                         clients read it only by chance",
                     );
                 }
             }

@@ -174,7 +174,7 @@ fn g_44_g_48_seats_of_those_who_left_are_cleaned_up() {
     world.leave(B);
     assert_eq!(world.names(A), ["PlayerLeft", "Drop"]);
     assert_eq!(world.names(D), ["PlayerLeft"]);
-    // The seat of whoever left is free, and no other.
+    // Only the seat of the player who left is free.
     world.join(B, GameType::Heek, 0);
     for player in [A, B, D] {
         world.take(player);

@@ -288,7 +288,8 @@ impl Bench {
     fn round(&mut self, sent: &mut Sent, now: u64) {
         let players: Vec<usize> =
             self.seated().into_iter().filter(|it| self.accounts[*it].chose.is_some()).collect();
-        // How many chose each of the three; each beats the one before it, counted round.
+        // How many chose each of the three; each beats the one before it, and the first beats the
+        // last.
         let mut of = [0_i32; 3];
         for at in &players {
             of[usize::from(self.accounts[*at].chose.unwrap())] += 1;

@@ -247,7 +247,7 @@ impl Model {
         running
     }
 
-    /// Lets the clock run. Returns when timers rang, in milliseconds from the beginning.
+    /// Lets the clock run. Returns when timers went off, in milliseconds from the beginning.
     fn advance(&mut self, milliseconds: u64) -> Vec<u64> {
         let (begin, end) = (self.now, self.now + milliseconds);
         let mut rang = Vec::new();
@@ -270,8 +270,9 @@ impl Model {
         rang
     }
 
-    /// Ends all games without a word while a player's messages to a marker game are handled. Returns
-    /// the answers to them, and the stores that may result, with the number of answers so far.
+    /// Ends all games without any message while a player's messages to a marker game are handled.
+    /// Returns the answers to them, and the stores that may result, with the number of answers so
+    /// far.
     fn kill(&mut self, player: u32, burst: &[GameMessage<'static>]) -> (Sent, Vec<(usize, Store)>) {
         let mut stores = vec![(0, self.store.clone())];
         for message in burst {

@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             return;
         }
         let Some(family) = overview.family else {
-            // A filter selects messages, and it has none.
+            // Filters select messages, and this conversation has none.
             undefined.strange += u64::from(selection.filter.is_none());
             return;
         };

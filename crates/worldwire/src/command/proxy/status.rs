@@ -64,10 +64,10 @@ impl Reported for Status {
         for (name, help, count) in [
             ("conversations", "Conversations so far.", conversations),
             ("messages", "Messages that arrived.", counts.messages),
-            ("messages_changed", "Messages forwarded with other contents.", counts.changed),
+            ("messages_changed", "Messages forwarded with changes.", counts.changed),
             ("messages_dropped", "Messages not forwarded.", counts.dropped),
             ("messages_held", "Messages held or delayed.", counts.held),
-            ("messages_added", "Messages sent in addition.", counts.added),
+            ("messages_added", "Messages added to conversations.", counts.added),
         ] {
             let name = format!("proxy_{name}_total");
             metrics.add(&name, "counter", help, "", &[("", count.into())]);

@@ -384,8 +384,8 @@ impl Sanitizer<'_> {
             let streams: Vec<String> = streams.map(u64::to_string).collect();
             let streams = if streams.is_empty() { "?".to_owned() } else { streams.join(" and ") };
             let problem = format!(
-                "conversation {streams} of the original cannot be read back as it was written; do \
-                 not use it"
+                "conversation {streams} of the original differs when it is read from this file; do \
+                 not use this file"
             );
             complain(&crate::output::shown(path), &problem);
         }

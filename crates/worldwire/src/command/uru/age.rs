@@ -110,7 +110,7 @@ fn static_ages(text: &str) -> Result<Vec<FixedAge>, String> {
             continue;
         }
         let (name, value) =
-            line.split_once('=').ok_or_else(|| failed("needs the form NAME = VALUE"))?;
+            line.split_once('=').ok_or_else(|| failed("must have the form NAME = VALUE"))?;
         let age = ages.last_mut().ok_or_else(|| failed("comes before the first [INSTANCE]"))?;
         let value = value.trim().to_owned();
         match name.trim().to_ascii_lowercase().as_str() {
@@ -170,7 +170,7 @@ mod tests {
             ("", "contains no ages"),
             ("Filename = x", "line 1: comes before the first [INSTANCE]"),
             ("[x\n", "line 1: needs a closing ]"),
-            ("[x]\nFilename\n", "line 2: needs the form NAME = VALUE"),
+            ("[x]\nFilename\n", "line 2: must have the form NAME = VALUE"),
             ("[x]\nFile = y\n", "line 2: unknown setting file"),
             ("[x]\nInstance = y\n", "[x]: needs Filename = NAME"),
         ] {

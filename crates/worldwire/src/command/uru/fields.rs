@@ -18,7 +18,7 @@ pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
     for word in words {
         let failed = |problem: String| Failure::Run(format!("{}: {problem}", printable(word)));
         let Some((given, value)) = word.split_once('=') else {
-            return Err(failed("needs the form FIELD=VALUE".to_owned()));
+            return Err(failed("must have the form FIELD=VALUE".to_owned()));
         };
         let own = names.iter().find(|(name, _)| *name == given).map(|(_, field)| *field);
         let Some(field) = known.iter().find(|field| field.name == own.unwrap_or(given)) else {
@@ -45,8 +45,8 @@ fn no_such_field(given: &str, kind: Option<&str>, names: &[FieldName]) -> String
     if !types.is_empty() {
         let types = types.join(" or ");
         return match kind {
-            Some(kind) => format!("a {kind} has no such field; a node of type {types} has"),
-            None => format!("give NodeType={types} as well, which has this field"),
+            Some(kind) => format!("a {kind} has no such field; nodes of type {types} do"),
+            None => format!("this is a field of {types} nodes; give NodeType={types} as well"),
         };
     }
     let own = names.iter().map(|(name, _)| *name);
@@ -77,11 +77,11 @@ mod tests {
         for (words, problem) in [
             (
                 &["AgeFilename=city"][..],
-                "AgeFilename=city: give NodeType=AgeInfo as well, which has this field",
+                "AgeFilename=city: this is a field of AgeInfo nodes; give NodeType=AgeInfo as well",
             ),
             (
                 &["NodeType=Player", "AgeFilename=x"],
-                "AgeFilename=x: a Player has no such field; a node of type AgeInfo has",
+                "AgeFilename=x: a Player has no such field; nodes of type AgeInfo do",
             ),
             (
                 &["NodeType=AgeInfo", "AgeFilname=x"],

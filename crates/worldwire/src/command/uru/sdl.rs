@@ -84,7 +84,8 @@ fn set(
         Failure::Input
     })?;
     let variable = |word: &String| {
-        let misfit = || Failure::Run(format!("{}: needs the form VARIABLE=VALUE", printable(word)));
+        let misfit =
+            || Failure::Run(format!("{}: must have the form VARIABLE=VALUE", printable(word)));
         let (name, value) = word.split_once('=').ok_or_else(misfit)?;
         Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
     };

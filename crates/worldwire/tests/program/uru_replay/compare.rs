@@ -214,7 +214,7 @@ fn replies(real: &[&Message<'static>], ours: &[Heard], sums: &mut Sums) -> Vec<S
     problems
 }
 
-/// The result of a reply: the field behind the transaction, for those that have one.
+/// The result of a reply: the field after the transaction, for those that have one.
 fn result(message: &Message<'_>) -> Option<i32> {
     let names = ["PingReply", "ClientRegisterReply", "AcctPlayerInfo"];
     let is_gatekeeper = matches!(message, Message::GatekeeperServer(_));

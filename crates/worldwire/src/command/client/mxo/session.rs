@@ -111,7 +111,7 @@ impl Session {
                     Travel::Refused(text) => return Err(Problem::Said(refused(&text))),
                     Travel::Late => {
                         self.check()?;
-                        return Err(said("the server did not take the character there"));
+                        return Err(said("the character did not arrive in time"));
                     }
                 }
             }

@@ -203,8 +203,9 @@ fn replies(totals: &Totals, page: &mut Page) {
     }
     let slowest = rows.iter().map(|(_, times)| times.longest()).max().unwrap_or_default();
     let fastest = rows.iter().map(|(_, times)| times.percentile(50)).min().unwrap_or_default();
-    let mut note = "From a client's request to the first reply with its number. The line reaches \
-                    from the median to the longest, the mark is at 95 %; the scale is logarithmic."
+    let mut note = "From a client's request to the first reply with its number. The line runs \
+                    from the median to the longest time, and the mark is at 95 %; the scale is \
+                    logarithmic."
         .to_owned();
     if totals.replies.unanswered() > 0 {
         let count = grouped(totals.replies.unanswered());
