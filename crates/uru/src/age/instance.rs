@@ -386,9 +386,8 @@ impl Instance {
     }
 
     fn send_to_all(&mut self, packet: &Packet) {
-        for player_id in self.members.iter().map(|member| member.player.id) {
-            self.deliveries.push_back(Delivery { to: player_id, packet: packet.clone() });
-        }
+        let players = self.members.iter().map(|member| member.player.id);
+        self.deliveries.extend(players.map(|to| Delivery { to, packet: packet.clone() }));
         self.counts.delivered += self.members.len() as u64;
     }
 
