@@ -67,6 +67,13 @@ impl Kept {
     }
 }
 
+/// Copied states of a place, each with the number of payload bytes and gaps before it.
+#[derive(Debug)]
+pub(crate) struct NewForks {
+    place: usize,
+    forks: Vec<(u64, Fork)>,
+}
+
 /// Where to begin reading a conversation.
 pub(crate) struct Beginning {
     pub(crate) dissection: Dissection,
@@ -96,16 +103,15 @@ impl Checkpoints {
         at >= last.saturating_add(DISTANCE) && kept.bytes <= share(MAX_BYTES, at, recording)
     }
 
-    /// Adds a place, with the states of open conversations as far as memory allows: first of those
-    /// whose last copy is the oldest. `ordinal` returns how many rows a conversation has so far.
+    /// Adds a place, and copies the states of open conversations as far as memory allows: first of those
+    /// whose last copy is the oldest. The copies are used once they are [kept](Self::keep).
     pub(crate) fn add(
         &self,
         mark: Mark,
         checkpoint: Checkpoint,
         dissection: &Dissection,
         recording: &Recording,
-        ordinal: impl Fn(u64) -> u32,
-    ) {
+    ) -> NewForks {
         let mut kept = self.lock();
         let (place, at) = (kept.places.len(), mark.offset());
         kept.bytes += PLACE + CONVERSATION * checkpoint.open_conversations() as u64;
@@ -136,13 +142,23 @@ impl Checkpoints {
         let room = budget.saturating_sub(kept.fork_bytes);
         let count = usize::try_from(room / typical).unwrap_or(usize::MAX);
         let wanted: HashSet<u64> = waiting.into_iter().take(count).map(|(_, it)| it).collect();
-        for fork in dissection.forks(|stream, _| wanted.contains(&stream)) {
-            let stream = fork.stream();
-            let bytes = fork.bytes() as u64;
-            kept.fork_bytes += bytes;
-            kept.fork_count += 1;
-            let (ordinal, events) = (ordinal(stream), happened.get(&stream).copied().unwrap_or(0));
-            let forked = Forked { fork: Arc::new(Mutex::new(fork)), bytes, place, ordinal, events };
+        let forks = dissection.forks(|stream, _| wanted.contains(&stream)).into_iter();
+        let events = |stream| happened.get(&stream).copied().unwrap_or(0);
+        let forks: Vec<_> = forks.map(|fork| (events(fork.stream()), fork)).collect();
+        kept.fork_bytes += forks.iter().map(|(_, fork)| fork.bytes() as u64).sum::<u64>();
+        kept.fork_count += forks.len() as u64;
+        NewForks { place, forks }
+    }
+
+    /// Keeps copied states, once the index has the rows before their place. `ordinal` returns how many
+    /// rows a conversation has there.
+    pub(crate) fn keep(&self, new: NewForks, ordinal: impl Fn(u64) -> u32) {
+        let mut kept = self.lock();
+        let place = new.place;
+        for (events, fork) in new.forks {
+            let (stream, bytes) = (fork.stream(), fork.bytes() as u64);
+            let (fork, ordinal) = (Arc::new(Mutex::new(fork)), ordinal(stream));
+            let forked = Forked { fork, bytes, place, ordinal, events };
             kept.forks.entry(stream).or_default().push(forked);
         }
     }

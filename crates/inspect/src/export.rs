@@ -175,20 +175,13 @@ fn write_lines(state: &State, selection: Option<&Selection>, out: &mut Sending) 
     };
     let mut outcome = Ok(());
     let recording = &state.recording;
-    recording.read(
-        recording.dissection(),
-        &Arc::default(),
-        None,
-        show,
-        |text: &String, dissection| {
-            dissection.take_closed();
-            outcome = out.write_all(text.as_bytes());
-            match outcome.is_err() || state.is_closed() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        },
-    );
+    recording.read(recording.dissection(), &Arc::default(), None, show, |text: &String, _| {
+        outcome = out.write_all(text.as_bytes());
+        match outcome.is_err() || state.is_closed() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
     outcome
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec;
 
+use worldwire_capture::Mark;
 use worldwire_core::{Limits, Tree};
-use worldwire_dissect::{Dissection, Item, Scratch, Sink};
+use worldwire_dissect::{Checkpoint, Dissection, Item, Overview, Scratch, Sink};
 
+use crate::checkpoints::NewForks;
 use crate::index::{NewRow, RowKind};
 use crate::state::State;
 
@@ -16,16 +18,25 @@ const REFRESH: Duration = Duration::from_millis(250);
 
 /// Reads the whole capture. Rows can be used as soon as their batch is read.
 pub(crate) fn run(state: &Arc<State>) {
-    let recording = &state.recording;
+    let (recording, checkpoints) = (&state.recording, &state.checkpoints);
     let mut refreshed: Option<Instant> = None;
+    let note = |dissection: &mut Dissection, rested: Option<(Mark, Checkpoint)>| {
+        let mut changed = dissection.take_closed();
+        // Conversations that wait for a fact may need one that has just been stated.
+        state.learn(dissection);
+        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            refreshed = Some(Instant::now());
+            changed.extend(dissection.overviews().into_iter().cloned());
+        }
+        let forks = rested
+            .map(|(mark, checkpoint)| checkpoints.add(mark, checkpoint, dissection, recording));
+        (changed, forks)
+    };
     let mut failed = None;
-    let take = |found: &Found, dissection: &mut Dissection| {
+    let take = |found: &Found, (changed, forks): (Vec<Overview>, Option<NewForks>)| {
         if state.is_closed() {
             return ControlFlow::Break(());
         }
-        let closed = dissection.take_closed();
-        // Conversations that wait for a fact may need one that has just been stated.
-        state.learn(dissection);
         let mut index = state.index_mut();
         for (row, name, text) in found.iter() {
             if let Err(error) = index.push(row, name, text) {
@@ -33,24 +44,16 @@ pub(crate) fn run(state: &Arc<State>) {
                 return ControlFlow::Break(());
             }
         }
-        closed.iter().for_each(|overview| index.conversations.set(overview));
-        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
-            refreshed = Some(Instant::now());
-            let open = dissection.overviews().into_iter();
-            open.for_each(|overview| index.conversations.set(overview));
+        changed.iter().for_each(|overview| index.conversations.set(overview));
+        if let Some(forks) = forks {
+            checkpoints.keep(forks, |stream| index.rows_of(stream));
         }
         ControlFlow::Continue(())
     };
-    let is_due = |at| state.checkpoints.is_due(at, recording);
-    let rest = |mark, checkpoint, dissection: &Dissection| {
-        let index = state.index();
-        let ordinal = |stream| index.rows_of(stream);
-        state.checkpoints.add(mark, checkpoint, dissection, recording, ordinal);
-    };
+    let is_due = |at| checkpoints.is_due(at, recording);
     let (dissection, progress) = (recording.dissection(), &state.progress);
     let stops = || state.is_closed();
-    let fault =
-        recording.read_resting(dissection, progress, Some(&stops), show, take, is_due, rest);
+    let fault = recording.read_noting(dissection, progress, Some(&stops), show, is_due, note, take);
     let fault = failed.or_else(|| fault.map(|error| error.to_string()));
     state.index_mut().complete(fault);
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use worldwire_capture::{CaptureError, CaptureReader, Mark, Packet, Record, SecretsKind};
 use worldwire_core::Limits;
 use worldwire_dissect::{
-    Checkpoint, Definitions, Dissection, Facts, Item, Options, Scratch, Sink, catch_defect,
+    Checkpoint, Definitions, Dissection, Facts, Item, Options, Overview, Scratch, Sink, Unmerged,
+    catch_defect,
 };
 
 use crate::error::InspectError;
@@ -195,8 +196,9 @@ impl Recording {
         Part { file: Arc::clone(&self.file), at, end, progress: Arc::clone(progress) }
     }
 
-    /// Reads the capture from the beginning, and passes the result of each batch to `take`, until
-    /// `take` stops it. Returns the reason if the file could not be read to its end.
+    /// Reads the capture from the beginning, and passes the result of each batch to `take`, with the
+    /// conversations that it closed, until `take` stops it. Returns the reason if the file could not be
+    /// read to its end.
     ///
     /// `stops` is given if the reading should follow the file: it then waits for more at the end,
     /// until `stops` returns true.
@@ -206,23 +208,25 @@ impl Recording {
         progress: &Arc<Progress>,
         stops: Option<&dyn Fn() -> bool>,
         show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
-        take: impl FnMut(&S, &mut Dissection) -> ControlFlow<()>,
+        take: impl FnMut(&S, Vec<Overview>) -> ControlFlow<()>,
     ) -> Option<CaptureError> {
-        self.read_resting(dissection, progress, stops, show, take, |_| false, |_, _, _| ())
+        let note = |dissection: &mut Dissection, _| dissection.take_closed();
+        self.read_noting(dissection, progress, stops, show, |_| false, note, take)
     }
 
-    /// Like [`read`](Self::read). Whenever `is_due` returns true for the position in the file after a
-    /// batch, calls `rest` with the state there.
+    /// Like [`read`](Self::read), but passes to `take` what `note` returns for the state after the
+    /// batch, because `take` may run while the next batch is already being read. `note` also gets a
+    /// checkpoint if `is_due` returned true for the position in the file.
     #[expect(clippy::too_many_arguments, reason = "closures that see each other's borrows")]
-    pub(crate) fn read_resting<S: Sink>(
+    pub(crate) fn read_noting<S: Sink, N>(
         &self,
         mut dissection: Dissection,
         progress: &Arc<Progress>,
         stops: Option<&dyn Fn() -> bool>,
         show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
-        mut take: impl FnMut(&S, &mut Dissection) -> ControlFlow<()>,
         is_due: impl Fn(u64) -> bool,
-        mut rest: impl FnMut(Mark, Checkpoint, &Dissection),
+        mut note: impl FnMut(&mut Dissection, Option<(Mark, Checkpoint)>) -> N,
+        mut take: impl FnMut(&S, N) -> ControlFlow<()>,
     ) -> Option<CaptureError> {
         let stops = stops.filter(|_| self.is_followed());
         let mut end = self.length();
@@ -236,6 +240,13 @@ impl Recording {
         // The last place between two records, before which nothing is read again.
         let mut place: Option<Mark> = None;
         let mut out = S::default();
+        let mut pass = |(unmerged, noted): (Unmerged<S>, N)| {
+            out.truncate(0);
+            unmerged.merge(&mut out);
+            take(&out, noted)
+        };
+        // The result of the last batch is passed on while the next one is read.
+        let mut late: Option<(Unmerged<S>, N)> = None;
         let mut filled = fill(&mut capture, 0, u64::MAX, |packet| dissection.push(packet));
         loop {
             // The last record can be incomplete so far.
@@ -253,22 +264,33 @@ impl Recording {
                 rested = capture.mark().map(|mark| (mark, dissection.checkpoint()));
                 can_rest = rested.is_some();
             }
-            out.truncate(0);
-            let next = dissection.run(&show, &mut out, |feed| match (is_last, is_waiting) {
-                (true, _) => Filled::End(None),
-                (false, true) => Filled::More,
-                // The next batch is collected while this one is read.
-                (false, false) => fill(&mut capture, 0, u64::MAX, |packet| feed.push(packet)),
-            });
-            if take(&out, &mut dissection).is_break() {
+            let (mut next, mut flow) = (Filled::More, ControlFlow::Continue(()));
+            let unmerged = dissection.run_beside(
+                &show,
+                |feed| match (is_last, is_waiting) {
+                    (true, _) => next = Filled::End(None),
+                    (false, true) => {}
+                    // The next batch is collected while this one is read.
+                    (false, false) => {
+                        next = fill(&mut capture, 0, u64::MAX, |packet| feed.push(packet));
+                    }
+                },
+                || flow = late.take().map_or(flow, &mut pass),
+            );
+            if flow.is_break() {
+                return None;
+            }
+            if let Some((mark, _)) = &rested {
+                place = Some(mark.clone());
+            }
+            let noted = note(&mut dissection, rested);
+            if matches!(filled, Filled::More) {
+                late = Some((unmerged, noted));
+            } else if pass((unmerged, noted)).is_break() {
                 return None;
             }
             if let (Filled::End(fault), None) = (filled, waits) {
                 return fault;
-            }
-            if let Some((mark, checkpoint)) = rested {
-                place = Some(mark.clone());
-                rest(mark, checkpoint, &dissection);
             }
             if let Some(stops) = waits {
                 if is_between {

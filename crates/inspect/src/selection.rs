@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use worldwire_core::Limits;
 use worldwire_dissect::filter::{Filter, Resolver, Subject};
-use worldwire_dissect::{Dissection, Item, Scratch};
+use worldwire_dissect::{Item, Scratch};
 
 use crate::error::Refusal;
 use crate::index::RowName;
@@ -232,8 +232,7 @@ impl Selection {
         let (recording, mut ambiguity) = (&state.recording, None);
         let dissection = recording.dissection();
         let stops = || self.is_cancelled.load(Ordering::Relaxed);
-        let take = |found: &Vec<bool>, dissection: &mut Dissection| {
-            dissection.take_closed();
+        let take = |found: &Vec<bool>, _| {
             let mut rows = self.rows();
             for is_wanted in found {
                 if *is_wanted {

@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use worldwire_core::{Limits, Reader, Side};
-use worldwire_dissect::{Dissection, Item, MxoObjects, MxoViews, Scratch};
+use worldwire_dissect::{Item, MxoObjects, MxoViews, Overview, Scratch};
 use worldwire_mxo::frame::{PacketHead, RccFlags};
 use worldwire_mxo::message::OWN_VIEW;
 use worldwire_mxo::replica::View;
@@ -178,7 +178,7 @@ impl Moves {
         let new =
             || Reading { views: MxoViews::new(objects.objects().clone()), hello: Box::default() };
         let mut row: u32 = 0;
-        let take = |seen: &Vec<Seen>, dissection: &mut Dissection| {
+        let take = |seen: &Vec<Seen>, closed: Vec<Overview>| {
             for seen in seen {
                 match seen {
                     Seen::Hello { stream, bytes } => {
@@ -198,7 +198,7 @@ impl Moves {
                 }
                 row = row.saturating_add(1);
             }
-            for overview in dissection.take_closed() {
+            for overview in closed {
                 readings.remove(&overview.stream);
             }
             match state.is_closed() {

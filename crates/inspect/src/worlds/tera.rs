@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use worldwire_core::value::push_hex;
 use worldwire_core::{Limits, Reader, Side, Tree};
-use worldwire_dissect::{Dissection, Item, Scratch};
+use worldwire_dissect::{Item, Overview, Scratch};
 use worldwire_tera::file::CodeMap;
 use worldwire_tera::frame::Header;
 use worldwire_tera::message::HeaderForm;
@@ -136,8 +136,8 @@ impl Unknown {
         // The last message of each conversation, and its build if it has no name.
         let mut last: HashMap<u64, (u16, Option<usize>)> = HashMap::new();
         let mut row = 0;
-        let take = |seen: &Vec<Seen>, dissection: &mut Dissection| {
-            for overview in dissection.take_closed() {
+        let take = |seen: &Vec<Seen>, closed: Vec<Overview>| {
+            for overview in closed {
                 last.remove(&overview.stream);
             }
             for seen in seen {

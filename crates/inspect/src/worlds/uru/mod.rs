@@ -17,7 +17,7 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use worldwire_core::Side;
-use worldwire_dissect::{Dissection, Item, Scratch};
+use worldwire_dissect::{Item, Scratch};
 
 use self::ages::Ages;
 use self::report::{NamedValue, Report, reports};
@@ -118,8 +118,7 @@ impl UruWorld {
                 out.push((!reported.reports.is_empty()).then(|| Box::new(reported)));
             };
         let mut row = 0;
-        let take = |found: &Vec<Option<Box<Reported>>>, dissection: &mut Dissection| {
-            dissection.take_closed();
+        let take = |found: &Vec<Option<Box<Reported>>>, _| {
             let mut seen = self.seen();
             for reported in found {
                 if let Some(reported) = reported {
