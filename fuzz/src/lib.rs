@@ -20,7 +20,8 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let above = worldwire_dissect::fuzzing::TARGETS
         .iter()
         .chain(worldwire_net::fuzzing::TARGETS)
-        .chain(worldwire_proxy::fuzzing::targets());
+        .chain(worldwire_proxy::fuzzing::targets())
+        .chain(worldwire_server::fuzzing::targets());
     capture.chain(families).chain(above)
 }
 

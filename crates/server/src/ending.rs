@@ -32,10 +32,11 @@ pub(crate) async fn until_overtaken(mut overtaken: watch::Receiver<Option<Arc<St
     }
 }
 
-/// A signal that fires when `signal` does or `event` happens.
+/// A signal that fires when `signal` does or `event` happens. Calls `first` before.
 pub(crate) fn also_on(
     mut signal: Signal,
     event: impl Future<Output = ()> + Send + 'static,
+    first: impl FnOnce() + Send + 'static,
 ) -> (Signal, Forwarder) {
     let stop = Stop::new();
     let combined = stop.signal();
@@ -44,6 +45,7 @@ pub(crate) fn also_on(
             () = signal.stopping() => {}
             () = event => {}
         }
+        first();
         stop.stop();
         signal.cutting().await;
         stop.cut();

@@ -32,6 +32,9 @@ mod config;
 mod ending;
 mod failures;
 mod folder;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod ki;
 mod metrics;
 pub mod mxo;

@@ -246,7 +246,7 @@ impl LoginServer {
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, connections, listener, patch, udp, status, operators, lock, .. } = self;
         let realm = connections.realm().clone();
-        let (signal, _forwarder) = also_on(signal, realm.until_overtaken());
+        let (signal, _forwarder) = also_on(signal, realm.until_overtaken(), || ());
         let operators = tokio::spawn(operators.run());
         let figures: Arc<Figures> = Arc::clone(&connections.figures);
         let shown =

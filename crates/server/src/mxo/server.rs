@@ -212,7 +212,7 @@ impl MxoServer {
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, auth, margin, game, status, operators, services, lock, .. } = self;
         let realm = services.realm().clone();
-        let (signal, _forwarder) = also_on(signal, realm.until_overtaken());
+        let (signal, _forwarder) = also_on(signal, realm.until_overtaken(), || ());
         let operators = tokio::spawn(operators.run());
         let page = Page {
             shared: Arc::clone(&services.shared),

@@ -16,12 +16,28 @@ const MAX_ROWS: usize = 4_096;
 const MAX_BYTES: usize = 64 << 20;
 
 /// Also logs which rows the batch changes, for standbys, and forgets all but the last 10,000 batches.
-const COMMIT: &str = "WITH logged AS (INSERT INTO batch_log (batch, settings, accounts, \
-    characters, nodes, parents, children, scores) VALUES ($2 + 1, $9, $3 || $11, $4 || $17, \
-    $5 || $22, $6 || $25, $7 || $26, $8 || $28) ON CONFLICT (batch) DO NOTHING), \
-    forgotten AS (DELETE FROM batch_log WHERE batch <= $2 + 1 - 10000) SELECT ww_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
-    $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, \
-    $32, $33)";
+macro_rules! commit {
+    ($also:literal) => {
+        concat!(
+            "WITH logged AS (INSERT INTO batch_log (batch, settings, accounts, characters, nodes, \
+            parents, children, scores) VALUES ($2 + 1, $9, $3 || $11, $4 || $17, $5 || $22, \
+            $6 || $25, $7 || $26, $8 || $28) ON CONFLICT (batch) DO NOTHING), \
+            forgotten AS (DELETE FROM batch_log WHERE batch <= $2 + 1 - 10000)",
+            $also,
+            " SELECT ww_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
+            $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, \
+            $33)"
+        )
+    };
+}
+
+const COMMIT: &str = commit!("");
+const COMMIT_SESSIONS: &str = commit!(
+    ", gone AS (DELETE FROM sessions WHERE connection = ANY ($34)), \
+    kept AS (INSERT INTO sessions (connection, epoch, data) \
+    SELECT connection, $1, data FROM unnest($35::bigint[], $36::bytea[]) AS new (connection, data) \
+    ON CONFLICT (connection) DO UPDATE SET epoch = excluded.epoch, data = excluded.data)"
+);
 
 /// The columns of all rows in a batch.
 #[derive(Default)]
@@ -33,6 +49,7 @@ pub(super) struct Columns<'c> {
     nodes: (Vec<i64>, Vec<i64>, Vec<&'c [u8]>),
     refs: [Vec<i64>; 3],
     scores: ScoreColumns<'c>,
+    sessions: SessionColumns<'c>,
 }
 
 #[derive(Default)]
@@ -90,6 +107,13 @@ struct ScoreColumns<'c> {
     kinds: Vec<i64>,
     values: Vec<i64>,
     created: Vec<i64>,
+}
+
+#[derive(Default)]
+struct SessionColumns<'c> {
+    gone: Vec<i64>,
+    connections: Vec<i64>,
+    data: Vec<&'c [u8]>,
 }
 
 impl<'c> Columns<'c> {
@@ -156,6 +180,15 @@ impl<'c> Columns<'c> {
                 scores.created.push(row.created.into());
                 row.name.len()
             }
+            Change::PutSession(row) => {
+                self.sessions.connections.push(row.connection.cast_signed());
+                self.sessions.data.push(&row.data);
+                row.data.len()
+            }
+            Change::DeleteSession(connection) => {
+                self.sessions.gone.push(connection.cast_signed());
+                0
+            }
             deleted => {
                 self.gone.add(deleted);
                 0
@@ -165,10 +198,12 @@ impl<'c> Columns<'c> {
 
     /// The statement that commits the batch after `after`.
     pub(super) fn commit(self, after: Position) -> Query<'c, Postgres, PgArguments> {
-        let Self { gone, settings, accounts, characters, nodes, refs, scores } = self;
+        let Self { gone, settings, accounts, characters, nodes, refs, scores, sessions } = self;
         let [gone_parents, gone_children] = gone.refs;
         let [parents, children, owners] = refs;
-        sqlx::query(COMMIT)
+        let has_sessions = !sessions.gone.is_empty() || !sessions.data.is_empty();
+        let query = sqlx::query(if has_sessions { COMMIT_SESSIONS } else { COMMIT });
+        let query = query
             .bind(after.epoch.cast_signed())
             .bind(after.batch.cast_signed())
             .bind(gone.accounts)
@@ -201,7 +236,11 @@ impl<'c> Columns<'c> {
             .bind(scores.names)
             .bind(scores.kinds)
             .bind(scores.values)
-            .bind(scores.created)
+            .bind(scores.created);
+        match has_sessions {
+            true => query.bind(sessions.gone).bind(sessions.connections).bind(sessions.data),
+            false => query,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use super::{Changes, Pending, Position, Store, StoreError};
+use super::{Changes, Pending, Position, SessionRow, Store, StoreError};
 
 /// How often the active process renews its lease.
 const RENEW_EVERY: Duration = Duration::from_millis(250);
@@ -57,6 +57,9 @@ pub trait SharedStore: Store {
     /// The changes of all batches after `batch`, and the last one of them. Returns `None` if the
     /// database no longer has all of them.
     fn changes_after(&self, batch: u64) -> Pending<'_, Option<(u64, Changes)>>;
+
+    /// All sessions, each with the epoch of the process that wrote it.
+    fn sessions(&self) -> Pending<'_, Vec<(u64, SessionRow)>>;
 }
 
 /// What a standby sees in the database.
@@ -366,7 +369,10 @@ mod tests {
     }
 
     impl SharedStore for Fake {
-        unused! { changes_after(u64) -> Option<(u64, Changes)>; }
+        unused! {
+            changes_after(u64) -> Option<(u64, Changes)>;
+            sessions() -> Vec<(u64, SessionRow)>;
+        }
 
         fn look(&self) -> Pending<'_, Sighting> {
             Box::pin(async { Ok(sighting(4, (4, 0))) })

@@ -14,10 +14,11 @@ const MIGRATIONS: [Step; 2] = [
 ];
 
 /// The migrations of PostgreSQL alone. Versions are unique in both lists.
-const POSTGRES_MIGRATIONS: [Step; 3] = [
+const POSTGRES_MIGRATIONS: [Step; 4] = [
     (3, "commit", include_str!("migrations/0003_commit.sql")),
     (4, "lease", include_str!("migrations/0004_lease.sql")),
     (5, "batch log", include_str!("migrations/0005_batch_log.sql")),
+    (6, "sessions", include_str!("migrations/0006_sessions.sql")),
 ];
 
 /// The words of a dialect, and its own migrations. SQLite has one integer type, and only `INTEGER`
@@ -73,6 +74,7 @@ mod tests {
             "433982a665137ae9ba5dcaa5db4b9f0f",
             "4c182bd1bd9406cf3dbf02886d5e3470",
             "b69566395beae7e3262ea8412ca916b5",
+            "52167b447a50d457cc95d67f695be6da",
         ];
         for (dialect, sums) in [(SQLITE, &sqlite[..]), (POSTGRES, &postgres)] {
             let found = migrations(&dialect);

@@ -361,6 +361,21 @@ pub struct ScoreRow {
     pub created: u32,
 }
 
+/// A client's session, which another process can continue.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// The number of its connection.
+    pub connection: u64,
+    /// All other data, in its server's own format. It may include secrets.
+    pub data: Vec<u8>,
+}
+
+impl fmt::Debug for SessionRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRow").field("connection", &self.connection).finish_non_exhaustive()
+    }
+}
+
 /// A change of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -391,6 +406,10 @@ pub enum Change {
     PutScore(ScoreRow),
     /// Deletes a score.
     DeleteScore(u32),
+    /// Inserts or replaces a session; only in a database that several processes share.
+    PutSession(SessionRow),
+    /// Deletes a session; only in a database that several processes share.
+    DeleteSession(u64),
 }
 
 /// The row that a change is about.
@@ -408,6 +427,8 @@ pub enum Key {
     Ref(u32, u32),
     /// A score.
     Score(u32),
+    /// A session.
+    Session(u64),
 }
 
 /// The changes of a batch: the latest one of each row.
@@ -429,6 +450,8 @@ impl Change {
             Self::DeleteRef { parent, child } => Key::Ref(*parent, *child),
             Self::PutScore(row) => Key::Score(row.id),
             Self::DeleteScore(id) => Key::Score(*id),
+            Self::PutSession(row) => Key::Session(row.connection),
+            Self::DeleteSession(connection) => Key::Session(*connection),
         }
     }
 }

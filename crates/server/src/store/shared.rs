@@ -13,7 +13,7 @@ use super::sql::{
     PostgresStore, account, character, identifier, narrow, no_position, node, position, reference,
     score, setting,
 };
-use super::{Change, Changes, Pending, Position, StoreError};
+use super::{Change, Changes, Pending, Position, SessionRow, StoreError};
 
 /// How long to wait for the lock on the database when no process should hold it.
 const NO_PATIENCE: Duration = Duration::ZERO;
@@ -95,6 +95,17 @@ impl SharedStore for PostgresStore {
             resign.execute(lent.connection()?).await?;
             lent.give_back();
             Ok(())
+        })
+    }
+
+    fn sessions(&self) -> Pending<'_, Vec<(u64, SessionRow)>> {
+        Box::pin(async move {
+            let sql = "SELECT epoch, connection, data FROM sessions ORDER BY connection";
+            let rows: Vec<(i64, i64, Vec<u8>)> = sqlx::query_as(sql).fetch_all(&self.pool).await?;
+            let row = |(epoch, connection, data): (i64, i64, _)| {
+                (epoch.cast_unsigned(), SessionRow { connection: connection.cast_unsigned(), data })
+            };
+            Ok(rows.into_iter().map(row).collect())
         })
     }
 

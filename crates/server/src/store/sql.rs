@@ -241,6 +241,9 @@ const PUT_SCORE: &str = "INSERT INTO scores (id, owner, name, kind, value, creat
     name = excluded.name, kind = excluded.kind, value = excluded.value, \
     created = excluded.created";
 
+const PUT_SESSION: &str = "INSERT INTO sessions (connection, epoch, data) VALUES ($1, $2, $3) \
+    ON CONFLICT (connection) DO UPDATE SET epoch = excluded.epoch, data = excluded.data";
+
 const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING epoch, last_batch";
 const NEXT_BATCH: &str =
     "UPDATE shard SET last_batch = last_batch + 1 WHERE epoch = $1 AND last_batch = $2";
@@ -322,6 +325,7 @@ macro_rules! sql_store {
                             | Change::DeleteNode(_)
                             | Change::DeleteRef { .. }
                             | Change::DeleteScore(_)
+                            | Change::DeleteSession(_)
                     )
                 });
                 // The fence: another writer's claim changed the epoch in this very row.
@@ -383,6 +387,14 @@ macro_rules! sql_store {
                             .bind(i64::from(row.created)),
                         Change::DeleteScore(id) => {
                             sqlx::query("DELETE FROM scores WHERE id = $1").bind(i64::from(*id))
+                        }
+                        Change::PutSession(row) => sqlx::query(PUT_SESSION)
+                            .bind(row.connection.cast_signed())
+                            .bind(after.epoch.cast_signed())
+                            .bind(&row.data),
+                        Change::DeleteSession(connection) => {
+                            sqlx::query("DELETE FROM sessions WHERE connection = $1")
+                                .bind(connection.cast_signed())
                         }
                     };
                     query.execute(&mut *connection).await?;

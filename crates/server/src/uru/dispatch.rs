@@ -184,7 +184,10 @@ impl Application<Connection> for Client {
     }
 
     async fn stopping(&mut self, sender: &mut Sender) {
-        if let Serving::Auth(_) = self.serving {
+        // Otherwise clients would not try to continue their sessions at the next process.
+        if let Serving::Auth(_) = self.serving
+            && !self.shared.vault.keeps_sessions()
+        {
             auth::stopping(sender);
         }
     }

@@ -48,14 +48,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use worldwire_core::connection::SendError;
 use worldwire_net::{Flow, Options, Signal, tcp};
 use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
+use worldwire_uru::types::NetError;
 
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{GameRandom, Outbox, hand_out};
@@ -304,7 +307,9 @@ impl Shard {
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { shared, listener, status, operators, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
-        let (signal, _forwarder) = also_on(signal, vault.until_overtaken());
+        let handed_over = vault.clone();
+        let (signal, _forwarder) =
+            also_on(signal, vault.until_overtaken(), move || handed_over.hand_over());
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = tokio::spawn(operators.run());
         let shown = status::Page {
@@ -315,10 +320,12 @@ impl Shard {
             games: games.clone(),
         };
         let cleaner = tokio::spawn(games.clone().clean_up());
+        let waiting = tokio::spawn(end_waiting(vault.clone(), shared.config.patience()));
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.abort();
         cleaner.abort();
+        waiting.abort();
         reconnections.close();
         let lost = games.close().await;
         vault.close().await;
@@ -369,6 +376,30 @@ impl Parts {
         server.builds =
             if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
         Ok(Self { config, server, library, secure, ages, data, absent })
+    }
+}
+
+/// The delay before a failed request of the shard itself is retried.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// Ends the sessions of an earlier process whose clients have not returned in time.
+async fn end_waiting(vault: Vault, patience: Duration) {
+    if !vault.keeps_sessions() {
+        return;
+    }
+    sleep(patience).await;
+    loop {
+        match vault.end_waiting().await {
+            Ok(0) | Err(NetError::RemoteShutdown) => return,
+            Ok(ended) => {
+                tracing::info!(ended, "sessions ended: their clients have not returned");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(?error, "cannot end the sessions of an earlier process yet");
+                sleep(BACK_OFF).await;
+            }
+        }
     }
 }
 

@@ -11,7 +11,10 @@ mod database;
 mod latency;
 mod log;
 mod player;
+#[path = "../data/support/database.rs"]
+mod postgres;
 mod reconnect;
 mod services;
 mod sharing;
 mod siege;
+mod takeover;

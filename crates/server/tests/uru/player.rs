@@ -72,7 +72,7 @@ impl Player {
         Self::connect_with(stream, &shard.keys, token).await
     }
 
-    async fn connect_with(stream: TcpStream, keys: &KeyRing, token: Uuid) -> Self {
+    pub(crate) async fn connect_with(stream: TcpStream, keys: &KeyRing, token: Uuid) -> Self {
         let key = keys.public(ServerKind::Auth).cloned();
         let mut config = ClientConfig::new(Service::Auth, key);
         config.connect.data = ConnectData::Auth(TokenData { token });

@@ -23,7 +23,7 @@ async fn back(shard: &Running, token: Uuid) -> Player {
 }
 
 /// The result of requests without a session.
-async fn knows_nothing(player: &mut Player) {
+pub(crate) async fn knows_nothing(player: &mut Player) {
     let answer = result!(player, VaultNodeFetch { node_id: 1 }, VaultNodeFetched);
     assert_eq!(answer, NetError::AuthenticationFailed);
 }
@@ -52,7 +52,7 @@ async fn goes_offline(shard: &Running, player: u32) {
 }
 
 /// Receives messages until one matches.
-async fn hears(player: &mut Player, is_wanted: impl Fn(&Reply<'_>) -> bool) {
+pub(crate) async fn hears(player: &mut Player, is_wanted: impl Fn(&Reply<'_>) -> bool) {
     loop {
         let heard = player.hear().await;
         if matches!(heard.message(), Message::AuthServer(reply) if is_wanted(&reply)) {

@@ -19,6 +19,7 @@ use super::resume::{Identity, Recent, ResumeToken, SuspendedSession};
 use super::{AuthService, ClientState, send, sent};
 use crate::uru::config::CapsPolicy;
 use crate::uru::vault::Login;
+use crate::uru::vault::resume::{Resumed, Ticket};
 
 /// The billing type of a paid account.
 const PAID: u32 = 1;
@@ -60,7 +61,54 @@ impl AuthService {
                 send(sender, reply::ServerAddr { server_address: Ipv4(host), token })?;
             }
         }
-        kept.map_or(Flow::Continue(()), |kept| self.go_on(*kept, sender))
+        match kept {
+            Some(kept) => {
+                self.go_on(*kept, sender)?;
+                self.keep_ticket().await;
+            }
+            None => self.resume_stored(token).await,
+        }
+        Flow::Continue(())
+    }
+
+    /// Resumes the client's session, if the process that served the shard before has left it to
+    /// this one.
+    async fn resume_stored(&mut self, token: Uuid) {
+        if token.is_zero() || !self.shared.vault.keeps_sessions() {
+            return;
+        }
+        let address = self.peer.address;
+        let presented = Ticket::new(token, address.ip());
+        match self.session.resume(presented, self.ticket()).await {
+            Ok(Some(Resumed { account, account_name, player })) => {
+                tracing::info!(
+                    %address, account = account_name, player, "reconnected after a takeover"
+                );
+                self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
+                self.presence.logged_in(address);
+                self.state = if player == 0 { ClientState::LoggedIn } else { ClientState::Playing };
+                self.identity = Identity { account, player };
+                self.log.account = Some(account_name);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%address, ?error, "cannot resume a session"),
+        }
+    }
+
+    /// Lets the client resume its session at the process that takes over from this one.
+    async fn keep_ticket(&self) {
+        if let Some(ticket) = self.ticket()
+            && self.shared.vault.keeps_sessions()
+            && let Err(error) = self.session.keep_ticket(ticket).await
+        {
+            let address = self.peer.address;
+            tracing::warn!(%address, ?error, "cannot store a session for a standby");
+        }
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        let token = self.resume_token.as_ref()?.token();
+        Some(Ticket::new(token, self.peer.address.ip()))
     }
 
     /// Announces the server's capabilities, with the small games that it runs.
@@ -128,6 +176,7 @@ impl AuthService {
                 self.recent = Recent::default();
                 self.presence.logged_in(address);
                 self.log.account = Some(name.clone());
+                self.keep_ticket().await;
                 tracing::info!(%address, account = name, form = ?login.form, "logged in");
                 for player in login.players.iter().take(MAX_PLAYERS) {
                     self.reply(

@@ -146,7 +146,7 @@ impl Games {
         let age = |(number, host): (&u32, &Running)| {
             let there = tables.present.iter().filter(|(_, present)| present.number == *number);
             let mut players: Vec<_> =
-                there.map(|(player, present)| (*player, present.since)).collect();
+                there.map(|(player, present)| (player, present.since)).collect();
             players.sort_unstable();
             let AgeRef { name, record } = &host.place;
             let (filename, instance) = (name.clone(), record.instance);
@@ -207,7 +207,7 @@ impl Games {
         let hosts: Vec<_> = tables.hosts.iter().filter(|(_, host)| is_meant(host)).collect();
         let mut players = 0;
         for (number, host) in hosts {
-            players += tables.present.values().filter(|at| at.number == *number).count();
+            players += tables.present.iter().filter(|(_, at)| at.number == *number).count();
             let (commands, packet) = (host.commands.clone(), packet.clone());
             // Waits for a busy age. Sending fails if the age has ended.
             tokio::spawn(async move { commands.send(Command::DeliverToAll { packet }).await });
@@ -248,12 +248,12 @@ impl Games {
         // Without a runtime, all ages have ended.
         let Ok(runtime) = Handle::try_current() else { return };
         let mut tables = self.0.tables();
-        tables.expected.retain(|_, expected| expected.auth != auth);
+        tables.expected.remove_session(auth);
         let Tables { hosts, present, .. } = &*tables;
-        for (player, at) in present.iter().filter(|(_, at)| at.auth == auth) {
+        for (player, at) in present.of_session(auth) {
             if let Some(host) = hosts.get(&at.number) {
                 let commands = host.commands.clone();
-                let kick = Command::Kick { player: *player, serial: at.serial };
+                let kick = Command::Kick { player, serial: at.serial };
                 // Sending fails if the age has ended.
                 runtime.spawn(async move { commands.send(kick).await });
             }
@@ -280,14 +280,14 @@ impl Games {
             if !tables.numbers.contains(&number) {
                 return Err(NetError::AgeNotFound);
             }
-            let expected = tables.expected.get(&player).ok_or(NetError::PlayerNotFound)?;
+            let expected = tables.expected.get(player).ok_or(NetError::PlayerNotFound)?;
             // A client may use IPv4 for one service and IPv6 for the other.
             let comes_from_there =
                 expected.address == address || expected.address.is_ipv4() != address.is_ipv4();
             if expected.identity.account != account || !comes_from_there {
                 return Err(NetError::PlayerNotFound);
             }
-            let there = tables.present.get(&player).filter(|at| at.number == number);
+            let there = tables.present.get(player).filter(|at| at.number == number);
             if expected.number != number || there.is_none() && expected.since.elapsed() > FRESH {
                 return Err(NetError::AgeNotFound);
             }

@@ -22,6 +22,7 @@
 //! ([`Vault::clear_states`](super::vault::Vault::clear_states)).
 
 mod announcement;
+mod by_session;
 mod command;
 mod drops;
 mod files;

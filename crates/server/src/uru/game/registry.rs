@@ -13,6 +13,7 @@ use worldwire_uru::age::{Config, DropKind, Packet};
 use worldwire_uru::games::{GameIds, GameManager, GameType, GamesConfig, RefusedClass};
 use worldwire_uru::types::Uuid;
 
+use super::by_session::{BySession, OfSession};
 use super::command::Command;
 use super::files::AgeFiles;
 use super::small_games::GameRandom;
@@ -58,9 +59,9 @@ pub(super) struct Tables {
     /// All numbers that the auth service has given to ages.
     pub(super) numbers: HashSet<u32>,
     /// By player.
-    pub(super) expected: HashMap<u32, ExpectedPlayer>,
+    pub(super) expected: BySession<ExpectedPlayer>,
     /// By player.
-    pub(super) present: HashMap<u32, PresentPlayer>,
+    pub(super) present: BySession<PresentPlayer>,
     /// The connections of logged-in clients, by auth session.
     pub(super) clients: HashMap<u64, ClientInfo>,
     /// The games that players are in, by ID.
@@ -132,6 +133,18 @@ pub(super) struct PresentPlayer {
     pub(super) serial: u64,
     pub(super) auth: u64,
     pub(super) since: Instant,
+}
+
+impl OfSession for ExpectedPlayer {
+    fn session(&self) -> u64 {
+        self.auth
+    }
+}
+
+impl OfSession for PresentPlayer {
+    fn session(&self) -> u64 {
+        self.auth
+    }
 }
 
 impl Registry {
@@ -266,12 +279,12 @@ impl Registry {
     /// Records in the vault that a player has left an age, unless the player is on the way back.
     pub(super) fn left(&self, player: u32, serial: u64, record: AgeRecord) {
         let mut tables = self.tables();
-        let Some(present) = tables.present.get(&player).copied() else { return };
+        let Some(present) = tables.present.get(player).copied() else { return };
         if present.serial != serial {
             return;
         }
-        tables.present.remove(&player);
-        let is_coming_back = tables.expected.get(&player).is_some_and(|expected| {
+        tables.present.remove(player);
+        let is_coming_back = tables.expected.get(player).is_some_and(|expected| {
             expected.number == present.number && expected.since > present.since
         });
         drop(tables);
@@ -286,7 +299,7 @@ impl Registry {
         let tables = self.tables();
         let mut ages: HashMap<u32, Vec<u32>> = HashMap::new();
         for player in players {
-            if let Some(present) = tables.present.get(player) {
+            if let Some(present) = tables.present.get(*player) {
                 ages.entry(present.number).or_default().push(*player);
             }
         }

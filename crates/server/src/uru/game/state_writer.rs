@@ -187,7 +187,7 @@ impl StateWriter {
 
     /// Starts to write all pending states.
     fn save(&mut self) -> Saving {
-        let (vault, record, sdl) = (self.vault.clone(), self.record, self.sdl);
+        let (vault, record, sdl, owner) = (self.vault.clone(), self.record, self.sdl, self.serial);
         let age = self.age.take();
         if let Some(blob) = &age {
             self.knows(blob.clone());
@@ -203,11 +203,12 @@ impl StateWriter {
             .collect();
         Box::pin(async move {
             if let (Some(node), Some(blob)) = (sdl, &age)
-                && let Err(error) = age_states::save_age(&vault, node, revision, blob.clone()).await
+                && let Err(error) =
+                    age_states::save_age(&vault, owner, node, revision, blob.clone()).await
             {
                 return (age, changes, Err(error));
             }
-            let places = age_states::save_objects(&vault, record, &changes).await;
+            let places = age_states::save_objects(&vault, owner, record, &changes).await;
             (age, changes, places)
         })
     }

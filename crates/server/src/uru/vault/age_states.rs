@@ -9,7 +9,8 @@ use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
 use worldwire_uru::vault::{MAX_STRING_UNITS, NodeBlob, NodeType, VaultNode};
 
-use super::content::decode;
+use super::ask::asks;
+use super::content::{Content, decode};
 use super::markers::is_marker_node;
 use super::session::{Outcome, Session, Stop};
 use super::steps::VaultState;
@@ -39,7 +40,7 @@ const AT_ONCE: usize = 256;
 pub(in crate::uru) type StateKey = (ObjectKey, String);
 
 /// An age in the vault.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::uru) struct AgeRecord {
     /// The Age node.
     pub(in crate::uru) age: u32,
@@ -60,7 +61,7 @@ pub(in crate::uru) struct StoredStates {
 }
 
 /// An object's state to write, or to remove if there is no blob.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct StateChange {
     pub(in crate::uru) key: StateKey,
     pub(in crate::uru) object: Uoid<'static>,
@@ -220,6 +221,80 @@ impl VaultState {
     }
 }
 
+asks! {
+    /// Lets the session receive notices about everything below an age from now on, and reads what
+    /// is stored about it: the SDL node with the age's state, the settings for all instances, and
+    /// the nodes with states of objects.
+    100 Watch { record: AgeRecord, name: String } -> Watched;
+        |state, id| {
+            let AgeRecord { age, instance } = *record;
+            state.put_session(id, Some(Session { age, ..Session::default() }));
+            let sdl = match state.age_states(age) {
+                Some(node) => Some((node, state.blob_of(node)?)),
+                None => None,
+            };
+            Ok((sdl, state.read_settings(name)?, state.object_states(instance)))
+        }
+
+    /// Reads nodes.
+    101 ReadNodes { nodes: Vec<u32> } -> Vec<(u32, Content)>;
+        |state, _id| {
+            state.need(nodes)?;
+            nodes.iter().map(|node| Ok((*node, state.content(*node)?))).collect()
+        }
+
+    /// Reads the state of an age.
+    102 ReadState { node: u32 } -> Vec<u8>, needs node;
+        |state, _id| state.blob_of(*node)
+
+    /// Reads the settings for all instances of an age.
+    103 ReadSettings { name: String } -> Option<Vec<u8>>;
+        |state, _id| state.read_settings(name)
+
+    /// Writes the state of an age. `owner` is the serial number of the task that runs it.
+    104 SaveState { owner: u64, node: u32, revision: Uuid, blob: Vec<u8> } -> (), needs node;
+        |state, _id| {
+            // One process runs an age in one task, so every owner is the right one.
+            let _ = owner;
+            let blob_1 = Some(NodeBlob::new(blob.clone()));
+            state.change_node(*node, Some(*revision), VaultNode { blob_1, ..VaultNode::default() })
+        }
+
+    /// Writes or removes states of objects. Returns their nodes. States that are too large for the
+    /// vault are skipped. `owner` is the serial number of the task that runs the age.
+    105 SaveObjects { owner: u64, record: AgeRecord, changes: Arc<[StateChange]> }
+        -> Vec<Option<u32>>;
+        |state, _id| {
+            let _ = owner;
+            let places = changes.iter().map(|change| match state.change_state(*record, change) {
+                Err(Stop::Refused(NetError::InvalidParameter)) => Ok(change.node),
+                outcome => outcome,
+            });
+            places.collect()
+        }
+
+    /// Finds the player of an auth session, if it has one.
+    106 FindPlayer {} -> Option<PlayerIdentity>;
+        |state, id| {
+            let Ok(session) = state.playing(id) else { return Ok(None) };
+            let name = state.players().of(session.account).into_iter();
+            let name = name.into_iter().find(|summary| summary.id == session.player);
+            Ok(Some(PlayerIdentity {
+                account: session.account,
+                player: session.player,
+                name: name.map(|summary| summary.name).unwrap_or_default(),
+                is_admin: session.is_admin(),
+            }))
+        }
+
+    /// Records that the player of an auth session has left an age.
+    107 RecordLeft { age: u32 } -> ();
+        |state, id| state.left_age(id, *age)
+}
+
+/// The reply to [`Watch`].
+type Watched = (Option<(u32, Vec<u8>)>, Option<Vec<u8>>, Vec<u32>);
+
 /// Reads everything stored about an age, and lets `watcher` receive notices about it.
 pub(in crate::uru) async fn load(
     vault: &Vault,
@@ -227,26 +302,12 @@ pub(in crate::uru) async fn load(
     name: &str,
     record: AgeRecord,
 ) -> Result<StoredStates, NetError> {
-    let (AgeRecord { age, instance }, name) = (record, name.to_owned());
-    let find = move |state: &mut VaultState| {
-        // From now on, `watcher` receives notices about everything below the age.
-        state.put_session(ConnectionId(watcher), Some(Session { age, ..Session::default() }));
-        let sdl = match state.age_states(age) {
-            Some(node) => Some((node, state.blob_of(node)?)),
-            None => None,
-        };
-        Ok((sdl, state.read_settings(&name)?, state.object_states(instance)))
-    };
-    let (sdl, settings, nodes) = vault.operate(None, find).await?;
+    let watch = Watch { record, name: name.to_owned() };
+    let (sdl, settings, nodes) = vault.ask(ConnectionId(watcher), watch).await?.0;
     let mut stored = StoredStates { sdl, settings, ..StoredStates::default() };
     for some in nodes.chunks(AT_ONCE) {
-        let some = some.to_vec();
-        let read = move |state: &mut VaultState| {
-            state.need(&some)?;
-            let contents = some.iter().map(|node| Ok((*node, state.content(*node)?)));
-            contents.collect::<Outcome<Vec<_>>>()
-        };
-        for (id, content) in vault.operate(None, read).await? {
+        let read = ReadNodes { nodes: some.to_vec() };
+        for (id, content) in vault.ask(ConnectionId::NONE, read).await?.0 {
             let Some((key, object, blob)) = object_state(&content) else {
                 tracing::warn!(node = id, "cannot decode a stored state of an object");
                 continue;
@@ -268,15 +329,15 @@ fn object_state(content: &[u8]) -> Option<(StateKey, Uoid<'static>, Vec<u8>)> {
 
 /// Reads an age's own state.
 pub(in crate::uru) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
-    vault.operate(Some(node), move |state| state.blob_of(node)).await
+    Ok(vault.ask(ConnectionId::NONE, ReadState { node }).await?.0)
 }
 
 impl Vault {
     /// The settings for all instances of an age, by its filename: an SDL state of the descriptor
     /// with that name.
     pub async fn age_settings(&self, name: &str) -> Result<Option<Vec<u8>>, NetError> {
-        let name = name.to_owned();
-        self.operate(None, move |state| state.read_settings(&name)).await
+        let read = ReadSettings { name: name.to_owned() };
+        Ok(self.ask(ConnectionId::NONE, read).await?.0)
     }
 
     /// Sets the settings for all instances of an age, and tells the running ones. A variable
@@ -288,47 +349,39 @@ impl Vault {
     }
 }
 
-/// Writes an age's own state.
+/// Writes an age's own state. `owner` is the serial number of the task that runs the age.
 pub(in crate::uru) async fn save_age(
     vault: &Vault,
+    owner: u64,
     node: u32,
     revision: Uuid,
     blob: Vec<u8>,
 ) -> Result<(), NetError> {
-    let save = move |state: &mut VaultState| {
-        let blob_1 = Some(NodeBlob::new(blob.clone()));
-        state.change_node(node, Some(revision), VaultNode { blob_1, ..VaultNode::default() })
-    };
-    vault.operate(Some(node), save).await
+    let save = SaveState { owner, node, revision, blob };
+    Ok(vault.ask(ConnectionId::NONE, save).await?.0)
 }
 
 /// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States
-/// that are too large for the vault are skipped.
+/// that are too large for the vault are skipped. `owner` is the serial number of the task that runs
+/// the age.
 pub(in crate::uru) async fn save_objects(
     vault: &Vault,
+    owner: u64,
     record: AgeRecord,
     changes: &[StateChange],
 ) -> Result<Vec<(StateKey, Option<u32>)>, NetError> {
     let mut places = Vec::with_capacity(changes.len());
     for some in changes.chunks(AT_ONCE) {
-        let some: Arc<[StateChange]> = some.into();
-        let shared = Arc::clone(&some);
-        let save = move |state: &mut VaultState| {
-            let places = shared.iter().map(|change| match state.change_state(record, change) {
-                Err(Stop::Refused(NetError::InvalidParameter)) => Ok(change.node),
-                outcome => outcome,
-            });
-            places.collect::<Outcome<Vec<_>>>()
-        };
-        let saved = vault.operate(None, save).await?;
+        let save = SaveObjects { owner, record, changes: some.into() };
+        let saved = vault.ask(ConnectionId::NONE, save).await?.0;
         places.extend(some.iter().map(|change| change.key.clone()).zip(saved));
     }
     Ok(places)
 }
 
 /// A player, as its auth session knows it.
-#[derive(Clone, Debug)]
-pub(in crate::uru) struct PlayerIdentity {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlayerIdentity {
     pub(in crate::uru) account: Uuid,
     pub(in crate::uru) player: u32,
     pub(in crate::uru) name: String,
@@ -340,24 +393,12 @@ pub(in crate::uru) async fn player_of(
     vault: &Vault,
     auth: u64,
 ) -> Result<Option<PlayerIdentity>, NetError> {
-    let find = move |state: &mut VaultState| {
-        let Ok(session) = state.playing(ConnectionId(auth)) else { return Ok(None) };
-        let name = state.players().of(session.account).into_iter();
-        let name = name.into_iter().find(|summary| summary.id == session.player);
-        Ok(Some(PlayerIdentity {
-            account: session.account,
-            player: session.player,
-            name: name.map(|summary| summary.name).unwrap_or_default(),
-            is_admin: session.is_admin(),
-        }))
-    };
-    vault.operate(None, find).await
+    Ok(vault.ask(ConnectionId(auth), FindPlayer {}).await?.0)
 }
 
 /// Records that a player has left an age.
 pub(in crate::uru) async fn left(vault: &Vault, auth: u64, age: u32) {
-    let left = move |state: &mut VaultState| state.left_age(ConnectionId(auth), age);
-    if let Err(error) = vault.operate(None, left).await {
+    if let Err(error) = vault.ask(ConnectionId(auth), RecordLeft { age }).await {
         tracing::debug!(?error, age, "cannot record that a player has left an age");
     }
 }

@@ -1,7 +1,5 @@
 //! Requests about ages: creating, entering and publishing them.
 
-use std::cmp::Reverse;
-
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -215,16 +213,7 @@ impl VaultState {
         filename: &str,
     ) -> Outcome<Vec<PublicAge>> {
         self.playing(connection)?;
-        let template = VaultNode {
-            node_type: Some(NodeType::AgeInfo),
-            int32_2: Some(1),
-            string64_2: Some(TermStr::from(filename)),
-            ..VaultNode::default()
-        };
-        let mut infos = self.graph().find(&template, usize::MAX);
-        let modified = |id: &u32| self.graph().get(*id).map(|entry| entry.modified);
-        infos.sort_by_key(|id| (Reverse(modified(id)), *id));
-        infos.truncate(MAX_PUBLIC);
+        let infos: Vec<_> = self.graph().ages().public(filename).take(MAX_PUBLIC).collect();
         self.need(&infos)?;
         infos.into_iter().map(|info| self.public_age(info)).collect()
     }
@@ -245,19 +234,8 @@ impl VaultState {
             sequence: node.int32_1.unwrap_or_default(),
             language: node.int32_3.unwrap_or(-1),
             owners: u32::try_from(owners).unwrap_or(u32::MAX),
-            population: self.population(instance),
+            population: self.graph().ages().population(instance),
         })
-    }
-
-    /// The number of online players in an instance.
-    fn population(&self, instance: Uuid) -> u32 {
-        let template = VaultNode {
-            node_type: Some(NodeType::PlayerInfo),
-            int32_1: Some(1),
-            uuid_1: Some(instance),
-            ..VaultNode::default()
-        };
-        u32::try_from(self.graph().find(&template, usize::MAX).len()).unwrap_or(u32::MAX)
     }
 
     /// `SetAgePublic`: makes an age public or private, on behalf of one of its owners.

@@ -164,6 +164,8 @@ pub(crate) enum Facts {
     PlayerInfo {
         player: u32,
         online: bool,
+        /// Where the player is.
+        instance: Uuid,
     },
     Age {
         instance: Uuid,
@@ -218,6 +220,7 @@ impl Entry {
             NodeType::PlayerInfo => Facts::PlayerInfo {
                 player: node.uint32_1.unwrap_or_default(),
                 online: node.int32_1.unwrap_or_default() != 0,
+                instance: node.uuid_1.unwrap_or_default(),
             },
             NodeType::Age => Facts::Age {
                 instance: node.uuid_1.unwrap_or_default(),

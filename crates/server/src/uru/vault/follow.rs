@@ -1,19 +1,23 @@
 //! A copy of a vault that another process serves, kept up to date until this process takes over.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 use tracing::info;
+use worldwire_uru::types::Uuid;
 
 use super::config::VaultConfig;
+use super::graph::Graph;
 use super::handle::{Environment, Vault};
+use super::session::Notice;
 use super::steps::VaultState;
 use super::task::{VaultError, load_rows};
 use crate::store::lease::{Lease, SharedStore, Sighting, Verdict, Watch};
 use crate::store::seal::ServerKey;
-use crate::store::{Position, StoreError};
+use crate::store::{Change, Changes, Key, NodeRow, Position, RefRow, StoreError};
 
 /// How long the database may take to answer a check.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
@@ -26,6 +30,7 @@ pub(crate) struct Follower {
     /// The last batch that the copy includes.
     batch: u64,
     watch: Watch,
+    missed: Missed,
 }
 
 impl fmt::Debug for Follower {
@@ -53,7 +58,8 @@ impl Follower {
     ) -> Result<Self, VaultError> {
         let Environment { clock, random } = environment;
         let state = VaultState::new(config, key, random);
-        let mut this = Self { store, state, clock, batch: 0, watch: Watch::default() };
+        let (watch, missed) = (Watch::default(), Missed::default());
+        let mut this = Self { store, state, clock, batch: 0, watch, missed };
         this.read_all().await?;
         Ok(this)
     }
@@ -94,6 +100,8 @@ impl Follower {
             return Err(VaultError::OtherKey);
         }
         self.state.finish_loading()?;
+        let sessions = self.store.sessions().await?;
+        self.state.load_sessions(sessions, position.epoch, self.missed.into_notices());
         let Self { store, state, clock, .. } = self;
         Vault::start(store, state, clock, position, Some(lease)).await
     }
@@ -101,6 +109,7 @@ impl Follower {
     async fn catch_up(&mut self) -> Result<(), VaultError> {
         match self.store.changes_after(self.batch).await? {
             Some((last, changes)) => {
+                self.missed.add(&changes, self.state.graph(), Instant::now());
                 self.state.follow(&changes)?;
                 self.batch = last;
                 Ok(())
@@ -123,6 +132,53 @@ impl Follower {
         }
         // Otherwise the next check starts again.
         Ok(())
+    }
+}
+
+/// Notices of recent changes. Those of the last changes may not have reached the clients of a
+/// process that failed.
+#[derive(Debug, Default)]
+struct Missed(BTreeMap<Key, (Instant, Notice)>);
+
+impl Missed {
+    /// Clients may notice after this time that a connection is lost.
+    const WINDOW: Duration = Duration::from_secs(60);
+    /// The maximum number of notices. Beyond that, the oldest ones are forgotten.
+    const MAX: usize = 512;
+
+    /// Adds the notices of changes to a graph that does not have them yet. Only the latest notice
+    /// about each node or reference counts.
+    fn add(&mut self, changes: &Changes, graph: &Graph, now: Instant) {
+        for (key, change) in changes {
+            let notice = match *change {
+                Change::PutNode(NodeRow { id, .. }) if graph.contains(id) => {
+                    // A revision that no client has sent.
+                    Notice::NodeChanged { node_id: id, revision_id: Uuid([0xfd; 16]) }
+                }
+                Change::PutRef(RefRow { parent, child, owner }) => {
+                    Notice::NodeAdded { parent_id: parent, child_id: child, owner_id: owner }
+                }
+                Change::DeleteRef { parent, child } => {
+                    Notice::NodeRemoved { parent_id: parent, child_id: child }
+                }
+                _ => continue,
+            };
+            self.0.insert(key.clone(), (now, notice));
+        }
+        self.0.retain(|_, (then, _)| now.duration_since(*then) <= Self::WINDOW);
+        if self.0.len() > Self::MAX {
+            let mut times: Vec<_> = self.0.values().map(|(then, _)| *then).collect();
+            times.sort_unstable();
+            let oldest = times[times.len() - Self::MAX];
+            self.0.retain(|_, (then, _)| *then >= oldest);
+        }
+    }
+
+    /// The notices, in the order of the changes.
+    fn into_notices(self) -> Vec<Notice> {
+        let mut notices: Vec<_> = self.0.into_values().collect();
+        notices.sort_by_key(|(then, _)| *then);
+        notices.into_iter().map(|(_, notice)| notice).collect()
     }
 }
 

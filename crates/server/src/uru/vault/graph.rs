@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use worldwire_uru::message::NodeRef;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
+use super::age_index::AgeIndex;
 use super::content::{AgeInfo, Entry, Facts, Keys};
 use super::marker_index::MarkerIndex;
 
@@ -25,6 +26,7 @@ pub(crate) struct Graph {
     /// The number of nodes by creator: a player, or an Age node for the nodes of an age.
     made: HashMap<u32, usize>,
     markers: MarkerIndex,
+    ages: AgeIndex,
     pub(crate) keys: Keys,
 }
 
@@ -60,6 +62,11 @@ impl Graph {
     /// The nodes of marker games.
     pub(super) fn markers(&self) -> &MarkerIndex {
         &self.markers
+    }
+
+    /// Public ages, and the players in ages.
+    pub(super) fn ages(&self) -> &AgeIndex {
+        &self.ages
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -114,6 +121,7 @@ impl Graph {
         }
         let new = self.nodes.get(&id);
         self.markers.set(id, old.as_ref().map(|it| &it.facts), new.map(|it| &it.facts));
+        self.ages.set(id, old.as_ref(), new);
         if let Some(new) = new {
             *self.made.entry(new.creator).or_default() += 1;
         }

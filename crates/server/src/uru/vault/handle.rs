@@ -8,27 +8,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot, watch};
-use worldwire_uru::message::{AccountFlags, NodeRef};
+use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 use zeroize::Zeroizing;
 
-use super::accounts::{AccountSummary, LoggedIn, PasswordSet};
-use super::ages::{AgeFound, InitAge, PublicAge};
+use super::accounts::{AccountSummary, PasswordSet};
+use super::ask::Ask;
 use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
 use super::players::{Kicked, Renamed};
 use super::prune::Pruned;
-use super::session::{ConnectionId, Login, Notice, Outcome};
+use super::session::{ConnectionId, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
-use super::tables::players::PlayerSummary;
 use super::task::{Arrival, Call, Message, Reports, Task, VaultError};
-use super::trees::AgeNodes;
 use crate::store::lease::Lease;
 use crate::store::seal::ServerKey;
-use crate::store::{Position, ScoreRow, Store, StoreError};
+use crate::store::{Position, Store, StoreError};
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -70,6 +68,8 @@ pub struct Vault {
     max_notices: usize,
     failing: Arc<AtomicBool>,
     restricted: Arc<AtomicBool>,
+    keeps_sessions: bool,
+    leaving: Arc<AtomicBool>,
     overtaken: watch::Receiver<Option<Arc<StoreError>>>,
 }
 
@@ -79,12 +79,12 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// A method for each request, run by `$run`. Its future borrows nothing.
+/// A method for each request of operators. Its future borrows nothing.
 macro_rules! requests {
-    ($run:ident $(
+    ($(
         $(#[doc = $doc:expr])*
         $name:ident($($argument:ident: $type:ty),*) -> $result:ty
-            $(, needs $needs:expr)? ; |$state:ident $(, $id:ident)?| $body:expr
+            $(, needs $needs:expr)? ; |$state:ident| $body:expr
     )*) => {$(
         $(#[doc = $doc])*
         pub fn $name(
@@ -92,8 +92,7 @@ macro_rules! requests {
             $($argument: $type),*
         ) -> impl Future<Output = Result<$result, NetError>> + Send + use<> {
             let needs: Option<u32> = None$(.or(Some($needs)))?;
-            $(let $id = self.id;)?
-            self.$run(needs, move |$state| $body)
+            self.operate(needs, move |$state| $body)
         }
     )*};
 }
@@ -102,25 +101,37 @@ macro_rules! requests {
 struct Rules {
     max_notices: usize,
     restricted: bool,
+    /// Whether sessions are stored for the next process.
+    keeps_sessions: bool,
+    /// The highest number of a session so far.
+    last: ConnectionId,
 }
 
 impl Rules {
-    fn of(config: &VaultConfig) -> Self {
-        Self { max_notices: config.max_notices.max(1), restricted: config.restricted }
+    fn of(state: &VaultState, keeps_sessions: bool) -> Self {
+        let VaultConfig { max_notices, restricted, .. } = *state.config();
+        let max_notices = max_notices.max(1);
+        let last = state.sessions().keys().next_back().copied().unwrap_or(ConnectionId::NONE);
+        Self { max_notices, restricted, keeps_sessions, last }
     }
 }
 
-/// What the task reports to the handles.
+/// What the task and the handles tell each other.
 struct Reported {
     failing: Arc<AtomicBool>,
+    leaving: Arc<AtomicBool>,
     overtaken: watch::Receiver<Option<Arc<StoreError>>>,
 }
 
 fn reports() -> (Reports, Reported) {
-    let failing = Arc::<AtomicBool>::default();
+    let [failing, leaving] = [(); 2].map(|()| Arc::<AtomicBool>::default());
     let (overtaking, overtaken) = watch::channel(None);
-    let reports = Reports { failing: Arc::clone(&failing), overtaken: overtaking };
-    (reports, Reported { failing, overtaken })
+    let reports = Reports {
+        failing: Arc::clone(&failing),
+        leaving: Arc::clone(&leaving),
+        overtaken: overtaking,
+    };
+    (reports, Reported { failing, leaving, overtaken })
 }
 
 /// The maximum number of queued requests. Beyond that, callers wait.
@@ -145,8 +156,8 @@ impl Vault {
         environment: Environment,
     ) -> Result<Self, VaultError> {
         let Environment { clock, random } = environment;
-        let rules = Rules::of(&config);
         let state = VaultState::new(config, key, random);
+        let rules = Rules::of(&state, false);
         let (reports, reported) = reports();
         Ok(Self::run(Task::open(store, state, clock, reports).await?, rules, reported))
     }
@@ -159,7 +170,7 @@ impl Vault {
         position: Position,
         lease: Option<Lease>,
     ) -> Result<Self, VaultError> {
-        let rules = Rules::of(state.config());
+        let rules = Rules::of(&state, lease.is_some());
         let (reports, reported) = reports();
         let task = Task::start(store, state, clock, position, lease, reports).await?;
         Ok(Self::run(task, rules, reported))
@@ -169,10 +180,21 @@ impl Vault {
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         tokio::spawn(task.run(inbox, ended));
-        let Rules { max_notices, restricted } = rules;
-        let (restricted, next) = (Arc::new(AtomicBool::new(restricted)), Arc::default());
-        let Reported { failing, overtaken } = reported;
-        Self { messages, ends, next, max_notices, failing, restricted, overtaken }
+        let Rules { max_notices, restricted, keeps_sessions, last } = rules;
+        let restricted = Arc::new(AtomicBool::new(restricted));
+        let next = Arc::new(AtomicU64::new(last.0));
+        let Reported { failing, leaving, overtaken } = reported;
+        Self {
+            messages,
+            ends,
+            next,
+            max_notices,
+            failing,
+            restricted,
+            keeps_sessions,
+            leaving,
+            overtaken,
+        }
     }
 
     /// Whether only administrators, developers and testers may log in.
@@ -186,6 +208,18 @@ impl Vault {
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// Whether clients can resume their sessions at the process that takes over from this one.
+    #[must_use]
+    pub(in crate::uru) fn keeps_sessions(&self) -> bool {
+        self.keeps_sessions
+    }
+
+    /// From now on, sessions that clients can resume stay in the database when their connections or
+    /// the vault end.
+    pub(in crate::uru) fn hand_over(&self) {
+        self.leaving.store(self.keeps_sessions, Ordering::Relaxed);
     }
 
     /// Why the vault has ended, if another process took over its database, or may have: a
@@ -214,8 +248,8 @@ impl Vault {
         Ok((connection, Notices { notices, taken: 0, mark }))
     }
 
-    /// Ends the vault: takes all players offline and writes all changes. Further requests fail with
-    /// [`NetError::RemoteShutdown`]. Returns when the database is closed.
+    /// Ends the vault: takes all players offline, except those that it hands over, and writes all
+    /// changes. Further requests fail with [`NetError::RemoteShutdown`]. Returns when the database is closed.
     pub async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.messages.send(Message::Close(reply)).await.is_ok() {
@@ -318,7 +352,7 @@ impl Vault {
         self.operate(None, move |state| state.ages_called(&word)).await
     }
 
-    requests! { operate
+    requests! {
         /// All accounts, by name.
         accounts() -> Vec<AccountSummary>;
             |state| Ok(state.list_accounts())
@@ -376,6 +410,18 @@ impl Vault {
             |state| state.restore(&dump, replace)
     }
 
+    /// Makes a request of a session, or of [none](ConnectionId::NONE). Returns the reply after the
+    /// commit, with the number of notices that were sent to the session before it.
+    pub(crate) async fn ask<A: Ask>(
+        &self,
+        connection: ConnectionId,
+        ask: A,
+    ) -> Result<(A::Reply, u64), NetError> {
+        let needs = ask.needs();
+        let session = (connection != ConnectionId::NONE).then_some(connection);
+        self.call(session, needs, move |state| ask.run(state, connection)).await
+    }
+
     /// Runs a request that belongs to no session.
     pub(crate) fn operate<T: Send + 'static, R>(
         &self,
@@ -420,140 +466,31 @@ impl fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // This fails if the vault has ended, with all its sessions.
-        let _ = self.vault.ends.send(self.id);
+        // The vault ends the other sessions when it is closed.
+        if !self.vault.leaving.load(Ordering::Relaxed) {
+            // This fails if the vault has ended, with all its sessions.
+            let _ = self.vault.ends.send(self.id);
+        }
     }
 }
 
 impl Connection {
-    requests! { request
-        /// `AcctLoginRequest`. The result may be
-        /// [`TooManyFailedLogins`](NetError::TooManyFailedLogins),
-        /// [`AuthenticationFailed`](NetError::AuthenticationFailed),
-        /// [`AccountBanned`](NetError::AccountBanned), [`LoginDenied`](NetError::LoginDenied).
-        log_in(login: Login) -> LoggedIn;
-            |state, id| state.log_in(id, &login)
-
-        /// `AcctChangePasswordRequest`, with the name of the account and P0 of the new password.
-        change_password(name: String, sha0: [u8; 20]) -> ();
-            |state, id| state.change_password(id, &name, sha0)
-
-        /// `AcctSetPlayerRequest`. 0 means no player.
-        set_player(player: u32) -> ();
-            |state, id| state.set_player(id, player)
-
-        /// `PlayerCreateRequest`, with name and shape.
-        create_player(name: String, shape: String) -> PlayerSummary;
-            |state, id| state.create_player(id, &name, &shape)
-
-        /// `PlayerDeleteRequest`.
-        delete_player(player: u32) -> ();
-            |state, id| state.delete_player(id, player)
-
-        /// `KickPlayer`, for administrators.
-        kick_player(player: u32) -> ();
-            |state, id| state.kick_player(id, player)
-
-        /// `VaultNodeCreate`, with the encoded node. Returns its number.
-        create(node: Vec<u8>) -> u32;
-            |state, id| state.create(id, &node)
-
-        /// `VaultNodeFetch`. Returns the encoded node.
-        fetch(node_id: u32) -> Arc<[u8]>, needs node_id;
-            |state, id| state.fetch(id, node_id)
-
-        /// `VaultNodeSave`, with the encoded fields.
-        save(node_id: u32, revision_id: Uuid, node: Vec<u8>) -> (), needs node_id;
-            |state, id| state.save(id, node_id, revision_id, &node)
-
-        /// `VaultNodeAdd`.
-        add(parent_id: u32, child_id: u32, owner_id: u32) -> ();
-            |state, id| state.add(id, parent_id, child_id, owner_id)
-
-        /// `VaultNodeRemove`.
-        remove(parent_id: u32, child_id: u32) -> ();
-            |state, id| state.remove(id, parent_id, child_id)
-
-        /// `VaultFetchNodeRefs`.
-        refs(node_id: u32) -> Vec<NodeRef>;
-            |state, id| state.refs(id, node_id)
-
-        /// `VaultNodeFind`, with the encoded template. Returns at most
-        /// [`MAX_FOUND`](super::MAX_FOUND) nodes.
-        find(template: Vec<u8>) -> Vec<u32>;
-            |state, id| state.find(id, &template)
-
-        /// `VaultSendNode`, to a player's inbox.
-        send(node_id: u32, receiver_id: u32) -> ();
-            |state, id| state.send(id, node_id, receiver_id)
-
-        /// `VaultInitAgeRequest`.
-        init_age(new: InitAge) -> AgeNodes;
-            |state, id| state.init_age(id, &new)
-
-        /// `AgeRequest`, with filename and instance. From now on the session counts as being in
-        /// that age, and watches its nodes.
-        request_age(filename: String, instance: Uuid) -> AgeFound;
-            |state, id| state.request_age(id, &filename, instance)
-
-        /// Records that the player has left its age and is back in the lobby.
-        leave_age() -> ();
-            |state, id| state.leave_age(id)
-
-        /// `GetPublicAgeList`. Returns at most 50 ages, the latest changes first.
-        public_ages(filename: String) -> Vec<PublicAge>;
-            |state, id| state.public_ages(id, &filename)
-
-        /// `SetAgePublic`, with the AgeInfo node.
-        set_public(age_info: u32, public: bool) -> (), needs age_info;
-            |state, id| state.set_public(id, age_info, public)
-
-        /// `ScoreCreate`, with owner, name, type and points. Returns the number of the score and
-        /// the time of its creation, in Unix seconds.
-        create_score(owner: u32, name: String, kind: u32, value: i32) -> (u32, u32);
-            |state, id| state.create_score(id, owner, &name, kind, value)
-
-        /// `ScoreGetScores`. Returns at most one score.
-        get_scores(owner: u32, name: String) -> Vec<ScoreRow>;
-            |state, id| state.get_scores(id, owner, &name)
-
-        /// `ScoreAddPoints`.
-        add_points(score: u32, points: i32) -> ();
-            |state, id| state.add_points(id, score, points)
-
-        /// `ScoreTransferPoints`.
-        transfer_points(from: u32, to: u32, points: i32) -> ();
-            |state, id| state.transfer_points(id, from, to, points)
-
-        /// `ScoreSetPoints`.
-        set_points(score: u32, points: i32) -> ();
-            |state, id| state.set_points(id, score, points)
-
-        /// `ScoreGetHighScores`, with owner (0 for all), maximum number, and name.
-        high_scores(owner: u32, most: u32, name: String) -> Vec<ScoreRow>;
-            |state, id| state.high_scores(id, owner, most, &name)
-    }
-
     /// The number of this session, for logs.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.id.0
     }
 
-    fn request<T, R>(
+    /// Makes a request of this session. The future borrows nothing.
+    pub(super) fn ask<A: Ask>(
         &self,
-        needs: Option<u32>,
-        request: R,
-    ) -> impl Future<Output = Result<T, NetError>> + Send + use<T, R>
-    where
-        T: Send + 'static,
-        R: FnMut(&mut VaultState) -> Outcome<T> + Send + 'static,
-    {
+        ask: A,
+    ) -> impl Future<Output = Result<A::Reply, NetError>> + Send + use<A> {
         let (vault, id, mark) = (self.vault.clone(), self.id, Arc::clone(&self.mark));
         async move {
-            let (result, sent) = vault.call(Some(id), needs, request).await?;
+            let (reply, sent) = vault.ask(id, ask).await?;
             mark.fetch_max(sent, Ordering::AcqRel);
-            Ok(result)
+            Ok(reply)
         }
     }
 }

@@ -27,11 +27,12 @@ use worldwire_uru::games::{GameText, Marker, MarkerAnswer, MarkerRequest, Marker
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
-use super::Vault;
+use super::ask::asks;
 use super::content::{Facts, decode};
 use super::graph::Graph;
 use super::session::{Outcome, Stop};
 use super::steps::VaultState;
+use super::{ConnectionId, Vault};
 
 /// The type of nodes with a template. Clients cannot create nodes of unnamed types.
 const TEMPLATE: NodeType = NodeType(0x7577_0003);
@@ -68,6 +69,20 @@ pub(super) fn facts(node: &VaultNode<'_>) -> Facts {
     }
 }
 
+asks! {
+    /// Carries out requests of marker games in one transaction, in order.
+    120 CarryOut { requests: Vec<MarkerRequest> } -> Vec<MarkerAnswer>;
+        |state, _id| requests.iter().map(|request| state.try_markers(request)).collect()
+
+    /// Finds the names of marker games.
+    121 NameGames { templates: BTreeSet<Uuid> } -> BTreeMap<Uuid, String>;
+        |state, _id| state.marker_names(templates)
+
+    /// Removes unused marker games. Returns how many.
+    122 CleanUp { open: BTreeSet<Uuid> } -> u64;
+        |state, _id| Ok(state.clean_up_markers(open)? as u64)
+}
+
 impl Vault {
     /// Carries out requests of marker games in one transaction, in order. The answers come after
     /// the commit; if it fails, all are [`MarkerAnswer::Failed`].
@@ -76,14 +91,13 @@ impl Vault {
         requests: Vec<MarkerRequest>,
     ) -> Vec<MarkerAnswer> {
         let count = requests.len();
-        let carry_out = move |state: &mut VaultState| {
-            requests.iter().map(|request| state.try_markers(request)).collect()
-        };
-        let answers: Result<Vec<MarkerAnswer>, _> = self.operate(None, carry_out).await;
-        answers.unwrap_or_else(|error| {
-            tracing::warn!(?error, count, "cannot carry out requests of marker games");
-            vec![MarkerAnswer::Failed; count]
-        })
+        match self.ask(ConnectionId::NONE, CarryOut { requests }).await {
+            Ok((answers, _)) => answers,
+            Err(error) => {
+                tracing::warn!(?error, count, "cannot carry out requests of marker games");
+                vec![MarkerAnswer::Failed; count]
+            }
+        }
     }
 
     /// The names of marker games, by template. Unknown templates are left out.
@@ -91,15 +105,14 @@ impl Vault {
         &self,
         templates: BTreeSet<Uuid>,
     ) -> Result<BTreeMap<Uuid, String>, NetError> {
-        Ok(self.call(None, None, move |state| state.marker_names(&templates)).await?.0)
+        Ok(self.ask(ConnectionId::NONE, NameGames { templates }).await?.0)
     }
 
     /// Removes quests that nothing has named for a day, and what belongs to deleted players. `open`
     /// are the templates of games that run. Returns the number of removed templates.
-    pub(in crate::uru) async fn clean_up_markers(&self, open: BTreeSet<Uuid>) -> usize {
-        let clean_up = move |state: &mut VaultState| state.clean_up_markers(&open);
-        match self.operate(None, clean_up).await {
-            Ok(removed) => removed,
+    pub(in crate::uru) async fn clean_up_markers(&self, open: BTreeSet<Uuid>) -> u64 {
+        match self.ask(ConnectionId::NONE, CleanUp { open }).await {
+            Ok((removed, _)) => removed,
             Err(error) => {
                 tracing::warn!(?error, "cannot remove unused marker games");
                 0

@@ -32,12 +32,17 @@
 //!
 //! `steps` holds the data in memory and the only code that changes it, without I/O; `graph`,
 //! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules beside
-//! this one are the rules; `task` is the loop that groups, commits and answers.
+//! this one are the rules; `task` is the loop that groups, commits and answers. `ask` says what a
+//! request is; `requests` are those of clients. `resume` hands sessions over to the next process.
 
 mod access;
 mod accounts;
+mod age_index;
 pub(in crate::uru) mod age_states;
 mod ages;
+// Only processes that share a vault encode requests.
+#[cfg_attr(not(any(test, feature = "fuzzing")), allow(dead_code))]
+pub(crate) mod ask;
 mod clear_states;
 mod config;
 mod content;
@@ -59,6 +64,8 @@ mod operations;
 mod own_ages;
 mod players;
 mod prune;
+mod requests;
+pub(in crate::uru) mod resume;
 mod scores;
 mod session;
 mod steps;

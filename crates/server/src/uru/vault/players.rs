@@ -65,6 +65,8 @@ impl VaultState {
             return Err(NetError::PlayerNotFound.into());
         }
         match self.connection_of(player) {
+            // Its client did not come back with its token.
+            Some(other) if self.is_waiting(other) => self.disconnect(other)?,
             Some(other) if other != connection => match self.config().on_duplicate {
                 OnDuplicate::Refuse => return Err(NetError::LoggedInElsewhere.into()),
                 OnDuplicate::Kick => self.kick(other, NetError::LoggedInElsewhere)?,
@@ -72,8 +74,8 @@ impl VaultState {
             _ => {}
         }
         self.leave_player(connection)?;
-        let Session { account, flags, .. } = session;
-        let session = Session { account, flags, player, ..Session::default() };
+        let Session { account, flags, ticket, .. } = session;
+        let session = Session { account, flags, player, ticket, ..Session::default() };
         self.put_session(connection, Some(session));
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
@@ -84,8 +86,9 @@ impl VaultState {
         if session.player == 0 {
             return Ok(());
         }
-        let Session { account, flags, player, .. } = session;
-        self.put_session(connection, Some(Session { account, flags, ..Session::default() }));
+        let Session { account, flags, player, ticket, .. } = session;
+        let session = Session { account, flags, ticket, ..Session::default() };
+        self.put_session(connection, Some(session));
         self.show_player(player, false, "", Uuid::ZERO)
     }
 
@@ -180,11 +183,13 @@ impl VaultState {
         Ok(kicked)
     }
 
-    /// Marks all players as offline when the shard starts.
+    /// Marks all players as offline when the shard starts, except those of waiting sessions.
     pub(crate) fn clear_online(&mut self) -> Outcome<()> {
-        let online = |id: &u32| {
-            let entry = self.graph().get(*id);
-            entry.is_some_and(|entry| matches!(entry.facts, Facts::PlayerInfo { online: true, .. }))
+        let online = |id: &u32| match self.graph().get(*id).map(|entry| &entry.facts) {
+            Some(Facts::PlayerInfo { online: true, player, .. }) => {
+                self.connection_of(*player).is_none()
+            }
+            _ => false,
         };
         let infos: Vec<_> = self.graph().ids().into_iter().filter(online).collect();
         self.need(&infos)?;

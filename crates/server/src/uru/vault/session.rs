@@ -6,6 +6,9 @@ use std::net::IpAddr;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
+use super::ask::wire_struct;
+use super::resume::Ticket;
+
 /// Why a request has no result yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -38,6 +41,20 @@ pub(crate) struct Session {
     pub(crate) made: Vec<u32>,
     /// The age that it left last, and when.
     pub(crate) left: (u32, u32),
+    /// What the client needs for resuming it at another process.
+    pub(crate) ticket: Option<Ticket>,
+}
+
+wire_struct! {
+    Session {
+        account: Uuid,
+        flags: AccountFlags,
+        player: u32,
+        age: u32,
+        made: Vec<u32>,
+        left: (u32, u32),
+        ticket: Option<Ticket>,
+    }
 }
 
 impl Session {
@@ -83,6 +100,11 @@ pub(crate) fn is_staff(flags: AccountFlags) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
+impl ConnectionId {
+    /// No session.
+    pub(crate) const NONE: Self = Self(0);
+}
+
 /// A message to a session about a change that it watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -118,7 +140,7 @@ pub enum Notice {
 
 /// A login: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
 /// before it, and the client's address.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// The account.
     pub name: String,

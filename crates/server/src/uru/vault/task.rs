@@ -138,6 +138,8 @@ pub(crate) struct Task {
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
     failing: Arc<AtomicBool>,
+    /// Whether sessions are left to the next process.
+    leaving: Arc<AtomicBool>,
     /// When to test a failing database with an empty batch.
     probe: Probe,
     /// The lease on a database that several processes share.
@@ -150,6 +152,8 @@ pub(crate) struct Task {
 pub(crate) struct Reports {
     /// Whether the last batch was not committed.
     pub(crate) failing: Arc<AtomicBool>,
+    /// Set when sessions are left to the next process.
+    pub(crate) leaving: Arc<AtomicBool>,
     /// Set when another process has taken over the database.
     pub(crate) overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
@@ -188,11 +192,22 @@ impl Task {
         clock: Box<dyn Fn() -> u32 + Send>,
         position: Position,
         lease: Option<Lease>,
-        Reports { failing, overtaken }: Reports,
+        Reports { failing, leaving, overtaken }: Reports,
     ) -> Result<Self, VaultError> {
         let (queues, gone, probe) = (HashMap::new(), Vec::new(), Probe::default());
-        let mut task =
-            Self { store, state, clock, position, queues, gone, failing, probe, lease, overtaken };
+        let mut task = Self {
+            store,
+            state,
+            clock,
+            position,
+            queues,
+            gone,
+            failing,
+            leaving,
+            probe,
+            lease,
+            overtaken,
+        };
         task.state.set_now((task.clock)());
         let found = |state: &mut VaultState| {
             state.found()?;
@@ -269,7 +284,10 @@ impl Task {
         }
         inbox.close();
         if overtaken.is_none() {
-            self.gone.extend(self.state.sessions().keys());
+            let leaves = self.leaving.load(Ordering::Relaxed);
+            let sessions = self.state.sessions().iter();
+            let ending = sessions.filter(|(_, session)| !leaves || session.ticket.is_none());
+            self.gone.extend(ending.map(|(connection, _)| *connection));
             overtaken = self.batch(Vec::new(), &mut inbox).await.err();
         }
         if let Some(error) = overtaken {

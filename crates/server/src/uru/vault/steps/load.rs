@@ -101,6 +101,8 @@ impl VaultState {
                 Change::DeleteCharacter(id) => drop(self.players.set(*id, None)),
                 Change::DeleteNode(id) => drop(self.graph.set(*id, None)),
                 Change::PutSetting(_) | Change::PutCharacter(_) | Change::PutNode(_) => {}
+                // They are read when this process takes over.
+                Change::PutSession(_) | Change::DeleteSession(_) => {}
             }
         }
         for change in changes.values() {

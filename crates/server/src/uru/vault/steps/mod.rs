@@ -18,6 +18,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -61,6 +62,13 @@ pub(crate) struct VaultState {
     sessions: BTreeMap<ConnectionId, Arc<Session>>,
     /// The players that are online, and their connections.
     online: HashMap<u32, ConnectionId>,
+    /// Whether sessions are stored for the next process.
+    keeps_sessions: bool,
+    /// The sessions of the process before, by the digests of their tokens. They may have been resumed
+    /// or ended since.
+    waiting: HashMap<[u8; 32], ConnectionId>,
+    /// The notices that clients of waiting sessions may have missed.
+    missed: Vec<Notice>,
     system: u32,
     /// The instances that the shard created automatically. They belong to the operator under any
     /// name.
@@ -117,6 +125,9 @@ impl VaultState {
             scores: Scores::default(),
             sessions: BTreeMap::new(),
             online: HashMap::new(),
+            keeps_sessions: false,
+            waiting: HashMap::new(),
+            missed: Vec::new(),
             system: 0,
             own_ages: BTreeSet::new(),
             built: HashMap::new(),
@@ -266,6 +277,7 @@ impl VaultState {
 
     /// Replaces or ends a session.
     pub(crate) fn put_session(&mut self, connection: ConnectionId, session: Option<Session>) {
+        self.stage_session(connection, session.as_ref());
         self.record(Undo::Session(connection, self.sessions.get(&connection).cloned()));
         self.place_session(connection, session.map(Arc::new));
     }
@@ -359,7 +371,7 @@ impl VaultState {
         self.interests.node_set(id, old.as_ref(), &self.graph);
     }
 
-    fn stage(&mut self, change: Change) {
+    pub(in crate::uru::vault) fn stage(&mut self, change: Change) {
         let key = change.key();
         self.record(Undo::Staged(key.clone(), self.staged.get(&key).cloned()));
         self.staged.insert(key, change);
@@ -479,6 +491,7 @@ impl VaultState {
         players: Players,
         scores: Scores,
         sessions: BTreeMap<ConnectionId, Arc<Session>>,
+        waiting: HashMap<[u8; 32], ConnectionId>,
     }
 
     /// Sets whether only administrators, developers and testers may log in. Not undone by a failed

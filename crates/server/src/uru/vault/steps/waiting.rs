@@ -1,0 +1,55 @@
+//! Sessions that are stored for the next process, and those of the process before.
+
+use super::VaultState;
+use crate::store::Change;
+use crate::uru::vault::session::{ConnectionId, Notice, Session};
+
+impl VaultState {
+    /// Stores sessions for the next process from now on. `missed` are the notices that clients of
+    /// the process before may have missed.
+    pub(in crate::uru::vault) fn keep_sessions(&mut self, missed: Vec<Notice>) {
+        self.keeps_sessions = true;
+        self.missed = missed;
+    }
+
+    /// Stages the new state of a session, or its end.
+    pub(super) fn stage_session(&mut self, connection: ConnectionId, session: Option<&Session>) {
+        if !self.keeps_sessions {
+            return;
+        }
+        let was_stored = self.sessions.get(&connection).is_some_and(|it| it.ticket.is_some());
+        match session.and_then(|session| session.row(connection)) {
+            Some(row) => self.stage(Change::PutSession(row)),
+            None if was_stored => self.stage(Change::DeleteSession(connection.0)),
+            None => {}
+        }
+    }
+
+    /// Adds a session of the process before, which waits for its client.
+    pub(in crate::uru::vault) fn put_waiting(
+        &mut self,
+        connection: ConnectionId,
+        session: Session,
+    ) {
+        if let Some(ticket) = session.ticket {
+            self.waiting.insert(ticket.digest, connection);
+            self.put_session(connection, Some(session));
+        }
+    }
+
+    /// Repeats the notices that a session may have missed.
+    pub(in crate::uru::vault) fn tell_missed(&mut self, connection: ConnectionId) {
+        let watches = |notice: &&Notice| {
+            let node = match **notice {
+                Notice::NodeChanged { node_id, .. } => node_id,
+                Notice::NodeAdded { parent_id, .. } | Notice::NodeRemoved { parent_id, .. } => {
+                    parent_id
+                }
+                Notice::KickedOff { .. } => return false,
+            };
+            self.interests.has(connection, node) || self.interests.is_common(node)
+        };
+        let notices = self.missed.iter().filter(watches);
+        self.outbox.extend(notices.map(|notice| (connection, *notice)));
+    }
+}
