@@ -46,6 +46,9 @@ async function exchange(path, init) {
   return { body, tag };
 }
 
+/** @param {string} path @param {unknown} body @returns {Promise<any>} */
+const post = (path, body) => request(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
 /** @param {Record<string, string | number | bigint | null | undefined>} values */
 function query(values) {
   const parameters = new URLSearchParams();
@@ -88,12 +91,7 @@ export const position = (selection, wanted) =>
  * @param {{filter: string, search: string, stream: number | null}} wanted
  * @returns {Promise<T.SelectionStatus>}
  */
-export const select = (wanted) =>
-  request("/api/selections", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(wanted),
-  });
+export const select = (wanted) => post("/api/selections", wanted);
 
 /** @param {number} id @returns {Promise<T.SelectionStatus>} */
 export const selection = (id) => request(`/api/selections/${id}`);
@@ -156,6 +154,30 @@ export const contentPath = (file) => `/api/archive/files/${file}/content`;
 /** A file as SVG. @param {number} file @returns {Promise<string>} */
 export const picture = async (file) => (await exchange(`/api/archive/files/${file}/picture`)).body;
 
+/** A game object as JSON. @param {number} file @returns {Promise<{object: string}>} */
+export const archiveObject = (file) => request(`/api/archive/files/${file}/object`);
+
+/** A class of game objects. @param {string} name @returns {Promise<T.ClassDetail>} */
+export const archiveClass = (name) => request(`/api/archive/classes${query({ name })}`);
+
+/**
+ * The names of a class and of those derived from it.
+ * @param {string} base empty for all classes
+ * @param {string} search
+ * @returns {Promise<{total: number, names: string[]}>}
+ */
+export const archiveClasses = (base, search) => request(`/api/archive/classes${query({ base, search })}`);
+
+/** An object after edits. @param {number} file @param {string} object as JSON @returns {Promise<T.FileDetail>} */
+export const encodeObject = (file, object) => post(`/api/archive/files/${file}/encode`, { object });
+
+/**
+ * Saves a copy of the archive, or only of one file in it.
+ * @param {{name: string, file: number | null, objects: {file: number, object: string}[]}} wanted
+ * @returns {Promise<{file: string, size: number, changed: number}>}
+ */
+export const saveCopy = (wanted) => post("/api/archive/copies", wanted);
+
 /**
  * The children of a vault node, nodes with a text, or all nodes without parents.
  * @param {{parent?: number, search?: string, start: number}} wanted
@@ -186,14 +208,7 @@ export const live = () => request("/api/live");
  * @param {Record<string, unknown>} wanted
  * @returns {Promise<Record<string, unknown>[]>}
  */
-export const perform = async (wanted) => {
-  const answer = await request("/api/live", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(wanted),
-  });
-  return answer.answers;
-};
+export const perform = async (wanted) => (await post("/api/live", wanted)).answers;
 
 /** TERA's opcodes without a name. @returns {Promise<T.TeraBoard>} */
 export const opcodes = () => request("/api/tera/opcodes");
@@ -223,12 +238,7 @@ export const layout = (build, opcode, { title: definition, header }, row) =>
  * @param {Record<string, string>} names
  * @returns {Promise<{file: string, text: string}>}
  */
-export const opcodeMap = (build, names) =>
-  request("/api/tera/map", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ build, names }),
-  });
+export const opcodeMap = (build, names) => post("/api/tera/map", { build, names });
 
 /**
  * The conversations of MxO's game channel.

@@ -93,3 +93,15 @@ export function format(value, indent = "") {
   if (parts.length === 0) return `${open}${close}`;
   return `${open}\n${parts.map((part) => inner + part).join(",\n")}\n${indent}${close}`;
 }
+
+/**
+ * Writes JSON without blanks.
+ * @param {Json} value
+ * @returns {string}
+ */
+export function compact(value) {
+  if (value instanceof Digits) return value.text;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(compact).join()}]`;
+  return `{${Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}:${compact(item)}`).join()}}`;
+}

@@ -42,7 +42,7 @@
  * @property {boolean} changed
  * @property {string} [live]
  * @property {string[]} views
- * @property {{files: number, size: number}} [archive]
+ * @property {{files: number, size: number, editable: boolean}} [archive]
  * @property {number} rows
  * @property {number} conversations
  * @property {number} problems
@@ -149,6 +149,27 @@
  * @property {Layer[]} layers
  * @property {string} [error]
  * @property {string[]} remarks
+ * @property {string[]} [warnings] about an edited object
+ * @property {boolean} [changed] Whether an edited object differs from the one in the archive.
+ *
+ * @typedef {object} ClassDetail
+ * @property {string} name
+ * @property {string[]} bases
+ * @property {PropertyDetail[]} properties
+ * @property {string} [default] A new object as JSON.
+ *
+ * @typedef {object} PropertyDetail
+ * @property {string} name
+ * @property {string} type
+ * @property {string} kind `bool`, `number`, `float`, `text`, `enum`, `flags`, `tuple` or `object`
+ * @property {boolean} list
+ * @property {boolean} deprecated
+ * @property {[string, string]} [range]
+ * @property {[string, number][]} options
+ * @property {number} option_count
+ * @property {string[]} [parts] of a tuple
+ * @property {number} [per_part]
+ * @property {string} [base]
  *
  * @typedef {object} WorldStatus How far the capture was read for a view.
  * @property {number} bytes

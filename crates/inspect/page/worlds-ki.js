@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { byId, debounce, element, setAttribute, setText, visible } from "./dom.js";
 import { counted, size } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
+import * as editor from "./object-editor.js";
 import { report, set, values } from "./store.js";
 import { register } from "./worlds.js";
 
@@ -33,7 +34,7 @@ const larger = element("button", { type: "button", "aria-label": "Zoom in" }, "+
 const exporter = element("button", { type: "button", id: "export-file" }, "Export file");
 const content = element("div", { id: "file-content", role: "region", "aria-label": "Content", tabindex: 0 });
 const fileView = element("section", { id: "file-view", "aria-label": "File" },
-  element("div", { class: "bar" }, title, about, smaller, larger, exporter), content);
+  element("div", { class: "bar" }, title, about, smaller, larger, exporter, ...editor.tools), content, editor.panel);
 const panel = element("section", { class: "archive" },
   element("section", { class: "tree", "aria-label": "Archive" }, element("div", { class: "bar" }, search, count), files), fileView);
 
@@ -96,7 +97,14 @@ function show(file) {
   content.scrollTop = 0;
   set("node", null);
   set("detail", file ? detail(file) : null);
+  editor.follow(file);
 }
+
+editor.whenEdited((file) => {
+  if (file.file !== shown?.file) return;
+  set("node", null);
+  set("detail", detail(file));
+});
 
 /** A text whose lines and columns remain, with all other hostile characters escaped. @param {string} text */
 function lines(text) {
@@ -149,6 +157,7 @@ exporter.addEventListener("click", () => {
   link.remove();
   set("message", `exporting ${shown.path}`);
 });
+fileView.addEventListener("keydown", editor.key);
 search.addEventListener("input", debounce(150, () => tree.reload()));
 search.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" && event.key !== "ArrowDown") return;

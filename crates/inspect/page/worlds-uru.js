@@ -94,12 +94,13 @@ async function shardRoots() {
 
 /**
  * Finds nodes of a shard by number, by the name of a player or age, or by a whole text, and those shown
- * before by a part of their names.
+ * before by a part of their names. `isLimited` says that a limit was reached, so nodes may be missing.
  * @param {string} text
  */
 async function shardSearch(text) {
   /** @type {Map<number, T.VaultLine>} */
   const found = new Map();
+  let isLimited = known.size >= MAX_KNOWN;
   const add = async (/** @type {string} */ node) => {
     try {
       for (const line of await below(node, 0)) found.set(line.id, line);
@@ -109,15 +110,20 @@ async function shardSearch(text) {
   };
   await add(text);
   for (const line of known.values()) {
-    if (found.size < MAX_FOUND && nameOf(line).toLowerCase().includes(text.toLowerCase())) found.set(line.id, line);
+    if (found.has(line.id) || !nameOf(line).toLowerCase().includes(text.toLowerCase())) continue;
+    if (found.size < MAX_FOUND) found.set(line.id, line);
+    else isLimited = true;
   }
   for (const field of TEXTS) {
     const ids = /** @type {unknown[]} */ (await api.perform({ request: "find", fields: { [field]: text } }));
+    isLimited ||= ids.length > MAX_FOUND;
     for (const id of ids.slice(0, MAX_FOUND)) {
-      if (found.size < MAX_FOUND && typeof id === "number" && !found.has(id)) await add(String(id));
+      if (typeof id !== "number" || found.has(id)) continue;
+      if (found.size < MAX_FOUND) await add(String(id));
+      else isLimited = true;
     }
   }
-  return [...found.values()];
+  return { lines: [...found.values()], isLimited };
 }
 
 const tree = new LazyTree({
@@ -126,8 +132,10 @@ const tree = new LazyTree({
   load: async (parent, start) => {
     const text = search.value.trim();
     if (isShard()) {
-      const found = parent ? (await below(String(parent.of.id), 1)).slice(1) : text ? await shardSearch(text) : await shardRoots();
-      if (!parent) setText(count, text ? counted(found.length, "node") : "");
+      const searched = parent || !text ? null : await shardSearch(text);
+      const found = parent ? (await below(String(parent.of.id), 1)).slice(1) : (searched?.lines ?? (await shardRoots()));
+      const limit = searched?.isLimited ? ", limit reached" : "";
+      if (!parent) setText(count, searched ? counted(found.length, "node") + limit : "");
       const page = found.slice(start, start + 1000);
       return { total: found.length, branches: page.map(branch) };
     }

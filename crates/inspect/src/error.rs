@@ -73,11 +73,13 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
     /// The position of a mistake in a filter, counted in characters from 1.
     pub(crate) column: Option<usize>,
+    /// The path of the field that is wrong, if it is one: `m_items[3].m_slot`.
+    pub(crate) field: Option<String>,
 }
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), column: None }
+        Self { status, text: text.into(), column: None, field: None }
     }
 
     /// The request itself is wrong.
@@ -103,10 +105,13 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Self { status, text, column } = self;
+        let Self { status, text, column, field } = self;
         let mut body = json!({ "error": text });
         if let Some(column) = column {
             body["column"] = column.into();
+        }
+        if let Some(field) = field {
+            body["field"] = field.into();
         }
         (status, Json(body)).into_response()
     }

@@ -44,6 +44,8 @@ files! {
     "/menu.js", SCRIPT, "menu.js";
     "/messages.js", SCRIPT, "messages.js";
     "/notes.js", SCRIPT, "notes.js";
+    "/object-editor.js", SCRIPT, "object-editor.js";
+    "/object-form.js", SCRIPT, "object-form.js";
     "/paths.js", SCRIPT, "paths.js";
     "/rows.js", SCRIPT, "rows.js";
     "/search.js", SCRIPT, "search.js";

@@ -2,16 +2,20 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 
 use worldwire_core::{Error, Limits, Result};
 use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 
-/// An archive of KI, such as `Root.wad`, that the page shows. Only its own bytes are served.
+/// An archive of KI, such as `Root.wad`, that the page shows. Only its own bytes are served, and it is
+/// never changed.
 pub struct KiArchive {
     name: String,
     bytes: Box<dyn Deref<Target = [u8]> + Send + Sync>,
     /// Sorted by path.
     files: Vec<ArchivedFile>,
+    /// Where the page may save changed copies.
+    copies: Option<PathBuf>,
 }
 
 /// A file in an archive.
@@ -19,6 +23,8 @@ pub struct KiArchive {
 pub(crate) struct ArchivedFile {
     /// Its path, for display: not necessarily UTF-8 in the archive, and cut if it is very long.
     pub(crate) path: Box<str>,
+    /// Its number in the table of the archive.
+    pub(super) entry: u32,
     offset: u32,
     pub(crate) size: u32,
     compressed_size: u32,
@@ -52,10 +58,28 @@ impl KiArchive {
         bytes: impl Deref<Target = [u8]> + Send + Sync + 'static,
     ) -> Result<Self> {
         let archive = Archive::parse(&bytes, &LIMITS)?;
-        let mut files: Vec<_> = archive.entries().iter().map(ArchivedFile::new).collect();
+        let entries = (0..).zip(archive.entries());
+        let mut files: Vec<_> = entries.map(|(at, entry)| ArchivedFile::new(at, entry)).collect();
         drop(archive);
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { name: name.to_owned(), bytes: Box::new(bytes), files })
+        Ok(Self { name: name.to_owned(), bytes: Box::new(bytes), files, copies: None })
+    }
+
+    /// Lets the page edit game objects, and save changed copies of them and of the archive as new
+    /// files in this directory. Nothing that exists is ever overwritten.
+    #[must_use]
+    pub fn with_copies_in(self, folder: PathBuf) -> Self {
+        Self { copies: Some(folder), ..self }
+    }
+
+    /// The directory for changed copies, if the page may save any.
+    pub(crate) fn copies(&self) -> Option<&Path> {
+        self.copies.as_deref()
+    }
+
+    /// All bytes of the archive.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -152,7 +176,7 @@ impl fmt::Debug for KiArchive {
 }
 
 impl ArchivedFile {
-    fn new(entry: &Entry<'_>) -> Self {
+    fn new(number: u32, entry: &Entry<'_>) -> Self {
         let name = entry.name_lossy();
         let path = match name.len() > MAX_PATH {
             false => name.into_owned(),
@@ -164,6 +188,7 @@ impl ArchivedFile {
         };
         Self {
             path: path.into(),
+            entry: number,
             offset: entry.offset,
             size: entry.size,
             compressed_size: entry.compressed_size,
@@ -183,7 +208,7 @@ impl ArchivedFile {
     }
 
     fn entry(&self) -> Entry<'_> {
-        let Self { ref path, offset, size, compressed_size, compressed, crc } = *self;
+        let Self { ref path, offset, size, compressed_size, compressed, crc, .. } = *self;
         let name = path.as_bytes().into();
         Entry { name, terminated: true, offset, size, compressed_size, compressed, crc }
     }
@@ -252,6 +277,7 @@ mod tests {
     fn a_million_names_are_listed_at_once() {
         let files = (0..1_000_000).map(|number| ArchivedFile {
             path: format!("{}/{number:07}", number % 1000).into(),
+            entry: number,
             offset: 0,
             size: 0,
             compressed_size: 0,
@@ -260,7 +286,8 @@ mod tests {
         });
         let mut files: Vec<_> = files.collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        let archive = KiArchive { name: String::new(), bytes: Box::new(Vec::new()), files };
+        let bytes = Box::new(Vec::new());
+        let archive = KiArchive { name: String::new(), bytes, files, copies: None };
         let root = archive.folder("");
         assert_eq!((root.len(), root[0]), (1000, Listed::Folder("0/", 1000)));
         assert_eq!(archive.search("999/ 7999").len(), 111);

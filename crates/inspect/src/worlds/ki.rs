@@ -19,6 +19,7 @@ use worldwire_ki::file::wad::Inflater;
 use worldwire_ki::object::MAGIC;
 
 use super::archive::{ArchivedFile, KiArchive, Listed};
+use super::{classes, object};
 use crate::detail::{self, LayerDetail, Node};
 use crate::error::Refusal;
 use crate::export::download;
@@ -30,13 +31,13 @@ type Outcome<T> = Result<T, Refusal>;
 /// The maximum number of files and directories that one request lists.
 const MAX_LISTED: usize = 1000;
 /// Larger files are shown as their first bytes, and not decoded.
-const MAX_DECODED: u32 = 8 << 20;
+pub(super) const MAX_DECODED: u32 = 8 << 20;
 /// How much of a file is shown as bytes, and as text.
 const MAX_HEAD: usize = 1 << 20;
 /// The maximum size of a picture. Browsers draw larger ones too slowly.
 const MAX_PICTURE: usize = 16 << 20;
 
-static LIMITS: Limits = Limits::DEFAULT;
+pub(super) static LIMITS: Limits = Limits::DEFAULT;
 
 /// What a file is, by its first bytes or its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -57,6 +58,8 @@ pub(crate) struct ArchiveSummary {
     files: usize,
     /// In bytes.
     size: usize,
+    /// Whether objects can be edited, and changed copies saved.
+    editable: bool,
 }
 
 /// A file with its content.
@@ -65,8 +68,11 @@ struct FileDetail<'d> {
     file: usize,
     path: &'d str,
     kind: FileKind,
-    size: u32,
+    size: usize,
     stored: u32,
+    /// Whether an edited object differs from the one in the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<bool>,
     /// Whether only the beginning is shown.
     cut: bool,
     /// Whether there is a picture of it.
@@ -81,6 +87,8 @@ struct FileDetail<'d> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     remarks: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 pub(super) fn router() -> Router<Arc<State>> {
@@ -89,11 +97,14 @@ pub(super) fn router() -> Router<Arc<State>> {
         .route("/api/archive/files/{number}", get(one_file))
         .route("/api/archive/files/{number}/content", get(content))
         .route("/api/archive/files/{number}/picture", get(picture))
+        .merge(classes::router())
+        .merge(object::router())
 }
 
 impl ArchiveSummary {
     pub(crate) fn of(archive: &KiArchive) -> Self {
-        Self { files: archive.files().len(), size: archive.size() }
+        let editable = archive.copies().is_some();
+        Self { files: archive.files().len(), size: archive.size(), editable }
     }
 }
 
@@ -128,11 +139,11 @@ impl FileKind {
     }
 }
 
-fn archive(state: &State) -> Outcome<&KiArchive> {
+pub(super) fn archive(state: &State) -> Outcome<&KiArchive> {
     state.archive.as_deref().ok_or_else(|| Refusal::missing("the page does not show an archive"))
 }
 
-fn file(archive: &KiArchive, number: usize) -> Outcome<&ArchivedFile> {
+pub(super) fn file(archive: &KiArchive, number: usize) -> Outcome<&ArchivedFile> {
     archive.files().get(number).ok_or_else(|| {
         let count = archive.files().len();
         Refusal::missing(format!("no file {number}; there are {count}, counted from 0"))
@@ -140,11 +151,11 @@ fn file(archive: &KiArchive, number: usize) -> Outcome<&ArchivedFile> {
 }
 
 /// The refusal of a file that cannot be read.
-fn unreadable(error: &Error) -> Refusal {
+pub(super) fn unreadable(error: &Error) -> Refusal {
     Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
 }
 
-fn present(content: Option<&[u8]>) -> Outcome<&[u8]> {
+pub(super) fn present(content: Option<&[u8]>) -> Outcome<&[u8]> {
     content.ok_or_else(|| {
         let text = "the file has not been downloaded yet: the archive stores zeros in its place";
         Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text)
@@ -198,12 +209,31 @@ fn shown(state: &State, number: usize) -> Outcome<String> {
     let archive = archive(state)?;
     let file = file(archive, number)?;
     let mut inflater = Inflater::new();
-    let is_large = file.size > MAX_DECODED;
-    let content = match is_large {
+    let content = match file.size > MAX_DECODED {
         true => archive.head(file, MAX_HEAD, &mut inflater),
         false => archive.read(file, &mut inflater),
     };
     let content = present(content.map_err(|error| unreadable(&error))?)?;
+    described(state, (number, file), content, None)
+}
+
+/// An object as it would be after an edit.
+pub(super) struct Edited {
+    /// Whether it differs from the object in the archive.
+    pub(super) is_changed: bool,
+    /// What the user should know about it.
+    pub(super) warnings: Vec<String>,
+}
+
+/// A file with this content, or its beginning, as JSON.
+pub(super) fn described(
+    state: &State,
+    (number, file): (usize, &ArchivedFile),
+    content: &[u8],
+    edited: Option<Edited>,
+) -> Outcome<String> {
+    let size = if edited.is_some() { content.len() } else { file.size as usize };
+    let is_large = size > MAX_DECODED as usize;
     let kind = FileKind::of(&file.path, content);
     let codec = kind.codec().filter(|_| !is_large);
     let definitions = state.recording.definitions();
@@ -215,7 +245,7 @@ fn shown(state: &State, number: usize) -> Outcome<String> {
     let remarks = codec.map(|codec| codec.remarks(content, &options)).unwrap_or_default();
     let mut layers = detail::layers(tree.layers());
     if layers.is_empty() {
-        layers.push(LayerDetail::plain("file", content, file.size as usize));
+        layers.push(LayerDetail::plain("file", content, size));
     }
     let mut error = tree.error().map(ToString::to_string);
     if is_large && kind.codec().is_some() {
@@ -223,13 +253,15 @@ fn shown(state: &State, number: usize) -> Outcome<String> {
     }
     let head = content.get(..MAX_HEAD).unwrap_or(content);
     let text = matches!(kind, FileKind::Text | FileKind::Texts).then(|| text(head)).flatten();
+    let (changed, warnings) = edited.map(|it| (it.is_changed, it.warnings)).unzip();
     let detail = FileDetail {
         file: number,
         path: &file.path,
         kind,
-        size: file.size,
+        size,
         stored: file.stored_size(),
-        cut: head.len() < file.size as usize,
+        changed,
+        cut: head.len() < size,
         picture: kind.has_picture() && !is_large,
         codec: codec.map(|codec| codec.name),
         text,
@@ -238,6 +270,7 @@ fn shown(state: &State, number: usize) -> Outcome<String> {
         layers,
         error,
         remarks: remarks.into_iter().map(|remark| remark.text).collect(),
+        warnings: warnings.unwrap_or_default(),
     };
     serde_json::to_string(&detail).map_err(|error| Refusal::failed(error.to_string()))
 }

@@ -4,9 +4,12 @@
 //! `/api/capture` lists the names of views, and the page shows one tab for each.
 
 mod archive;
+mod classes;
+mod copy;
 mod ki;
 mod latest;
 mod mxo;
+mod object;
 mod tera;
 mod uru;
 

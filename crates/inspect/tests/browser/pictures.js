@@ -1,9 +1,10 @@
 // Takes the pictures of `docs/inspect.md`. Look at each of them before committing it.
 
-import { mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { chromium } from "playwright-core";
-import { fromDisk, root, run, samples, serve, until } from "./harness.js";
+import { command, fromDisk, root, run, samples, serve, until } from "./harness.js";
 import { behindProxy, withPage } from "./worlds.js";
 
 const folder = path.join(root, "docs/inspect");
@@ -75,6 +76,23 @@ await page.getByRole("img", { name: "collision.bcd from above" }).waitFor();
 await page.locator("#fields .row", { hasText: "category_flags" }).first().click();
 await picture("archive");
 await archive.stop();
+
+const made = mkdtempSync(path.join(tmpdir(), "worldwire-"));
+mkdirSync(path.join(made, "files/Pets"), { recursive: true });
+copyFileSync(path.join(samples, "ki-pet.xml"), path.join(made, "files/Pets/Nyx.xml"));
+command(made, "ki", "wad", "create", "files", "-o", "Root.wad");
+const editor = await serve(path.join(made, "Root.wad"), "--data", path.join(samples, "ki-types.json"), "--edit");
+await page.goto(editor.url);
+await page.locator("#files .row").first().waitFor();
+await page.getByRole("treegrid", { name: "Files" }).focus();
+await page.keyboard.press("ArrowRight");
+await page.locator("#files .row", { hasText: "Nyx.xml" }).click();
+await page.getByRole("button", { name: "Edit", exact: true }).click();
+await page.locator("[data-key='m_snacks[0]']").click();
+await page.locator("[data-key='m_speed']").fill("2.5");
+await picture("editor");
+await editor.stop();
+rmSync(made, { recursive: true });
 
 const walk = await serve(path.join(samples, "uru-walk.pcapng"), "--keys", path.join(samples, "uru-keys.toml"), "--data", path.join(samples, "sdl"));
 await page.goto(walk.url);

@@ -290,6 +290,17 @@ test("a shard shows its own vault", async (t) => {
   await note.filter({ hasText: "restored" }).waitFor();
   await until(page, (before) => /** @type {HTMLInputElement | null} */ (document.querySelector("[aria-label=Int32_1]"))?.value === before, before);
   assert.equal(await page.getByRole("button", { name: "Undo" }).isDisabled(), true);
+  // A search that finds more than is shown says so.
+  await page.route("**/api/live", (route) => {
+    const { request, fields, node } = route.request().postDataJSON() ?? {};
+    const answer = (/** @type {unknown[]} */ answers) => route.fulfill({ json: { answers } });
+    if (request === "find") return answer("String64_1" in fields ? Array.from({ length: 60 }, (_, at) => 900_000 + at) : []);
+    if (request === "tree" && Number(node) >= 900_000) return answer([{ id: Number(node), type: "Folder", title: "made up" }]);
+    return route.continue();
+  });
+  await page.getByRole("textbox", { name: "Search nodes" }).fill("made up");
+  await page.getByRole("status", { name: "Nodes" }).filter({ hasText: "50 nodes, limit reached" }).waitFor();
+  await page.unroute("**/api/live");
   // The shard refuses to find a player or age with that name.
   faults.splice(0, faults.length, ...faults.filter((fault) => !/409/.test(fault)));
   await tabs.getByRole("tab", { name: "Server" }).click();

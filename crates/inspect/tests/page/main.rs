@@ -9,5 +9,6 @@ mod exports;
 mod ki;
 mod live;
 mod mxo;
+mod objects;
 mod tera;
 mod worlds;

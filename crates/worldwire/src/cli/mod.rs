@@ -168,7 +168,7 @@ Examples:
   worldwire inspect game.pcapng --keys keys.toml
   worldwire inspect game.pcapng --keys keys.toml --open
   worldwire inspect game.pcapng --data definitions/ --listen 127.0.0.1:8080
-  worldwire inspect Root.wad --data types.json")]
+  worldwire inspect Root.wad --data types.json --edit")]
     Inspect(Inspect),
     /// Show one conversation as a dialogue, or every byte of it
     #[command(after_help = "Examples:

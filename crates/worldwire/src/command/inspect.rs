@@ -1,6 +1,6 @@
 //! `worldwire inspect`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::iter::once;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,10 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
         let (scratch, empty) = empty_capture("archive")?;
         (Some(scratch), empty, Options { definitions, ..Options::default() })
     } else {
+        if arguments.edit {
+            let problem = "--edit is for KI archives; this is not one";
+            return Err(Failure::Run(format!("{}: {problem}", shown(&arguments.file))));
+        }
         let own = once(&*arguments.file);
         let options = capture::options(own, &arguments.knowledge, definitions, common)?;
         (None, arguments.file.clone(), options)
@@ -72,7 +76,13 @@ fn archive(arguments: &Inspect) -> Result<Arc<KiArchive>, Failure> {
         complain(&title(path), &error.to_string());
         Failure::Input
     })?;
-    Ok(Arc::new(archive))
+    if !arguments.edit {
+        return Ok(Arc::new(archive));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or_else(|| Path::new(".")));
+    let folder = folder.map_err(|error| Failure::io(path, &error))?;
+    Ok(Arc::new(archive.with_copies_in(folder)))
 }
 
 /// A capture without packets, for pages that show something else. It is removed with its directory.

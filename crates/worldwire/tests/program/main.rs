@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
+#[cfg(unix)]
+mod archive_page;
 mod captures;
 #[cfg(unix)]
 mod client;

@@ -22,7 +22,7 @@ impl Page {
         Self { host: host.to_owned(), token: token.to_owned() }
     }
 
-    fn request(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let Self { host, token } = self;
         let mut stream = TcpStream::connect(host).unwrap();
         write!(
