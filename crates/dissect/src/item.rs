@@ -408,7 +408,7 @@ impl<'i> Item<'i> {
 
     /// The same item with the addresses of its conversation.
     #[must_use]
-    pub(crate) fn with_ends(self, ends: &'i Ends) -> Self {
+    pub fn with_ends(self, ends: &'i Ends) -> Self {
         Self { ends: Some(ends), ..self }
     }
 

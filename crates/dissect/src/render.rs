@@ -170,15 +170,10 @@ fn push_info(item: &Item<'_>, name: &str, tree: &Tree<'_>, width: Option<usize>,
 }
 
 impl Item<'_> {
-    /// Appends the item as a line of JSON without its line break, as [`Format::Json`] writes it.
-    /// `fields` appends the value of `fields`; `tree` is the item's tree.
-    pub fn push_line(
-        &self,
-        name: &str,
-        tree: &Tree<'_>,
-        fields: impl FnOnce(&mut String),
-        out: &mut String,
-    ) {
+    /// Appends the first part of the item's line of JSON, up to the value of `fields`. Together with
+    /// that value and [the rest](Self::push_line_end), it is what [`Format::Json`] writes. It does
+    /// not depend on [`body`](Self::body), except for the `name` given.
+    pub fn push_line_start(&self, name: &str, out: &mut String) {
         out.push_str("{\"time\":");
         time(self.stamp.time, out);
         if let Some(packet) = self.stamp.packet {
@@ -196,7 +191,11 @@ impl Item<'_> {
         out.push_str("\",\"name\":");
         string(name, out);
         out.push_str(",\"fields\":");
-        fields(out);
+    }
+
+    /// Appends what follows the value of `fields` in the item's line of JSON, without a line break.
+    /// `tree` is the item's tree.
+    pub fn push_line_end(&self, tree: &Tree<'_>, out: &mut String) {
         if let Some(message) = self.message() {
             message.push_members(out);
         }
@@ -232,7 +231,8 @@ impl Item<'_> {
 }
 
 fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &mut String) {
-    let fields = |out: &mut String| match (item.note(), tree.find("fields")) {
+    item.push_line_start(name, out);
+    match (item.note(), tree.find("fields")) {
         (Some(note), _) => {
             out.push_str("{\"what\":");
             string(&note.text, out);
@@ -240,8 +240,8 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
         }
         (None, Some(fields)) => write_node(fields, style, out),
         (None, None) => write_children(Value::Record, tree.roots(), style, out),
-    };
-    item.push_line(name, tree, fields, out);
+    }
+    item.push_line_end(tree, out);
     out.push('\n');
 }
 

@@ -46,7 +46,7 @@ def measure(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], repea
                 run()
             times[index].append((cpu() - began) / repeat)
     mine, other = min(times[0]), min(times[1])
-    print(f"{name}: {mine:.4f} s, {other:.4f} s, {other / mine:.2f}x", flush=True)
+    print(f"{name}: {mine * 1e3:.3f} ms, {other * 1e3:.3f} ms, {other / mine:.2f}x", flush=True)
 
 
 def logins(path: Path) -> int:

@@ -1,7 +1,6 @@
 //! KI's archives.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry as Slot};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use globset::GlobBuilder;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyMapping};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString};
 use rayon::prelude::*;
 use worldwire_core::{Error, Limits, Reader, nearest};
 use worldwire_dissect::catch_defect;
@@ -21,7 +21,7 @@ use worldwire_ki::file::wad::{
 };
 
 use crate::error::{Class, Fault, of_file};
-use crate::reading::pool;
+use crate::reading::shared_pool;
 
 /// An open archive: a mapping from the names of its files to their contents.
 #[pyclass(frozen, mapping, module = "worldwire.ki")]
@@ -29,11 +29,25 @@ pub(crate) struct Archive {
     path: PathBuf,
     file: Mutex<File>,
     size: u64,
-    table: Table<'static>,
     /// The size of the table in bytes. The data follows it.
     table_size: usize,
-    /// Indices of entries. Of two with the same name, the first one is read.
-    by_name: HashMap<String, usize>,
+    version: u32,
+    flags: u8,
+    listed: Vec<Listed>,
+    /// The names of all entries, one after another.
+    names: Vec<u8>,
+    /// The index of each entry by name, made when it is first needed. Of two with the same name, the
+    /// first one is read. The same strings are the names that Python code gets, and looking up one
+    /// of these does not compute its hash again.
+    by_name: PyOnceLock<Py<PyDict>>,
+}
+
+/// An entry of the table.
+struct Listed {
+    /// In the names of all entries.
+    name: Range<usize>,
+    /// The entry without its name.
+    entry: Entry<'static>,
 }
 
 /// What a file of a new archive is made of.
@@ -43,8 +57,11 @@ enum Content {
     New(Vec<u8>),
 }
 
-/// The number of bytes in which a table is searched first. Most are smaller.
-const TABLE_BYTES: u64 = 1 << 20;
+/// The bytes before the first entry of a table, the usual size of an entry with its name, and how
+/// many bytes of a file are read at first.
+const HEAD_BYTES: usize = 14;
+const ENTRY_BYTES: u64 = 64;
+const MAX_FIRST_BYTES: u64 = 1 << 20;
 
 #[pymethods]
 impl Archive {
@@ -53,25 +70,29 @@ impl Archive {
         Self::of_path(py, path)
     }
 
-    fn __len__(&self) -> usize {
-        self.by_name.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.by_name(py)?.len())
     }
 
-    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
-        name.extract::<Cow<'_, str>>().is_ok_and(|name| self.has(&name))
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match name.cast::<PyString>() {
+            Ok(name) => self.by_name(name.py())?.contains(name),
+            Err(_) => Ok(false),
+        }
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(self.keys(py)?.try_iter()?.into_any())
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.content(py, name)?))
+    fn __getitem__<'py>(&self, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyBytes>> {
+        let index = self.index(name)?;
+        Ok(PyBytes::new(name.py(), &self.content_at(name.py(), index)?))
     }
 
     /// The names of the files, in the order of the archive.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.names())
+        Ok(self.by_name(py)?.keys())
     }
 
     /// The contents of the files, in the order of the archive.
@@ -88,12 +109,12 @@ impl Archive {
     #[pyo3(signature = (name, default = None))]
     fn get<'py>(
         &self,
-        py: Python<'py>,
-        name: &str,
+        name: &Bound<'py, PyString>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match self.has(name) {
-            true => Ok(self.__getitem__(py, name)?.into_any()),
+        let py = name.py();
+        match self.by_name(py)?.contains(name)? {
+            true => Ok(self.__getitem__(name)?.into_any()),
             false => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
         }
     }
@@ -103,30 +124,44 @@ impl Archive {
     fn search<'py>(&self, py: Python<'py>, pattern: &str) -> PyResult<Bound<'py, PyList>> {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
         let glob = glob.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let matcher = glob.compile_matcher();
-        let found: Vec<_> = self.names().filter(|name| matcher.is_match(&**name)).collect();
-        PyList::new(py, found)
+        let (matcher, found) = (glob.compile_matcher(), PyList::empty(py));
+        for (name, index) in self.by_name(py)?.iter() {
+            if matcher.is_match(&*self.name(index.extract()?)) {
+                found.append(name)?;
+            }
+        }
+        Ok(found)
     }
 
     /// The contents of several files by name, read on all cores.
-    fn read<'py>(&self, py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyDict>> {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        names: Vec<Bound<'py, PyString>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let indices: Vec<usize> =
             names.iter().map(|name| self.index(name)).collect::<PyResult<_>>()?;
-        let (pool, dict) = (pool()?, PyDict::new(py));
+        let dict = PyDict::new(py);
         // Not all at once, so that Ctrl-C works.
         for (names, indices) in names.chunks(FILES_AT_ONCE).zip(indices.chunks(FILES_AT_ONCE)) {
             py.check_signals()?;
-            let contents = py.detach(|| pool.install(|| self.read_entries(indices)));
-            let contents = contents.map_err(|failed| failed.raise(py, &self.path))?;
+            let runs = py.detach(|| self.read_entries(indices));
+            let runs = runs.map_err(|failed| failed.raise(py, &self.path))?;
+            let mut contents = vec![&[][..]; indices.len()];
+            for (at, content) in runs.iter().flat_map(Contents::iter) {
+                if let Some(place) = contents.get_mut(at) {
+                    *place = content;
+                }
+            }
             for (name, content) in names.iter().zip(contents) {
-                dict.set_item(name, PyBytes::new(py, &content))?;
+                dict.set_item(name, PyBytes::new(py, content))?;
             }
         }
         Ok(dict)
     }
 
     /// The size of a file in bytes.
-    fn size(&self, name: &str) -> PyResult<u32> {
+    fn size(&self, name: &Bound<'_, PyString>) -> PyResult<u32> {
         Ok(self.entry(self.index(name)?).map_or(0, |entry| entry.size))
     }
 
@@ -141,11 +176,11 @@ impl Archive {
         level: u8,
     ) -> PyResult<()> {
         let mut contents = BTreeMap::new();
-        for (index, entry) in self.table.entries.iter().enumerate() {
-            match contents.entry(entry.name.to_vec()) {
+        for index in 0..self.listed.len() {
+            match contents.entry(self.raw_name(index).to_vec()) {
                 Slot::Vacant(slot) => slot.insert(Content::Kept(index)),
                 Slot::Occupied(_) => {
-                    let problem = format!("the archive has several files `{}`", entry.name_lossy());
+                    let problem = format!("the archive has several files `{}`", self.name(index));
                     return Err(Fault::new(Class::Encode, problem).raise(py));
                 }
             };
@@ -157,7 +192,7 @@ impl Archive {
                 None => return Err(PyKeyError::new_err(self.missing(&name))),
             };
         }
-        let options = BuildOptions { version: self.table.version, flags: self.table.flags, level };
+        let options = BuildOptions { version: self.version, flags: self.flags, level };
         let written = py.detach(|| write(&path, &options, &contents, Some(self)));
         written.map_err(|failed| failed.raise(py, &path))
     }
@@ -179,8 +214,8 @@ impl Archive {
         written.map_err(|failed| failed.raise(py, &path))
     }
 
-    fn __repr__(&self) -> String {
-        format!("<archive {:?}, {} files>", self.path, self.by_name.len())
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<archive {:?}, {} files>", self.path, self.by_name(py)?.len()))
     }
 }
 
@@ -203,67 +238,109 @@ impl Archive {
         opened.map_err(|failed| failed.raise(py, &path))
     }
 
-    /// The content of a file.
-    pub(crate) fn content(&self, py: Python<'_>, name: &str) -> PyResult<Vec<u8>> {
-        let index = self.index(name)?;
-        let content = py.detach(|| self.read_entry(index, &mut Inflater::new()));
+    /// The content of a file; `None` if there is none with this name.
+    pub(crate) fn content(&self, py: Python<'_>, name: &str) -> PyResult<Option<Vec<u8>>> {
+        let index = self.by_name(py)?.get_item(name)?;
+        index.map(|index| self.content_at(py, index.extract()?)).transpose()
+    }
+
+    fn content_at(&self, py: Python<'_>, index: usize) -> PyResult<Vec<u8>> {
+        let content = py.detach(|| self.read_entry(index));
         content.map_err(|failed| failed.raise(py, &self.path))
     }
 
     fn open(path: PathBuf) -> Result<Self, Failed> {
         let file = File::open(&path)?;
         let size = file.metadata()?.len();
-        let (mut bytes, mut wanted) = (Vec::new(), TABLE_BYTES);
+        let mut bytes = Vec::with_capacity(HEAD_BYTES);
+        (&file).take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+        let count = bytes.get(9..13).and_then(|count| count.first_chunk()).copied();
+        let count = u64::from(count.map_or(0, u32::from_le_bytes));
+        let mut wanted = (count * ENTRY_BYTES).clamp(ENTRY_BYTES, MAX_FIRST_BYTES);
         let limits = Limits::DEFAULT;
-        let (table, table_size) = loop {
+        loop {
             let more = wanted.saturating_sub(bytes.len() as u64);
+            bytes.reserve(usize::try_from(more.min(size)).unwrap_or(0));
             let read = (&file).take(more).read_to_end(&mut bytes)?;
             let mut reader = Reader::within(&bytes, &limits);
             match Table::decode(&mut reader) {
-                Ok(table) => break (owned(table), reader.position()),
-                Err(error) if error.needed().is_some() && read > 0 => {
+                Ok(table) => {
+                    let table_size = reader.position();
+                    return Ok(Self::of(path, (file, size), table, table_size));
+                }
+                Err(error) if error.needed().is_some() && (read > 0 || more == 0) => {
                     wanted = wanted.saturating_mul(4);
                 }
                 Err(error) => return Err(Error::closed(error).into()),
             }
-        };
-        let mut by_name = HashMap::with_capacity(table.entries.len());
-        for (index, entry) in table.entries.iter().enumerate() {
-            by_name.entry(entry.name_lossy().into_owned()).or_insert(index);
         }
-        Ok(Self { path, file: Mutex::new(file), size, table, table_size, by_name })
+    }
+
+    fn of(path: PathBuf, (file, size): (File, u64), table: Table<'_>, table_size: usize) -> Self {
+        let Table { version, flags, entries } = table;
+        let mut names = Vec::with_capacity(entries.iter().map(|entry| entry.name.len()).sum());
+        let listed = entries.into_iter().map(|entry| {
+            let start = names.len();
+            names.extend_from_slice(&entry.name);
+            let entry = Entry { name: Cow::Borrowed(&[]), ..entry };
+            Listed { name: start..names.len(), entry }
+        });
+        let (listed, file) = (listed.collect(), Mutex::new(file));
+        let by_name = PyOnceLock::new();
+        Self { path, file, size, table_size, version, flags, listed, names, by_name }
+    }
+
+    fn by_name<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyDict>> {
+        let make = || {
+            let by_name = PyDict::new(py);
+            for index in 0..self.listed.len() {
+                let name = PyString::new(py, &self.name(index));
+                if !by_name.contains(&name)? {
+                    by_name.set_item(name, index)?;
+                }
+            }
+            Ok(by_name.unbind())
+        };
+        self.by_name.get_or_try_init(py, make).map(|by_name| by_name.bind(py))
     }
 
     fn everything<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.read(py, self.names().map(Cow::into_owned).collect())
+        self.read(py, self.keys(py)?.extract()?)
     }
 
     /// The names of the files, in the order of the archive.
-    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
-        let mut names: Vec<(usize, &str)> =
-            self.by_name.iter().map(|(name, index)| (*index, name.as_str())).collect();
-        names.sort_unstable();
-        names.into_iter().map(|(_, name)| Cow::Borrowed(name))
+    pub(crate) fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.by_name(py)?.keys().extract()
     }
 
-    fn index(&self, name: &str) -> PyResult<usize> {
-        let known = self.by_name.get(name).copied();
-        known.ok_or_else(|| PyKeyError::new_err(self.missing(name)))
+    fn name(&self, index: usize) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.raw_name(index))
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
+    fn raw_name(&self, index: usize) -> &[u8] {
+        let listed = self.listed.get(index);
+        listed.and_then(|listed| self.names.get(listed.name.clone())).unwrap_or_default()
+    }
+
+    fn index(&self, name: &Bound<'_, PyString>) -> PyResult<usize> {
+        match self.by_name(name.py())?.get_item(name)? {
+            Some(index) => index.extract(),
+            None => Err(PyKeyError::new_err(self.missing(&name.to_string_lossy()))),
+        }
     }
 
     /// The error text for a file that is not there.
     pub(crate) fn missing(&self, name: &str) -> String {
-        let near = nearest(name, self.by_name.keys().map(String::as_str));
+        let names = (0..self.listed.len()).map(|index| self.name(index));
+        let names: Vec<Cow<'_, str>> = names.collect();
+        let near = nearest(name, names.iter().map(|name| &**name));
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         format!("the archive has no file `{name}`{hint}")
     }
 
+    /// An entry without its name.
     fn entry(&self, index: usize) -> Option<&Entry<'static>> {
-        self.table.entries.get(index)
+        self.listed.get(index).map(|listed| &listed.entry)
     }
 
     /// Where the data of an entry is in the file.
@@ -276,7 +353,7 @@ impl Archive {
         if start < self.table_size as u64 || start + size > self.size {
             let wanted = format!("data between {} and {}", self.table_size, self.size);
             let error = Error::malformed(wanted, format!("{size} bytes at {start}"));
-            return Err(error.about(entry.name_lossy().into_owned()).into());
+            return Err(error.about(self.name(index).into_owned()).into());
         }
         Ok(start..start + size)
     }
@@ -302,17 +379,19 @@ impl Archive {
     /// An entry for its own data.
     fn alone(&self, index: usize) -> Result<Entry<'_>, Failed> {
         let entry = self.entry(index).ok_or_else(|| Error::invalid("no such entry"))?;
-        Ok(Entry { name: Cow::Borrowed(&entry.name), offset: 0, ..*entry })
+        Ok(Entry { name: Cow::Borrowed(self.raw_name(index)), offset: 0, ..*entry })
     }
 
     /// The file of an entry, checked and inflated.
-    fn read_entry(&self, index: usize, inflater: &mut Inflater) -> Result<Vec<u8>, Failed> {
+    fn read_entry(&self, index: usize) -> Result<Vec<u8>, Failed> {
         let (stored, entry) = self.stored(index)?;
-        opened(&stored, &entry, inflater)
+        let mut content = Vec::new();
+        read_into(&mut content, &stored, &entry, &mut Inflater::new())?;
+        Ok(content)
     }
 
-    /// The files of entries, in the same order, read on all cores. Neighbours are read together.
-    fn read_entries(&self, indices: &[usize]) -> Result<Vec<Vec<u8>>, Failed> {
+    /// The files of entries, read on all cores. Neighbours are read together.
+    fn read_entries(&self, indices: &[usize]) -> Result<Vec<Contents>, Failed> {
         let ranges = indices.iter().enumerate().map(|(at, index)| Ok((self.range(*index)?, at)));
         let mut ranges = ranges.collect::<Result<Vec<_>, Failed>>()?;
         ranges.sort_unstable_by_key(|(range, _)| range.start);
@@ -329,31 +408,51 @@ impl Archive {
                 None => runs.push(vec![(range, at)]),
             }
         }
-        let read = |inflater: &mut Inflater, run: &Vec<(Range<u64>, usize)>| {
+        let read_run = |inflater: &mut Inflater, run: &Vec<(Range<u64>, usize)>| {
             let (start, end) = bounds(run);
             let bytes = self.read_range(start..end)?;
             let part = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-            let read = run.iter().map(|(range, at)| {
+            let mut contents = Contents::default();
+            for (range, at) in run {
                 let stored = bytes.get(part(range.start)..part(range.end)).unwrap_or_default();
                 let index = indices.get(*at).copied().unwrap_or(usize::MAX);
-                Ok((*at, opened(stored, &self.alone(index)?, inflater)?))
-            });
-            read.collect::<Result<Vec<_>, Failed>>()
-        };
-        let read = runs.par_iter().map_init(Inflater::new, read).collect::<Result<Vec<_>, _>>()?;
-        let mut contents = vec![Vec::new(); indices.len()];
-        for (at, content) in read.into_iter().flatten() {
-            if let Some(place) = contents.get_mut(at) {
-                *place = content;
+                read_into(&mut contents.bytes, stored, &self.alone(index)?, inflater)?;
+                contents.files.push((*at, contents.bytes.len()));
             }
+            Ok(contents)
+        };
+        let sizes = indices.iter().filter_map(|index| self.entry(*index));
+        let sizes = sizes.map(|entry| u64::from(entry.size.max(entry.stored_size())));
+        if runs.len() < 2 || sizes.fold(0, u64::saturating_add) < MIN_SHARED {
+            let mut inflater = Inflater::new();
+            return runs.iter().map(|run| read_run(&mut inflater, run)).collect();
         }
-        Ok(contents)
+        shared_pool()?.install(|| runs.par_iter().map_init(Inflater::new, read_run).collect())
+    }
+}
+
+/// The contents of several files, one after another.
+#[derive(Default)]
+struct Contents {
+    bytes: Vec<u8>,
+    /// Which of the requested files it is, and where it ends.
+    files: Vec<(usize, usize)>,
+}
+
+impl Contents {
+    fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let starts = std::iter::once(0).chain(self.files.iter().map(|(_, end)| *end));
+        starts
+            .zip(&self.files)
+            .map(|(start, (at, end))| (*at, self.bytes.get(start..*end).unwrap_or_default()))
     }
 }
 
 /// Entries with at most `MAX_GAP` bytes between them are read together, up to `MAX_RUN` bytes.
 const MAX_GAP: u64 = 16 << 10;
 const MAX_RUN: u64 = 256 << 10;
+/// Fewer bytes are read on one thread, because that is faster than waking others.
+const MIN_SHARED: u64 = 512 << 10;
 
 /// The start of the first range and the end of the last.
 fn bounds(run: &[(Range<u64>, usize)]) -> (u64, u64) {
@@ -361,15 +460,22 @@ fn bounds(run: &[(Range<u64>, usize)]) -> (u64, u64) {
     (start, run.last().map_or(0, |(range, _)| range.end))
 }
 
-/// The file of an entry, given its stored bytes.
-fn opened(stored: &[u8], entry: &Entry<'_>, inflater: &mut Inflater) -> Result<Vec<u8>, Failed> {
+/// Appends the file of an entry, given its stored bytes.
+fn read_into(
+    content: &mut Vec<u8>,
+    stored: &[u8],
+    entry: &Entry<'_>,
+    inflater: &mut Inflater,
+) -> Result<(), Failed> {
     let read = || {
         let (limits, inflater) = (Limits::DEFAULT, inflater);
         let archive = wad::Archive::of_data(stored, &limits);
-        let file = archive.read(entry, inflater)?.map(<[u8]>::to_vec);
-        inflater.release();
         let absent = || Error::invalid("it has not been downloaded yet");
-        file.ok_or_else(|| absent().about(entry.name_lossy().into_owned()))
+        let file = archive.read(entry, inflater)?;
+        let file = file.ok_or_else(|| absent().about(entry.name_lossy().into_owned()))?;
+        content.extend_from_slice(file);
+        inflater.release();
+        Ok(())
     };
     let read = catch_defect(read);
     read.map_err(|defect| Failed::Defect(defect.report("read a file of an archive", stored)))?
@@ -439,12 +545,6 @@ fn write(
     file.write_all(&table)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-fn owned(table: Table<'_>) -> Table<'static> {
-    let Table { version, flags, entries } = table;
-    let own = |entry: Entry<'_>| Entry { name: Cow::Owned(entry.name.into_owned()), ..entry };
-    Table { version, flags, entries: entries.into_iter().map(own).collect() }
 }
 
 /// Why an archive cannot be read or written.

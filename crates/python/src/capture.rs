@@ -16,9 +16,10 @@ use worldwire_dissect::{Families, Family, Item, Keys, Options, Sink};
 
 use crate::error::{Class, Fault, of_file};
 use crate::knowledge::{Knowledge, keys_inside, warn};
-use crate::message::{Message, StoredMessage};
+use crate::message::{Message, MessageHead, StoredMessage};
 use crate::reading::{Harvest, Plan, Report, Selection};
 use crate::source::Source;
+use crate::stored::Stored;
 use crate::table::{Columns, Table};
 
 /// The messages of a capture, in capture order. You can iterate over it once.
@@ -195,8 +196,7 @@ impl Harvest for Keep {
     type Batch = Messages;
 
     fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Messages) {
-        let message = StoredMessage::of(item, name, tree, &mut batch.line);
-        batch.push(message);
+        batch.keep(item, name, tree);
     }
 }
 
@@ -205,14 +205,30 @@ impl Harvest for Keep {
 #[derive(Default)]
 pub(crate) struct Messages {
     list: Vec<StoredMessage>,
+    /// Later messages, whose values are still being collected.
+    values: Vec<Stored>,
     size: usize,
     /// Room for a JSON line.
     line: String,
 }
 
 impl Messages {
+    fn keep(&mut self, item: &Item<'_>, name: &str, tree: &Tree<'_>) {
+        /// Messages share the memory for their values until it has this many bytes. A message that
+        /// outlives the others keeps the memory of all.
+        const SHARED_BYTES: usize = 16 << 10;
+        if self.values.last().is_none_or(|values| values.size() >= SHARED_BYTES) {
+            self.values.push(Stored::default());
+        }
+        if let Some(values) = self.values.last_mut() {
+            let head = MessageHead::of(item, name, tree, values, &mut self.line);
+            self.size += head.size();
+            values.add_head(head);
+        }
+    }
+
     fn push(&mut self, message: StoredMessage) {
-        self.size += message.size();
+        self.size += message.head().size();
         self.list.push(message);
     }
 }
@@ -225,15 +241,27 @@ impl Sink for Messages {
     }
 
     fn truncate(&mut self, length: usize) {
-        while self.size > length
-            && let Some(message) = self.list.pop()
-        {
-            self.size -= message.size();
+        while self.size > length {
+            let values = self.values.last_mut();
+            let size = match values.map(Stored::remove_head) {
+                Some(Some(head)) => head.size(),
+                Some(None) => {
+                    self.values.pop();
+                    0
+                }
+                None => match self.list.pop() {
+                    Some(message) => message.head().size(),
+                    None => return,
+                },
+            };
+            self.size -= size;
         }
     }
 
     fn into_source(self) -> Self::Source {
-        self.list.into_iter()
+        let Self { mut list, values, .. } = self;
+        list.extend(values.into_iter().flat_map(StoredMessage::all_of));
+        list.into_iter()
     }
 
     fn append(&mut self, source: &mut Self::Source, count: usize) {

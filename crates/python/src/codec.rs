@@ -11,7 +11,7 @@ use worldwire_dissect::{Codec, CodecOptions, Shape, catch_defect};
 
 use crate::error::{Class, Fault};
 use crate::knowledge::Knowledge;
-use crate::stored::{Stored, TOP, object};
+use crate::stored::{Stored, object};
 use crate::values::json_of;
 
 /// Keys and definitions for decoding and encoding, read once.
@@ -53,17 +53,19 @@ impl Context {
                     Shape::Value => tree.roots().next(),
                 };
                 let error = tree.error().cloned();
-                (Stored::of(&tree, top, data.to_vec(), &data, 0), error)
+                let mut stored = Stored::default();
+                let start = stored.keep(&data).start;
+                let top = stored.add(&tree, top, &data, start);
+                let error = error.or_else(|| stored.take_error());
+                (stored, top, error)
             })
         });
-        let (stored, error) = decoded.map_err(|defect| {
+        let (stored, top, error) = decoded.map_err(|defect| {
             let report = defect.report(&format!("decode {}", codec.name), &data);
             Fault::new(Class::Decode, report).raise(py)
         })?;
-        let error =
-            error.as_ref().or_else(|| stored.error()).map(|it| Fault::of(Class::Decode, it));
-        let stored = Arc::new(stored);
-        let value = object(py, &stored, TOP)?;
+        let error = error.map(|error| Fault::of(Class::Decode, &error));
+        let value = object(py, &Arc::new(stored), top)?;
         match error {
             None => Ok(value),
             Some(fault) => {

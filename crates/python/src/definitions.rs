@@ -84,11 +84,11 @@ impl Found {
         if let Some((archive, name)) = archived(path) {
             let archive = Archive::of_path(py, archive)?;
             let subject = path.to_string_lossy().into_owned();
-            if !archive.has(&name) {
+            let Some(content) = archive.content(py, &name)? else {
                 let problem = format!("{subject}: {}", archive.missing(&name));
                 return Err(Fault::new(Class::Definitions, problem).at_path(&subject).raise(py));
-            }
-            self.messages.push((subject, archive.content(py, &name)?));
+            };
+            self.messages.push((subject, content));
             return Ok(Vec::new());
         }
         if is_archive(path) {
@@ -142,10 +142,10 @@ fn messages_of(py: Python<'_>, path: &Path, definitions: &Definitions) -> PyResu
     const MARK: &[u8] = b"_ProtocolInfo";
     let archive = Archive::of_path(py, path.to_owned())?;
     let mut found = Vec::new();
-    for name in archive.names().filter(|name| definitions.may_be_in(name)) {
+    for name in archive.names(py)?.into_iter().filter(|name| definitions.may_be_in(name)) {
         let subject = format!("{}/{name}", path.display());
         match archive.content(py, &name) {
-            Ok(content) if content.windows(MARK.len()).any(|part| part == MARK) => {
+            Ok(Some(content)) if content.windows(MARK.len()).any(|part| part == MARK) => {
                 found.push((subject, content));
             }
             Ok(_) => {}

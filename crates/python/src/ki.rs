@@ -16,7 +16,7 @@ use worldwire_ki::schema::classes::{Classes, TypeLists};
 use crate::error::{Class, Fault};
 use crate::game_value::{of_json, of_value};
 use crate::knowledge::{paths, read_file, warn};
-use crate::reading::pool;
+use crate::reading::shared_pool;
 use crate::values::json_of;
 
 /// The classes of one or more type lists; later lists override earlier ones.
@@ -82,7 +82,7 @@ impl TypeList {
         data: &Bound<'_, PyAny>,
         lenient: bool,
     ) -> PyResult<Vec<GameObject>> {
-        let (pool, mut all) = (pool()?, Vec::new());
+        let (pool, mut all) = (shared_pool()?, Vec::new());
         let mut rest = data.try_iter()?.peekable();
         while rest.peek().is_some() {
             // Not all at once, so that Ctrl-C works.
@@ -121,15 +121,15 @@ impl Decoded {
 
 impl TypeList {
     fn decoded(&self, data: &[u8], lenient: bool) -> Result<Decoded, Fault> {
-        let options = ObjectOptions { lenient, ..ObjectOptions::file() };
         let (classes, mut object) = (Arc::clone(&self.classes), Object::new());
-        let codec = ObjectCodec::new(&classes, options.clone());
+        let codec = ObjectCodec::new(&classes, file_options(lenient));
         let decoded = catch_defect(|| codec.decode_all(data, &mut object))
             .map_err(|defect| Fault::new(Class::Decode, defect.report("decode an object", data)))?;
         let decoded = decoded.map_err(|error| Fault::of(Class::Decode, &error))?;
         let notes = decoded.notes.iter().map(|note| note.text.to_string()).collect();
         let header = decoded.header;
-        let object = GameObject { object, header, options, classes, json: OnceLock::new() };
+        let (is_lenient, json) = (lenient, OnceLock::new());
+        let object = GameObject { object, header, is_lenient, classes, json };
         Ok(Decoded { object, notes })
     }
 }
@@ -141,7 +141,7 @@ pub(crate) struct GameObject {
     object: Object,
     /// The form around it, in which it is encoded again.
     header: Header,
-    options: ObjectOptions,
+    is_lenient: bool,
     classes: Arc<Classes>,
     /// Its values as of the last change.
     json: OnceLock<Json>,
@@ -283,7 +283,7 @@ impl GameObject {
 
     /// The object's bytes, with the flags and compression that it was decoded with.
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let codec = ObjectCodec::new(&self.classes, self.options.clone());
+        let codec = ObjectCodec::new(&self.classes, file_options(self.is_lenient));
         let encoded = catch_defect(|| codec.encode(&self.object, self.header));
         let encoded = encoded.map_err(|defect| {
             Fault::new(Class::Encode, defect.report("encode an object", &[])).raise(py)
@@ -296,6 +296,11 @@ impl GameObject {
         let class = self.object.root(&self.classes).and_then(|root| root.class());
         format!("<{}>", class.map_or("null", |class| &class.name))
     }
+}
+
+/// How client files and archives store objects.
+fn file_options(lenient: bool) -> ObjectOptions {
+    ObjectOptions { lenient, ..ObjectOptions::file() }
 }
 
 /// In a path: every element of a list.

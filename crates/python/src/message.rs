@@ -9,17 +9,25 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 use worldwire_core::json::{Json, Style, parse};
 use worldwire_core::{Error, Limits, Side, Tree};
-use worldwire_dissect::{CodecOptions, Item, Line, LineEncoder, Stamp};
+use worldwire_dissect::{CodecOptions, Ends, Item, Line, LineEncoder, Note, NoteKind, Stamp};
 
 use crate::error::{Class, Fault};
 use crate::knowledge::Knowledge;
 use crate::names::Name;
 use crate::record::Record;
-use crate::stored::{Stored, TOP};
+use crate::stored::Stored;
 use crate::values::json_of;
 
 /// A message that outlives the capture it was read from.
 pub(crate) struct StoredMessage {
+    /// The values of this message and of some others.
+    values: Arc<Stored>,
+    /// The index of its head.
+    head: usize,
+}
+
+/// A message without its values.
+pub(crate) struct MessageHead {
     name: MessageName,
     family: &'static str,
     from: Side,
@@ -28,12 +36,15 @@ pub(crate) struct StoredMessage {
     ends: Option<[SocketAddr; 2]>,
     /// Its bytes in the sender's stream.
     position: Range<u64>,
-    /// Its bytes with and without the frame, in the data of `fields`.
-    bytes: Range<usize>,
-    body: Range<usize>,
-    /// Its JSON line before and after the value of `fields`, in the data of `fields`.
-    line: [Range<usize>; 2],
-    fields: Arc<Stored>,
+    /// Its bytes with and without the frame, among the values.
+    bytes: Range<u32>,
+    body: Range<u32>,
+    /// Its JSON line after the value of `fields`, among the values.
+    line_end: Range<u32>,
+    /// The node of its fields.
+    fields: u32,
+    /// The size of its values in memory.
+    values_size: usize,
     error: Option<Box<str>>,
     is_note: bool,
     encoder: Option<Arc<dyn LineEncoder>>,
@@ -45,41 +56,39 @@ enum MessageName {
     Own(Box<str>),
 }
 
-impl StoredMessage {
-    /// Keeps an item, given its name and tree. `line` is room for a text, which is cheaper than a
-    /// new one for every message.
-    pub(crate) fn of(item: &Item<'_>, name: &str, tree: &Tree<'_>, line: &mut String) -> Self {
-        let (all, body) = (item.bytes(), item.body());
-        line.clear();
-        let mut fields_at = 0;
-        item.push_line(name, tree, |line| fields_at = line.len(), line);
-        // Allocations are a large part of the time that a message takes, so this is one of few.
-        // It has room for decoded text.
-        let mut data = Vec::with_capacity(all.len() + line.len() + all.len().min(256));
-        data.extend_from_slice(all);
-        let inside = all.as_ptr_range();
+impl MessageHead {
+    /// Keeps an item, given its name and tree. Its values are added to `values`. `line` is room for a
+    /// text, which is cheaper than a new one for every message.
+    pub(crate) fn of(
+        item: &Item<'_>,
+        name: &str,
+        tree: &Tree<'_>,
+        values: &mut Stored,
+        line: &mut String,
+    ) -> Self {
+        let (all, body, size) = (item.bytes(), item.body(), values.size());
+        let bytes = values.keep(all);
         // The bytes nearly always contain the body.
-        let start = match inside.contains(&body.as_ptr()) || body.is_empty() {
-            true => (body.as_ptr() as usize).saturating_sub(all.as_ptr() as usize).min(all.len()),
-            false => usize::MAX,
-        };
-        let start = match all.get(start..).and_then(|rest| rest.get(..body.len())) {
-            Some(same) if same == body => start,
-            _ => {
-                data.extend_from_slice(body);
-                all.len()
+        let inside = (body.as_ptr() as usize).saturating_sub(all.as_ptr() as usize);
+        let body_place = match all.get(inside..).and_then(|rest| rest.get(..body.len())) {
+            Some(same) if core::ptr::eq(same, body) => {
+                let start = bytes.start.saturating_add(u32::try_from(inside).unwrap_or(u32::MAX));
+                start..start.saturating_add(u32::try_from(body.len()).unwrap_or(u32::MAX))
             }
+            _ => values.keep(body),
         };
-        let line_at = data.len();
-        data.extend_from_slice(line.as_bytes());
-        let (fields_at, line_end) = (line_at + fields_at, data.len());
+        line.clear();
+        // Unlike the rest of the line, this part needs the item.
+        item.push_line_end(tree, line);
+        let line_end = values.keep(line.as_bytes());
         let fields = match item.note() {
-            Some(note) => Stored::of_text("what", &note.text, data),
-            None => Stored::of(tree, tree.find("fields"), data, body, start),
+            Some(note) => values.add_text("what", &note.text),
+            None => values.add(tree, tree.find("fields"), body, body_place.start),
         };
         // Only definitions encode steps of connection setup.
         let message = item.message().filter(|message| message.is_message());
-        let error = tree.error().or_else(|| fields.error()).map(|error| error.to_string().into());
+        let missing = values.take_error();
+        let error = tree.error().or(missing.as_ref()).map(|error| error.to_string().into());
         Self {
             name: match Name::of(name) {
                 Some(name) => MessageName::Kept(name),
@@ -90,19 +99,20 @@ impl StoredMessage {
             stamp: item.stamp,
             ends: item.ends.map(|ends| [ends.of(item.from), ends.of(item.from.other())]),
             position: item.range.clone(),
-            bytes: 0..all.len(),
-            body: start..start + body.len(),
-            line: [line_at..fields_at, fields_at..line_end],
-            fields: Arc::new(fields),
+            bytes,
+            body: body_place,
+            line_end,
+            fields,
+            values_size: values.size() - size,
             error,
             is_note: item.note().is_some(),
             encoder: message.and_then(|message| message.line_encoder()),
         }
     }
 
-    /// Its approximate size in memory; never 0.
+    /// The approximate size of the message in memory; never 0.
     pub(crate) fn size(&self) -> usize {
-        size_of::<Self>() + self.fields.size()
+        size_of::<Self>() + size_of::<StoredMessage>() + self.values_size
     }
 
     fn name(&self) -> &str {
@@ -112,16 +122,44 @@ impl StoredMessage {
         }
     }
 
+    /// The start of its JSON line, up to the value of `fields`.
+    fn push_line_start(&self, line: &mut String) {
+        let ends = self.ends.map(|[from, to]| match self.from {
+            Side::Client => Ends::new(from, to),
+            Side::Server => Ends::new(to, from),
+        });
+        // The start of a line is the same whatever the item contains.
+        let body = Note::new(NoteKind::Opened, String::new()).into();
+        let mut item = Item::new(self.stamp, self.family, self.from, self.position.clone(), body);
+        if let Some(ends) = &ends {
+            item = item.with_ends(ends);
+        }
+        item.push_line_start(self.name(), line);
+    }
+}
+
+impl StoredMessage {
+    /// The messages of these values.
+    pub(crate) fn all_of(values: Stored) -> impl Iterator<Item = Self> {
+        let values = Arc::new(values);
+        (0..values.heads().len()).map(move |head| Self { values: Arc::clone(&values), head })
+    }
+
+    pub(crate) fn head(&self) -> &MessageHead {
+        // Indices are only made from existing heads.
+        &self.values.heads()[self.head]
+    }
+
+    fn data(&self, place: &Range<u32>) -> &[u8] {
+        self.values.data(place.clone())
+    }
+
     /// The JSON line, as `worldwire dissect --json` writes it.
     fn line(&self, style: Style) -> String {
-        let [before, after] = self.line.clone().map(|range| {
-            let text = self.fields.data().get(range).unwrap_or_default();
-            str::from_utf8(text).unwrap_or_default()
-        });
-        let mut line = String::with_capacity(before.len() + after.len() + 256);
-        line.push_str(before);
-        self.fields.push_json(TOP, style, &mut line);
-        line.push_str(after);
+        let mut line = String::with_capacity(512);
+        self.head().push_line_start(&mut line);
+        self.values.push_json(self.head().fields, style, &mut line);
+        line.push_str(str::from_utf8(self.data(&self.head().line_end)).unwrap_or_default());
         line
     }
 }
@@ -139,11 +177,11 @@ impl Message {
     }
 
     fn node(&self, path: &str) -> PyResult<u32> {
-        let fields = &self.stored.fields;
+        let (head, values) = (self.stored.head(), &self.stored.values);
         let path = path.strip_prefix("fields.").unwrap_or(path);
-        let found = fields.find(TOP, path).filter(|_| !path.is_empty());
+        let found = values.find(head.fields, path).filter(|_| !path.is_empty());
         found.ok_or_else(|| {
-            PyKeyError::new_err(format!("{} has no field `{path}`", self.stored.name()))
+            PyKeyError::new_err(format!("{} has no field `{path}`", self.stored.head().name()))
         })
     }
 
@@ -156,11 +194,11 @@ impl Message {
         let changes = json_of(changes.as_any()).map_err(|error| failed(&error))?;
         let Some(fields) = line.get_mut("fields") else { return Ok(line) };
         for (path, value) in changes.as_object().into_iter().flat_map(|changes| changes.iter()) {
-            let field = self.knowledge.path(self.stored.name(), path)?;
+            let field = self.knowledge.path(self.stored.head().name(), path)?;
             let places = field.set(fields, value, MAX_PLACES);
             let places = places.map_err(|error| Fault::new(Class::Encode, error).at_path(path))?;
             if places == 0 {
-                let message = format!("{} has no field `{path}`", self.stored.name());
+                let message = format!("{} has no field `{path}`", self.stored.head().name());
                 return Err(Fault::new(Class::Encode, message).at_path(path));
             }
         }
@@ -169,17 +207,18 @@ impl Message {
 
     fn encoded(&self, changes: &Bound<'_, PyMapping>) -> Result<Vec<u8>, Fault> {
         let failed = |error: Error| Fault::of(Class::Encode, &error);
-        let name = self.stored.name();
-        if self.stored.is_note {
+        let name = self.stored.head().name();
+        if self.stored.head().is_note {
             let message = format!("`{name}` is a note, which has no bytes");
             return Err(Fault::new(Class::Encode, message));
         }
         let json = self.changed(changes)?;
         let limits = Limits::DEFAULT;
         let Knowledge { keys, definitions, .. } = &*self.knowledge;
-        let options = CodecOptions { from: self.stored.from, keys, definitions, limits: &limits };
+        let options =
+            CodecOptions { from: self.stored.head().from, keys, definitions, limits: &limits };
         let line = Line::parse(&json).map_err(failed)?;
-        let encoded = match (line, &self.stored.encoder) {
+        let encoded = match (line, &self.stored.head().encoder) {
             (Some(line), Some(encoder)) => Some(encoder.encode_line(&line).map_err(failed)?),
             (Some(line), None) => line.encode(&options).map_err(failed)?,
             (None, _) => None,
@@ -196,7 +235,7 @@ impl Message {
     /// The dotted name: `auth.AcctLoginRequest`.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        match &self.stored.name {
+        match &self.stored.head().name {
             MessageName::Kept(name) => name.object(py).clone(),
             MessageName::Own(name) => PyString::new(py, name),
         }
@@ -205,107 +244,105 @@ impl Message {
     /// The family: `ki`, `mxo`, `tera` or `uru`.
     #[getter]
     fn family(&self) -> &'static str {
-        self.stored.family
+        self.stored.head().family
     }
 
     /// The sender: `client` or `server`.
     #[getter]
     fn side(&self) -> &'static str {
-        self.stored.from.name()
+        self.stored.head().from.name()
     }
 
     /// The conversation, counted from 0.
     #[getter]
     fn stream(&self) -> u64 {
-        self.stored.stamp.stream
+        self.stored.head().stamp.stream
     }
 
     /// The packet that completed the message, counted from 1.
     #[getter]
     fn packet(&self) -> Option<u64> {
-        self.stored.stamp.packet
+        self.stored.head().stamp.packet
     }
 
     /// When the message was complete, in seconds since 1970-01-01 00:00 UTC. `time_ns` is exact.
     #[getter]
     fn time(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "documented")]
-        let nanos = self.stored.stamp.time.0 as f64;
+        let nanos = self.stored.head().stamp.time.0 as f64;
         nanos / 1e9
     }
 
     /// When the message was complete, in nanoseconds since 1970-01-01 00:00 UTC.
     #[getter]
     fn time_ns(&self) -> i64 {
-        self.stored.stamp.time.0
+        self.stored.head().stamp.time.0
     }
 
     /// The seconds since the first packet of the capture.
     #[getter]
     fn elapsed(&self) -> f64 {
-        self.stored.stamp.since.as_secs_f64()
+        self.stored.head().stamp.since.as_secs_f64()
     }
 
     /// The sender's address; `None` if the source has no addresses.
     #[getter]
     fn src(&self) -> Option<String> {
-        self.stored.ends.map(|[from, _]| from.ip().to_string())
+        self.stored.head().ends.map(|[from, _]| from.ip().to_string())
     }
 
     /// The sender's port.
     #[getter]
     fn srcport(&self) -> Option<u16> {
-        self.stored.ends.map(|[from, _]| from.port())
+        self.stored.head().ends.map(|[from, _]| from.port())
     }
 
     /// The recipient's address.
     #[getter]
     fn dst(&self) -> Option<String> {
-        self.stored.ends.map(|[_, to]| to.ip().to_string())
+        self.stored.head().ends.map(|[_, to]| to.ip().to_string())
     }
 
     /// The recipient's port.
     #[getter]
     fn dstport(&self) -> Option<u16> {
-        self.stored.ends.map(|[_, to]| to.port())
+        self.stored.head().ends.map(|[_, to]| to.port())
     }
 
     /// The fields. For a note, `fields.what` is its text.
     #[getter]
     fn fields(&self) -> Record {
-        Record::new(Arc::clone(&self.stored.fields), TOP)
+        Record::new(Arc::clone(&self.stored.values), self.stored.head().fields)
     }
 
     /// The decrypted bytes, with the frame around them.
     #[getter]
     fn bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = self.stored.fields.data().get(self.stored.bytes.clone());
-        PyBytes::new(py, bytes.unwrap_or_default())
+        PyBytes::new(py, self.stored.data(&self.stored.head().bytes))
     }
 
     /// The decrypted bytes without the frame: what `encode` returns, and what `range` counts from.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let body = self.stored.fields.data().get(self.stored.body.clone());
-        PyBytes::new(py, body.unwrap_or_default())
+        PyBytes::new(py, self.stored.data(&self.stored.head().body))
     }
 
     /// The first byte in the sender's stream, and the one after the last.
     #[getter]
     fn position(&self) -> (u64, u64) {
-        (self.stored.position.start, self.stored.position.end)
+        (self.stored.head().position.start, self.stored.head().position.end)
     }
 
     /// Why the message could not be decoded completely; otherwise `None`.
     #[getter]
     fn error(&self) -> Option<&str> {
-        self.stored.error.as_deref()
+        self.stored.head().error.as_deref()
     }
 
     /// Whether it is a note about the conversation instead of a message.
     #[getter]
     fn is_note(&self) -> bool {
-        self.stored.is_note
+        self.stored.head().is_note
     }
 
     /// The line that `worldwire dissect --json` writes. With `safe`, integers of more than 53 bits
@@ -318,7 +355,7 @@ impl Message {
     /// The first byte of a field in `body`, and the one after its last. For a field inside a
     /// compressed part, the range is that of the whole part.
     fn range(&self, path: &str) -> PyResult<(u32, u32)> {
-        let bytes = self.stored.fields.bytes(self.node(path)?);
+        let bytes = self.stored.values.bytes(self.node(path)?);
         Ok((bytes.start, bytes.end))
     }
 
@@ -337,9 +374,10 @@ impl Message {
     }
 
     fn __repr__(&self) -> String {
-        let StoredMessage { from, stamp, fields, .. } = &self.stored;
-        let names: Vec<&str> = fields.children(TOP).map(|child| fields.name(child)).collect();
-        let (name, from, stream) = (self.stored.name(), from.name(), stamp.stream);
+        let (head, values) = (self.stored.head(), &self.stored.values);
+        let names = values.children(head.fields).map(|child| values.name(child));
+        let names: Vec<&str> = names.collect();
+        let (name, from, stream) = (head.name(), head.from.name(), head.stamp.stream);
         format!("<{name} from {from}, stream {stream}: {}>", names.join(", "))
     }
 }

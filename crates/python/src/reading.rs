@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::io::{self, Read};
+use std::mem;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use worldwire_capture::{CaptureError, CaptureReader, Record};
@@ -60,11 +62,29 @@ pub(crate) enum Report<B> {
 /// How many batches can wait for the interpreter. Each has at most a few megabytes of packets.
 const MAX_WAITING: usize = 2;
 
-/// Threads on all cores. A pool for each task: the global one would be without threads in a forked
-/// process.
-pub(crate) fn pool() -> io::Result<ThreadPool> {
+/// Threads on all cores. A capture has its own, because one of them waits for Python.
+fn pool() -> io::Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new().thread_name(|_| "worldwire".to_owned()).build();
     pool.map_err(io::Error::other)
+}
+
+/// Threads on all cores, for tasks that wait for nothing. They are kept for the next task, because
+/// starting them takes longer than a small one.
+pub(crate) fn shared_pool() -> io::Result<Arc<ThreadPool>> {
+    /// With the process that started it: a forked process does not have the threads.
+    static SHARED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+    let process = std::process::id();
+    // If the process was forked while another thread held the lock, nobody returns it.
+    let Ok(mut shared) = SHARED.try_lock() else { return pool().map(Arc::new) };
+    match &*shared {
+        Some((owner, pool)) if *owner == process => Ok(Arc::clone(pool)),
+        _ => {
+            let pool = Arc::new(pool()?);
+            // The pool of another process is not dropped: that could wait for its threads.
+            mem::forget(shared.replace((process, Arc::clone(&pool))));
+            Ok(pool)
+        }
+    }
 }
 
 impl Plan {
@@ -176,7 +196,7 @@ impl Selection {
             keep(name, &Tree::new());
             return;
         }
-        let tree: Tree<'_> = item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits);
+        let tree: Tree<'_> = item.tree(mem::take(&mut scratch.tree).recycle(), &limits);
         let matches = |filter: &Filter| filter.matches(&Subject::of(item, name, &tree));
         if self.filter.as_ref().is_none_or(matches) {
             keep(name, &tree);

@@ -10,21 +10,27 @@ use worldwire_core::json::{Style, float32, float64, hex, string, whole};
 use worldwire_core::value::Content;
 use worldwire_core::{Children, Error, NodeRef, Tree, Value};
 
+use crate::message::MessageHead;
 use crate::names::Name;
 use crate::record::Record;
 
-/// The values of a tree, in reading order, and the bytes that they refer to.
+/// The values of one or more trees, in reading order, the bytes that they refer to, and the heads of
+/// the messages that they belong to.
+///
+/// Several messages share the memory, because allocating and freeing it for each of them takes longer
+/// than copying the values.
 #[derive(Default)]
 pub(crate) struct Stored {
+    heads: Vec<MessageHead>,
     nodes: Vec<Node>,
-    /// The decoded bytes, and what the owner keeps with them, followed by text and bytes that do not
-    /// occur in them.
+    /// For each tree, the decoded bytes, and what the owner keeps with them, followed by text and
+    /// bytes that do not occur in them.
     data: Vec<u8>,
     /// Set if data was left out because of [`MAX_DATA`].
     error: Option<Error>,
 }
 
-/// The maximum size of a message's text and bytes. Deflated parts can be much larger than the
+/// The maximum size of the text and bytes of all trees. Deflated parts can be much larger than the
 /// message.
 const MAX_DATA: usize = 1 << 30;
 
@@ -62,54 +68,72 @@ enum Held {
     Bytes(u32, u32),
 }
 
-/// Index of the top node.
-pub(crate) const TOP: u32 = 0;
-
 impl Stored {
-    /// Copies a tree. Its roots become children of the top node or, if `top` is given, that node
-    /// becomes the top node. `body` is what the tree was decoded from, and `data` contains it from
-    /// `start`.
-    pub(crate) fn of(
+    /// Adds the head of a message, whose values were added before.
+    pub(crate) fn add_head(&mut self, head: MessageHead) {
+        self.heads.push(head);
+    }
+
+    /// Removes the last head; its values stay.
+    pub(crate) fn remove_head(&mut self) -> Option<MessageHead> {
+        self.heads.pop()
+    }
+
+    pub(crate) fn heads(&self) -> &[MessageHead] {
+        &self.heads
+    }
+
+    /// Keeps some bytes, and returns their place.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Range<u32> {
+        self.append(bytes).map_or(0..0, |(start, end)| start..end)
+    }
+
+    /// Copies a tree, and returns the index of its top node. The roots become children of the top
+    /// node or, if `top` is given, that node becomes the top node. `body` is what the tree was decoded
+    /// from, and is kept from `start`.
+    pub(crate) fn add(
+        &mut self,
         tree: &Tree<'_>,
         top: Option<NodeRef<'_, '_>>,
-        data: Vec<u8>,
         body: &[u8],
-        start: usize,
-    ) -> Self {
-        let mut stored = Self { nodes: Vec::with_capacity(tree.len() + 1), data, error: None };
+        start: u32,
+    ) -> u32 {
+        let index = self.end();
+        self.nodes.reserve(tree.len() + 1);
         // Values in the first layer can refer to the bytes of the message.
         let first = tree.layers().first().map_or(&[][..], |layer| layer.data());
         let start = core::ptr::eq(first, body).then_some(start);
-        let mut copy = Copying { stored: &mut stored, tree, start };
+        let mut copy = Copying { stored: self, tree, start };
         match top {
             Some(top) => copy.node(top),
             None => copy.record(tree.roots()),
         }
-        stored
+        index
     }
 
-    /// A record with one text, such as a note. `data` is kept before it.
-    pub(crate) fn of_text(name: &str, text: &str, data: Vec<u8>) -> Self {
-        let mut stored = Self { data, ..Self::default() };
-        let empty = Node { name: stored.label(""), value: Held::Record, next: 2, bytes: (0, 0) };
-        stored.nodes.push(empty);
-        let (name, value) = (stored.label(name), stored.text(text));
-        stored.nodes.push(Node { name, value, next: 2, bytes: (0, 0) });
-        stored
+    /// Adds a record with one text, such as a note, and returns its index.
+    pub(crate) fn add_text(&mut self, name: &str, text: &str) -> u32 {
+        let (index, empty) = (self.end(), self.label(""));
+        let (name, value) = (self.label(name), self.text(text));
+        let next = index + 2;
+        self.nodes.push(Node { name: empty, value: Held::Record, next, bytes: (0, 0) });
+        self.nodes.push(Node { name, value, next, bytes: (0, 0) });
+        index
     }
 
-    /// Why a value is missing, if one is.
-    pub(crate) fn error(&self) -> Option<&Error> {
-        self.error.as_ref()
+    /// Why a value is missing since the last call, if one is.
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
     }
 
-    /// Its approximate size in memory.
+    /// The approximate size of the values in memory.
     pub(crate) fn size(&self) -> usize {
         self.nodes.len() * size_of::<Node>() + self.data.len()
     }
 
-    pub(crate) fn data(&self) -> &[u8] {
-        &self.data
+    /// Bytes that were kept.
+    pub(crate) fn data(&self, place: Range<u32>) -> &[u8] {
+        self.bytes_at(place.start, place.end)
     }
 
     /// The name of a node; empty for an element of a list.
@@ -192,6 +216,12 @@ impl Stored {
         }
     }
 
+    /// The index of the next node. A tree has fewer than 2^32 nodes, and each of its sets of flags at
+    /// most 65 words.
+    fn end(&self) -> u32 {
+        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
+    }
+
     fn node(&self, node: u32) -> Option<&Node> {
         self.nodes.get(node as usize)
     }
@@ -241,15 +271,15 @@ struct Copying<'c, 't, 'n> {
     stored: &'c mut Stored,
     tree: &'t Tree<'n>,
     /// Where the first layer's bytes begin in the data, if it contains them.
-    start: Option<usize>,
+    start: Option<u32>,
 }
 
 impl<'t, 'n> Copying<'_, 't, 'n> {
     fn record(&mut self, children: Children<'t, 'n>) {
-        let name = self.stored.label("");
+        let (at, name) = (self.stored.nodes.len(), self.stored.label(""));
         self.stored.nodes.push(Node { name, value: Held::Record, next: 0, bytes: (0, 0) });
         children.for_each(|child| self.node(child));
-        self.close(0);
+        self.close(at);
     }
 
     /// The depth is that of the tree, which has a limit.
@@ -275,8 +305,7 @@ impl<'t, 'n> Copying<'_, 't, 'n> {
     }
 
     fn close(&mut self, at: usize) {
-        // A tree has fewer than 2^32 nodes, and each of its sets of flags at most 65 words.
-        let next = u32::try_from(self.stored.nodes.len()).unwrap_or(u32::MAX);
+        let next = self.stored.end();
         if let Some(node) = self.stored.nodes.get_mut(at) {
             node.next = next;
         }
@@ -300,8 +329,9 @@ impl<'t, 'n> Copying<'_, 't, 'n> {
                 let raw = node.span(span);
                 let content = span.form.read(raw);
                 let in_place = || {
-                    let start = self.start.filter(|_| node.layer() == 0)? + span.start as usize;
-                    Some((u32::try_from(start).ok()?, u32::try_from(start + raw.len()).ok()?))
+                    let start = self.start.filter(|_| node.layer() == 0)?;
+                    let start = start.checked_add(span.start)?;
+                    Some((start, start.checked_add(u32::try_from(raw.len()).ok()?)?))
                 };
                 match (&content, in_place()) {
                     (Content::Text(Cow::Borrowed(_)), Some((start, end))) => Held::Text(start, end),

@@ -41,6 +41,7 @@ pub mod mxo;
 pub mod operators;
 mod page;
 mod secrets;
+mod standby;
 mod start;
 pub mod store;
 pub mod uru;

@@ -153,6 +153,15 @@ pub(crate) fn file(folder: &Path) -> PathBuf {
     folder.join(platform::FILE)
 }
 
+/// Removes the socket of a server that was killed: a process that does not serve yet must not look
+/// like a server that does not answer. The caller must hold the directory's lock.
+pub(crate) fn remove_stale(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_file(file(folder)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Sends a request to the server running in a directory. The outer error is the connection's, the
 /// inner one the server's answer.
 ///

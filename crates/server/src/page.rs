@@ -136,11 +136,37 @@ pub(crate) fn metrics(text: String) -> Response {
 pub(crate) const DATABASE_UP: &str = "Whether the database accepted the last change: 1 or 0.";
 
 /// The help of a metric.
-pub(crate) const ACTIVE: &str = "Whether this process serves clients, or is a standby: 1 or 0.";
+pub(crate) const ACTIVE: &str = "Whether this process serves clients: 1; 0 for a standby, and \
+    while another process may have taken over.";
 
 /// The role of a process in `/status`.
-pub(crate) fn role(is_active: bool) -> &'static str {
-    if is_active { "active" } else { "standby" }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It serves clients.
+    Active,
+    /// It served clients, but another process may have taken over since this moment.
+    Inactive(Instant),
+    /// It waits to take over.
+    Standby,
+}
+
+impl Role {
+    /// The role of a process that serves clients unless it is inactive since a moment.
+    pub(crate) fn serving(inactive: Option<Instant>) -> Self {
+        inactive.map_or(Self::Active, Self::Inactive)
+    }
+
+    pub(crate) fn is_active(self) -> bool {
+        self == Self::Active
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Inactive(_) => "inactive",
+            Self::Standby => "standby",
+        }
+    }
 }
 
 /// The state of the database in `/status`.
@@ -148,15 +174,18 @@ pub(crate) fn database(is_failing: bool) -> &'static str {
     if is_failing { "failing" } else { "ok" }
 }
 
-/// The answer of `/health`.
-pub(crate) fn health(is_failing: bool) -> Response {
-    match is_failing {
-        false => "ok\n".into_response(),
-        true => {
-            let text = "the database does not accept changes; see the log\n";
-            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
-        }
-    }
+/// The answer of `/health`, except a standby's.
+pub(crate) fn health(role: Role, is_failing: bool) -> Response {
+    let problem = match role {
+        Role::Inactive(since) => format!(
+            "inactive for {:.1} s: the database does not confirm that this process is active, and \
+             a standby may have taken over; see the log\n",
+            since.elapsed().as_secs_f64()
+        ),
+        _ if is_failing => "the database does not accept changes; see the log\n".to_owned(),
+        _ => return "ok\n".into_response(),
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
 }
 
 /// Accepts connections within the limits.

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{ConfigError, ServerConfig};
 use crate::folder::{blocking, reason, write_secret};
+use crate::operators;
 use crate::store::lock::FolderLock;
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, Store, StoreError};
@@ -53,6 +54,20 @@ pub enum StartError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A standby without a database that it can share.
+    #[error("a standby needs the {name}'s PostgreSQL database: set database in {config}")]
+    NotShared {
+        /// What operators call the server.
+        name: &'static str,
+        /// The name of its configuration.
+        config: &'static str,
+    },
+    /// A standby without the server's keys.
+    #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
+    StandbyLacks(PathBuf),
+    /// The port of a standby's status page cannot be used for the server's own page.
+    #[error("status page: {}", reason(.0))]
+    StatusPort(io::Error),
     /// An address is not available.
     #[error("cannot listen on {address}: {}; choose another address with {setting}", reason(error))]
     Listen {
@@ -83,10 +98,12 @@ pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError>
     let folder = folder.to_owned();
     blocking(move || {
         let lock = FolderLock::create(&folder).map_err(at(&folder))?;
-        lock.ok_or_else(|| {
+        let lock = lock.ok_or_else(|| {
             let holder = FolderLock::holder(&folder);
-            StartError::Taken { folder, holder }
-        })
+            StartError::Taken { folder: folder.clone(), holder }
+        })?;
+        operators::remove_stale(&folder).map_err(at(&operators::file(&folder)))?;
+        Ok(lock)
     })
     .await
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use worldwire_net::Signal;
 
 use crate::metrics::Metrics;
-use crate::page;
+use crate::page::{self, Role};
 
 /// What a status page shows.
 pub trait Reported: Send + Sync + 'static {
@@ -59,7 +59,7 @@ impl WebServer {
         let router = Router::new()
             .route("/status", get(status::<R>))
             .route("/metrics", get(metrics::<R>))
-            .route("/health", get(async || page::health(false)))
+            .route("/health", get(async || page::health(Role::Active, false)))
             .with_state(reported);
         page::serve(self.0, router, page::Hosts::Own, signal).await
     }

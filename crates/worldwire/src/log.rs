@@ -32,7 +32,12 @@ pub(crate) fn start_of_server(verbose: bool, common: &Common) {
         (false, true) => LevelFilter::WARN,
         (false, false) => LevelFilter::INFO,
     };
-    begin(Targets::new().with_default(level));
+    let mut filter = Targets::new().with_default(level);
+    if !verbose {
+        // What matters in its lines, the server logs itself, once for each event.
+        filter = filter.with_target("sqlx", LevelFilter::OFF);
+    }
+    begin(filter);
 }
 
 fn asked(common: &Common) -> Option<Targets> {

@@ -151,6 +151,9 @@ pub enum RequestError {
     /// A zone key that cannot be redeemed.
     #[error("{0}")]
     Redeem(Refusal),
+    /// Another process may have taken over the database.
+    #[error("the database does not confirm that this process is active: {0}")]
+    Unconfirmed(String),
 }
 
 impl Operated for Realm {
@@ -158,10 +161,15 @@ impl Operated for Realm {
     type Error = RequestError;
 
     fn is_failure(error: &RequestError) -> bool {
-        matches!(error, RequestError::Account(AccountError::NotStored(_) | AccountError::Random(_)))
+        matches!(
+            error,
+            RequestError::Account(AccountError::NotStored(_) | AccountError::Random(_))
+                | RequestError::Unconfirmed(_)
+        )
     }
 
     async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, RequestError> {
+        self.confirm_active().await.map_err(RequestError::Unconfirmed)?;
         match request {
             Request::Accounts => Ok(self.accounts().iter().map(|account| json!(account)).collect()),
             Request::AddAccount { name, password, paying, slots } => {

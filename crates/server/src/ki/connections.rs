@@ -1,7 +1,9 @@
 //! Client connections. Each has a protocol state machine, a [`Login`], and an entry in the realm.
 //!
 //! While the database stores a change for a client, keep-alives and pings are answered. Other requests
-//! wait until the change is stored or refused.
+//! wait until the change is stored or refused. The same applies while a shared database does not
+//! confirm that this process is active. If it does not do so in time, the client is disconnected: it
+//! can log in again at the process that is.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -24,9 +26,9 @@ use zeroize::Zeroizing;
 
 use super::config::KiConfig;
 use super::figures::Figures;
-use super::login::{Answer, Login, LoginEvent, Output, Rules};
+use super::login::{Answer, Login, LoginEvent, Output, Query, Rules};
 use super::peers::Peers;
-use super::realm::{Answering, Changing, Number, Orders, Realm, Wakeup};
+use super::realm::{Answering, Changing, Confirming, Number, Orders, Realm, Wakeup};
 use super::refusal::Refusal;
 use super::wire::{Decoded, Dialect, Reply, Request};
 use crate::secrets::Secrets;
@@ -164,7 +166,7 @@ impl Accept for Acceptor {
             id,
             next: None,
             paused: None,
-            change: None,
+            waiting: None,
             held: VecDeque::new(),
             held_bytes: 0,
         };
@@ -196,11 +198,20 @@ pub struct Client {
     next: Option<u16>,
     /// Until when the login's outputs are held back.
     paused: Option<Duration>,
-    /// The change that the login waits for.
-    change: Option<Changing<()>>,
+    /// What the login waits for.
+    waiting: Option<Waiting>,
     /// Requests that arrived meanwhile, and their total size.
     held: VecDeque<(u8, u8, Request)>,
     held_bytes: usize,
+}
+
+/// What a login waits for.
+#[derive(Debug)]
+enum Waiting {
+    /// The database stores a change.
+    Change(Changing<()>),
+    /// The database has to confirm that this process is active, before it answers a query.
+    Confirmation(Confirming, Query),
 }
 
 /// Why a connection wakes up.
@@ -214,6 +225,8 @@ pub enum Wake {
     Resumed,
     /// The database has stored a change, or has not.
     Changed(Result<(), Refusal>),
+    /// The database has confirmed that this process is active, or has not.
+    Confirmed(bool),
 }
 
 impl Client {
@@ -239,10 +252,10 @@ impl Client {
         }
         let payload = received.payload();
         match self.connections.dialect.decode(service, order, payload) {
-            Decoded::Request(Request::Ping) if self.change.is_some() => {
+            Decoded::Request(Request::Ping) if self.waiting.is_some() => {
                 return self.send(&Reply::Pong, sender);
             }
-            Decoded::Request(request) if self.change.is_some() => {
+            Decoded::Request(request) if self.waiting.is_some() => {
                 let bytes = self.held_bytes.saturating_add(payload.len());
                 if self.held.len() < MAX_HELD && bytes <= MAX_HELD_BYTES {
                     self.held_bytes = bytes;
@@ -276,7 +289,7 @@ impl Client {
     fn work(&mut self, sender: &mut Sender) -> Flow {
         loop {
             self.outputs(sender)?;
-            if self.change.is_some() {
+            if self.waiting.is_some() {
                 return Flow::Continue(());
             }
             let Some((service, order, request)) = self.held.pop_front() else {
@@ -297,13 +310,7 @@ impl Client {
             match output {
                 Output::Send(reply) => self.send(&reply, sender)?,
                 // Waiting here would keep the connection from answering keep-alives.
-                Output::Ask(query) => {
-                    let address = self.peer.address.ip();
-                    match self.connections.realm.answer(self.number, address, query) {
-                        Answering::Now(answer) => self.answer(answer),
-                        Answering::Later(change) => self.change = Some(change),
-                    }
-                }
+                Output::Ask(query) => self.ask(query),
                 // Waiting here would keep the connection open after its client has left.
                 Output::Pause(time) => {
                     self.paused = Some(self.connections.clock.now().saturating_add(time));
@@ -317,6 +324,17 @@ impl Client {
             }
         }
         Flow::Continue(())
+    }
+
+    fn ask(&mut self, query: Query) {
+        let address = self.peer.address.ip();
+        match self.connections.realm.answer(self.number, address, query) {
+            Answering::Now(answer) => self.answer(answer),
+            Answering::Later(change) => self.waiting = Some(Waiting::Change(change)),
+            Answering::Unconfirmed(confirming, query) => {
+                self.waiting = Some(Waiting::Confirmation(confirming, query));
+            }
+        }
     }
 
     fn answer(&mut self, answer: Answer) {
@@ -438,7 +456,7 @@ impl Application<Connection> for Client {
             () = self.wakeup.woken() => Wake::Orders,
             () = until(self.login.poll_timeout()) => Wake::Due,
             () = until(self.paused) => Wake::Resumed,
-            stored = changed(self.change.as_mut()) => Wake::Changed(stored),
+            wake = done(self.waiting.as_mut()) => wake,
         }
     }
 
@@ -448,15 +466,22 @@ impl Application<Connection> for Client {
             Wake::Due => self.login.timeout(self.connections.clock.now()),
             Wake::Resumed => self.paused = None,
             Wake::Changed(stored) => {
-                self.change = None;
+                self.waiting = None;
                 self.answer(Answer::Done(stored));
             }
+            Wake::Confirmed(is_active) => match self.waiting.take() {
+                Some(Waiting::Confirmation(_, query)) if is_active => self.ask(query),
+                _ => {
+                    tracing::debug!(address = %self.peer.address, "the database does not answer");
+                    return Flow::Break(());
+                }
+            },
         }
         self.work(sender)
     }
 
     async fn stopping(&mut self, sender: &mut Sender) {
-        if let Some(change) = self.change.take()
+        if let Some(Waiting::Change(change)) = self.waiting.take()
             && let Ok(stored) = timeout(LAST_ANSWER, change).await
         {
             self.answer(Answer::Done(stored));
@@ -477,10 +502,11 @@ impl Application<Connection> for Client {
 /// Why requests after a failed login are ignored.
 const DELAYED: &str = "sent before a delayed answer";
 
-/// Waits for a change; forever, if there is none.
-async fn changed(change: Option<&mut Changing<()>>) -> Result<(), Refusal> {
-    match change {
-        Some(change) => change.await,
+/// Waits for what the login waits for; forever, if that is nothing.
+async fn done(waiting: Option<&mut Waiting>) -> Wake {
+    match waiting {
+        Some(Waiting::Change(change)) => Wake::Changed(change.await),
+        Some(Waiting::Confirmation(confirming, _)) => Wake::Confirmed(confirming.await),
         None => pending().await,
     }
 }

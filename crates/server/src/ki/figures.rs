@@ -2,9 +2,9 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open`, `players` and `waiting` |
+//! | `/status` | JSON: `online`, `open`, `players`, `waiting`, `database`: `ok` or `failing`, and `role`: `active`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
 //! | `/metrics` | metrics in Prometheus' text format |
-//! | `/health` | `ok`, or 503 while the database does not accept changes |
+//! | `/health` | `ok`, or 503 while the database does not accept changes, or another process may have taken over |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use worldwire_net::{Counts, LogLimiter};
 use super::realm::{Census, Realm};
 use super::refusal::Refusal;
 use crate::metrics::{Metrics, of_listener};
-use crate::page;
+use crate::page::{self, Role};
 
 /// A server's counters, apart from those of its connections.
 #[derive(Debug)]
@@ -75,7 +75,12 @@ impl Figures {
         }
     }
 
-    fn prometheus(&self, counts: &Counts, census: Census, has_database: bool) -> String {
+    fn prometheus(
+        &self,
+        counts: &Counts,
+        census: Census,
+        [is_active, has_database]: [bool; 2],
+    ) -> String {
         let mut metrics = Metrics::default();
         let wide = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
         let of = |count: &AtomicU64| i128::from(count.load(Ordering::Relaxed));
@@ -85,6 +90,7 @@ impl Figures {
                 "Time since the server started.",
                 self.started.elapsed().as_secs().into(),
             ),
+            ("active", page::ACTIVE, is_active.into()),
             ("database_up", page::DATABASE_UP, has_database.into()),
             ("connections", "Open connections.", wide(counts.open())),
             ("players", "Admitted connections.", wide(census.admitted)),
@@ -134,6 +140,12 @@ pub(super) struct Page {
     pub(super) open: bool,
 }
 
+impl Page {
+    fn role(&self) -> Role {
+        Role::serving(self.realm.inactive_since())
+    }
+}
+
 /// The routes of the status page.
 pub(super) fn router(page: Arc<Page>) -> Router {
     Router::new()
@@ -145,9 +157,10 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
     let Census { admitted, waiting, .. } = page.realm.census();
+    let role = page.role();
     let json = serde_json::json!({
-        "online": true, "open": page.open, "players": admitted, "waiting": waiting,
-        "database": page::database(page.realm.is_failing()),
+        "online": role.is_active(), "open": page.open, "players": admitted, "waiting": waiting,
+        "database": page::database(page.realm.is_failing()), "role": role.name(),
     });
     Json(json).into_response()
 }
@@ -156,10 +169,10 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
     page::metrics(page.figures.prometheus(
         &page.counts,
         page.realm.census(),
-        !page.realm.is_failing(),
+        [page.role().is_active(), !page.realm.is_failing()],
     ))
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
-    page::health(page.realm.is_failing())
+    page::health(page.role(), page.realm.is_failing())
 }

@@ -26,7 +26,8 @@
 //! * [`patch`]: the list of files for patch clients;
 //! * [`admin`]: administration, whether the server is running or not;
 //! * `peers`: other servers, which drop the sessions of clients that log in here;
-//! * `figures`: metrics and the status page.
+//! * `figures`: metrics and the status page;
+//! * [`Standby`]: a process that takes over a login server when the process that serves it fails.
 
 pub mod admin;
 pub mod config;
@@ -37,6 +38,7 @@ pub mod patch;
 mod peers;
 pub mod realm;
 mod refusal;
+mod standby;
 pub mod wire;
 
 use std::fs;
@@ -44,7 +46,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
@@ -55,6 +57,7 @@ use worldwire_net::{Clock, Options, Signal, tcp, udp};
 
 pub use config::{CONFIG, KiConfig, SQLITE_FILE};
 pub use refusal::Refusal;
+pub use standby::Standby;
 
 use connections::{Acceptor, Connections};
 use figures::{Figures, Page};
@@ -70,6 +73,7 @@ use crate::start::{
     Absent, StartError, configuration, in_config, listen, listen_status, listen_udp, lock_database,
     lock_folder, open_store, or_close, save,
 };
+use crate::store::Store;
 use crate::store::lock::FolderLock;
 
 /// Why a login server cannot start.
@@ -125,55 +129,38 @@ impl LoginServer {
     /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
         let mut lock = lock_folder(folder).await?;
-        let (config, absent) = configuration(folder, |config: &mut KiConfig| {
-            if let Some(change) = start.change {
-                change(config);
-            }
-        })?;
+        let (config, absent) = configuration(folder, start.change.unwrap_or_else(no_change))?;
         lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
-
-        let protocols = protocols(folder, &config)?;
-        let rules = rules(folder, &config).await?;
-        let files = rules.files.clone();
-        let secrets = match &start.secrets {
-            Some(path) => Some(Secrets::open(path).map_err(at(path))?),
-            None => None,
-        };
-        let clock = Clock::start();
-        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let options = Options { capacity: config.capacity(), clock, ..Options::default() };
-        let listener = listen(config.listen, "--listen", options).await?;
-        let listener = listener.trusting(&config.trusted_proxies);
-        let in_config = in_config::<KiConfig>;
-        let patch = match config.patch_address().map_err(in_config(folder))? {
-            Some(address) => {
-                let listener = listen(address, "patch_listen in ki.toml", options).await?;
-                Some(listener.trusting(&config.trusted_proxies))
-            }
-            None => None,
-        };
-        let udp = match config.udp_address().map_err(in_config(folder))? {
-            Some(address) => Some(listen_udp(address, "--udp-listen", options).await?),
-            None => None,
-        };
-        let status = listen_status(config.status_address().map_err(in_config(folder))?).await?;
+        let parts = Parts::load(folder, config, absent, start.secrets.as_deref()).await?;
+        let ports = Ports::bind(folder, &parts.config).await?;
+        let status = parts.config.status_address().map_err(in_config::<KiConfig>(folder))?;
+        let status = listen_status(status).await?;
         if absent.config {
             // Only after the ports are known to be free.
-            save(folder, &config).await?;
+            save(folder, &parts.config).await?;
         }
-        let mut known = config.clone();
-        if known.zone.address.is_empty() {
-            // The waiting room uses the same ports.
-            known.zone.tcp_port = listener.local_addr().map_err(at(folder))?.port();
-            if let Some(udp) = &udp {
-                known.zone.udp_port = udp.local_addr().map_err(at(folder))?.port();
-            }
-        }
-        let (store, key) = open_store(folder, &config, &mut lock).await?;
-        let realm = Realm::open(Arc::clone(&store) as _, key, known, clock).await;
+        let (store, key) = open_store(folder, &parts.config, &mut lock).await?;
+        let known = ports.known(folder, &parts.config);
+        let known = or_close(known, &*store).await?;
+        let realm = Realm::open(Arc::clone(&store) as _, key, known, ports.clock).await;
         let realm = or_close(realm, &*store).await?;
+        Self::assemble(folder, lock, parts, (ports, status), realm, &*store).await
+    }
+
+    /// A server that serves a realm at its ports.
+    async fn assemble(
+        folder: &Path,
+        lock: FolderLock,
+        parts: Parts,
+        (ports, status): (Ports, Option<TcpListener>),
+        realm: Realm,
+        store: &dyn Store,
+    ) -> Result<Self, ServerError> {
+        let Parts { config, rules, protocols, secrets, absent } = parts;
+        let Ports { listener, patch, udp, clock, epoch } = ports;
         let operators = operators::Listener::bind(folder, realm.clone()).await;
-        let operators = or_close(operators, &*store).await.map_err(at(folder))?;
+        let operators = or_close(operators, store).await.map_err(at(folder))?;
+        let files = rules.files.clone();
         let connections = Connections::new(&config, rules, protocols.into(), realm, clock, epoch);
         let others = config.other_servers.iter().map(|other| folder.join(other)).collect();
         let connections = connections.with_secrets(secrets).with_peers(Peers::new(others));
@@ -272,6 +259,87 @@ impl LoginServer {
         }
         Ok(page.ended().await?)
     }
+}
+
+/// The parts of a server other than its ports and its realm.
+#[derive(Debug)]
+struct Parts {
+    config: KiConfig,
+    rules: Rules,
+    protocols: Protocols,
+    secrets: Option<Secrets>,
+    absent: Absent,
+}
+
+impl Parts {
+    /// Reads the files in a server's directory, and writes the list of files for patch clients.
+    async fn load(
+        folder: &Path,
+        config: KiConfig,
+        absent: Absent,
+        secrets: Option<&Path>,
+    ) -> Result<Self, ServerError> {
+        let protocols = protocols(folder, &config)?;
+        let rules = rules(folder, &config).await?;
+        let secrets = match secrets {
+            Some(path) => Some(Secrets::open(path).map_err(at(path))?),
+            None => None,
+        };
+        Ok(Self { config, rules, protocols, secrets, absent })
+    }
+}
+
+/// The ports for clients, and the clock of their connections.
+#[derive(Debug)]
+struct Ports {
+    listener: tcp::Listener,
+    patch: Option<tcp::Listener>,
+    udp: Option<udp::Listener>,
+    clock: Clock,
+    /// The clock's zero, in time since 1970.
+    epoch: Duration,
+}
+
+impl Ports {
+    async fn bind(folder: &Path, config: &KiConfig) -> Result<Self, StartError> {
+        let clock = Clock::start();
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let options = Options { capacity: config.capacity(), clock, ..Options::default() };
+        let listener = listen(config.listen, "--listen", options).await?;
+        let listener = listener.trusting(&config.trusted_proxies);
+        let in_config = in_config::<KiConfig>;
+        let patch = match config.patch_address().map_err(in_config(folder))? {
+            Some(address) => {
+                let listener = listen(address, "patch_listen in ki.toml", options).await?;
+                Some(listener.trusting(&config.trusted_proxies))
+            }
+            None => None,
+        };
+        let udp = match config.udp_address().map_err(in_config(folder))? {
+            Some(address) => Some(listen_udp(address, "--udp-listen", options).await?),
+            None => None,
+        };
+        Ok(Self { listener, patch, udp, clock, epoch })
+    }
+
+    /// The configuration, with the ports of the waiting room if there is one.
+    fn known(&self, folder: &Path, config: &KiConfig) -> Result<KiConfig, StartError> {
+        let at = crate::start::at;
+        let mut known = config.clone();
+        if known.zone.address.is_empty() {
+            // The waiting room uses the same ports.
+            known.zone.tcp_port = self.listener.local_addr().map_err(at(folder))?.port();
+            if let Some(udp) = &self.udp {
+                known.zone.udp_port = udp.local_addr().map_err(at(folder))?.port();
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// The change to a configuration without options.
+fn no_change() -> Change {
+    Box::new(|_| ())
 }
 
 /// Adds a path to an I/O error.

@@ -6,19 +6,18 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use super::StoreError;
+use super::connect::connect;
 
 /// How long to wait for the lock, because PostgreSQL may take a moment to notice that a process was
 /// killed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
-/// How long PostgreSQL may take to accept a connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How often the connection is checked, and reopened if it broke.
 const CHECK_EVERY: Duration = Duration::from_secs(15);
@@ -43,18 +42,20 @@ pub(super) struct AdvisoryLock(Arc<Mutex<Option<PgConnection>>>);
 impl AdvisoryLock {
     /// Takes the lock and keeps it until [`release`](Self::release). Fails with
     /// [`StoreError::InUse`] if another process holds it, and does not release it within
-    /// `patience`.
+    /// `patience`. With `quiet`, outages are not logged, because the lease on the database reports
+    /// them.
     pub(super) async fn take(
         &self,
         options: &PgConnectOptions,
         writer: &str,
         patience: Duration,
+        quiet: bool,
     ) -> Result<(), StoreError> {
         let mut held = self.0.lock().await;
         if held.is_none() {
             let options = options.clone().application_name(&application_name(writer));
             *held = Some(locked(&options, patience).await?);
-            tokio::spawn(keep(Arc::downgrade(&self.0), options));
+            tokio::spawn(keep(Arc::downgrade(&self.0), options, quiet));
         }
         Ok(())
     }
@@ -73,8 +74,7 @@ async fn locked(
     options: &PgConnectOptions,
     patience: Duration,
 ) -> Result<PgConnection, StoreError> {
-    let connection = timeout(CONNECT_WITHIN, options.connect()).await;
-    let mut connection = connection.map_err(|_| StoreError::Timeout)??;
+    let mut connection = connect(options).await?;
     // Older servers lack the last of these settings. The lock works without any of them.
     let _ = sqlx::raw_sql(KEEP_SESSION).execute(&mut connection).await;
     let deadline = Instant::now() + patience;
@@ -115,7 +115,9 @@ fn application_name(writer: &str) -> String {
 }
 
 /// Takes the lock again whenever its connection breaks, until the lock is released.
-async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions) {
+async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions, quiet: bool) {
+    // An outage is logged once.
+    let mut is_logged = quiet;
     loop {
         sleep(CHECK_EVERY).await;
         let Some(lock) = lock.upgrade() else { return };
@@ -127,14 +129,20 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
         match locked(&options, PATIENCE).await {
             Ok(connection) => {
                 *held = Some(connection);
-                info!("the database is reachable again, and its lock is held");
+                if std::mem::replace(&mut is_logged, quiet) && !quiet {
+                    info!("the database is reachable again, and its lock is held");
+                }
             }
             Err(StoreError::InUse { holder }) => {
                 // This process learns the rest from its next commit.
                 error!(holder, "another process uses this database now");
                 return;
             }
-            Err(error) => warn!(%error, "the database is not reachable, and its lock is not held"),
+            Err(error) => {
+                if !std::mem::replace(&mut is_logged, true) {
+                    warn!(%error, "the database is not reachable, and its lock is not held");
+                }
+            }
         }
     }
 }

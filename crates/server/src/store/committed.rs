@@ -5,6 +5,9 @@
 //! whether the batch took effect, all changes are refused at once until the database answers that,
 //! so a change never waits for more than one failing change. A task asks the database and
 //! occasionally commits an empty batch, to notice the end of an outage even without changes.
+//!
+//! If processes share the database, answers from memory need the [lease](super::lease): ask
+//! [`Committed::is_active`] first. A commit needs none, because the database checks the epoch.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,8 +17,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::lease::{Lease, LeaseView};
 use super::probe::Probe;
 use super::{Change, Changes, Ledger, Position, StoreError};
 use crate::ending::until_overtaken;
@@ -24,6 +28,8 @@ use crate::ending::until_overtaken;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a change whose commit failed waits to learn from the database whether it took effect.
 const MOMENT: Duration = Duration::from_secs(2);
+/// How long an answer from memory waits for the lease to be renewed.
+const LEASE_PATIENCE: Duration = Duration::from_secs(4);
 /// The shortest and the longest delay before the database is asked again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 
@@ -63,6 +69,10 @@ struct Inner<D> {
     /// Wakes that task when a commit fails.
     doubt: Arc<Notify>,
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
+    /// The lease on a database that several processes share.
+    lease: Option<LeaseView>,
+    /// The task that waits for the end of the lease.
+    watching: Mutex<Option<AbortHandle>>,
 }
 
 impl<D> Clone for Committed<D> {
@@ -78,16 +88,24 @@ impl<D> fmt::Debug for Committed<D> {
 }
 
 impl<D: Indexed> Committed<D> {
-    /// Uses data that was read after `writer` had claimed the database.
+    /// Uses data that was read after `writer` had claimed the database, or that is as complete.
     pub(crate) fn new(data: D, writer: Writer) -> Self {
-        Self(Arc::new(Inner {
+        let lease = writer.lease.as_ref().map(Lease::view);
+        let this = Self(Arc::new(Inner {
             data: Mutex::new(data),
             writer: tokio::sync::Mutex::new(writer),
             failure: Mutex::new(None),
             probing: Mutex::new(None),
             doubt: Arc::default(),
             overtaken: watch::Sender::new(None),
-        }))
+            lease: lease.clone(),
+            watching: Mutex::new(None),
+        }));
+        if let Some(lease) = lease {
+            let task = tokio::spawn(end_with(lease, Arc::downgrade(&this.0)));
+            *this.watching() = Some(task.abort_handle());
+        }
+        this
     }
 
     /// The data. Change only what is not stored; everything else needs [`change`](Self::change).
@@ -99,7 +117,8 @@ impl<D: Indexed> Committed<D> {
     /// and then applied in memory.
     ///
     /// Every change is refused while it is uncertain whether an earlier one took effect, and after
-    /// another process has taken over the database.
+    /// another process has taken over the database. The reason why `plan` refuses a change is an
+    /// answer from memory, so it needs the lease.
     pub(crate) fn change<T, E>(
         &self,
         plan: impl FnOnce(&D) -> Result<(Vec<Change>, T), E> + Send + 'static,
@@ -115,20 +134,49 @@ impl<D: Indexed> Committed<D> {
             if this.overtaken().is_some() || writer.uncertain.is_some() {
                 return Err(this.not_stored().into());
             }
-            this.write(&mut writer, plan).await.map_err(|error| match error {
-                WriteError::Refused(refusal) => refusal,
-                WriteError::Store(error) => {
-                    this.uncommitted(error);
-                    this.not_stored().into()
+            match this.write(&mut writer, plan).await {
+                Ok(value) => Ok(value),
+                Err(WriteError::Refused(refusal)) => {
+                    drop(writer);
+                    match this.is_active_soon().await {
+                        true => Err(refusal),
+                        false => Err(this.not_stored().into()),
+                    }
                 }
-            })
+                Err(WriteError::Store(error)) => {
+                    this.uncommitted(error);
+                    Err(this.not_stored().into())
+                }
+            }
         }))
     }
 
-    /// Whether the last change could not be written to the database. Empty changes test a failing
-    /// database, so this ends when it accepts changes again.
+    /// Whether this process may answer from memory: no other process can have taken over yet.
+    pub(crate) fn is_active(&self) -> bool {
+        self.inactive_since().is_none()
+    }
+
+    /// Since when another process may have taken over; `None` while none can have.
+    pub(crate) fn inactive_since(&self) -> Option<Instant> {
+        self.0.lease.as_ref().and_then(LeaseView::invalid_since)
+    }
+
+    /// Waits until this process may answer from memory. Returns false if the database did not
+    /// confirm that in time.
+    pub(crate) fn is_active_soon(&self) -> impl Future<Output = bool> + Send + use<D> {
+        let lease = self.0.lease.clone();
+        async move {
+            match lease {
+                Some(mut lease) => lease.until_valid(LEASE_PATIENCE).await,
+                None => true,
+            }
+        }
+    }
+
+    /// Whether the last change could not be written to the database, or the lease on it not be
+    /// renewed. Empty changes test a failing database, so this ends when it accepts changes again.
     pub(crate) fn is_failing(&self) -> bool {
-        self.failing().is_some()
+        self.failing().is_some() || !self.is_active()
     }
 
     /// Why the database accepts no changes now.
@@ -143,8 +191,8 @@ impl<D: Indexed> Committed<D> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why no change is possible any more, if another process took over the database: a
-    /// [`StoreError::Overtaken`].
+    /// Why no change is possible any more, if another process took over the database, or may have:
+    /// a [`StoreError::Overtaken`] or [`StoreError::LeaseLost`].
     pub(crate) fn overtaken(&self) -> Option<Arc<StoreError>> {
         self.0.overtaken.borrow().clone()
     }
@@ -154,13 +202,18 @@ impl<D: Indexed> Committed<D> {
         until_overtaken(self.0.overtaken.subscribe())
     }
 
-    /// Ends all connections to the database.
+    /// Gives up the lease, and ends all connections to the database. No client may be answered any
+    /// more.
     pub(crate) async fn close(&self) {
         // A test of a database that does not answer would delay this.
-        if let Some(task) = self.probing().take() {
-            task.abort();
+        let tasks = [self.probing().take(), self.watching().take()];
+        tasks.into_iter().flatten().for_each(|task| task.abort());
+        let mut writer = self.0.writer.lock().await;
+        if let Some(lease) = writer.lease.take()
+            && self.overtaken().is_none()
+        {
+            lease.resign().await;
         }
-        let writer = self.0.writer.lock().await;
         if let Err(error) = writer.ledger.close().await {
             tracing::warn!(%error, "cannot close the database");
         }
@@ -183,6 +236,10 @@ impl<D: Indexed> Committed<D> {
 
     fn probing(&self) -> MutexGuard<'_, Option<AbortHandle>> {
         self.0.probing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watching(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.0.watching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write<T, E>(
@@ -220,15 +277,26 @@ impl<D: Indexed> Committed<D> {
     }
 }
 
+/// Reports the end of a lease.
+async fn end_with<D: Indexed>(mut lease: LeaseView, inner: Weak<Inner<D>>) {
+    let error = lease.ended().await;
+    if let Some(inner) = inner.upgrade() {
+        inner.overtaken.send_replace(Some(error));
+    }
+}
+
 /// Asks and tests a failing database until it accepts changes again or belongs to another process.
 async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
-    let mut probe = Probe::default();
+    let mut probe = match inner.upgrade() {
+        Some(inner) => Probe::new(inner.lease.is_some()),
+        None => return,
+    };
     probe.schedule();
     while let Some(committed) = resolve(&inner).await {
         {
             let mut writer = committed.0.writer.lock().await;
             if probe.is_due()
-                && committed.is_failing()
+                && committed.failing().is_some()
                 && committed.overtaken().is_none()
                 && writer.uncertain.is_none()
             {
@@ -240,7 +308,7 @@ async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
                 }
             }
             // No other failure can be reported in between, because the writer is locked.
-            if !committed.is_failing() || committed.overtaken().is_some() {
+            if committed.failing().is_none() || committed.overtaken().is_some() {
                 committed.probing().take();
                 return;
             }
@@ -278,7 +346,7 @@ async fn resolve<D: Indexed>(inner: &Weak<Inner<D>>) -> Option<Committed<D>> {
                 drop(writer);
                 return Some(committed);
             }
-            Err(error) => tracing::warn!(%error, "the database is not available yet"),
+            Err(error) => tracing::debug!(%error, "the database is not available yet"),
         }
         sleep(delay).await;
         delay = (delay * 2).min(most);
@@ -292,13 +360,20 @@ pub(crate) struct Writer {
     position: Position,
     /// A batch that may or may not have taken effect. Nothing is committed until that is known.
     uncertain: Option<Arc<Changes>>,
+    /// The lease on a database that several processes share.
+    lease: Option<Lease>,
 }
 
 impl Writer {
+    /// The writer of a database that this process has taken over.
+    pub(crate) fn leased(ledger: Arc<dyn Ledger>, position: Position, lease: Lease) -> Self {
+        Self { ledger, position, uncertain: None, lease: Some(lease) }
+    }
+
     /// Claims the database. From now on, no other process can change it.
     pub(crate) async fn open(ledger: Arc<dyn Ledger>) -> Result<Self, StoreError> {
         let position = ledger.claim().await?;
-        Ok(Self { ledger, position, uncertain: None })
+        Ok(Self { ledger, position, uncertain: None, lease: None })
     }
 
     /// Commits changes. After any error except [`StoreError::Overtaken`], they are uncertain.

@@ -7,11 +7,12 @@
 //! successful renewal, by its own clock. That is earlier than any standby can take over, although
 //! no clocks are compared. Commits need no clock: the database refuses those of an earlier epoch.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
@@ -103,6 +104,8 @@ pub(crate) enum Verdict {
 pub(crate) struct Watch {
     /// The lease, and when it was first seen in this state.
     seen: Option<(LeaseRow, Instant)>,
+    /// The latest epoch in which a renewal was seen.
+    renewed: Option<u64>,
     /// The last check.
     looked: Option<Instant>,
 }
@@ -130,11 +133,20 @@ impl Watch {
                     false => Verdict::Wait,
                 }
             }
-            _ => {
+            seen => {
+                if seen.is_some_and(|(seen, _)| seen.epoch == lease.epoch) {
+                    self.renewed = Some(lease.epoch);
+                }
                 self.seen = Some((lease, now));
                 Verdict::Wait
             }
         }
+    }
+
+    /// Whether a renewal of this lease was seen. Otherwise the process that kept it may have ended
+    /// long ago, or have used the database of which this one is a restored backup.
+    pub(crate) fn has_seen_renewal(&self, lease: LeaseRow) -> bool {
+        self.renewed == Some(lease.epoch)
     }
 }
 
@@ -142,7 +154,9 @@ impl Watch {
 pub(crate) struct Lease {
     store: Arc<dyn SharedStore>,
     epoch: u64,
-    state: watch::Receiver<State>,
+    view: LeaseView,
+    /// Ends the task when it is dropped.
+    keep: oneshot::Sender<Infallible>,
 }
 
 impl fmt::Debug for Lease {
@@ -151,41 +165,88 @@ impl fmt::Debug for Lease {
     }
 }
 
+/// Whether a lease is valid. Clones do not keep it alive.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaseView(watch::Receiver<State>);
+
 #[derive(Clone, Debug)]
 enum State {
     /// Valid until this moment.
     Until(Instant),
-    /// Why it has ended.
-    Ended(Arc<StoreError>),
+    /// Not valid since this moment, for this reason. It will never be valid again.
+    Ended(Instant, Arc<StoreError>),
 }
 
 impl Lease {
     /// Keeps the lease that a process got at `taken`, when it took over at this position.
     pub(crate) fn keep(store: Arc<dyn SharedStore>, position: Position, taken: Instant) -> Self {
         let (sender, state) = watch::channel(State::Until(taken + VALID));
-        tokio::spawn(renew(Arc::clone(&store), position, taken, sender));
-        Self { store, epoch: position.epoch, state }
+        let (keep, dropped) = oneshot::channel();
+        tokio::spawn(renew(Arc::clone(&store), position, taken, sender, dropped));
+        Self { store, epoch: position.epoch, view: LeaseView(state), keep }
+    }
+
+    /// A view for code that answers requests.
+    pub(crate) fn view(&self) -> LeaseView {
+        self.view.clone()
     }
 
     /// Whether no other process can have taken over yet.
     pub(crate) fn is_valid(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Until(end) if Instant::now() < *end)
+        self.view.is_valid()
+    }
+
+    /// Waits until the lease is valid again. Returns false if it was not renewed for `patience` after
+    /// its end.
+    pub(crate) async fn until_valid(&mut self, patience: Duration) -> bool {
+        self.view.until_valid(patience).await
+    }
+
+    /// Waits until the lease has ended: another process took over, or may have.
+    pub(crate) async fn ended(&mut self) -> Arc<StoreError> {
+        self.view.ended().await
+    }
+
+    /// Gives up the lease. The process must not answer any more.
+    pub(crate) async fn resign(self) {
+        let Self { store, epoch, keep, .. } = self;
+        drop(keep);
+        match timeout(RENEW_WITHIN, store.resign(epoch)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "cannot give up the lease on the database"),
+            Err(_) => warn!("cannot give up the lease on the database in time"),
+        }
+    }
+}
+
+impl LeaseView {
+    /// Whether no other process can have taken over yet.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.invalid_since().is_none()
+    }
+
+    /// Since when another process may have taken over; `None` while the lease is valid.
+    pub(crate) fn invalid_since(&self) -> Option<Instant> {
+        match &*self.0.borrow() {
+            State::Until(end) => (*end <= Instant::now()).then_some(*end),
+            State::Ended(since, _) => Some(*since),
+        }
     }
 
     /// Waits until the lease is valid again. Returns false if it was not renewed for `patience` after
     /// its end.
     pub(crate) async fn until_valid(&mut self, patience: Duration) -> bool {
         loop {
-            let end = match &*self.state.borrow_and_update() {
+            let end = match &*self.0.borrow_and_update() {
                 State::Until(end) => *end,
-                State::Ended(_) => return false,
+                State::Ended(..) => return false,
             };
             let now = Instant::now();
             if now < end {
                 return true;
             }
             tokio::select! {
-                changed = self.state.changed() => {
+                changed = self.0.changed() => {
                     if changed.is_err() {
                         return false;
                     }
@@ -197,25 +258,14 @@ impl Lease {
 
     /// Waits until the lease has ended: another process took over, or may have.
     pub(crate) async fn ended(&mut self) -> Arc<StoreError> {
-        let is_ended = |state: &State| matches!(state, State::Ended(_));
-        if let Ok(state) = self.state.wait_for(is_ended).await
-            && let State::Ended(error) = &*state
+        let is_ended = |state: &State| matches!(state, State::Ended(..));
+        if let Ok(state) = self.0.wait_for(is_ended).await
+            && let State::Ended(_, error) = &*state
         {
             return Arc::clone(error);
         }
-        // The task ends only after it has reported why.
-        Arc::new(StoreError::LeaseLost)
-    }
-
-    /// Gives up the lease. The process must not answer any more.
-    pub(crate) async fn resign(self) {
-        let Self { store, epoch, state } = self;
-        drop(state);
-        match timeout(RENEW_WITHIN, store.resign(epoch)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "cannot give up the lease on the database"),
-            Err(_) => warn!("cannot give up the lease on the database in time"),
-        }
+        // The task ends only after it has said why, or because nobody needs the lease any more.
+        Arc::new(StoreError::LeaseLost("it is no longer renewed".to_owned()))
     }
 }
 
@@ -225,14 +275,18 @@ async fn renew(
     position: Position,
     mut renewed: Instant,
     state: watch::Sender<State>,
+    mut dropped: oneshot::Receiver<Infallible>,
 ) {
-    let end = |error| drop(state.send_replace(State::Ended(Arc::new(error))));
+    let end = |since: Instant, error| {
+        state.send_replace(State::Ended(since, Arc::new(error)));
+    };
     let mut is_failing = false;
     loop {
         let start = Instant::now();
         match timeout(RENEW_WITHIN, store.renew(position.epoch)).await {
             Ok(Ok(true)) => {
                 renewed = start;
+                // Not from now on: a standby may have seen this beat when the renewal began.
                 state.send_replace(State::Until(start + VALID));
                 if std::mem::take(&mut is_failing) {
                     info!("the lease on the database is renewed again");
@@ -240,26 +294,29 @@ async fn renew(
             }
             Ok(Ok(false)) => {
                 let found = timeout(RENEW_WITHIN, store.look()).await;
-                return end(match found {
+                let error = match found {
                     Ok(Ok(seen)) => StoreError::overtaken(position, seen.position, seen.writer),
-                    _ => StoreError::LeaseLost,
-                });
+                    _ => StoreError::LeaseLost("it belongs to another process".to_owned()),
+                };
+                return end(start, error);
             }
             failed => {
+                let error = match failed {
+                    Ok(Err(error)) => error,
+                    _ => StoreError::Timeout,
+                };
                 if !std::mem::replace(&mut is_failing, true) {
-                    let error = match failed {
-                        Ok(Err(error)) => error,
-                        _ => StoreError::Timeout,
-                    };
                     warn!(%error, "cannot renew the lease on the database");
                 }
                 if renewed.elapsed() >= HOLD {
-                    return end(StoreError::LeaseLost);
+                    let problem = format!("not renewed for {} s: {error}", HOLD.as_secs());
+                    return end(renewed + VALID, StoreError::LeaseLost(problem));
                 }
             }
         }
         tokio::select! {
-            () = state.closed() => return,
+            biased;
+            _ = &mut dropped => return,
             () = sleep_until(start + RENEW_EVERY) => {}
         }
     }
@@ -267,13 +324,12 @@ async fn renew(
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::atomic::Ordering;
 
     use tokio::time::sleep;
 
     use super::*;
-    use crate::store::{AccountRow, CharacterRow, Ledger, NodeRow, RefRow, ScoreRow, SettingRow};
+    use crate::store::fake::Fake;
 
     fn sighting(epoch: u64, lease: (u64, i64)) -> Sighting {
         Sighting {
@@ -304,7 +360,18 @@ mod tests {
         assert_eq!(watched(&mut watch, &mut now, &stopped), Duration::from_millis(1_400));
         assert_eq!(watch.see(&stopped, now, now), Verdict::TakeOverByForce);
         // Another standby was faster.
-        assert_eq!(watch.see(&sighting(4, (4, 0)), now, now), Verdict::Wait);
+        let other = sighting(4, (4, 0));
+        assert_eq!(watch.see(&other, now, now), Verdict::Wait);
+        assert!(watch.has_seen_renewal(stopped.lease) && !watch.has_seen_renewal(other.lease));
+    }
+
+    /// The database may be a restored backup.
+    #[test]
+    fn a_lease_that_was_never_renewed_is_told_apart() {
+        let (mut watch, mut now) = (Watch::default(), Instant::now());
+        let dead = sighting(3, (3, 39));
+        assert_eq!(watched(&mut watch, &mut now, &dead), TAKE_OVER_AFTER);
+        assert!(!watch.has_seen_renewal(dead.lease));
     }
 
     #[test]
@@ -326,78 +393,6 @@ mod tests {
         assert_eq!(now - start, TAKE_OVER_AFTER + LONGEST_BLINK);
     }
 
-    /// A database of which only the lease is used.
-    #[derive(Debug, Default)]
-    struct Fake {
-        /// Renewals so far.
-        renewals: AtomicU64,
-        is_down: AtomicBool,
-        is_taken_over: AtomicBool,
-        is_resigned: AtomicBool,
-    }
-
-    macro_rules! unused {
-        ($($name:ident($($argument:ty),*) -> $value:ty;)*) => {$(
-            fn $name(&self, $(_: $argument),*) -> Pending<'_, $value> {
-                Box::pin(pending())
-            }
-        )*};
-    }
-
-    impl Ledger for Fake {
-        unused! {
-            claim() -> Position;
-            commit(Position, Arc<Changes>) -> ();
-            position() -> (Position, String);
-            settings() -> Vec<SettingRow>;
-            accounts() -> Vec<AccountRow>;
-            characters() -> Vec<CharacterRow>;
-            close() -> ();
-        }
-    }
-
-    impl Store for Fake {
-        unused! {
-            nodes_behind(u32, u32) -> Vec<NodeRow>;
-            refs() -> Vec<RefRow>;
-            scores() -> Vec<ScoreRow>;
-        }
-
-        fn nodes<'s>(&'s self, _: &'s [u32]) -> Pending<'s, Vec<NodeRow>> {
-            Box::pin(pending())
-        }
-    }
-
-    impl SharedStore for Fake {
-        unused! {
-            changes_after(u64) -> Option<(u64, Changes)>;
-            sessions() -> Vec<(u64, SessionRow)>;
-        }
-
-        fn look(&self) -> Pending<'_, Sighting> {
-            Box::pin(async { Ok(sighting(4, (4, 0))) })
-        }
-
-        fn take_over<'s>(&'s self, _: &'s Sighting, _: bool) -> Pending<'s, Option<Position>> {
-            Box::pin(pending())
-        }
-
-        fn renew(&self, _: u64) -> Pending<'_, bool> {
-            Box::pin(async {
-                if self.is_down.load(Ordering::Relaxed) {
-                    return pending().await;
-                }
-                self.renewals.fetch_add(1, Ordering::Relaxed);
-                Ok(!self.is_taken_over.load(Ordering::Relaxed))
-            })
-        }
-
-        fn resign(&self, _: u64) -> Pending<'_, ()> {
-            self.is_resigned.store(true, Ordering::Relaxed);
-            Box::pin(async { Ok(()) })
-        }
-    }
-
     fn keep() -> (Arc<Fake>, Lease) {
         let fake = Arc::<Fake>::default();
         let position = Position { epoch: 3, batch: 7 };
@@ -413,9 +408,12 @@ mod tests {
             assert!(lease.is_valid());
         }
         fake.is_down.store(true, Ordering::Relaxed);
+        let view = lease.view();
+        assert_eq!(view.invalid_since(), None);
         sleep(VALID).await;
         assert!(!lease.is_valid());
         let start = Instant::now();
+        assert!(view.invalid_since().is_some_and(|since| since <= start && since + VALID > start));
         assert!(!lease.until_valid(Duration::from_secs(4)).await);
         assert!(start.elapsed() <= Duration::from_secs(4));
         // Afterwards nobody waits again.
@@ -425,6 +423,7 @@ mod tests {
         fake.is_down.store(false, Ordering::Relaxed);
         assert!(lease.until_valid(Duration::from_secs(20)).await);
         assert!(lease.is_valid());
+        assert_eq!(view.invalid_since(), None);
 
         let renewals = fake.renewals.load(Ordering::Relaxed);
         lease.resign().await;
@@ -433,13 +432,32 @@ mod tests {
         assert!(fake.renewals.load(Ordering::Relaxed) <= renewals + 1, "nobody needs it");
     }
 
+    /// A standby counts from the renewal, not from when its answer arrives here.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_answer_does_not_extend_a_lease() {
+        let (fake, lease) = keep();
+        let delay = Duration::from_millis(900);
+        *fake.delay.lock().unwrap() = delay;
+        // Two renewals with this delay, and no more.
+        sleep(Duration::from_millis(200) + 2 * delay).await;
+        fake.is_down.store(true, Ordering::Relaxed);
+        let last = fake.started.lock().unwrap().expect("a renewal has begun");
+        sleep_until(last + VALID - Duration::from_millis(1)).await;
+        assert!(lease.is_valid(), "the answer arrived in time");
+        sleep_until(last + VALID).await;
+        assert!(!lease.is_valid());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_lease_ends_when_it_is_lost() {
         let (fake, mut lease) = keep();
         fake.is_down.store(true, Ordering::Relaxed);
         let start = Instant::now();
         let error = lease.ended().await;
-        assert!(matches!(*error, StoreError::LeaseLost), "{error}");
+        let said = "not renewed for 30 s: the database did not answer in time";
+        assert!(matches!(&*error, StoreError::LeaseLost(why) if why == said), "{error}");
+        assert!(lease.view().invalid_since().is_some_and(|since| since <= start + VALID));
+
         assert!(start.elapsed() >= HOLD && start.elapsed() < HOLD + 2 * RENEW_WITHIN);
         assert!(!lease.until_valid(Duration::from_secs(4)).await);
 

@@ -23,6 +23,7 @@
 //! | [`lock`] | the lock on a server's directory |
 //! | `database_lock` | the lock on a SQLite database, whichever path leads to it |
 //! | [`lease`] | which of several processes serves a database |
+//! | `follow` | a copy of the data that another process serves |
 //! | [`seal`] | the server's key, with which secrets are sealed |
 //!
 //! A server without a vault uses only settings, accounts and characters. A character is a blob that
@@ -41,7 +42,11 @@ pub(crate) mod accounts;
 mod advisory;
 mod batch;
 pub(crate) mod committed;
+mod connect;
 mod database_lock;
+#[cfg(test)]
+mod fake;
+pub(crate) mod follow;
 pub mod lease;
 pub mod lock;
 mod migrations;
@@ -206,12 +211,12 @@ pub enum StoreError {
         /// The process that claimed it last.
         writer: String,
     },
-    /// The process could not renew its lease for so long that a standby may have taken over. Final.
+    /// The process has not renewed its lease for so long that a standby may have taken over. Final.
     #[error(
-        "this process could not reach the database for {} s, and another process may have taken over; \
-        it must end", lease::HOLD.as_secs()
+        "this process has lost its lease on the database ({0}), and another process may have taken \
+        over; it must end"
     )]
-    LeaseLost,
+    LeaseLost(String),
     /// The SQLite database of a server that had one is missing.
     #[error(
         "{}: the database is missing; restore it or, to start with an empty one, also remove {}, \
@@ -242,10 +247,18 @@ pub enum StoreError {
     #[error("the URL of a database must start with postgres://")]
     Url,
     /// The tables could not be created or migrated.
-    #[error("cannot prepare the tables of the database: {0}")]
+    #[error("cannot prepare the tables of the database: {}", connect::described_migration(.0))]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    /// The database reported an error or cannot be reached.
-    #[error("database: {0}")]
+    /// A PostgreSQL server cannot be reached, or refuses the connection.
+    #[error("cannot connect to the database at {place}: {problem}")]
+    Connect {
+        /// Its socket, or its host and port.
+        place: String,
+        /// The reason.
+        problem: String,
+    },
+    /// The database reported an error, or a connection to it broke.
+    #[error("database: {}", connect::described(.0))]
     Database(sqlx::Error),
 }
 

@@ -10,30 +10,40 @@ use tokio::time::{Instant, sleep_until};
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// When to test the database next. Nothing is scheduled while it works.
-#[derive(Debug, Default)]
-pub(crate) struct Probe(Option<(Instant, Duration)>);
+#[derive(Debug)]
+pub(crate) struct Probe {
+    next: Option<(Instant, Duration)>,
+    /// The longest delay.
+    most: Duration,
+}
 
 impl Probe {
+    /// Tests a database. If it is shared, the delay does not grow: until a test succeeds, load
+    /// balancers send clients to no process at all.
+    pub(crate) fn new(is_shared: bool) -> Self {
+        let [first, most] = DELAYS;
+        Self { next: None, most: if is_shared { first } else { most } }
+    }
+
     /// Schedules a test, because a commit failed.
     pub(crate) fn schedule(&mut self) {
-        let [first, most] = DELAYS;
-        let delay = self.0.map_or(first, |(_, delay)| (delay * 2).min(most));
-        self.0 = Some((Instant::now() + delay, delay));
+        let delay = self.next.map_or(DELAYS[0], |(_, delay)| (delay * 2).min(self.most));
+        self.next = Some((Instant::now() + delay, delay));
     }
 
     /// Forgets all failures, because a commit succeeded.
     pub(crate) fn cancel(&mut self) {
-        self.0 = None;
+        self.next = None;
     }
 
     /// Whether a scheduled test is due.
     pub(crate) fn is_due(&self) -> bool {
-        self.0.is_some_and(|(due, _)| due <= Instant::now())
+        self.next.is_some_and(|(due, _)| due <= Instant::now())
     }
 
     /// Waits until the scheduled test is due, or forever if none is scheduled.
     pub(crate) async fn due(&self) {
-        match self.0 {
+        match self.next {
             Some((due, _)) => sleep_until(due).await,
             None => pending().await,
         }

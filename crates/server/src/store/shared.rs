@@ -20,8 +20,9 @@ const NO_PATIENCE: Duration = Duration::ZERO;
 
 const LOOK: &str = "SELECT shard.epoch, shard.last_batch, shard.writer, lease.epoch, lease.beat \
     FROM shard, lease";
+/// A lease that was given up stays so, even if a renewal was still under way.
 const RENEW: &str = "UPDATE lease SET beat = beat + 1 \
-    WHERE epoch = $1 AND EXISTS (SELECT FROM shard WHERE epoch = $1)";
+    WHERE epoch = $1 AND beat >= 0 AND EXISTS (SELECT FROM shard WHERE epoch = $1)";
 const RESIGN: &str = "UPDATE lease SET beat = $2 WHERE epoch = $1";
 
 /// Locks the row, so that only one of several standbys takes over.
@@ -47,8 +48,8 @@ type Logged = (i64, Vec<String>, Vec<Vec<u8>>, Vec<i64>, Vec<i64>, Vec<i64>, Vec
 impl SharedStore for PostgresStore {
     fn look(&self) -> Pending<'_, Sighting> {
         Box::pin(async move {
-            let mut lent = Lent::from(&self.beats).await?;
-            let row = sqlx::query_as(LOOK).fetch_optional(lent.connection()?).await?;
+            let mut lent = self.beats.lend().await?;
+            let row = sqlx::query_as(LOOK).fetch_optional(lent.connection()).await?;
             lent.give_back();
             let (epoch, batch, writer, leased, beat) = row.ok_or_else(no_position)?;
             let lease = LeaseRow { epoch: i64::cast_unsigned(leased), beat };
@@ -65,12 +66,12 @@ impl SharedStore for PostgresStore {
             if !by_force {
                 // A process that gave up its lease is about to release the lock.
                 let is_resigned = seen.lease.beat == LeaseRow::RESIGNED;
-                self.take_lock(if is_resigned { PATIENCE } else { NO_PATIENCE }).await?;
+                self.take_lock(if is_resigned { PATIENCE } else { NO_PATIENCE }, true).await?;
             }
             let claimed = timeout(PATIENCE, self.claim_next(seen, by_force)).await;
             let claimed = claimed.unwrap_or(Err(StoreError::Timeout));
             if by_force && matches!(claimed, Ok(Some(_))) {
-                self.take_lock(PATIENCE).await?;
+                self.take_lock(PATIENCE, true).await?;
             } else if !matches!(claimed, Ok(Some(_))) {
                 self.release_lock().await;
             }
@@ -80,9 +81,9 @@ impl SharedStore for PostgresStore {
 
     fn renew(&self, epoch: u64) -> Pending<'_, bool> {
         Box::pin(async move {
-            let mut lent = Lent::from(&self.beats).await?;
+            let mut lent = self.beats.lend().await?;
             let renew = sqlx::query(RENEW).bind(epoch.cast_signed());
-            let renewed = renew.execute(lent.connection()?).await?;
+            let renewed = renew.execute(lent.connection()).await?;
             lent.give_back();
             Ok(renewed.rows_affected() == 1)
         })
@@ -91,8 +92,8 @@ impl SharedStore for PostgresStore {
     fn resign(&self, epoch: u64) -> Pending<'_, ()> {
         Box::pin(async move {
             let resign = sqlx::query(RESIGN).bind(epoch.cast_signed()).bind(LeaseRow::RESIGNED);
-            let mut lent = Lent::from(&self.beats).await?;
-            resign.execute(lent.connection()?).await?;
+            let mut lent = self.beats.lend().await?;
+            resign.execute(lent.connection()).await?;
             lent.give_back();
             Ok(())
         })

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::advisory::{self, AdvisoryLock};
 use super::batch::{Columns, NOT_NEXT};
+use super::connect::{Single, connect};
 use super::migrations::{POSTGRES, SQLITE, migrations};
 use super::sessions::{BEAT_SETTINGS, COMMIT_LIMITS, Lent, PATIENCE, SESSION_LIMITS, sessions};
 use super::{
@@ -29,6 +30,9 @@ use crate::folder::private_file;
 /// The numbers of nodes that one statement reads. Shorter lists are padded with the last number, so
 /// that there are only a few prepared statements.
 const NODES_AT_ONCE: [usize; 3] = [1, 8, 64];
+
+/// How long to look for the reason why a pool has no connection.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// A SQLite database in WAL mode: one file, and two more while it is open.
 #[derive(Debug)]
@@ -62,7 +66,11 @@ impl SqliteStore {
         Ok(Self { pool, writer })
     }
 
-    async fn take_lock(&self, _: Duration) -> Result<(), StoreError> {
+    async fn lend(&self, pool: &Pool<Sqlite>) -> Result<Lent<Sqlite>, StoreError> {
+        Lent::from(pool).await
+    }
+
+    async fn take_lock(&self, _: Duration, _: bool) -> Result<(), StoreError> {
         // The locks on the directory and on the file keep other processes out.
         Ok(())
     }
@@ -85,7 +93,7 @@ pub struct PostgresStore {
     /// The connection for batches that are sent at once.
     commits: Pool<Postgres>,
     /// The connection for the lease, which never waits for anything else.
-    pub(super) beats: Pool<Postgres>,
+    pub(super) beats: Single,
     options: PgConnectOptions,
     pub(super) writer: String,
     lock: AdvisoryLock,
@@ -96,14 +104,16 @@ impl PostgresStore {
     pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
-        let pool = sessions(4, SESSION_LIMITS).connect_with(options.clone()).await?;
+        // A pool would not say why it cannot connect.
+        connect(&options).await?.close().await?;
         // Otherwise every start would log the notice that the table of migrations exists.
         let quiet = sessions(1, "SET client_min_messages = warning");
         let quiet = quiet.connect_with(options.clone()).await?;
         migrations(&POSTGRES).run(&quiet).await?;
         quiet.close().await;
+        let pool = sessions(4, SESSION_LIMITS).connect_lazy_with(options.clone());
         let commits = sessions(1, COMMIT_LIMITS).connect_lazy_with(options.clone());
-        let beats = sessions(1, BEAT_SETTINGS).connect_lazy_with(options.clone());
+        let beats = Single::new(options.clone(), BEAT_SETTINGS);
         Ok(Self { pool, commits, beats, options, writer, lock: AdvisoryLock::default() })
     }
 
@@ -111,7 +121,7 @@ impl PostgresStore {
         let Some(columns) = Columns::of(changes) else {
             return self.commit_rows(after, changes).await;
         };
-        let mut lent = Lent::from(&self.commits).await?;
+        let mut lent = self.lend(&self.commits).await?;
         // One statement is one transaction. It is complete, with its deferred constraints, only
         // when everything that PostgreSQL answers has been read.
         match columns.commit(after).execute(lent.connection()?).await {
@@ -126,14 +136,29 @@ impl PostgresStore {
         }
     }
 
+    /// A connection of a pool. If the pool has none in time, says why, if it can.
+    async fn lend(&self, pool: &Pool<Postgres>) -> Result<Lent<Postgres>, StoreError> {
+        match Lent::from(pool).await {
+            Err(StoreError::Timeout) => match timeout(MOMENT, connect(&self.options)).await {
+                Ok(Err(error)) => Err(error),
+                _ => Err(StoreError::Timeout),
+            },
+            lent => lent,
+        }
+    }
+
     async fn close_all(&self) {
         self.commits.close().await;
         self.beats.close().await;
         self.pool.close().await;
     }
 
-    pub(super) async fn take_lock(&self, patience: Duration) -> Result<(), StoreError> {
-        self.lock.take(&self.options, &self.writer, patience).await
+    pub(super) async fn take_lock(
+        &self,
+        patience: Duration,
+        quiet: bool,
+    ) -> Result<(), StoreError> {
+        self.lock.take(&self.options, &self.writer, patience, quiet).await
     }
 
     pub(super) async fn release_lock(&self) {
@@ -275,7 +300,7 @@ macro_rules! sql_store {
     ($store:ident, $database:ty, begin $begin:literal, read the position with $position:literal) => {
         impl $store {
             async fn claim_epoch(&self) -> Result<Position, StoreError> {
-                self.take_lock(advisory::PATIENCE).await?;
+                self.take_lock(advisory::PATIENCE, false).await?;
                 // A frozen process can keep the row locked without holding the advisory lock.
                 let claimed = timeout(PATIENCE, self.raise_epoch()).await;
                 let claimed = claimed.unwrap_or(Err(StoreError::Timeout));
@@ -286,7 +311,7 @@ macro_rules! sql_store {
             }
 
             async fn raise_epoch(&self) -> Result<Position, StoreError> {
-                let mut lent = Lent::from(&self.pool).await?;
+                let mut lent = self.lend(&self.pool).await?;
                 let mut transaction = lent.connection()?.begin_with($begin).await?;
                 let claim = sqlx::query_as(CLAIM).bind(&self.writer);
                 let row = claim.fetch_optional(&mut *transaction).await?;
@@ -302,7 +327,7 @@ macro_rules! sql_store {
                 after: Position,
                 changes: &Changes,
             ) -> Result<(), StoreError> {
-                let mut lent = Lent::from(&self.pool).await?;
+                let mut lent = self.lend(&self.pool).await?;
                 self.write(lent.connection()?, after, changes).await?;
                 lent.give_back();
                 Ok(())
@@ -412,7 +437,7 @@ macro_rules! sql_store {
             }
 
             async fn read_position(&self) -> Result<(Position, String), StoreError> {
-                let mut lent = Lent::from(&self.pool).await?;
+                let mut lent = self.lend(&self.pool).await?;
                 let mut transaction = lent.connection()?.begin_with($begin).await?;
                 let row = sqlx::query_as($position).fetch_optional(&mut *transaction).await?;
                 let (epoch, batch, writer) = row.ok_or_else(no_position)?;

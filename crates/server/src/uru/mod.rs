@@ -109,13 +109,6 @@ pub enum ShardError {
         new ones with `worldwire uru keys generate -o {path}` and give clients the lines that \
         `worldwire uru keys convert {path} --to server-ini` prints", path = .0.display())]
     KeysLost(PathBuf),
-    /// A standby without a database that it can share.
-    #[error("a standby needs the shard's PostgreSQL database: set database in {CONFIG}")]
-    NotShared,
-    /// A standby without the shard's keys.
-    #[error("{}: file is missing; copy it from the folder of the process that serves the shard",
-        .0.display())]
-    StandbyLacks(PathBuf),
     /// The data in the database.
     #[error(transparent)]
     Vault(#[from] VaultError),

@@ -2,10 +2,10 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`; see [`Standby`](super::Standby) for its page |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
-//! | `/health` | `ok`, or 503 while the database does not accept changes |
+//! | `/health` | `ok`, or 503 while the database does not accept changes, or another process may have taken over |
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ use worldwire_net::Counts;
 use super::figures::Figures;
 use super::game::{Games, RunningGame};
 use super::vault::Vault;
-use crate::page::{self, unix};
+use crate::page::{self, Role, unix};
 
 /// The longest text that the client can show at its start, in bytes.
 const MAX_CLIENT_BYTES: usize = 255;
@@ -53,6 +53,12 @@ pub(super) struct Page {
     pub(super) games: Games,
 }
 
+impl Page {
+    fn role(&self) -> Role {
+        Role::serving(self.vault.inactive_since())
+    }
+}
+
 /// The routes of the status page.
 pub(super) fn router(page: Arc<Page>) -> Router {
     Router::new()
@@ -68,10 +74,10 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 async fn status(State(page): State<Arc<Page>>) -> Response {
     let (open, welcome) = (!page.vault.is_restricted(), page.welcome.get());
     let games: Vec<_> = page.games.running_games().iter().map(game).collect();
-    let database = page::database(page.vault.is_failing());
+    let (role, database) = (page.role(), page::database(page.vault.is_failing()));
     let status = json!({
-        "online": true, "open": open, "welcome": welcome, "games": games, "database": database,
-        "role": page::role(true),
+        "online": role.is_active(), "open": open, "welcome": welcome, "games": games,
+        "database": database, "role": role.name(),
     });
     Json(status).into_response()
 }
@@ -102,12 +108,12 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
-    page::health(page.vault.is_failing())
+    page::health(page.role(), page.vault.is_failing())
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
     let state = [
-        ("active", true, page::ACTIVE),
+        ("active", page.role().is_active(), page::ACTIVE),
         ("open", !page.vault.is_restricted(), "Whether all players may log in: 1 or 0."),
         ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
     ];

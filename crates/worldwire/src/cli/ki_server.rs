@@ -183,6 +183,10 @@ pub(crate) struct ServeKi {
     /// Append the secrets of logins to a key file, for decrypting captures
     #[arg(long, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
+    /// Wait while another process serves the accounts, and take over when it fails or stops; needs
+    /// PostgreSQL
+    #[arg(long)]
+    pub(crate) standby: bool,
     /// Log every connection
     #[arg(short, long)]
     pub(crate) verbose: bool,

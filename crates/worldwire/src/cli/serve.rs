@@ -36,9 +36,14 @@ The first start creates the folder with its key, database and ki.toml, and write
 ki.toml. On later starts, options apply to that run only. Ctrl-C or SIGTERM stops the server; SIGUSR1
 makes all sessions stale.
 
+With --standby, several processes share a PostgreSQL database. One serves the accounts; the others take
+over when it fails or stops. Start all of them with --standby, each with its own folder: see
+docs/cluster.md.
+
 Examples:
   worldwire serve ki
   worldwire serve ki /srv/login --listen 0.0.0.0:12000 --public-address ki.example.org
+  worldwire serve ki /srv/login --standby
   worldwire serve ki --secrets login-keys.toml")]
     Ki(ServeKi),
     /// Run a server for The Matrix Online (logins, characters, world)

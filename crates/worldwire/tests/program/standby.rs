@@ -1,7 +1,9 @@
-//! Two processes of an Uru shard, as docs/cluster.md sets them up.
+//! Two processes of an Uru shard or a login server, as docs/cluster.md sets them up.
 
 #[path = "../../../server/tests/data/support/database.rs"]
 mod database;
+#[path = "../../../server/tests/data/support/gate.rs"]
+mod gate;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,6 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use self::database::Database;
+use self::gate::{Gate, Way};
 use crate::client::command;
 
 /// How long a test waits for a line.
@@ -33,7 +36,7 @@ impl Drop for Process {
 impl Process {
     fn start(folder: &Folder, options: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-        command.args(["serve", "uru"]).arg(&folder.path).args(options);
+        command.args(["serve", folder.family]).arg(&folder.path).args(options);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
@@ -43,32 +46,39 @@ impl Process {
         Self { child, lines }
     }
 
-    /// Waits for a line with this text.
-    fn says(&self, text: &str) {
+    /// Waits for a line with this text. Returns all lines up to it.
+    fn says(&self, text: &str) -> String {
         let mut said = String::new();
         while !said.contains(text) {
             let line = self.lines.recv_timeout(PATIENCE);
             said.push_str(&line.unwrap_or_else(|error| panic!("{text}: {error}: {said}")));
             said.push('\n');
         }
+        said
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
     /// Stops the process as systemd does.
     fn stop(mut self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.signal("-TERM");
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-/// A shard's folder, and the port of its status page.
+/// A server's folder, and the port of its status page.
 struct Folder {
+    family: &'static str,
     path: PathBuf,
     status: u16,
 }
 
 impl Folder {
-    fn new(path: PathBuf, url: &str) -> Self {
+    /// A folder for `uru`, with `shard.toml`, or for `ki`, with `ki.toml`.
+    fn new(family: &'static str, path: PathBuf, url: &str) -> Self {
         // The ports stay free: the system does not reassign them so soon.
         let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (listen, status) = (port(), port());
@@ -76,8 +86,9 @@ impl Folder {
         let settings = format!(
             "listen = \"127.0.0.1:{listen}\"\nstatus = \"127.0.0.1:{status}\"\ndatabase = \"{url}\"\n"
         );
-        fs::write(path.join("shard.toml"), settings).unwrap();
-        Self { path, status }
+        let file = if family == "uru" { "shard.toml" } else { "ki.toml" };
+        fs::write(path.join(file), settings).unwrap();
+        Self { family, path, status }
     }
 
     /// The answer of the status page: its code and its text.
@@ -92,11 +103,37 @@ impl Folder {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), text.to_owned())
     }
 
-    /// Runs a command with this folder as the shard, which must succeed.
-    fn run(&self, words: &[&str]) {
+    /// Runs a command beside this folder, which must succeed. Returns its output.
+    fn run(&self, words: &[&str]) -> String {
         let mut command = command(self.path.parent().unwrap(), words);
         let output = command.env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command beside this folder, which must fail with this error.
+    fn refuses(&self, words: &[&str], error: &str) {
+        let output = command(self.path.parent().unwrap(), words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(error), "{said}");
+    }
+
+    /// Checks the status page of a standby that has all batches.
+    fn is_standby(&self) {
+        assert_eq!(self.page("/health"), (503, "standby, 0 batches behind\n".to_owned()));
+        let shown = r#"{"behind":0,"database":"ok","online":false,"role":"standby"}"#;
+        assert_eq!(self.page("/status"), (200, shown.to_owned()));
+        let metrics = self.page("/metrics").1;
+        for line in ["active 0", "database_up 1", "standby_batches_behind 0"] {
+            assert!(metrics.contains(&format!("\nworldwire_{line}\n")), "{metrics}");
+        }
+    }
+
+    /// Checks the status page of the active process.
+    fn is_active(&self) {
+        assert_eq!(self.page("/health"), (200, "ok\n".to_owned()));
+        assert!(self.page("/status").1.contains(r#""role":"active""#));
+        assert!(self.page("/metrics").1.contains("\nworldwire_active 1\n"));
     }
 }
 
@@ -105,14 +142,14 @@ fn a_standby_serves_after_kills_and_stops() {
     let Some(database) = Database::postgres() else { return };
     let url = database.url.as_deref().unwrap();
     let home = database.folder.path();
-    let [one, two] = ["one", "two"].map(|name| Folder::new(home.join(name), url));
+    let [one, two] = ["one", "two"].map(|name| Folder::new("uru", home.join(name), url));
     // Generating keys takes long.
     let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
     fs::copy(keys, one.path.join("keys.toml")).unwrap();
 
     // The second machine has no keys yet.
     let refused = Process::start(&two, &["--standby"]);
-    refused.says("keys.toml: file is missing; copy it from the folder of the process");
+    refused.says("keys.toml: file is missing; copy it from the active process's folder");
     let first = Process::start(&one, &[]);
     first.says("Ctrl-C stops the shard");
     assert!(one.page("/status").1.contains(r#""role":"active""#));
@@ -130,21 +167,11 @@ fn a_standby_serves_after_kills_and_stops() {
     active.says("Ctrl-C stops the shard");
     let standby = Process::start(&two, &["--standby"]);
     standby.says("another process serves the shard");
-    assert_eq!(one.page("/health"), (200, "ok\n".to_owned()));
-    assert_eq!(two.page("/health"), (503, "standby, 0 batches behind\n".to_owned()));
-    let shown = r#"{"behind":0,"database":"ok","online":false,"role":"standby"}"#;
-    assert_eq!(two.page("/status"), (200, shown.to_owned()));
-    assert!(one.page("/metrics").1.contains("\nworldwire_active 1\n"));
-    let metrics = two.page("/metrics").1;
-    for line in ["active 0", "database_up 1", "standby_batches_behind 0"] {
-        assert!(metrics.contains(&format!("\nworldwire_{line}\n")), "{metrics}");
-    }
+    one.is_active();
+    two.is_standby();
     one.run(&["worldwire", "uru", "account", "add", "ann", "--server", "one"]);
-    let words = ["worldwire", "uru", "account", "list", "--server", "two"];
-    let output = command(home, &words).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
     let refused = "two: the process here does not serve the shard now: it is a standby";
-    assert!(output.status.code() == Some(2) && said.contains(refused), "{said}");
+    two.refuses(&["worldwire", "uru", "account", "list", "--server", "two"], refused);
     let client = ["worldwire", "client", "uru"];
     let login = |folder, step, rest: &[&str]| {
         let words = [&client[..], &[folder, "--account", "ann", "login", "+", step], rest];
@@ -162,6 +189,9 @@ fn a_standby_serves_after_kills_and_stops() {
 
     let again = Process::start(&one, &["--standby"]);
     again.says("another process serves the shard");
+    // The process that was killed left its socket.
+    let refused = "one: the process here does not serve the shard now: it is a standby";
+    one.refuses(&["worldwire", "uru", "account", "list", "--server", "one"], refused);
     let start = Instant::now();
     standby.stop();
     again.says("Ctrl-C stops the shard");
@@ -172,11 +202,189 @@ fn a_standby_serves_after_kills_and_stops() {
 }
 
 #[test]
+fn a_login_server_has_a_standby() {
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url.as_deref().unwrap();
+    let home = database.folder.path();
+    let [one, two] = ["one", "two"].map(|name| Folder::new("ki", home.join(name), url));
+    // The second machine has no key yet.
+    let refused = Process::start(&two, &["--standby"]);
+    refused.says("server.key: file is missing; copy it from the active process's folder");
+    let first = Process::start(&one, &[]);
+    first.says("Ctrl-C stops the server");
+    fs::copy(one.path.join("server.key"), two.path.join("server.key")).unwrap();
+    let waiting = Process::start(&two, &["--standby"]);
+    waiting.says("serves the login server without --standby");
+    first.stop();
+    waiting.says("Ctrl-C stops the server");
+    waiting.stop();
+
+    let active = Process::start(&one, &["--standby"]);
+    active.says("Ctrl-C stops the server");
+    let standby = Process::start(&two, &["--standby"]);
+    standby.says("another process serves the login server");
+    one.is_active();
+    two.is_standby();
+    // Makes sessions stale; a standby has none.
+    standby.signal("-USR1");
+    one.run(&["worldwire", "ki", "account", "add", "merle", "--server", "one"]);
+    let refused = "two: the process here does not serve the login server now: it is a standby";
+    two.refuses(&["worldwire", "ki", "account", "list", "--server", "two"], refused);
+    let steps = |folder, steps: &str| {
+        let words = ["worldwire", "client", "ki", folder, "--account", "merle"];
+        one.run(&words.into_iter().chain(steps.split(' ')).collect::<Vec<_>>())
+    };
+    steps("one", "login + validate + create Merle Fire");
+
+    let start = Instant::now();
+    drop(active);
+    standby.says("Ctrl-C stops the server");
+    let time = start.elapsed();
+    assert!(time < Duration::from_secs(3), "{time:?}");
+    two.is_active();
+    assert!(steps("two", "login + validate + list").contains("Merle"));
+
+    let again = Process::start(&one, &["--standby"]);
+    again.says("another process serves the login server");
+    standby.stop();
+    again.says("Ctrl-C stops the server");
+    assert!(steps("one", "login + validate + list").contains("Merle"));
+    again.stop();
+}
+
+/// How long a process may look active after its database stopped answering: its lease lasts 1 s, and
+/// the rest is for busy machines.
+const INACTIVE_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// Waits until the health of a process has this code. Returns its text.
+fn wait_for_health(folder: &Folder, code: u16) -> String {
+    let start = Instant::now();
+    loop {
+        let (found, text) = folder.page("/health");
+        if found == code {
+            return text;
+        }
+        assert!(start.elapsed() < PATIENCE, "{found} {text}");
+    }
+}
+
+/// Two processes, each with its own way to the database.
+fn health_follows_the_lease(family: &'static str, served: &str) {
+    let Some(database) = Database::postgres() else { return };
+    let gates = [(); 2].map(|()| Gate::new(&database.socket()));
+    let [one, two] = [0, 1].map(|at| {
+        let (name, url) = (["one", "two"][at], gates[at].url(database.name(), "test"));
+        Folder::new(family, database.folder.path().join(name), &url)
+    });
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
+    for folder in [&one, &two] {
+        fs::copy(&keys, folder.path.join("keys.toml")).unwrap();
+    }
+    let active = Process::start(&one, &["--no-status"]);
+    active.says(served);
+    active.stop();
+    fs::copy(one.path.join("server.key"), two.path.join("server.key")).unwrap();
+
+    let active = Process::start(&one, &["--standby"]);
+    active.says(served);
+    let standby = Process::start(&two, &["--standby"]);
+    standby.says("another process serves");
+    one.is_active();
+
+    // The worst partition: connections stay open, but nothing passes. Nobody sends requests.
+    let start = Instant::now();
+    gates[0].both(Way::Held);
+    let text = wait_for_health(&one, 503);
+    let time = start.elapsed();
+    assert!(time < INACTIVE_WITHIN, "{time:?}");
+    assert!(text.starts_with("inactive for "), "{text}");
+    assert!(one.page("/metrics").1.contains("\nworldwire_active 0\n"));
+    let status = one.page("/status").1;
+    for part in [r#""role":"inactive""#, r#""online":false"#, r#""database":"failing""#] {
+        assert!(status.contains(part), "{status}");
+    }
+    wait_for_health(&two, 200);
+    // It is ready for clients.
+    standby.says(served);
+    two.is_active();
+    assert_eq!(one.page("/health").0, 503);
+    let said = active.says("cannot renew the lease on the database");
+    assert!(!said.contains("sqlx"), "{said}");
+    drop(active);
+
+    // A plain outage, which ends before the process has to.
+    let start = Instant::now();
+    gates[1].both(Way::Cut);
+    wait_for_health(&two, 503);
+    let time = start.elapsed();
+    assert!(time < INACTIVE_WITHIN, "{time:?}");
+    gates[1].both(Way::Open);
+    wait_for_health(&two, 200);
+    two.is_active();
+    // One line for the outage, and one for its end.
+    let said = standby.says("the lease on the database is renewed again");
+    let problems =
+        said.lines().filter(|line| [" WARN ", " ERROR "].iter().any(|l| line.contains(l)));
+    let problems: Vec<_> = problems.collect();
+    assert!(matches!(problems[..], [one] if one.contains("cannot renew the lease")), "{said}");
+}
+
+#[test]
+fn the_health_of_a_shard_follows_its_lease() {
+    health_follows_the_lease("uru", "Ctrl-C stops the shard");
+}
+
+#[test]
+fn the_health_of_a_login_server_follows_its_lease() {
+    health_follows_the_lease("ki", "Ctrl-C stops the server");
+}
+
+#[test]
+fn a_restored_backup_needs_no_preparation() {
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url.as_deref().unwrap();
+    let home = database.folder.path();
+    let one = Folder::new("uru", home.join("one"), url);
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
+    fs::copy(keys, one.path.join("keys.toml")).unwrap();
+    let first = Process::start(&one, &[]);
+    first.says("Ctrl-C stops the shard");
+    one.run(&["worldwire", "uru", "account", "add", "ann", "--server", "one"]);
+    first.stop();
+    let active = Process::start(&one, &["--standby"]);
+    active.says("Ctrl-C stops the shard");
+    let writer = database.sql("SELECT writer FROM shard");
+    // While the process keeps its lease.
+    let restored = database.restore_dump();
+    one.run(&["worldwire", "uru", "account", "add", "bea", "--server", "one"]);
+    active.stop();
+
+    let settings = fs::read_to_string(one.path.join("shard.toml")).unwrap();
+    let restored = settings.replace(url, &restored);
+    assert_ne!(restored, settings);
+    fs::write(one.path.join("shard.toml"), restored).unwrap();
+    let active = Process::start(&one, &["--standby"]);
+    let said = active.says("the database was restored from a backup");
+    assert!(said.contains(writer.trim()), "{said}");
+    assert!(!said.contains("another process serves"), "{said}");
+    active.says("Ctrl-C stops the shard");
+    let accounts = one.run(&["worldwire", "uru", "account", "list", "--server", "one"]);
+    assert!(accounts.contains("ann") && !accounts.contains("bea"), "{accounts}");
+    let client = ["worldwire", "client", "uru", "one", "--account", "ann", "login"];
+    one.run(&client);
+    active.stop();
+}
+
+#[test]
 fn a_standby_needs_a_database_that_it_can_share() {
-    let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-    let output = command.args(["serve", "uru", "--standby"]).arg(home.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("a standby needs the shard's PostgreSQL database"), "{said}");
-    assert_eq!(output.status.code(), Some(2));
+    for (family, name) in [("uru", "shard"), ("ki", "login server")] {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        let output =
+            command.args(["serve", family, "--standby"]).arg(home.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let wanted = format!("a standby needs the {name}'s PostgreSQL database");
+        assert!(said.contains(&wanted), "{said}");
+        assert_eq!(output.status.code(), Some(2));
+    }
 }

@@ -137,9 +137,12 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// The value of a property of an object.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<Self> {
-        let is_it = |child: &Self| child.slot.property().is_some_and(|p| &*p.name == name);
-        self.class?;
-        self.children().find(is_it)
+        let property = self.class?.property(name)?;
+        let is_it =
+            |child: &Self| child.slot.property().is_some_and(|p| p.index() == property.index());
+        // Two properties of a class can have the same name.
+        let is_named = |child: &Self| child.slot.property().is_some_and(|p| *p.name == *name);
+        self.children().find(is_it).or_else(|| self.children().find(is_named))
     }
 
     /// An element of a container.

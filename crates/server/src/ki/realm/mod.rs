@@ -6,16 +6,21 @@
 
 mod accounts;
 mod characters;
+mod copy;
 mod queue;
 mod tickets;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
@@ -31,9 +36,11 @@ use crate::failures::Failures;
 pub use crate::store::accounts::RealmError;
 use crate::store::accounts::{Accounts, folded, stored};
 use crate::store::committed::{self, Committed, Indexed as _, NotStored, Writer};
+use crate::store::follow::Led;
 use crate::store::seal::ServerKey;
 use crate::store::{Change, Ledger, StoreError};
 use characters::{CharacterEntry, ZoneKey};
+pub(super) use copy::RealmCopy;
 use tickets::{SavedTickets, Tickets};
 
 /// Orders for a connection from other tasks. Repeated orders are merged.
@@ -81,6 +88,25 @@ pub(super) enum Answering {
     Now(Answer),
     /// It is [`Answer::Done`], when the database has the change.
     Later(Changing<()>),
+    /// Ask again when the database has confirmed that this process is active.
+    Unconfirmed(Confirming, Query),
+}
+
+/// Waits for the database to confirm that this process is active. Returns false if it does not.
+pub(super) struct Confirming(Pin<Box<dyn Future<Output = bool> + Send>>);
+
+impl fmt::Debug for Confirming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Confirming")
+    }
+}
+
+impl Future for Confirming {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        self.0.as_mut().poll(context)
+    }
 }
 
 /// A connection's entry in the realm.
@@ -146,40 +172,54 @@ impl Realm {
         config: KiConfig,
         clock: Clock,
     ) -> Result<Self, RealmError> {
-        let slots = config.limits.players;
-        let mut state = State {
-            accounts: Accounts::new(),
-            characters: BTreeMap::new(),
-            of_user: HashMap::new(),
-            next_character: 1,
-            tickets: Tickets::default(),
-            failures: Failures::default(),
-            queue: Queue::new(slots),
-            connections: HashMap::new(),
-            next_connection: 1,
-            zone_keys: HashMap::new(),
-            playing: HashMap::new(),
-        };
+        let mut state = State::new(config.limits.players);
         let writer = Writer::open(Arc::clone(&ledger)).await?;
-        state.apply(&stored::<u64>(&*ledger, "ki.").await?);
+        state.apply(&stored::<u64>(&*ledger, SETTINGS).await?);
         if !state.accounts.fit(&key) {
             return Err(RealmError::WrongKey);
         }
         Ok(Self(Arc::new(Shared { state: Committed::new(state, writer), key, clock, config })))
     }
 
-    /// Whether the last change could not be written to the database. Empty changes test a failing
-    /// database, so this ends when it accepts changes again.
+    /// Serves a database that this process has taken over.
+    pub(super) fn lead(
+        led: Led<RealmCopy>,
+        config: KiConfig,
+        clock: Clock,
+    ) -> Result<Self, RealmError> {
+        let Led { store, copy, position, lease } = led;
+        let (state, key) = copy.into_parts()?;
+        let state = Committed::new(state, Writer::leased(store, position, lease));
+        Ok(Self(Arc::new(Shared { state, key, clock, config })))
+    }
+
+    /// Whether the last change could not be written to the database, or the lease on a shared
+    /// database not be renewed. Empty changes test a failing database, so this ends when it accepts
+    /// changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.state.is_failing()
     }
 
-    /// Why no change is possible any more, if another process took over the database: a
-    /// [`StoreError::Overtaken`].
+    /// Since when another process may have taken over the database; `None` while none can have.
+    pub(in crate::ki) fn inactive_since(&self) -> Option<Instant> {
+        self.0.state.inactive_since()
+    }
+
+    /// Why no change is possible any more, if another process took over the database, or may have:
+    /// a [`StoreError::Overtaken`] or [`StoreError::LeaseLost`].
     #[must_use]
     pub fn overtaken(&self) -> Option<Arc<StoreError>> {
         self.0.state.overtaken()
+    }
+
+    /// Waits until the database confirms that this process is active. Otherwise returns the reason
+    /// why not.
+    pub(super) async fn confirm_active(&self) -> Result<(), String> {
+        match self.0.state.is_active_soon().await {
+            true => Ok(()),
+            false => Err(self.0.state.not_stored().0),
+        }
     }
 
     /// Waits until another process takes over the database; forever, if none does.
@@ -200,7 +240,7 @@ impl Realm {
         }
     }
 
-    /// Ends all connections to the database.
+    /// Ends all connections to the database, which a standby can then take over.
     pub async fn close(&self) {
         self.0.state.close().await;
     }
@@ -311,6 +351,10 @@ impl Realm {
 
     /// Answers a connection's query, or begins the change that it asks for.
     pub(super) fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answering {
+        if !self.0.state.is_active() {
+            let confirming = Confirming(Box::pin(self.0.state.is_active_soon()));
+            return Answering::Unconfirmed(confirming, query);
+        }
         Answering::Now(match query {
             Query::Account(name) => self.account_answer(address, &name),
             Query::Tickets { user, machine } => {
@@ -371,6 +415,23 @@ impl From<NotStored> for Refusal {
 }
 
 impl State {
+    /// A state without accounts, for a server that admits this many connections.
+    fn new(slots: usize) -> Self {
+        Self {
+            accounts: Accounts::new(),
+            characters: BTreeMap::new(),
+            of_user: HashMap::new(),
+            next_character: 1,
+            tickets: Tickets::default(),
+            failures: Failures::default(),
+            queue: Queue::new(slots),
+            connections: HashMap::new(),
+            next_connection: 1,
+            zone_keys: HashMap::new(),
+            playing: HashMap::new(),
+        }
+    }
+
     fn leave_queue(&mut self, who: Number) {
         for moved in self.queue.leave(who) {
             if let Some(entry) = self.connections.get(&moved) {
@@ -411,5 +472,7 @@ impl State {
     }
 }
 
+/// The names of this server's settings begin with this.
+const SETTINGS: &str = "ki.";
 /// How long a zone key is valid.
 const ZONE_KEY_LIFE: Duration = Duration::from_secs(120);

@@ -23,7 +23,7 @@ use worldwire_net::{Counts, LogLimiter};
 use crate::metrics::{Metrics, of_listener};
 use crate::mxo::realm::{Census, HelloRefusal, Realm};
 use crate::mxo::{LOG_EVERY, Shared};
-use crate::page;
+use crate::page::{self, Role};
 
 /// A server's counters of logins.
 #[derive(Debug)]
@@ -261,5 +261,5 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
-    page::health(page.realm.is_failing())
+    page::health(Role::Active, page.realm.is_failing())
 }

@@ -1,12 +1,10 @@
-//! A copy of a vault that another process serves, kept up to date until this process takes over.
+//! A copy of a vault that another process serves; see [`Follower`](crate::store::follow::Follower).
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
-use tracing::info;
+use tokio::time::Instant;
 use worldwire_uru::types::Uuid;
 
 use super::config::VaultConfig;
@@ -15,123 +13,68 @@ use super::handle::{Environment, Vault};
 use super::session::Notice;
 use super::steps::VaultState;
 use super::task::{VaultError, load_rows};
-use crate::store::lease::{Lease, SharedStore, Sighting, Verdict, Watch};
+use crate::store::follow::{Copied, Led};
 use crate::store::seal::ServerKey;
-use crate::store::{Change, Changes, Key, NodeRow, Position, RefRow, StoreError};
-
-/// How long the database may take to answer a check.
-const LOOK_WITHIN: Duration = Duration::from_secs(1);
+use crate::store::{Change, Changes, Key, NodeRow, RefRow, Store, StoreError};
 
 /// The copy.
-pub(crate) struct Follower {
-    store: Arc<dyn SharedStore>,
+pub(crate) struct VaultCopy {
     state: VaultState,
     clock: Box<dyn Fn() -> u32 + Send>,
-    /// The last batch that the copy includes.
-    batch: u64,
-    watch: Watch,
     missed: Missed,
 }
 
-impl fmt::Debug for Follower {
+impl fmt::Debug for VaultCopy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Follower").field("batch", &self.batch).finish_non_exhaustive()
+        f.write_str("VaultCopy")
     }
 }
 
-/// What a check of the active process showed.
-#[derive(Debug)]
-pub(crate) struct Look {
-    pub(crate) sighting: Sighting,
-    pub(crate) verdict: Verdict,
-    /// How many batches the copy lacked.
-    pub(crate) behind: u64,
-}
-
-impl Follower {
-    /// Reads the whole database, which other processes may change meanwhile.
-    pub(crate) async fn open(
-        store: Arc<dyn SharedStore>,
-        key: ServerKey,
-        config: VaultConfig,
-        environment: Environment,
-    ) -> Result<Self, VaultError> {
+impl VaultCopy {
+    /// An empty copy.
+    pub(crate) fn new(key: ServerKey, config: VaultConfig, environment: Environment) -> Self {
         let Environment { clock, random } = environment;
         let state = VaultState::new(config, key, random);
-        let (watch, missed) = (Watch::default(), Missed::default());
-        let mut this = Self { store, state, clock, batch: 0, watch, missed };
-        this.read_all().await?;
-        Ok(this)
+        Self { state, clock, missed: Missed::default() }
+    }
+}
+
+impl Copied for VaultCopy {
+    type Error = VaultError;
+
+    async fn load(&mut self, store: &dyn Store) -> Result<(), VaultError> {
+        load_rows(store, &mut self.state).await
     }
 
-    /// Checks the active process, and catches up with its changes.
-    pub(crate) async fn look(&mut self) -> Result<Look, VaultError> {
-        let asked = Instant::now();
-        let sighting = timeout(LOOK_WITHIN, self.store.look()).await;
-        let sighting = sighting.map_err(|_| StoreError::Timeout)??;
-        let verdict = self.watch.see(&sighting, asked, Instant::now());
-        let behind = sighting.position.batch.saturating_sub(self.batch);
-        if sighting.position.batch != self.batch {
-            self.catch_up().await?;
+    fn follow(&mut self, changes: &Changes) -> Result<(), VaultError> {
+        self.missed.add(changes, self.state.graph(), Instant::now());
+        Ok(self.state.follow(changes)?)
+    }
+
+    fn forget(&mut self) {
+        self.state.forget();
+    }
+
+    fn outage(error: VaultError) -> Result<StoreError, VaultError> {
+        match error {
+            VaultError::Store(error) => Ok(error),
+            error => Err(error),
         }
-        Ok(Look { sighting, verdict, behind })
     }
+}
 
-    /// Takes over the database, if nothing has changed since the check. Returns `None` if another
-    /// process was faster or is active again.
-    pub(crate) async fn take_over(&self, look: &Look) -> Result<Option<Taken>, StoreError> {
-        let by_force = look.verdict == Verdict::TakeOverByForce;
-        let start = Instant::now();
-        let position = self.store.take_over(&look.sighting, by_force).await?;
-        Ok(position.map(|position| {
-            let lease = Lease::keep(Arc::clone(&self.store), position, start);
-            Taken { position, lease }
-        }))
-    }
-
-    /// Serves the vault, after this process has taken over.
-    pub(crate) async fn serve(mut self, taken: Taken) -> Result<Vault, VaultError> {
-        let Taken { position, lease } = taken;
-        if position.batch != self.batch {
-            self.catch_up().await?;
-        }
+impl Vault {
+    /// Serves a vault that this process has taken over.
+    pub(crate) async fn lead(led: Led<VaultCopy>) -> Result<Self, VaultError> {
+        let Led { store, copy: VaultCopy { mut state, clock, missed }, position, lease } = led;
         // There may have been no passwords yet when the copy was made.
-        if !self.state.check_key(&self.store.settings().await?) {
+        if !state.check_key(&store.settings().await?) {
             return Err(VaultError::OtherKey);
         }
-        self.state.finish_loading()?;
-        let sessions = self.store.sessions().await?;
-        self.state.load_sessions(sessions, position.epoch, self.missed.into_notices());
-        let Self { store, state, clock, .. } = self;
-        Vault::start(store, state, clock, position, Some(lease)).await
-    }
-
-    async fn catch_up(&mut self) -> Result<(), VaultError> {
-        match self.store.changes_after(self.batch).await? {
-            Some((last, changes)) => {
-                self.missed.add(&changes, self.state.graph(), Instant::now());
-                self.state.follow(&changes)?;
-                self.batch = last;
-                Ok(())
-            }
-            None => {
-                info!("reading the whole database again: its log does not go back far enough");
-                self.state.forget();
-                self.read_all().await
-            }
-        }
-    }
-
-    /// Reads everything, and then the changes made while it was being read.
-    async fn read_all(&mut self) -> Result<(), VaultError> {
-        self.batch = self.store.look().await?.position.batch;
-        load_rows(&*self.store, &mut self.state).await?;
-        if let Some((last, changes)) = self.store.changes_after(self.batch).await? {
-            self.state.follow(&changes)?;
-            self.batch = last;
-        }
-        // Otherwise the next check starts again.
-        Ok(())
+        state.finish_loading()?;
+        let sessions = store.sessions().await?;
+        state.load_sessions(sessions, position.epoch, missed.into_notices());
+        Self::start(store, state, clock, position, Some(lease)).await
     }
 }
 
@@ -180,11 +123,4 @@ impl Missed {
         notices.sort_by_key(|(then, _)| *then);
         notices.into_iter().map(|(_, notice)| notice).collect()
     }
-}
-
-/// A database that this process has taken over.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    position: Position,
-    lease: Lease,
 }

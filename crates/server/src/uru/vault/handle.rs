@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
@@ -24,7 +25,7 @@ use super::prune::Pruned;
 use super::session::{ConnectionId, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::task::{Arrival, Call, Message, Reports, Task, VaultError};
-use crate::store::lease::Lease;
+use crate::store::lease::{Lease, LeaseView};
 use crate::store::seal::ServerKey;
 use crate::store::{Position, Store, StoreError};
 
@@ -71,6 +72,8 @@ pub struct Vault {
     keeps_sessions: bool,
     leaving: Arc<AtomicBool>,
     overtaken: watch::Receiver<Option<Arc<StoreError>>>,
+    /// The lease on a database that several processes share.
+    lease: Option<LeaseView>,
 }
 
 impl fmt::Debug for Vault {
@@ -103,16 +106,18 @@ struct Rules {
     restricted: bool,
     /// Whether sessions are stored for the next process.
     keeps_sessions: bool,
+    /// The lease on a database that several processes share.
+    lease: Option<LeaseView>,
     /// The highest number of a session so far.
     last: ConnectionId,
 }
 
 impl Rules {
-    fn of(state: &VaultState, keeps_sessions: bool) -> Self {
+    fn of(state: &VaultState, lease: Option<LeaseView>) -> Self {
         let VaultConfig { max_notices, restricted, .. } = *state.config();
         let max_notices = max_notices.max(1);
         let last = state.sessions().keys().next_back().copied().unwrap_or(ConnectionId::NONE);
-        Self { max_notices, restricted, keeps_sessions, last }
+        Self { max_notices, restricted, keeps_sessions: lease.is_some(), lease, last }
     }
 }
 
@@ -157,7 +162,7 @@ impl Vault {
     ) -> Result<Self, VaultError> {
         let Environment { clock, random } = environment;
         let state = VaultState::new(config, key, random);
-        let rules = Rules::of(&state, false);
+        let rules = Rules::of(&state, None);
         let (reports, reported) = reports();
         Ok(Self::run(Task::open(store, state, clock, reports).await?, rules, reported))
     }
@@ -170,7 +175,7 @@ impl Vault {
         position: Position,
         lease: Option<Lease>,
     ) -> Result<Self, VaultError> {
-        let rules = Rules::of(&state, lease.is_some());
+        let rules = Rules::of(&state, lease.as_ref().map(Lease::view));
         let (reports, reported) = reports();
         let task = Task::start(store, state, clock, position, lease, reports).await?;
         Ok(Self::run(task, rules, reported))
@@ -180,7 +185,7 @@ impl Vault {
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         tokio::spawn(task.run(inbox, ended));
-        let Rules { max_notices, restricted, keeps_sessions, last } = rules;
+        let Rules { max_notices, restricted, keeps_sessions, lease, last } = rules;
         let restricted = Arc::new(AtomicBool::new(restricted));
         let next = Arc::new(AtomicU64::new(last.0));
         let Reported { failing, leaving, overtaken } = reported;
@@ -194,6 +199,7 @@ impl Vault {
             keeps_sessions,
             leaving,
             overtaken,
+            lease,
         }
     }
 
@@ -203,11 +209,17 @@ impl Vault {
         self.restricted.load(Ordering::Relaxed)
     }
 
-    /// Whether the last batch of changes could not be committed. Empty batches test a failing
-    /// database, so this ends when it accepts changes again.
+    /// Whether the last batch of changes could not be committed, or the lease on a shared database
+    /// not be renewed. Empty batches test a failing database, so this ends when it accepts changes
+    /// again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.failing.load(Ordering::Relaxed)
+        self.failing.load(Ordering::Relaxed) || self.inactive_since().is_some()
+    }
+
+    /// Since when another process may have taken over the database; `None` while none can have.
+    pub(in crate::uru) fn inactive_since(&self) -> Option<Instant> {
+        self.lease.as_ref().and_then(LeaseView::invalid_since)
     }
 
     /// Whether clients can resume their sessions at the process that takes over from this one.

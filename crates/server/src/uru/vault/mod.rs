@@ -95,7 +95,7 @@ pub(crate) use accounts::is_account_name;
 pub(crate) use age_states::AgeNode;
 pub(crate) use content::{decode, encode as encode_node, folder};
 pub(crate) use dump::{AccountLine, Password, PlayerLine, digest, fields_of, uuid_of};
-pub(crate) use follow::{Follower, Look, Taken};
+pub(crate) use follow::VaultCopy;
 pub(crate) use markers::is_marker_node;
 pub(crate) use players::{NAME_RULE, is_player_name};
 pub(crate) use session::ConnectionId;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 use worldwire_uru::types::NetError;
 
 use super::session::{ConnectionId, Notice, Outcome, Stop};
@@ -138,6 +138,8 @@ pub(crate) struct Task {
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
     failing: Arc<AtomicBool>,
+    /// Whether the last contents that were needed could not be read.
+    is_unreadable: bool,
     /// Whether sessions are left to the next process.
     leaving: Arc<AtomicBool>,
     /// When to test a failing database with an empty batch.
@@ -194,7 +196,8 @@ impl Task {
         lease: Option<Lease>,
         Reports { failing, leaving, overtaken }: Reports,
     ) -> Result<Self, VaultError> {
-        let (queues, gone, probe) = (HashMap::new(), Vec::new(), Probe::default());
+        let (queues, gone) = (HashMap::new(), Vec::new());
+        let probe = Probe::new(lease.is_some());
         let mut task = Self {
             store,
             state,
@@ -203,6 +206,7 @@ impl Task {
             queues,
             gone,
             failing,
+            is_unreadable: false,
             leaving,
             probe,
             lease,
@@ -325,11 +329,9 @@ impl Task {
         self.state.set_now((self.clock)());
         let needs = requests.iter().filter_map(|request| request.needs());
         let lacking: Vec<_> = needs.filter(|id| self.state.lacks(*id)).collect();
-        if !lacking.is_empty()
-            && let Err(error) = self.load(&lacking).await
-        {
-            // The requests that need them will load them again.
-            warn!(%error, "cannot read nodes");
+        if !lacking.is_empty() {
+            // If this fails, the requests that need them will load them again.
+            let _ = self.load(&lacking).await;
         }
         let gone = std::mem::take(&mut self.gone);
         for &connection in &gone {
@@ -377,9 +379,10 @@ impl Task {
             Ok(Err(error)) => error,
             Err(_) => StoreError::Timeout,
         };
-        self.failing.store(true, Ordering::Relaxed);
+        // An outage is logged once.
+        let is_known = self.failing.swap(true, Ordering::Relaxed);
         let is_final = matches!(failure, StoreError::Overtaken { .. });
-        if !is_final {
+        if !is_final && !is_known {
             error!(error = %failure, requests = requests.len(), "a batch was not committed");
         }
         let error = refusal(&failure);
@@ -424,10 +427,7 @@ impl Task {
         while let Err(ids) = run(&mut self.state) {
             let missing = match self.load(&ids).await {
                 Ok(missing) => missing,
-                Err(error) => {
-                    warn!(%error, "cannot read nodes");
-                    return Err(refusal(&error));
-                }
+                Err(error) => return Err(refusal(&error)),
             };
             if let Some(id) = missing {
                 error!(node = id, "a node has no content in the database");
@@ -440,7 +440,14 @@ impl Task {
     /// Loads contents for this batch. Returns a node whose content is missing in the database.
     async fn load(&mut self, ids: &[u32]) -> Result<Option<u32>, StoreError> {
         let rows = timeout(patience(ids.len()), self.store.nodes(ids)).await;
-        for row in rows.map_err(|_| StoreError::Timeout)?? {
+        let rows = rows.unwrap_or(Err(StoreError::Timeout));
+        let was_unreadable = std::mem::replace(&mut self.is_unreadable, rows.is_err());
+        if let Err(error) = &rows
+            && !was_unreadable
+        {
+            warn!(%error, "cannot read nodes");
+        }
+        for row in rows? {
             self.state.load_content(row.id, row.data);
         }
         Ok(ids.iter().copied().find(|id| self.state.lacks(*id)))
@@ -514,8 +521,8 @@ async fn resolve(
             Ok(Ok((found, writer))) => {
                 return Err(StoreError::overtaken(last, found, writer));
             }
-            Ok(Err(error)) => warn!(%error, "the database is not available yet"),
-            Err(_) => warn!("the database is not available yet"),
+            Ok(Err(error)) => debug!(%error, "the database is not available yet"),
+            Err(_) => debug!("the database is not available yet"),
         }
         refusing(inbox, refused, arrivals, sleep(delay)).await;
         delay = (delay * 2).min(most);

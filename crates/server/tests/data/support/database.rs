@@ -31,6 +31,44 @@ impl Database {
         Some(Self { folder: tempfile::tempdir().unwrap(), url: Some(url) })
     }
 
+    /// Runs SQL on a PostgreSQL server, and returns the values of its rows, one row per line.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        let mut command = Command::new(binaries().unwrap().join("psql"));
+        command.arg(self.url.as_deref().unwrap()).args(["-qAtX", "-v", "ON_ERROR_STOP=1"]);
+        let output = command.args(["-c", sql]).current_dir("/tmp").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{sql}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Restores a dump of a PostgreSQL database as another one, and returns its URL.
+    pub(crate) fn restore_dump(&self) -> String {
+        let url = self.url.as_deref().unwrap();
+        let dump = self.folder.path().join("dump.sql");
+        let run = |program: &str, url: &str| {
+            let mut command = Command::new(binaries().unwrap().join(program));
+            let output = command.arg(url).arg("-f").arg(&dump).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program}: {said}");
+        };
+        run("pg_dump", url);
+        self.sql(&format!("CREATE DATABASE {}_restored", self.name()));
+        let restored = format!("{url}_restored");
+        run("psql", &restored);
+        restored
+    }
+
+    /// The socket of the PostgreSQL server.
+    pub(crate) fn socket(&self) -> PathBuf {
+        let host = self.url.as_deref().unwrap().split(['@', '/']).nth(3).unwrap();
+        Path::new(&host.replace("%2F", "/")).join(".s.PGSQL.5432")
+    }
+
+    /// The name of the database on its server.
+    pub(crate) fn name(&self) -> &str {
+        self.url.as_deref().unwrap().rsplit('/').next().unwrap()
+    }
+
     /// SQLite, and PostgreSQL if there is one.
     pub(crate) fn all() -> Vec<Self> {
         [Some(Self::sqlite()), Self::postgres()].into_iter().flatten().collect()

@@ -1,7 +1,9 @@
 //! Shared by the tests of databases.
 
 mod database;
+mod gate;
 mod memory;
+pub(crate) mod processes;
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use std::path::{PathBuf, absolute};
 
 use worldwire_net::Stop;
 use worldwire_server::ki::realm::Realm;
-use worldwire_server::ki::{KiConfig, LoginServer, Start};
+use worldwire_server::ki::{KiConfig, LoginServer, Standby, Start};
 
 use super::inspect::{Page, Shown};
 use super::{rewritten, set};
@@ -33,15 +33,37 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
         .map(|folder| absolute(folder).map_err(|error| Failure::io(folder, &error)));
     let others: Vec<PathBuf> = others.collect::<Result<_, _>>()?;
     let start = Start { change: Some(Box::new(changes(arguments, others))), secrets };
-    let server = LoginServer::open(&arguments.folder, start).await;
-    let server = server.map_err(|error| failed(&error))?;
+    let folder = &arguments.folder;
     let stop = Stop::new();
     let signal = stop.signal();
-    let interruption = Interruption::ask_first(move || stop.stop());
+    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // continue.
+    let (server, interruption) = if arguments.standby {
+        survive_refresh_signal();
+        let standby = Standby::open(folder, start).await.map_err(|error| failed(&error))?;
+        let interruption = Interruption::ask_first(move || stop.stop());
+        if !common.quiet {
+            say(
+                "worldwire: standby: takes over the login server when the process that serves it fails \
+                 or stops; Ctrl-C stops the standby",
+            );
+        }
+        let server = standby.lead(signal.clone()).await.map_err(|error| failed(&error))?;
+        let Some(server) = server else {
+            if !common.quiet {
+                say("worldwire: the standby stopped");
+            }
+            return Ok(());
+        };
+        (server, interruption)
+    } else {
+        let server = LoginServer::open(folder, start).await.map_err(|error| failed(&error))?;
+        (server, Interruption::ask_first(move || stop.stop()))
+    };
     let refreshing = tokio::spawn(refresh_on_signal(server.realm().clone()));
     let page = match arguments.inspect {
         Some(at) => {
-            let (folder, status) = (&arguments.folder, server.status_address());
+            let status = server.status_address();
             Some(Page::open::<Realm>(at, folder, SHOWN, status, signal.clone()).await?)
         }
         None => None,
@@ -92,6 +114,18 @@ fn changes(arguments: &ServeKi, others: Vec<PathBuf>) -> impl FnOnce(&mut KiConf
         set(&mut config.login.ck2_seconds, ck2_life);
     }
 }
+
+/// Handles SIGUSR1, which would end a standby: it has no sessions yet.
+#[cfg(unix)]
+fn survive_refresh_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    // The handler stays, even though nobody listens.
+    let _ = signal(SignalKind::user_defined1());
+}
+
+#[cfg(not(unix))]
+fn survive_refresh_signal() {}
 
 /// Makes all sessions stale whenever SIGUSR1 arrives.
 #[cfg(unix)]

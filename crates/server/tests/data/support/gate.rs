@@ -1,0 +1,121 @@
+//! A TCP proxy in front of a PostgreSQL server, through which one process reaches it. It can hold
+//! requests, answers or both, as the worst partitions do: connections stay open, but nothing
+//! arrives. It can also close all connections and refuse new ones.
+//!
+//! It knows nothing of the protocol, but each answer of an idle connection arrives at once.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// What happens to the bytes of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Open,
+    /// Held after the next bytes of each connection.
+    HeldAfterOne,
+    Held,
+    Cut,
+}
+
+/// The proxy, until it is dropped.
+pub(crate) struct Gate {
+    port: u16,
+    requests: watch::Sender<Way>,
+    answers: watch::Sender<Way>,
+    _runtime: Runtime,
+}
+
+impl Gate {
+    /// Forwards connections to a socket.
+    pub(crate) fn new(socket: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (requests, answers) = (watch::Sender::new(Way::Open), watch::Sender::new(Way::Open));
+        let ways = [requests.subscribe(), answers.subscribe()];
+        runtime.spawn(accept(listener, socket.to_owned(), ways));
+        Self { port, requests, answers, _runtime: runtime }
+    }
+
+    /// The URL of a database behind it, for a process with this name.
+    pub(crate) fn url(&self, database: &str, process: &str) -> String {
+        let Self { port, .. } = self;
+        format!(
+            "postgres://shard@127.0.0.1:{port}/{database}?sslmode=disable&application_name={process}"
+        )
+    }
+
+    pub(crate) fn requests(&self, way: Way) {
+        self.requests.send_replace(way);
+    }
+
+    pub(crate) fn answers(&self, way: Way) {
+        self.answers.send_replace(way);
+    }
+
+    pub(crate) fn both(&self, way: Way) {
+        self.requests(way);
+        self.answers(way);
+    }
+}
+
+async fn accept(listener: TcpListener, socket: PathBuf, ways: [watch::Receiver<Way>; 2]) {
+    while let Ok((client, _)) = listener.accept().await {
+        tokio::spawn(forward(client, socket.clone(), ways.clone()));
+    }
+}
+
+async fn forward(
+    mut client: TcpStream,
+    socket: PathBuf,
+    [requests, answers]: [watch::Receiver<Way>; 2],
+) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    if *requests.borrow() == Way::Cut {
+        return Ok(());
+    }
+    let mut server = UnixStream::connect(socket).await?;
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    // Both connections end with either direction.
+    tokio::select! {
+        ended = pump(from_client, to_server, requests) => ended,
+        ended = pump(from_server, to_client, answers) => ended,
+    }
+}
+
+/// Forwards bytes while the way is open.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut way: watch::Receiver<Way>,
+) -> io::Result<()> {
+    let mut bytes = vec![0; 64 << 10];
+    let mut has_passed = false;
+    loop {
+        let read = tokio::select! {
+            read = from.read(&mut bytes) => read?,
+            _ = way.wait_for(|way| *way == Way::Cut) => return Ok(()),
+        };
+        let passes = |way: &Way| *way == Way::Open || *way == Way::HeldAfterOne && !has_passed;
+        let found = way.wait_for(|way| passes(way) || *way == Way::Cut).await.map(|way| *way);
+        match found {
+            Ok(Way::Open) => has_passed = false,
+            Ok(Way::HeldAfterOne) => has_passed = true,
+            _ => return Ok(()),
+        }
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&bytes[..read]).await?;
+    }
+}
