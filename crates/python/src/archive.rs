@@ -57,8 +57,8 @@ enum Content {
     New(Vec<u8>),
 }
 
-/// The bytes before the first entry of a table, the usual size of an entry with its name, and how
-/// many bytes of a file are read at first.
+/// The bytes before the first entry of a table, the usual size of an entry with its name, and the
+/// maximum number of bytes that are read before the table is decoded.
 const HEAD_BYTES: usize = 14;
 const ENTRY_BYTES: u64 = 64;
 const MAX_FIRST_BYTES: u64 = 1 << 20;

@@ -1,6 +1,9 @@
 """KI: type lists and objects."""
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -110,6 +113,42 @@ def test_archives_are_searched_read_and_updated(samples: Path, tmp_path: Path) -
     assert isinstance(own, Mapping) and own.get("absent") is None and own.get("b") == b""
     assert own.values() == [b"x" * 1000, b""]
     assert dict(own.items()) == {"a": b"x" * 1000, "b": b""}
+
+
+def test_of_two_files_with_one_name_the_first_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "twice.wad"
+    Archive.create(path, {"a.txt": b"first", "b.txt": b"second", "c.txt": b"third"})
+    path.write_bytes(path.read_bytes().replace(b"b.txt", b"a.txt"))
+    archive = Archive(path)
+    assert archive.keys() == archive.search("**") == ["a.txt", "c.txt"] and len(archive) == 2
+    assert archive["a.txt"] == b"first" and archive.read(["c.txt", "a.txt"])["a.txt"] == b"first"
+    with pytest.raises(worldwire.EncodeError, match="several files `a.txt`"):
+        archive.update(tmp_path / "new.wad", {})
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_many_files_are_read_on_all_cores_and_in_forked_processes(tmp_path: Path) -> None:
+    draw = random.Random(20260101)
+    files = {f"{number:03}.bin": draw.randbytes(draw.randrange(20_000)) for number in range(200)}
+    path = tmp_path / "large.wad"
+    Archive.create(path, files)
+    code = """
+import os, sys
+from worldwire.ki import Archive
+archive = Archive(sys.argv[1])
+names = archive.keys()[::-1]
+before = archive.read(names)
+child = os.fork()
+same = archive.read(names) == before and list(before) == names
+if child == 0:
+    os._exit(0 if same else 1)
+print(same, os.waitpid(child, 0)[1], sum(map(len, before.values())))
+"""
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert done.stdout == f"True 0 {sum(map(len, files.values()))}\n"
+    archive = Archive(path)
+    assert archive.read(archive.keys()) == files
 
 
 def test_mistakes_with_archives_are_reported(samples: Path, tmp_path: Path) -> None:
